@@ -134,14 +134,13 @@ def test_a_mark_before_utf8_is_no_part_of_the_first_line(tmp_path: Path, capsys:
 
 
 def test_of_a_file_of_another_kind_the_first_faults_are_told_and_the_rest_counted(tmp_path: Path, capsys: Capture) -> None:
-    file = tmp_path / "pretty.json"
-    file.write_text(json.dumps(json.loads(recording(GOOD).splitlines()[0]), indent=1))
+    file = tmp_path / "log.txt"
+    file.write_text("".join(f"line {number} of a log\n" for number in range(40)))
     assert main(["turns", str(file)]) == 2
     said = capsys.readouterr().err.splitlines()
-    assert said[0] == f"{file}:1: not JSON: a document over several lines; it must be one per line (`jq -c .`)"
-    lines = len(file.read_text().splitlines())
-    assert said[10] == f"{file}: {lines - 10:,} more lines or records could not be read"
-    assert said[11] == f"{lines} of {lines} lines or records could not be read"
+    assert said[0].startswith(f"{file}:1: not JSON: ")
+    assert said[10] == f"{file}: 30 more lines or records could not be read"
+    assert said[11] == "40 of 40 lines or records could not be read"
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from tests.support.rig import Rig, chat_attributes
 TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 CARD = "4111 1111 1111 1111"
 SAID = f"See https://acme.test/reset?token={TOKEN}, card {CARD}, ada@example.org."
-LEAKS = (TOKEN, "4111", "ada@example.org")
+LEAKS = (TOKEN, "4111 1111", "41111111", "ada@example.org")  # ids of a trace hold any four digits by chance
 
 
 @pytest.fixture(autouse=True)

@@ -24,6 +24,7 @@ COMMANDS = {
     "demo": "run a scripted agent and show its turns, their scores and /metrics; needs no network and no key",
     "eval": "score the turns of recorded traces",
     "turns": "print the turns of recorded traces, one JSON object (form turn.v1) per line",
+    "record": "run a program and keep its spans in a file that eval and turns read; needs no Collector",
     "metrics": "list the metrics",
     "explain": "print the documentation of a metric",
     "check-config": "validate a configuration and print what is in effect",

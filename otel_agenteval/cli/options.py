@@ -14,7 +14,7 @@ def add_files(parser: argparse.ArgumentParser) -> None:
         "files",
         nargs="+",
         metavar="FILE",
-        help="OTLP/JSON lines: traces and logs; - is standard input; .gz and .zst are unpacked",
+        help="OTLP/JSON lines, traces and logs, or what Jaeger, Zipkin, Tempo, Phoenix, Langfuse, Logfire or ConsoleSpanExporter writes; - is standard input; .gz and .zst are unpacked",
     )
 
 

@@ -30,6 +30,8 @@ ENV_PREFIX = "OTEL_AGENTEVAL_"
 
 RESERVED_ENV = (f"{ENV_PREFIX}ENABLED", f"{ENV_PREFIX}CONFIG_FILE")
 """Variables that are no options: the switch, and the file's name."""
+RECORD_ENV = f"{ENV_PREFIX}RECORD_FILE"
+"""Where ``otel-agenteval record`` has its program's processes write."""
 
 
 def load_config(
@@ -130,7 +132,7 @@ def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, st
 
 
 def _is_reserved(name: str) -> bool:
-    return name in RESERVED_ENV or name.startswith(f"{ENV_PREFIX}TEST_")  # what this package's own tests are told
+    return name in (*RESERVED_ENV, RECORD_ENV) or name.startswith(f"{ENV_PREFIX}TEST_")  # what this package's own tests are told
 
 
 def _from_text(text: str, variable: str, env: Mapping[str, str]) -> Any:

@@ -40,6 +40,8 @@ class OutletOptions(Section):
     """The metrics with exemplars, for scraping; null switches this off."""
     jsonl: FilePath | None = None
     """File to which scores are appended as JSON lines."""
+    otlp_file: FilePath | None = None
+    """File to which the spans of each turn are appended as OTLP/JSON lines, redacted, for ``eval``, ``turns`` and every other reader of that form."""
     console: Console = "off"
     """Turns with what was said, redacted, and their scores on standard error, for development: ``all`` (``true``), ``failed`` ones, or ``off`` (``false``)."""
     store: StoreOptions | None = None

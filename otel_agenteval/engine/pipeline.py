@@ -77,6 +77,8 @@ class Pipeline:
     def evaluate(self, group: Group, *, waited_for: bool = False) -> ScoredTurn:
         """Read the turn of a group and give it its scores, redacted."""
         scored = self.composer.read(group)
+        if self.outlets.keeps_spans:
+            scored.spans = tuple(group.members)
         self.evaluator.evaluate(scored, group.root.attributes, waited_for=waited_for)
         self.composer.keep(group, scored)
         self.outlets.redact(scored)

@@ -10,6 +10,7 @@ from ..core.score import Kind, Score
 from ..core.tenancy import base_of
 from ..core.turn import Turn
 from ..metrics.bound_metric import BoundMetric
+from ..spans.record import SpanRecord
 from .redaction import Redactor
 
 
@@ -102,6 +103,8 @@ class ScoredTurn:
     """Ids of turns that were counted and then turned out to be parts of this one."""
     pending: Sequence[BoundMetric] = ()
     """Metrics that are still to be evaluated on the worker: heavy ones, and those that the time budget cut."""
+    spans: Sequence[SpanRecord] = ()
+    """The spans that it was read from, where an outlet asks for them."""
     receipt: Receipt | None = None
     """Of a judged score: the job that made it."""
     on_span: Collection[int] = ()

@@ -83,6 +83,8 @@ class Outlet(ABC):
     """As in the counter ``agenteval.emit.errors{outlet}``."""
     keeps_content: bool = False
     """Whether :meth:`emit` reads what was said in a turn; else turns may come without it."""
+    keeps_spans: bool = False
+    """Whether :meth:`emit` reads the spans of a turn (:attr:`ScoredTurn.spans`); else turns come without them."""
     flushed_at_exit: bool = True
     """Whether the engine flushes it at interpreter exit. An outlet that writes to a provider of the application must not be: the
     provider has an exit of its own, and may be gone already."""

@@ -16,6 +16,7 @@ MODULES: Mapping[str, str] = {
     "prometheus": ".prometheus",
     "otlp_metrics": ".otlp_metrics",
     "jsonl": ".jsonl",
+    "otlp_file": ".otlp_file",
     "console": ".console",
     "store": ".sqlite.outlet",
     "otlp": ".otlp.outlet",

@@ -40,6 +40,7 @@ class FanOut:
         self._kinds = redact
         self._exported = exported
         self.keeps_content = exported is not None
+        self.keeps_spans = False
         """Whether anything that leaves is made from what was said in a turn."""
         self.errors: Counter[tuple[str, str]] = Counter()
         """How often an outlet failed, by its name and the reason."""
@@ -57,6 +58,7 @@ class FanOut:
         if self._keeps_all:
             outlet.keep_all()
         self.keeps_content = self.keeps_content or outlet.keeps_content
+        self.keeps_spans = self.keeps_spans or outlet.keeps_spans
         self._outlets.insert(0 if first else len(self._outlets), outlet)
 
     def remove(self, outlet: Outlet) -> None:

@@ -41,6 +41,8 @@ class JsonLinesOutlet(Outlet):
     """
 
     name = "jsonl"
+    of_what = "scores"
+    """What its lines are, for messages."""
     records: RecordAccount
 
     def __init__(self, path: str | os.PathLike[str], telemetry: Telemetry | None = None, max_waiting: int = _MAX_WAITING) -> None:
@@ -72,7 +74,7 @@ class JsonLinesOutlet(Outlet):
         Raises:
             OSError: the file cannot be opened or written at the moment; the scores wait.
         """
-        lines = [jsonio.dumps(line).encode() + b"\n" for scored in batch for line in lines_of(scored)]
+        lines = [jsonio.dumps(line).encode() + b"\n" for scored in batch for line in self.lines(scored)]
         self.records.add(len(lines))
         if self.full and not self._keeps_all:
             with suppress(OSError):  # the disk may have room again
@@ -84,6 +86,10 @@ class JsonLinesOutlet(Outlet):
             self._waiting.append(line)
             self._bytes += len(line)
         self._write()
+
+    def lines(self, scored: ScoredTurn) -> Iterator[dict[str, Any]]:
+        """What is written of a turn."""
+        return lines_of(scored)
 
     def flush(self, timeout: float) -> bool:
         """Write what waits; False if it still does."""
@@ -98,7 +104,7 @@ class JsonLinesOutlet(Outlet):
         if not self.flush(0):
             lost = len(self._waiting)
             self.records.finish("shutdown", lost)
-            _log.warning("%d scores could not be written to %s", lost, self._path)
+            _log.warning("%d %s could not be written to %s", lost, self.of_what, self._path)
         self._close_file()
         self._reset()
 

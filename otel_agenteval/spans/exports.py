@@ -23,15 +23,15 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..core import jsonio
 from .writing import attributes_as_json
 
-_OTLP = (b'"resourceSpans"', b'"resourceLogs"', b'"resource_spans"', b'"resource_logs"')
-_HEAD = 4_096
-"""Bytes of a line in which OTLP/JSON says what it is."""
+_OTLP = re.compile(rb'\s*\{\s*"resource(?:Spans|Logs|_spans|_logs)"')
+"""How a line of OTLP/JSON begins. Nothing else of it is looked at here."""
 
 Numbered = tuple[int, bytes]
 """The number of a line, and the line."""
@@ -48,16 +48,19 @@ def otlp_lines(lines: Iterable[Numbered]) -> Iterator[Numbered]:
             yield number, document
             continue
         try:
-            messages = list(messages_of(jsonio.loads_lenient(document)))
+            value = jsonio.loads_lenient(document)
+            messages = list(messages_of(value))
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
             yield number, document  # whoever reads it says what is wrong
             continue
-        yield from ((number, jsonio.dumps(message).encode()) for message in messages)
+        if len(messages) == 1 and messages[0] is value and b"\n" not in document[:-1]:
+            yield number, document
+        else:
+            yield from ((number, jsonio.dumps(message).encode()) for message in messages)
 
 
 def _says_otlp(line: bytes) -> bool:
-    head = line[:_HEAD]
-    return any(mark in head for mark in _OTLP) and b"\n" not in line[:-1]
+    return _OTLP.match(line) is not None and b"\n" not in line[:-1]
 
 
 def _documents(lines: Iterable[Numbered]) -> Iterator[Numbered]:
@@ -103,7 +106,7 @@ def messages_of(value: Any) -> Iterator[Any]:
     Raises:
         TypeError, ValueError, KeyError, AttributeError, OverflowError: it has the keys of a form, and other values than that form has.
     """
-    if isinstance(value, list):
+    if isinstance(value, list) and value:
         for item in value:
             yield from messages_of(item)
         return
@@ -552,7 +555,7 @@ def _from_tempo(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 Form = tuple[Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, Any]], Iterable[Any]]]
 _FORMS: Sequence[Form] = (
-    (lambda value: any(key in value for key in ("resourceSpans", "resourceLogs", "resource_spans", "resource_logs")), lambda value: [dict(value)]),
+    (lambda value: any(key in value for key in ("resourceSpans", "resourceLogs", "resource_spans", "resource_logs")), lambda value: [value]),
     (lambda value: isinstance(value.get("batches"), list) or isinstance(value.get("trace"), dict), _from_tempo),
     (_is_console, _from_console),
     (_is_jaeger, _from_jaeger),

@@ -74,17 +74,27 @@ def span_as_json(record: SpanRecord) -> dict[str, Any]:
 
 
 def _logs_as_json(record: SpanRecord) -> list[dict[str, Any]]:
-    return [
-        {
-            "traceId": f"{trace_id_of(record.trace_id):032x}",
-            "spanId": f"{record.span_id:016x}",
-            "timeUnixNano": str(part.time_ns),
-            "eventName": part.name,
-            "attributes": attributes_as_json(part.attributes),
-            "body": value_as_json(part.body),
-        }
-        for part in record.logs
-    ]
+    trace_id = trace_id_of(record.trace_id)
+    return [_log(trace_id, record.span_id, part.name, part.time_ns, part.attributes, part.body) for part in record.logs]
+
+
+def log_as_json(
+    trace_id: int, span_id: int, name: str, time_ns: int, attributes: Mapping[str, Any], body: Any, scope: str
+) -> dict[str, Any]:
+    """A message with one log record."""
+    log = _log(trace_id, span_id, name, time_ns, attributes, body)
+    return {"resourceLogs": [{"resource": {}, "scopeLogs": [{"scope": {"name": scope}, "logRecords": [log]}]}]}
+
+
+def _log(trace_id: int, span_id: int, name: str, time_ns: int, attributes: Mapping[str, Any], body: Any) -> dict[str, Any]:
+    return {
+        "traceId": f"{trace_id:032x}",
+        "spanId": f"{span_id:016x}",
+        "timeUnixNano": str(time_ns),
+        "eventName": name,
+        "attributes": attributes_as_json(attributes),
+        "body": value_as_json(body),
+    }
 
 
 def attributes_as_json(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:

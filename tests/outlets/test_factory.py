@@ -36,6 +36,7 @@ def test_every_option_of_an_outlet_has_its_module_and_no_other() -> None:
 def test_each_module_makes_its_own_outlet(option: str, tmp_path: Path) -> None:
     wanted: dict[str, Any] = {
         "log_events": True, "prometheus": {"port": 0}, "otlp_metrics": True, "jsonl": str(tmp_path / "scores"),
+        "otlp_file": str(tmp_path / "spans"),
         "store": str(tmp_path / "store"), "console": True, "otlp": {"endpoint": "http://127.0.0.1:1"},
     }  # fmt: skip
     [outlet] = made(**{option: wanted[option]})

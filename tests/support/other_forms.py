@@ -29,7 +29,10 @@ def console(spans: list[SpanRecord]) -> str:
             "parent_id": f"0x{span.parent_id:016x}" if span.parent_id else None,
             "start_time": iso(span.start_ns),
             "end_time": iso(span.end_ns),
-            "status": {"status_code": CODES[span.status], **({"description": span.status_message} if span.status_message else {})},
+            "status": {
+                "status_code": CODES[span.status],
+                **({"description": span.status_message} if span.status_message else {}),
+            },
             "attributes": span.attributes,
             "events": [{"name": one.name, "timestamp": iso(one.time_ns), "attributes": one.attributes} for one in span.events],
             "links": [],
@@ -48,12 +51,22 @@ def jaeger(spans: list[SpanRecord]) -> str:
     """What Jaeger's page downloads: one document over many lines."""
 
     def tag(key: str, value: Any) -> dict[str, Any]:
-        kind = "bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else "float64" if isinstance(value, float) else "string"
+        kind = (
+            "bool"
+            if isinstance(value, bool)
+            else "int64"
+            if isinstance(value, int)
+            else "float64"
+            if isinstance(value, float)
+            else "string"
+        )
         return {"key": key, "type": kind, "value": value if kind != "string" else as_text(value)}
 
     traces: dict[int, dict[str, Any]] = {}
     for span in spans:
-        trace = traces.setdefault(span.trace_id, {"traceID": f"{span.trace_id:032x}", "spans": [], "processes": {}, "warnings": None})
+        trace = traces.setdefault(
+            span.trace_id, {"traceID": f"{span.trace_id:032x}", "spans": [], "processes": {}, "warnings": None}
+        )
         resource = dict(span.resource_attributes)
         process = f"p{len(trace['processes']) + 1}"
         trace["processes"][process] = {
@@ -149,7 +162,9 @@ def logfire(spans: list[SpanRecord]) -> str:
 def logfire_columns(spans: list[SpanRecord]) -> str:
     """The same as it comes by default: column by column."""
     rows = json.loads(logfire(spans))["rows"]
-    return json.dumps({"columns": [{"name": name, "datatype": "Utf8", "values": [row[name] for row in rows]} for name in rows[0]]})
+    return json.dumps(
+        {"columns": [{"name": name, "datatype": "Utf8", "values": [row[name] for row in rows]} for name in rows[0]]}
+    )
 
 
 def phoenix(spans: list[SpanRecord]) -> str:
@@ -185,7 +200,9 @@ def _nested(attributes: dict[str, Any]) -> dict[str, Any]:
             items = found.setdefault(".".join(parts[:place]), {})
             items.setdefault(int(parts[place]), {})[".".join(parts[place + 1 :])] = value
     return {
-        key: [_nested(value[n]) for n in sorted(value)] if isinstance(value, dict) and all(isinstance(n, int) for n in value) else value
+        key: [_nested(value[n]) for n in sorted(value)]
+        if isinstance(value, dict) and all(isinstance(n, int) for n in value)
+        else value
         for key, value in found.items()
     }
 

@@ -76,7 +76,7 @@ _NOTHING = Meaning(None, None, False, False, 0)
 _PROPERTIES = frozenset((
     "mime", "type", "types", "format", "id", "ids", "count", "counts", "tokens", "token", "length", "size", "time", "ms", "name", "schema", "cost", "reason",
     "reasons", "model", "status", "code", "usage", "index", "kind", "description", "definitions", "tools", "duration", "temperature", "version",
-    "seed", "penalty", "stream", "state", "url", "path", "metadata", "usd", "total", "latency", "s",
+    "seed", "penalty", "stream", "tier", "fingerprint", "state", "url", "path", "metadata", "usd", "total", "latency", "s",
 ))  # fmt: skip
 _meanings: dict[str, Meaning] = {}
 

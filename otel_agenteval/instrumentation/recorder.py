@@ -1,0 +1,181 @@
+"""In a program that ``otel-agenteval record`` runs: every span of every provider, and every log record of a span, goes into its file.
+
+The program is left as it is: what the SDK's providers are given here is one more processor, as soon as the program makes one. Lines are appended
+whole, so that all processes of the program share the file.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from ..config.loader import RECORD_ENV
+from ..core import jsonio
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk._logs import ReadWriteLogRecord
+    from opentelemetry.sdk.trace import ReadableSpan
+
+_log = logging.getLogger("otel_agenteval")
+_TRACES, _LOGS = "opentelemetry.sdk.trace", "opentelemetry.sdk._logs"
+
+
+def begin() -> None:
+    """Record from now on, if the environment names a file."""
+    path = os.environ.get(RECORD_ENV)
+    if not path:
+        return
+    file = RecordFile(path)
+    file.say({"python": sys.executable, "pid": os.getpid()})
+    _when_imported(_TRACES, lambda module: _add(module.TracerProvider, "add_span_processor", lambda: _span_processor(file), file))
+    _when_imported(
+        _LOGS, lambda module: _add(module.LoggerProvider, "add_log_record_processor", lambda: _log_processor(file), file)
+    )
+
+
+class RecordFile:
+    """The file of a recording, and beside it one about the processes that write it. A fault is said once, and the program goes on.
+
+    Args:
+        path: of the file.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._failed = False
+
+    def write(self, message: dict[str, Any]) -> None:
+        """Append a line."""
+        self._append(self._path, message)
+
+    def say(self, fact: dict[str, Any]) -> None:
+        """Append what a process is, or made, for the report."""
+        self._append(about(self._path), fact)
+
+    def _append(self, path: str, line: dict[str, Any]) -> None:
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                os.write(handle, jsonio.dumps(line).encode() + b"\n")
+            finally:
+                os.close(handle)
+        except OSError as error:
+            if not self._failed:
+                self._failed = True
+                _log.warning("otel-agenteval records nothing more: %s: %s", path, error.strerror)
+
+
+def about(path: str) -> str:
+    """The file about the processes that write a recording."""
+    return f"{path}.about"
+
+
+def _add(provider: Any, method: str, make: Callable[[], Any], file: RecordFile) -> None:
+    """Give every provider that is made from now on one more processor."""
+    make_provider = provider.__init__
+
+    @functools.wraps(make_provider)
+    def begin_provider(self: Any, *args: Any, **options: Any) -> None:
+        make_provider(self, *args, **options)
+        try:
+            getattr(self, method)(make())
+            file.say({"made": type(self).__name__, "pid": os.getpid()})
+        except Exception as error:  # the program comes first
+            _log.warning("otel-agenteval does not record a %s: %s", type(self).__name__, error)
+
+    provider.__init__ = begin_provider
+
+
+def _span_processor(file: RecordFile) -> Any:
+    from opentelemetry.sdk.trace import SpanProcessor
+
+    from ..spans.sdk import from_sdk
+    from ..spans.writing import as_otlp_json
+
+    class Recorder(SpanProcessor):
+        """Writes each span when it has ended."""
+
+        def on_end(self, span: ReadableSpan) -> None:
+            try:
+                for message in as_otlp_json([from_sdk(span)]):
+                    file.write(message)
+            except Exception as error:
+                _log.warning("otel-agenteval does not record a span: %s", error)
+
+    return Recorder()
+
+
+def _log_processor(file: RecordFile) -> Any:
+    from opentelemetry.sdk._logs import LogRecordProcessor
+
+    from ..spans.writing import log_as_json
+
+    class Recorder(LogRecordProcessor):
+        """Writes each log record that belongs to a span."""
+
+        def on_emit(self, log_record: ReadWriteLogRecord) -> None:
+            try:
+                record: Any = log_record.log_record
+                if record.trace_id and record.span_id:
+                    scope = log_record.instrumentation_scope
+                    file.write(
+                        log_as_json(
+                            record.trace_id, record.span_id, record.event_name or "", record.timestamp or record.observed_timestamp or 0,
+                            dict(record.attributes or {}), record.body, scope.name if scope is not None else "",
+                        )
+                    )  # fmt: skip
+            except Exception as error:
+                _log.warning("otel-agenteval does not record a log record: %s", error)
+
+        def shutdown(self) -> None:
+            """Nothing is held."""
+
+        def force_flush(self, timeout_millis: int = 30_000) -> bool:
+            """Nothing is held."""
+            return True
+
+    return Recorder()
+
+
+# --- a module that the program may import later
+
+
+def _when_imported(name: str, then: Callable[[ModuleType], None]) -> None:
+    module = sys.modules.get(name)
+    if module is not None:
+        then(module)
+    else:
+        sys.meta_path.insert(0, _Watcher(name, then))
+
+
+class _Watcher(importlib.abc.MetaPathFinder):
+    """Finds one module as it would be found without it, and calls somebody when it has been executed."""
+
+    def __init__(self, name: str, then: Callable[[ModuleType], None]) -> None:
+        self._name = name
+        self._then = then
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname != self._name:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                execute(module)
+                self._then(module)
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec

@@ -1,0 +1,71 @@
+"""The spans of turns in a file, as a Collector's file exporter writes them: a recording to replay, without a Collector.
+
+What spans say is written, redacted as ``privacy.redact`` says. The file is its owner's alone. A turn that gets late spans is written once more with
+all of them; who reads the file takes each span once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from ..core.semconv import EVENT
+from ..core.telemetry import Telemetry
+from ..core.writable import fault_of_file
+from ..evaluation.redaction import Redactor
+from ..evaluation.scored_turn import ScoredTurn
+from ..spans.record import SpanRecord
+from ..spans.writing import as_otlp_json
+from .base import Setup
+from .jsonl import JsonLinesOutlet
+
+
+class OtlpFileOutlet(JsonLinesOutlet):
+    """Appends the spans of each turn, and the log records that belong to them, as OTLP/JSON lines.
+
+    Args:
+        path: of the file.
+        kinds: of data that is taken out.
+        telemetry: gets the counts.
+    """
+
+    name = "otlp_file"
+    of_what = "lines of spans"
+    keeps_spans = True
+
+    def __init__(self, path: str | os.PathLike[str], kinds: Collection[str], telemetry: Telemetry | None = None) -> None:
+        super().__init__(path, telemetry)
+        self._kinds = kinds
+
+    def lines(self, scored: ScoredTurn) -> Iterator[dict[str, Any]]:
+        """One line with spans, and one with log records if there are any."""
+        if not scored.spans:
+            return
+        redactor = scored.redactor
+        if redactor is None and self._kinds:
+            redactor = Redactor(self._kinds)
+        yield from as_otlp_json([_leaving(record, redactor) for record in scored.spans])
+
+
+def _leaving(record: SpanRecord, redactor: Redactor | None) -> SpanRecord:
+    """A span without scores of ours and without what may not leave."""
+    clean = redactor.value if redactor is not None else _as_it_is
+    copy = SpanRecord(
+        clean(record.name), record.trace_id, record.span_id, record.parent_id, remote_parent=record.remote_parent, start_ns=record.start_ns,
+        end_ns=record.end_ns, status=record.status, status_message=clean(record.status_message), attributes=clean(record.attributes),
+        events=[one._replace(attributes=clean(one.attributes)) for one in record.events if one.name != EVENT],
+        scope=record.scope, resource=record.resource, truncated=record.truncated,
+    )  # fmt: skip
+    copy.logs = [one._replace(attributes=clean(one.attributes), body=clean(one.body)) for one in record.logs]
+    return copy
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def outlet_from(wanted: str, setup: Setup) -> OtlpFileOutlet:
+    """The file that is configured."""
+    setup.warn_of_fault(("outlets", "otlp_file"), wanted, fault_of_file, "spans do not get there")
+    return OtlpFileOutlet(wanted, setup.config.privacy.redact, setup.telemetry)

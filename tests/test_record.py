@@ -1,0 +1,161 @@
+"""``otel-agenteval record``: real programs, as users write them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import otel_agenteval as oa
+from tests.support.process import PRELUDE, ROOT, environment
+
+SET_UP = """
+trace.set_tracer_provider(TracerProvider())
+tracer = trace.get_tracer("app")
+"""
+
+
+def record(folder: Path, *program: str, out: str = "spans.jsonl", **env: str) -> subprocess.CompletedProcess[str]:
+    """Run ``otel-agenteval record`` in a folder."""
+    return subprocess.run(
+        [sys.executable, "-m", "otel_agenteval", "record", "-o", out, "--", *program],
+        capture_output=True, text=True, cwd=folder, env={**environment(), "PYTHONPATH": str(ROOT), **env}, timeout=100, check=False,
+    )  # fmt: skip
+
+
+def script(folder: Path, text: str, name: str = "app.py") -> str:
+    (folder / name).write_text(PRELUDE + SET_UP + text)
+    return name
+
+
+def agents_in(file: Path) -> list[str]:
+    return sorted(str(turn.agent) for turn in oa.load_turns(file))
+
+
+def test_a_programs_turns_are_in_the_file_and_it_is_left_as_it_is(tmp_path: Path) -> None:
+    app = script(tmp_path, "turn(tracer, 'desk'); print('out'); print('err', file=sys.stderr); print(sys.argv); sys.exit(3)")
+    done = record(tmp_path, sys.executable, app, "--", "-o", "x")
+    assert done.returncode == 3
+    assert done.stdout == "out\n['app.py', '--', '-o', 'x']\n"
+    assert done.stderr == (
+        "err\nspans.jsonl: 2 spans, 0 log records, 1 turns (desk 1)\nscore them: otel-agenteval eval spans.jsonl\n"
+        "see them:   otel-agenteval turns spans.jsonl\n"
+    )
+    assert agents_in(tmp_path / "spans.jsonl") == ["desk"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["app.py", "spans.jsonl"]
+    assert stat.S_IMODE((tmp_path / "spans.jsonl").stat().st_mode) == 0o600
+
+    again = record(tmp_path, sys.executable, app)
+    assert "4 spans, 0 log records, 2 turns (desk 2), with what was in it before" in again.stderr
+
+
+def test_all_processes_of_the_program_share_the_file(tmp_path: Path) -> None:
+    script(tmp_path, "turn(tracer, sys.argv[1])", "child.py")
+    app = script(
+        tmp_path,
+        "import subprocess\nturn(tracer, 'parent')\nsubprocess.run([sys.executable, 'child.py', 'started'], check=True)\n"
+        "if os.fork() == 0:\n    turn(tracer, 'forked')\n    os._exit(0)\nos.wait()\n",
+    )
+    assert record(tmp_path, sys.executable, app).returncode == 0
+    assert agents_in(tmp_path / "spans.jsonl") == ["forked", "parent", "started"]
+
+
+def test_content_in_log_records_and_providers_beside_the_global_one(tmp_path: Path) -> None:
+    app = script(
+        tmp_path,
+        """
+from opentelemetry._logs import LogRecord
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.trace import set_span_in_context
+logger = LoggerProvider().get_logger("app")
+other = TracerProvider().get_tracer("other")
+with agent(other, "desk"):
+    with other.start_as_current_span("chat m-1", attributes={"gen_ai.operation.name": "chat", "gen_ai.request.model": "m-1"}) as span:
+        logger.emit(LogRecord(context=set_span_in_context(span), event_name="gen_ai.client.inference.operation.details", attributes={
+            "gen_ai.input.messages": [{"role": "user", "parts": [{"type": "text", "content": "Where is Lima?"}]}],
+            "gen_ai.output.messages": [{"role": "assistant", "parts": [{"type": "text", "content": "In Peru."}]}],
+        }))
+""",
+    )
+    done = record(tmp_path, sys.executable, app)
+    assert "2 spans, 1 log records, 1 turns (desk 1)" in done.stderr, done.stderr
+    (turn,) = oa.load_turns(tmp_path / "spans.jsonl")
+    assert (turn.input, turn.output) == ("Where is Lima?", "In Peru.")
+
+
+def test_a_sitecustomize_that_was_there_runs_too(tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(
+        "import os\nif 'OTEL_AGENTEVAL_RECORD_FILE' in os.environ: print('theirs')"
+    )
+    app = script(tmp_path, "turn(tracer)")
+    done = record(tmp_path, sys.executable, app, PYTHONPATH=f"{ROOT}{os.pathsep}{tmp_path / 'site'}")
+    assert done.stdout == "theirs\n"
+    assert agents_in(tmp_path / "spans.jsonl") == ["bot"]
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("pass", "the program made no TracerProvider of the OpenTelemetry SDK"),
+        (
+            "from opentelemetry.sdk.trace import TracerProvider; TracerProvider()",
+            "a TracerProvider was made, and no span of it ended",
+        ),
+    ],
+)
+def test_why_nothing_was_recorded(code: str, why: str, tmp_path: Path) -> None:
+    done = record(tmp_path, sys.executable, "-c", code)
+    assert done.returncode == 0
+    assert f"no span was recorded: {why}" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_programs_of_other_languages_are_no_recording(tmp_path: Path) -> None:
+    done = record(tmp_path, "sh", "-c", "exit 7")
+    assert (done.returncode, "no Python that has otel-agenteval ran" in done.stderr) == (7, True)
+
+
+def test_a_python_that_runs_nothing_of_ours_is_said(tmp_path: Path) -> None:
+    done = record(tmp_path, sys.executable, "-S", "-c", "pass")
+    assert "no Python that has otel-agenteval ran" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--"], "what is to be run? For example: otel-agenteval record -- python app.py"),
+        (["--", "no-such-program"], "no-such-program: cannot be started: No such file or directory"),
+        (["-o", "no/where.jsonl", "--", "true"], "there is no folder"),
+    ],
+)
+def test_wrong_use(arguments: list[str], says: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "otel_agenteval", "record", *arguments],
+        capture_output=True, text=True, cwd=tmp_path, env={**environment(), "PYTHONPATH": str(ROOT)}, timeout=100, check=False,
+    )  # fmt: skip
+    assert (done.returncode, says in done.stderr) == (2, True), done.stderr
+
+
+def test_a_signal_reaches_the_program_and_its_exit_code_us(tmp_path: Path) -> None:
+    app = script(tmp_path, "import time\nturn(tracer, 'desk')\nopen('ready', 'w').close()\ntime.sleep(60)")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "otel_agenteval", "record", "--", sys.executable, app],
+        cwd=tmp_path, env={**environment(), "PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    end = time.monotonic() + 60
+    while not (tmp_path / "ready").exists():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 128 + signal.SIGTERM
+    assert "1 turns (desk 1)" in said
+    assert json.loads((tmp_path / "spans.jsonl").read_text().splitlines()[0])
