@@ -134,6 +134,7 @@ def _variables(folder: Path) -> dict[str, str]:
         "OTEL_AGENTEVAL_ENABLED": "true",
         "OTEL_AGENTEVAL_CONFIG_FILE": str(config),
         "OTEL_AGENTEVAL_OUTLETS__JSONL": str(folder / "scores.jsonl"),
+        "OTEL_AGENTEVAL_INLINE__EXPECTED": "false",
         "OTEL_TRACES_EXPORTER": "none",
         "OTEL_METRICS_EXPORTER": "none",
         "OTEL_LOGS_EXPORTER": "none",

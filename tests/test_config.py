@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
+from otel_agenteval.cli.main import main
 from otel_agenteval.config import yaml
 from otel_agenteval.config.budget import SpendingOptions
 from otel_agenteval.config.job_queue import JobQueueOptions
@@ -108,6 +109,7 @@ def message_of(*args: Any, **kwargs: Any) -> str:
         ("inline.metrics", "default", "default"),
         ("inline.metrics", ["code_latency"], ("code_latency",)),
         ("inline.metrics", [], ()),
+        ("inline.expected", "false", False),
         ("outlets.span_events", "off", "off"),
         ("outlets.span_events", "notable", "notable"),
         ("outlets.log_events", False, "off"),
@@ -299,10 +301,11 @@ PRICES = "a mapping of models to {input, output, cached_input}"
         ("turn.max_bytes", "0", SIZE),
         ("turn.total_bytes", True, SIZE),
         ("exit_timeout", "soon", DURATION),
-        ("inline", "default", "a mapping of metrics, budget"),
+        ("inline", "default", "a mapping of metrics, budget, expected"),
         ("inline.metrics", "code_latency", "or a list of groups and metric names"),
         ("inline.metrics", [1], "or a list of groups and metric names"),
         ("inline.budget", [5], DURATION),
+        ("inline.expected", "perhaps", "true or false"),
         ("metrics", "code_latency", "a list"),
         ("outlets", [], "a mapping of span_events"),
         ("outlets.span_events", "some", "all, notable or off"),
@@ -1224,3 +1227,64 @@ def test_errors_are_full_sentences_that_say_what_is_allowed() -> None:
     found = dict(texts_of_errors())
     assert len(found) > 100
     assert [f"{place}: {text}" for place, text in found.items() if riddles.search(text)] == []
+
+
+def test_all_faults_are_said_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "agenteval.yaml"
+    path.write_text(
+        "inline: {metrics: [defualt, -code_refusl]}\n"
+        "metrics:\n"
+        "  - code_latncy\n"
+        "  - {name: code_word_count, parameters: {max: 3}}\n"
+        "  - code_word_count: {mx: 3}\n"
+        "  - code_latency: {}\n"
+        "    sample: {rate: 0.5}\n"
+        "groups: {a: {metrics: [code_nope]}}\n"
+        "conversation: {metrics: [llm_nope]}\n"
+        "judge: {model: m-1, choose: [{modl: m-2}]}\n"
+        "references: {dataset: no-such-file.csv}\n"
+        "privacy: {redact: [emial]}\n"
+        "turn: {max_spns: 3}\n"
+    )
+    assert main(["check-config", str(path)]) == 2
+    said = capsys.readouterr().err
+    where = re.findall(r"agenteval\.yaml:(\d+): ([a-z_.\[\]0-9]+)", said)
+    assert sorted(where, key=lambda found: int(found[0])) == [
+        ("1", "inline.metrics[0]"), ("1", "inline.metrics[1]"), ("3", "metrics[0]"), ("4", "metrics[1]"),
+        ("5", "metrics[2].code_word_count.mx"), ("8", "groups.a.metrics[0]"), ("9", "conversation.metrics[0]"),
+        ("10", "judge.choose[0].model"), ("10", "judge.choose[0].modl"), ("10", "judge.base_url"), ("11", "references.dataset"),
+        ("12", "privacy.redact[0]"), ("13", "turn.max_spns"),
+    ]  # fmt: skip
+    assert "did you mean the group default?" in said
+    assert "\\0" not in said
+
+
+def test_what_needs_the_metrics_is_said_when_they_are_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "agenteval.yaml"
+    path.write_text(
+        "metrics:\n  - code_latency: {}\n    sample: {rate: 0.5}\n  - code_cost: {}\n    sample: {rate: 2}\n  - code_latency\n"
+    )
+    assert main(["check-config", str(path)]) == 2
+    assert capsys.readouterr().err.count("agenteval.yaml:") >= 2
+
+
+def test_all_unknown_variables_are_said_at_once() -> None:
+    with pytest.raises(ConfigError) as found:
+        load_config(env={"OTEL_AGENTEVAL_QUEU": "1", "OTEL_AGENTEVAL_TURN__MAX_SPNS": "2"})
+    assert len(str(found.value).splitlines()) == 2
+
+
+@given(st.lists(st.sampled_from(sorted(leaf_paths())), max_size=6), JSON)
+def test_any_number_of_faults_ends(paths: list[str], value: Any) -> None:
+    data: dict[str, Any] = {}
+    for path in paths:
+        inner = data
+        for part in path.split(".")[:-1]:
+            inner = inner.setdefault(part, {})
+            if not isinstance(inner, dict):
+                return
+        inner[path.rpartition(".")[2]] = value
+    config, lines = Config.as_far_as_right(data, {})
+    assert isinstance(config, Config)
+    if not lines:
+        assert config.to_dict() == Config.from_sources(data, {}).to_dict()

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
-from ..config.loader import load_config
+from ..config.loader import load_what_is_right
 from ..config.writing import effective_yaml
-from ..core.errors import ConfigError
-from ..evaluation.selection import select_metrics
+from ..core.errors import ConfigError, Faults
+from ..engine.selected import selected
+from ..evaluation.references import ReferenceSources
 from ..judging.models import embedder_from, judge_from
 from ..judging.sampling import rules_of
+from ..metrics.bound_metric import BoundMetric
 from .exit_codes import OK, UNUSABLE
 from .messages import warn_of_missing_parameters
 
@@ -34,9 +37,19 @@ def run(args: argparse.Namespace) -> int:
     """
     if not Path(args.file).exists():
         raise ConfigError(f"{args.file}: no such file")
-    config = load_config(args.file)
-    metrics = select_metrics(config)
-    rules_of(config, metrics), judge_from(config), embedder_from(config)  # they refuse what is missing
+    faults = Faults()
+    config = load_what_is_right(args.file, faults)
+    metrics: Sequence[BoundMetric] = ()
+    with faults:
+        found = selected(config)
+        metrics = found.of_turns
+        for of_one_kind in (found.of_turns, found.of_conversations):
+            with faults:
+                rules_of(config, of_one_kind)
+    for make in (judge_from, embedder_from, ReferenceSources):  # they refuse what is missing
+        with faults:
+            make(config)
+    faults.check()
     warn_of_missing_parameters(metrics)
     print(effective_yaml(config), end="")
     names = ", ".join(metric.name for metric in metrics)

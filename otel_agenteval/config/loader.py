@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from ..core.errors import ConfigError, nearest
+from ..core.errors import ConfigError, Faults, nearest
 from .keypath import KeyPath
 from .messages import mapping_of, shown
 from .root import Config
@@ -50,12 +50,33 @@ def load_config(
     Raises:
         ConfigError: unknown keys or variables, values that are not allowed, a file that cannot be read.
     """
-    env = os.environ if env is None else env
+    if isinstance(config, Config) and not overrides:
+        return config
+    return Config.from_sources(*_gathered(config, os.environ if env is None else env, overrides))
+
+
+def load_what_is_right(file: str | os.PathLike[str], faults: Faults) -> Config:
+    """As :func:`load_config`, with all that is wrong in ``faults``; the configuration is that of the other options.
+
+    Raises:
+        ConfigError: the file cannot be read at all, or a variable is unknown.
+    """
+    config, lines = Config.as_far_as_right(*_gathered(file, os.environ, None))
+    with faults:
+        if lines:
+            raise ConfigError("\n".join(lines))
+    return config
+
+
+def _gathered(
+    config: Config | Mapping[str, Any] | str | os.PathLike[str] | None,
+    env: Mapping[str, str],
+    overrides: Mapping[str, Any] | None,
+) -> tuple[dict[str, Any], dict[KeyPath, str]]:
+    """What all layers say, and the place of each value."""
     data: dict[str, Any] = {}
     sources: dict[KeyPath, str] = {}
     if isinstance(config, Config):
-        if not overrides:
-            return config
         data, sources = config.to_dict(), dict(config._sources)
     else:
         file = config if isinstance(config, (str, os.PathLike)) else env.get(RESERVED_ENV[1])
@@ -71,7 +92,7 @@ def load_config(
             raise ConfigError(f"config: {type(config).__name__} is not allowed; it must be a Config, a mapping or a path")
     if overrides:
         data = _merge(data, overrides, (), sources, None)
-    return Config.from_sources(data, sources)
+    return data, sources
 
 
 def _read_file(file: Path, env: Mapping[str, str]) -> tuple[dict[str, Any], dict[KeyPath, str]]:
@@ -124,11 +145,15 @@ def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, st
         key=lambda n: (n.count("__"), n),
     )
     known = variables() if given else {}
+    faults = Faults()
     for name in given:
-        path = known.get(name)
-        if path is None:
-            raise ConfigError(f"{name}: unknown variable; did you mean {' or '.join(nearest(name, [*known, *RESERVED_ENV], 1))}?")
-        yield path, _from_text(env[name].strip(), name, env), name
+        with faults:
+            if name not in known:
+                close = " or ".join(nearest(name, [*known, *RESERVED_ENV], 1))
+                raise ConfigError(f"{name}: unknown variable; did you mean {close}?")
+    faults.check()
+    for name in given:
+        yield known[name], _from_text(env[name].strip(), name, env), name
 
 
 def _is_reserved(name: str) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.errors import nearest
 from .keypath import KeyPath, placed
 from .masking import masked
+from .metrics import FAULTY
 from .section import Section, entry_of, options_of, section_of
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ _CONSTANTS = {None: "null", True: "true", False: "false"}
 
 def explained(error: ValidationError, root: type[Section], sources: Mapping[KeyPath, str]) -> str:
     """All faults of a configuration, a line each."""
-    return "\n".join(_line(dict(fault), root, sources) for fault in error.errors(include_url=False))
+    return "\n".join(_line(dict(fault), root, sources) for fault in error.errors(include_url=False) if fault["input"] != FAULTY)
 
 
 def mapping_of(section: type[Section]) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 from .sampling import SampleOptions
 from .section import NO_ENTRIES, Section, written
 from .selector import Selector
-from .types import After, Before, DurationOrZero, Kind
+from .types import After, Before, DurationOrZero, Kind, Switch
 
 Group = Literal["default", "safety", "quality", "cost", "all"]
 _GROUPS = get_args(Group)
@@ -33,6 +33,12 @@ class InlineOptions(Section):
     """A [group of metrics](metrics/README.md#groups) (``default``, ``safety``, ``quality``, ``cost``, ``all``), or a list of groups and metric names; ``-name`` takes one out of those before it."""
     budget: DurationOrZero = 0.005
     """Seconds of the agent's thread that one turn may take, where an SDK needs its scores at once; the remaining metrics run on the worker."""
+    expected: Switch = True
+    """Whether `oa.expect(...)` turns on the `code_` metrics that can use what it gives, see [references](references.md#what-expect-turns-on). Never one that asks a model."""
+
+
+FAULTY = "\0"
+"""In place of the name of an entry that could not be read, where the rest is looked at nevertheless."""
 
 
 class MetricEntry(Section):

@@ -11,7 +11,7 @@ from .embedder import EmbedderOptions
 from .judge import JudgeOptions
 from .keypath import KeyPath, placed
 from .messages import explained
-from .metrics import GroupOptions, InlineOptions, MetricEntry
+from .metrics import FAULTY, GroupOptions, InlineOptions, MetricEntry
 from .outlets import OutletOptions
 from .privacy import PrivacyOptions
 from .queue import QueueOptions
@@ -74,6 +74,25 @@ class Config(Section):
         config._validate(data, sources)
         return config
 
+    @classmethod
+    def as_far_as_right(cls, data: Mapping[Any, Any], sources: dict[KeyPath, str]) -> tuple[Config, list[str]]:
+        """A configuration of those options that are right, and what is wrong with the others, a line each."""
+        from pydantic_core import ValidationError
+
+        lines: dict[str, None] = {}
+        for _ in range(_MOST_ROUNDS):
+            config = cls.__new__(cls)
+            try:
+                validator_of(cls).validate_python(data, self_instance=config)
+            except ValidationError as error:
+                lines.update(dict.fromkeys(explained(error, cls, sources).splitlines()))
+                for fault in error.errors(include_url=False):
+                    data = _without(data, fault["loc"])
+            else:
+                object.__setattr__(config, "_sources", sources)
+                return config, list(lines)
+        return cls(), list(lines)
+
     def _validate(self, data: Mapping[Any, Any], sources: dict[KeyPath, str]) -> None:
         if data:
             from pydantic_core import ValidationError
@@ -98,8 +117,25 @@ class Config(Section):
         found: list[tuple[KeyPath, MetricEntry]] = [(("metrics", i), entry) for i, entry in enumerate(own)]
         for name, one in groups.items():
             found += [(("groups", name, "metrics", i), entry) for i, entry in enumerate(one.entries())]
-        return found
+        return [(path, entry) for path, entry in found if entry.name != FAULTY]
 
     def where(self, path: KeyPath) -> str:
         """How an error about a value begins: with its file and line or its variable, and its path."""
         return placed(path, self._sources)
+
+
+_MOST_ROUNDS = 20
+"""One fault can hide another below it: so often is the rest looked at again."""
+
+
+def _without(data: Any, path: KeyPath) -> Any:
+    """Data without what stands at a path, or else without what stands around it. Entries of metrics keep their places."""
+    if not path:
+        return {}
+    key, rest = path[0], path[1:]
+    if isinstance(data, Mapping) and key in data:
+        inner = _without(data[key], rest) if rest and isinstance(data[key], (Mapping, list)) else None
+        return {name: inner if name == key else value for name, value in data.items() if name != key or inner}
+    if isinstance(data, list) and isinstance(key, int) and key < len(data):
+        return [FAULTY if place == key else value for place, value in enumerate(data)] if data[key] != FAULTY else {}
+    return {}

@@ -151,7 +151,7 @@ class Engine(Intake):
             fixed.append("metrics that look at what was said before")
         with self.assembler.lock:
             self.assembler.set_limits(self._limits(config))
-        self.pipeline.evaluator.reload(metrics.computed, metrics.whole, references, config.inline.budget)
+        self.pipeline.evaluator.reload(metrics.computed, metrics.whole, references, config.inline.budget, config.inline.expected)
         expect_metrics(self)
         self.config = config
         return fixed

@@ -38,7 +38,9 @@ def pipeline_from(engine: Engine, metrics: Selected, clock: Clock, waited: Calla
     judging = _judging_from(engine, metrics, clock, shedding) if metrics.any_judged else None
     revisable = REVISABLE_BYTES if engine.is_behind_otlp else _REVISABLE_IN_PROCESS
     composer = Composer(config.turn.stitch_timeout, waited, revisable)
-    evaluator = Evaluator(metrics.computed, metrics.whole, ReferenceSources(config), config.inline.budget, shedding)
+    evaluator = Evaluator(
+        metrics.computed, metrics.whole, ReferenceSources(config), config.inline.budget, shedding, config.inline.expected
+    )
 
     def names(conversation: bool) -> Sequence[str]:
         computed = [metric.name for metric in evaluator.whole] if conversation else evaluator.names

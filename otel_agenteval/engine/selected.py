@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..config.root import Config
+from ..core.errors import Faults
 from ..evaluation.selection import select_conversation_metrics, select_metrics
 from ..metrics.bound_metric import BoundMetric
 from ..turns.recorded_conversations import looks_back
@@ -49,7 +50,14 @@ def selected(config: Config) -> Selected:
     Raises:
         ConfigError: one of them cannot be.
     """
-    of_turns, of_conversations = select_metrics(config), select_conversation_metrics(config)
+    faults = Faults()
+    of_turns: list[BoundMetric] = []
+    of_conversations: list[BoundMetric] = []
+    with faults:
+        of_turns = select_metrics(config)
+    with faults:
+        of_conversations = select_conversation_metrics(config)
+    faults.check()
     return Selected(of_turns, of_conversations, *_split(of_turns), *_split(of_conversations))
 
 

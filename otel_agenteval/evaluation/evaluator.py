@@ -13,6 +13,7 @@ from ..core.score import GATED, SHED, Score
 from ..core.turn import Turn
 from ..metrics.bound_metric import BoundMetric
 from ..metrics.registry import Asks, Embeds
+from .expected import ExpectedMetrics
 from .failed_turns import decided
 from .load_shedding import Shedding
 from .redaction import redacted_turn
@@ -218,6 +219,7 @@ class Evaluator:
         references: what turns are compared with.
         budget: seconds that one turn may take where the agent or an exporter waits for it.
         shedding: what is left out while the worker cannot follow.
+        expected: whether ``expect()`` turns on the metrics that can use what it gives.
     """
 
     def __init__(
@@ -227,14 +229,20 @@ class Evaluator:
         references: ReferenceSources,
         budget: float,
         shedding: Shedding,
+        expected: bool = True,
     ) -> None:
         self.shedding = shedding
         self.evaluations = 0
         """How often metrics ran on something: a sign of life."""
-        self._set(metrics, whole, references, budget)
+        self._set(metrics, whole, references, budget, expected)
 
     def _set(
-        self, metrics: Sequence[BoundMetric], whole: Sequence[BoundMetric], references: ReferenceSources, budget: float
+        self,
+        metrics: Sequence[BoundMetric],
+        whole: Sequence[BoundMetric],
+        references: ReferenceSources,
+        budget: float,
+        expected: bool,
     ) -> None:
         self.metrics = [metric for metric in metrics if not metric.metric.heavy]
         """Evaluated when a turn closes, also where an exporter or the agent waits for it."""
@@ -243,12 +251,18 @@ class Evaluator:
         self.whole = whole
         self.references = references
         self._budget = budget
+        self._expected = ExpectedMetrics([metric.name for metric in metrics]) if expected else None
 
     def reload(
-        self, metrics: Sequence[BoundMetric], whole: Sequence[BoundMetric], references: ReferenceSources, budget: float
+        self,
+        metrics: Sequence[BoundMetric],
+        whole: Sequence[BoundMetric],
+        references: ReferenceSources,
+        budget: float,
+        expected: bool,
     ) -> None:
         """Other metrics and references from the next turn, and the next end of a conversation, on."""
-        self._set(metrics, whole, references, budget)
+        self._set(metrics, whole, references, budget, expected)
 
     @property
     def names(self) -> list[str]:
@@ -283,6 +297,8 @@ class Evaluator:
         found = run(self.metrics, scored.turn, scored.sources, budget=self._budget if waited_for else None)
         scored.scores, scored.seconds = found.scores, found.seconds
         scored.pending = [*found.cut, *self.heavy]
+        if scored.sources and self._expected is not None:
+            scored.pending += self._expected.of(scored.sources)
 
     def finish(self, scored: ScoredTurn) -> None:
         """Evaluate what was left over. On the worker."""

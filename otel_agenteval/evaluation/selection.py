@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..config.keypath import KeyPath, dotted
-from ..config.metrics import MetricEntry
+from ..config.metrics import FAULTY, MetricEntry
 from ..config.root import Config
 from ..config.sampling import SampleOptions
 from ..config.selector import Selector
-from ..core.errors import ConfigError, nearest
+from ..core.errors import ConfigError, Faults, nearest
 from ..core.score import Policy
 from ..metrics.bound_metric import BoundMetric, live_metric
 from ..metrics.registry import GROUPS, group_of, resolve
@@ -40,9 +41,16 @@ def select_metrics(config: Config) -> list[BoundMetric]:
             entry that repeats another; with its path and, where it comes from a file, its line.
     """
     entries = config.metric_entries()
-    configured = _configured(config, entries)
-    replaced = {bound.name for bound in configured}
-    inline = {name: bound for name, bound in _inline(config) if name not in replaced}
+    faults = Faults()
+    configured: list[BoundMetric] = []
+    inline: dict[str, BoundMetric] = {}
+    with faults:
+        configured = _configured(config, entries)
+    with faults:
+        inline = _inline(config)
+    faults.check()
+    for bound in configured:
+        inline.pop(bound.name, None)
     selected = [*inline.values(), *configured]
     _complete_policies(selected)
     _sample(config, entries, configured)
@@ -91,7 +99,9 @@ def select_conversation_metrics(config: Config) -> list[BoundMetric]:
     Raises:
         ConfigError: as :func:`select_metrics`.
     """
-    entries: Entries = [(("conversation", "metrics", i), entry) for i, entry in enumerate(config.conversation.metrics)]
+    entries: Entries = [
+        (("conversation", "metrics", i), entry) for i, entry in enumerate(config.conversation.metrics) if entry.name != FAULTY
+    ]
     configured = _configured(config, entries)
     _complete_policies(configured)
     _sample(config, entries, configured)
@@ -111,42 +121,53 @@ def _complete_policies(selected: Sequence[BoundMetric]) -> None:
 
 def _sample(config: Config, entries: Entries, configured: list[BoundMetric]) -> None:
     """Let the judged metrics know what is configured for their sampling; its rules are made where they are judged."""
+    faults = Faults()
     for (path, entry), bound in zip(entries, configured, strict=True):
         if entry.sample is None:
             continue
         place = (*path, "sample")
-        if not bound.asks:
-            raise ConfigError(
-                f"{config.where(place)}: {bound.name} is evaluated on every turn; only llm_ and embed_ metrics, and what is made of their scores, "
-                "are sampled"
-            )
-        if bound.metric.kind == "code" and entry.sample.cascade is not None:
-            raise ConfigError(
-                f"{config.where((*place, 'cascade'))}: {bound.name} waits for its inner metrics; a cascade belongs to one of these"
-            )
-        bound.sample = Sampling(entry.sample, place)
+        with faults:
+            if not bound.asks:
+                raise ConfigError(
+                    f"{config.where(place)}: {bound.name} is evaluated on every turn; only llm_ and embed_ metrics, and what is made of their "
+                    "scores, are sampled"
+                )
+            if bound.metric.kind == "code" and entry.sample.cascade is not None:
+                raise ConfigError(
+                    f"{config.where((*place, 'cascade'))}: {bound.name} waits for its inner metrics; a cascade belongs to one of these"
+                )
+            bound.sample = Sampling(entry.sample, place)
+    faults.check()
 
 
 def _configured(config: Config, entries: Entries) -> list[BoundMetric]:
-    bound = [_bind(config, path, entry.name, entry.params, entry.policy, entry.when) for path, entry in entries]
+    bound: list[BoundMetric] = []
+    faults = Faults()
+    for path, entry in entries:
+        with faults:
+            bound.append(_bind(config, path, entry.name, entry.params, entry.policy, entry.when))
+    faults.check()
     _refuse_repeats(config, entries, bound)
     return bound
 
 
-def _inline(config: Config) -> Iterable[tuple[str, BoundMetric]]:
+def _inline(config: Config) -> dict[str, BoundMetric]:
     wanted = config.inline.metrics
     if isinstance(wanted, str):
-        return [(name, _bind(config, ("inline", "metrics"), name, {}, "trend")) for name in group_of(wanted)]
+        return {name: _bind(config, ("inline", "metrics"), name, {}, "trend") for name in group_of(wanted)}
     found: dict[str, BoundMetric] = {}
+    faults = Faults()
     for i, name in enumerate(wanted):
         path = ("inline", "metrics", i)
-        if name.startswith("-"):
-            _leave_out(config, path, name[1:], found)
-        else:
-            for member in group_of(name) if name in GROUPS else (name,):
-                bound = _bind(config, path, member, {}, "trend")
-                found[bound.name] = bound
-    return found.items()
+        with faults:
+            if name.startswith("-"):
+                _leave_out(config, path, name[1:], found)
+            else:
+                for member in group_of(name) if name in GROUPS else (name,):
+                    bound = _bind(config, path, member, {}, "trend")
+                    found[bound.name] = bound
+    faults.check()
+    return found
 
 
 def _leave_out(config: Config, path: KeyPath, name: str, found: dict[str, BoundMetric]) -> None:
@@ -154,7 +175,7 @@ def _leave_out(config: Config, path: KeyPath, name: str, found: dict[str, BoundM
     try:
         names = group_of(name) if name in GROUPS else [resolve(name)[0].name]
     except ConfigError as error:
-        raise ConfigError(f"{config.where(path)}: {error}") from None
+        raise ConfigError(f"{config.where(path)}: {_or_group(name, error)}") from None
     if found.keys().isdisjoint(names):
         raise ConfigError(
             f"{config.where(path)}: -{name} takes out what stands before it in the list, and that does not have {name}"
@@ -173,11 +194,22 @@ def _bind(
         # The message of a wrong parameter already begins with ``metric.parameter``; only then does the path go deeper.
         deeper = re.match(r"(\w+)\.(\w+)\S*:", message)
         if deeper is None:
-            raise ConfigError(f"{config.where(path)}: {message}") from None
+            raise ConfigError(f"{config.where(path)}: {_or_group(name, error) if path[0] == 'inline' else message}") from None
         place = config.where((*path, name, deeper[2])).removesuffix(f".{name}.{deeper[2]}")
         raise ConfigError(f"{place}.{message}") from None
     bound.when = when
     return bound
+
+
+def _or_group(name: str, error: ConfigError) -> str:
+    """What is wrong with a name in a list of metrics and groups, where a group is as likely to be meant."""
+    group = nearest(name, GROUPS, 1)[0]
+    alike = difflib.SequenceMatcher(None, name, group).ratio() >= _ALIKE
+    return f"unknown group or metric {name!r}; did you mean the group {group}?" if alike else str(error)
+
+
+_ALIKE = 0.7
+"""From which likeness on a name is taken for a misspelled group."""
 
 
 def _refuse_repeats(config: Config, entries: Entries, configured: list[BoundMetric]) -> None:

@@ -160,7 +160,9 @@ def main(kind: str, folder: Path) -> None:
         handle = oa.instrument()
         assert os.environ["OTEL_AGENTEVAL_OUTLETS__JSONL"] == str(rows)
     else:
-        handle = oa.instrument(config={"inline": {"metrics": METRICS}, "outlets": {"jsonl": str(rows), "prometheus": None}})
+        handle = oa.instrument(
+            config={"inline": {"metrics": METRICS, "expected": False}, "outlets": {"jsonl": str(rows), "prometheus": None}}
+        )
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     KINDS[kind](Agent(provider.get_tracer("acme.desk"), oa.expect))
     delivered = handle.flush(30)

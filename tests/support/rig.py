@@ -27,7 +27,7 @@ class Rig:
 
     Args:
         config: as for the processor; unless they are named, ``outlets.prometheus`` is off (the default registry is the process's) and
-            ``outlets.log_events`` is ``all``.
+            ``outlets.log_events`` is ``all``, and ``inline.expected`` is off.
         clock: the processor's.
         before: span processors that are added before ours. The exporter into memory comes after it.
         provider: to attach to, instead of a plain TracerProvider.
@@ -47,6 +47,7 @@ class Rig:
     ) -> None:
         config = dict(config or {})
         config["outlets"] = {"prometheus": None, "log_events": "all", **config.get("outlets", {})}
+        config["inline"] = {"expected": False, **config.get("inline", {})}
         self.provider = provider or TracerProvider(resource=Resource({"service.name": "shop"}), shutdown_on_exit=False, **options)
         self.tracer = self.provider.get_tracer("acme.app")
         self.logger_provider = LoggerProvider(shutdown_on_exit=False)

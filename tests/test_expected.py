@@ -1,0 +1,89 @@
+"""What ``expect()`` turns on, and what it leaves alone."""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import otel_agenteval as oa
+from otel_agenteval.evaluation.expected import turned_on_by
+from otel_agenteval.metrics.registry import resolve
+from tests.support.rig import Rig
+
+PAGE = Path(__file__).parent.parent / "docs" / "references.md"
+
+
+def scores_of(config: dict[str, Any] | None = None, **references: Any) -> dict[str, Any]:
+    """The scores of one turn with these references, by metric."""
+    with Rig({"inline": {"metrics": ["code_latency"], "expected": True}, **(config or {})}) as rig:
+        with oa.expect(**references):
+            rig.run(says="Paris.")
+        (scored,) = rig.scored()
+        names = [score.metric for score in scored.scores]
+        assert len(names) == len(set(names))
+        return {score.metric: score for score in scored.scores}
+
+
+def test_a_ground_truth_turns_on_what_compares_with_it(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    found = scores_of(ground_truth="Paris.")
+    assert found.keys() == {"code_latency", *turned_on_by(["ground_truth"])}
+    assert found["code_equals_ground_truth"].passed is True
+    assert found["code_equals_ground_truth"].detail["reference_from"] == {"ground_truth": "expect"}
+    assert caplog.text.count("expect() gave ground_truth: also evaluating code_bleu, ") == 1
+
+
+def test_expected_tools_turn_on_what_looks_at_tools() -> None:
+    found = scores_of(expected_tools=["search"])
+    assert "code_tool_selection" in found
+    assert "code_equals_ground_truth" not in found
+
+
+def test_what_is_configured_is_evaluated_once_and_as_configured() -> None:
+    found = scores_of({"metrics": [{"code_text_f1": {"threshold": 0.123}}]}, ground_truth="Paris")
+    assert found["code_text_f1"].threshold == 0.123
+
+
+def test_configuration_switches_it_off() -> None:
+    assert scores_of({"inline": {"metrics": ["code_latency"], "expected": False}}, ground_truth="Paris").keys() == {
+        "code_latency"
+    }
+
+
+def test_other_sources_of_references_turn_nothing_on() -> None:
+    given = {"references": {"given": [{"when": {"agent": "*"}, "ground_truth": "Paris"}]}}
+    assert scores_of(given).keys() == {"code_latency"}
+
+
+def test_it_is_on_without_configuration() -> None:
+    assert oa.load_config({}, env={}).inline.expected
+
+
+@pytest.mark.parametrize("given", ["ground_truth", "references", "relevant_ids", "expected_tools", "agents", "interactions", "conflicts", "workflow", "logprobs", "privacy"])  # fmt: skip
+def test_nothing_that_costs_money_or_lacks_a_parameter_is_turned_on(given: str) -> None:
+    names = turned_on_by([given])
+    assert names
+    for name in names:
+        metric, _ = resolve(name)
+        assert (metric.kind, metric.combines, tuple(metric.required)) == ("code", False, ())
+
+
+@pytest.mark.parametrize("given", ["case_id", "context", "history", "made_up"])
+def test_what_says_nothing_about_the_metrics_turns_none_on(given: str) -> None:
+    assert turned_on_by([given]) == []
+
+
+def test_the_page_says_which() -> None:
+    table = PAGE.read_text(encoding="utf-8").partition("<!-- expected -->")[2].partition("```")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| `")]
+    assert len(rows) >= 9
+    for row in rows:
+        names, turned_on = row.strip("| ").split(" | ")
+        if "[" in turned_on and "metrics/" in turned_on:
+            continue
+        for name in re.findall(r"`(\w+)`", names):
+            assert re.findall(r"`(code_\w+)`", turned_on) == turned_on_by([name]), name
