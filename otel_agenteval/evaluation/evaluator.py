@@ -234,24 +234,7 @@ class Evaluator:
         self.shedding = shedding
         self.evaluations = 0
         """How often metrics ran on something: a sign of life."""
-        self._set(metrics, whole, references, budget, expected)
-
-    def _set(
-        self,
-        metrics: Sequence[BoundMetric],
-        whole: Sequence[BoundMetric],
-        references: ReferenceSources,
-        budget: float,
-        expected: bool,
-    ) -> None:
-        self.metrics = [metric for metric in metrics if not metric.metric.heavy]
-        """Evaluated when a turn closes, also where an exporter or the agent waits for it."""
-        self.heavy = [metric for metric in metrics if metric.metric.heavy]
-        """Evaluated after them, on the worker alone."""
-        self.whole = whole
-        self.references = references
-        self._budget = budget
-        self._expected = ExpectedMetrics([metric.name for metric in metrics]) if expected else None
+        self.reload(metrics, whole, references, budget, expected)
 
     def reload(
         self,
@@ -262,7 +245,14 @@ class Evaluator:
         expected: bool,
     ) -> None:
         """Other metrics and references from the next turn, and the next end of a conversation, on."""
-        self._set(metrics, whole, references, budget, expected)
+        self.metrics = [metric for metric in metrics if not metric.metric.heavy]
+        """Evaluated when a turn closes, also where an exporter or the agent waits for it."""
+        self.heavy = [metric for metric in metrics if metric.metric.heavy]
+        """Evaluated after them, on the worker alone."""
+        self.whole = whole
+        self.references = references
+        self._budget = budget
+        self._expected = ExpectedMetrics([metric.name for metric in metrics]) if expected else None
 
     @property
     def names(self) -> list[str]:
