@@ -110,6 +110,7 @@ class Ending:
     def _close_open(engine: Engine, reason: Any) -> None:
         with engine.assembler.lock:
             closed = engine.assembler.close_all(reason)
+        engine.pipeline.hints.look_at_spans(engine.assembler.received if not closed else 0)
         engine.take_groups(engine.pipeline.composer.stop_waiting(), must=True)
         engine.take(closed, must=True)
 

@@ -12,6 +12,7 @@ from ..evaluation.references import ReferenceSources
 from ..outlets.span_events import SpanEventOutlet
 from ..turns.composer import REVISABLE_BYTES, Composer
 from ..turns.conversations import Conversations
+from .hints import Hints
 from .outcomes import TurnOutcomes
 from .pipeline import Pipeline
 from .selected import Selected
@@ -46,10 +47,12 @@ def pipeline_from(engine: Engine, metrics: Selected, clock: Clock, waited: Calla
         computed = [metric.name for metric in evaluator.whole] if conversation else evaluator.names
         return [*computed, *(judging.metrics.names(conversation=conversation) if judging is not None else ())]
 
+    inline = config.inline.metrics
+    named = {entry.name for _, entry in config.metric_entries()} | (set() if isinstance(inline, str) else set(inline))
     return Pipeline(
         composer, evaluator, engine.outlets, SpanEventOutlet(config.outlets.span_events),
         TurnOutcomes(engine.telemetry, composer, names, engine.outlets.count_error), _conversations_from(engine, metrics, waited), judging,
-        lambda: engine.worker.bytes / engine.worker.max_bytes,
+        lambda: engine.worker.bytes / engine.worker.max_bytes, Hints(named & set(evaluator.names)),
     )  # fmt: skip
 
 

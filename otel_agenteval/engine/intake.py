@@ -132,6 +132,7 @@ class Intake:
             closed = assembler.tick(self.worker.max_bytes * _SHARE_OF_QUEUE - self.worker.bytes)
             waiting = assembler.waiting
         self.take(closed)
+        self.pipeline.hints.look_at_spans(assembler.received)
         self.take_groups(self.pipeline.composer.due())
         store = self.pipeline.conversations
         if store is not None:

@@ -21,6 +21,7 @@ from ..outlets.span_events import SpanEventOutlet
 from ..turns.composer import Composer
 from ..turns.conversations import Conversations, conversation_of, signals_in
 from ..turns.roots import Group
+from .hints import Hints
 from .outcomes import TurnOutcomes
 from .work import EndedConversation, WorkItem
 
@@ -40,6 +41,7 @@ class Pipeline:
         conversations: holds turns by conversation; None when nothing looks at more than one turn.
         judging: plans judges for turns whose scores are made; None when no metric asks a model.
         fill: how full the worker's queue is, 0 to 1.
+        hints: what is logged once, for somebody who wonders.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Pipeline:
         conversations: Conversations | None,
         judging: Dispatcher | None,
         fill: Callable[[], float] = lambda: 0.0,
+        hints: Hints | None = None,
     ) -> None:
         self.composer = composer
         self.evaluator = evaluator
@@ -61,6 +64,7 @@ class Pipeline:
         self.conversations = conversations
         self.judging = judging
         self._fill = fill
+        self.hints = hints or Hints(())
         self.ending = False
         """Whether no further turn is evaluated: the time is up."""
 
@@ -81,6 +85,7 @@ class Pipeline:
             scored.spans = tuple(group.members)
         self.evaluator.evaluate(scored, group.root.attributes, waited_for=waited_for)
         self.composer.keep(group, scored)
+        self.hints.look_at_group(scored, group)
         self.outlets.redact(scored)
         if self.judging is not None and self.judging.metrics.wants_events:
             scored.events = {event.name for member in group.members for event in member.events}
@@ -166,6 +171,7 @@ class Pipeline:
         if not done:
             return
         self.outlets.emit(done)
+        self.hints.look(done)
         for scored in done:
             if scored.judged is None:
                 self.outcomes.keep(scored.turn.turn_id, scored.scores)

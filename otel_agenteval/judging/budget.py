@@ -6,14 +6,18 @@ are under way count. A process that is killed in between leaves its estimate beh
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..config.budget import BudgetOptions, SpendingOptions
+from ..config.types import duration_text
 from ..core.clock import Clock
 from .queues import Counter, Demand, SpendBook
+
+_log = logging.getLogger("otel_agenteval")
 
 WINDOWS: Mapping[str, float] = {"minute": 60.0, "hour": 3_600.0, "day": 86_400.0}
 """Seconds, by name."""
@@ -78,6 +82,8 @@ class Budget:
         self._book = book
         self._clock = clock
         self._soft = soft
+        self._said: set[str] = set()
+        """Metrics whose turns had to wait."""
         self._reset()
 
     def _reset(self) -> None:
@@ -102,7 +108,17 @@ class Budget:
         with self._lock:
             demands = [self._demand(bound, metric, urgent) for bound in self._about(metric)]
         wait = self._book.take(demands, at) if demands else 0.0
+        if wait and metric not in self._said:
+            self._say(metric, wait)
         return Admission(wait, at, () if wait else demands, metric)
+
+    def _say(self, metric: str, wait: float) -> None:
+        self._said.add(metric)
+        bounds = ", ".join(f"{bound.counter.unit}_per_{bound.window}: {bound.limit:g}" for bound in self._about(metric))
+        _log.warning(
+            "the judge's budget has no room for %s now (judge.budget: %s): its turns wait, for %s or longer. "
+            'agenteval_judge_requests_total{outcome="gated"} counts how often; this is not logged again', metric, bounds, duration_text(round(wait, 1)),
+        )  # fmt: skip
 
     def _concerns(self, metric: str) -> bool:
         return "" in self._accounts or metric in self._accounts

@@ -1,0 +1,138 @@
+"""What makes instrumentations put into spans what was said: most of the metrics read that, and many leave it out until they are asked for it.
+
+The table is the one place for it: run-time hints, ``otel-agenteval doctor`` and ``docs/capture.md`` come from it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+_TRUE = frozenset(("true", "1", "yes", "on"))
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """How one instrumentation, or a family of them, is made to capture content."""
+
+    name: str
+    """As a user knows it."""
+    scopes: str
+    """Pattern of the names of its scopes."""
+    packages: str
+    """Pattern of the names of its packages; empty for those that are no Python package."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables and what to set them to; empty where the program says it."""
+    code: str = ""
+    """What the program has to say instead, or besides."""
+    by_default: bool = False
+    """Whether it captures content unless it is told not to."""
+    off: Mapping[str, str] = field(default_factory=dict)
+    """Variables that switch it off, with the value that does."""
+
+    @property
+    def advice(self) -> str:
+        """What to do, in a few words."""
+        said = [f"{name}={value}" for name, value in self.variables.items()]
+        said += [f"not {name}={value}" for name, value in self.off.items()] if self.by_default else []
+        return ", ".join([*said, *([self.code] if self.code else [])])
+
+    def is_on(self, env: Mapping[str, str]) -> bool | None:
+        """Whether content is captured, by the environment; None if only the program knows."""
+        if any(env.get(name, "").strip().lower() == value.lower() for name, value in self.off.items()):
+            return False
+        if self.by_default:
+            return True
+        if not self.variables:
+            return None
+        return all(_agrees(env.get(name, ""), value) for name, value in self.variables.items())
+
+
+def _agrees(found: str, wanted: str) -> bool:
+    """Whether a variable has a value that does it: another spelling of true, or one in a list."""
+    value = found.strip().lower()
+    if wanted == "true":
+        return value in _TRUE
+    if wanted.startswith("SPAN_"):
+        return value.startswith("span_") or value in _TRUE
+    return wanted.lower() in [part.strip() for part in value.split(",")]
+
+
+_GENAI = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+_OPT_IN = "OTEL_SEMCONV_STABILITY_OPT_IN"
+_LATEST = "gen_ai_latest_experimental"
+
+CAPTURES: Sequence[Capture] = (
+    Capture(
+        "OpenInference (Phoenix, Arize)", r"openinference\.", r"openinference-instrumentation(-.+)?", by_default=True,
+        off={"OPENINFERENCE_HIDE_INPUTS": "true", "OPENINFERENCE_HIDE_OUTPUTS": "true"},
+    ),
+    Capture(
+        "OpenTelemetry's own (opentelemetry-python-contrib)",
+        r"opentelemetry\.instrumentation\.(openai_v2|google_genai|vertexai|botocore|anthropic_v\d|openai_agents_v\d|genai)|opentelemetry\.util\.genai",
+        r"opentelemetry-(instrumentation-(openai-v2|google-genai|vertexai|botocore|openai-agents-v2)|util-genai)",
+        {_GENAI: "SPAN_AND_EVENT", _OPT_IN: _LATEST},
+        "older versions know `true` alone and write content to log records: add AgentEvalLogProcessor",
+    ),
+    Capture(
+        "OpenLLMetry (Traceloop)", r"opentelemetry\.instrumentation\.|traceloop", r"opentelemetry-instrumentation-.+|traceloop-sdk", by_default=True,
+        off={"TRACELOOP_TRACE_CONTENT": "false"},
+    ),
+    Capture(
+        "pydantic-ai", r"pydantic-ai", r"pydantic-ai(-slim)?", by_default=True,
+        code="not InstrumentationSettings(include_content=False)",
+    ),
+    Capture("Logfire", r"logfire", r"logfire", by_default=True, code="scrubbing replaces what looks like a secret"),
+    Capture("Langfuse", r"langfuse", r"langfuse", by_default=True, off={"LANGFUSE_TRACING_ENABLED": "false"}),
+    Capture(
+        "LangSmith", r"langsmith", r"langsmith", {"LANGSMITH_OTEL_ENABLED": "true", "LANGSMITH_TRACING": "true"},
+        off={"LANGSMITH_HIDE_INPUTS": "true", "LANGSMITH_HIDE_OUTPUTS": "true"},
+    ),
+    Capture(
+        "Google ADK", r"gcp\.vertex\.agent", r"google-adk", by_default=True, off={"ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS": "false"},
+    ),
+    Capture("Strands Agents", r"strands", r"strands-agents", by_default=True, code=f"newer attributes with {_OPT_IN}={_LATEST}"),
+    Capture(
+        "Semantic Kernel", r"semantic_kernel|Microsoft\.SemanticKernel", r"semantic-kernel",
+        {"SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE": "true"},
+    ),
+    Capture(
+        "Microsoft Agent Framework", r"agent_framework|Experimental\.Microsoft\.Agents", r"agent-framework(-.+)?",
+        {"ENABLE_INSTRUMENTATION": "true", "ENABLE_SENSITIVE_DATA": "true"},
+    ),
+    Capture(
+        "Azure AI (inference, agents, projects)", r"azure\.(ai|core)\b", r"azure-ai-(inference|agents|projects)",
+        {"AZURE_TRACING_GEN_AI_CONTENT_RECORDING_ENABLED": "true"},
+    ),
+    Capture("Haystack", r"haystack", r"haystack-ai", {"HAYSTACK_CONTENT_TRACING_ENABLED": "true"}),
+    Capture("OpenLIT", r"openlit", r"openlit", by_default=True, code="not openlit.init(capture_message_content=False)"),
+    Capture("MLflow", r"mlflow", r"mlflow(-skinny|-tracing)?", by_default=True),
+    Capture("LiteLLM", r"litellm", r"litellm", by_default=True, code="not litellm.turn_off_message_logging"),
+    Capture(
+        "Vercel AI SDK", r"ai$", "", code="experimental_telemetry: { isEnabled: true }, without recordInputs: false and recordOutputs: false",
+    ),
+    Capture(
+        "Spring AI", r"org\.springframework\.(boot|ai)|io\.micrometer", "",
+        code="spring.ai.chat.observations.log-prompt, .log-completion and spring.ai.tools.observations.include-content: true",
+    ),
+    Capture("Claude Code", r"com\.anthropic\.claude_code", "", {"OTEL_LOG_USER_PROMPTS": "1", "OTEL_LOG_TOOL_DETAILS": "1"}),
+)  # fmt: skip
+"""The first whose pattern fits wins: OpenLLMetry's is that of all others under ``opentelemetry.instrumentation``."""
+
+
+def of_scope(scope: str) -> Capture | None:
+    """How the instrumentation with this scope is made to capture content; None if nobody knows."""
+    return next((one for one in CAPTURES if re.match(one.scopes, scope)), None)
+
+
+def of_package(name: str) -> Capture | None:
+    """The same by the name of its Python package."""
+    plain = re.sub(r"[-_.]+", "-", name).lower()
+    return next((one for one in CAPTURES if one.packages and re.fullmatch(one.packages, plain)), None)
+
+
+def advice_for(scopes: Sequence[str]) -> str:
+    """What to set so that these scopes capture content; empty if nobody knows."""
+    known = {one.name: one.advice for one in map(of_scope, scopes) if one is not None and one.advice}
+    return "; ".join(f"for {name}: {advice}" for name, advice in known.items())

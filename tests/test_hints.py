@@ -1,0 +1,121 @@
+"""What is logged once, for somebody who wonders why no score comes."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+
+import otel_agenteval as oa
+from otel_agenteval.engine import hints
+from otel_agenteval.judging.budget import Bound, Budget
+from otel_agenteval.judging.queues import Counter, MemorySpendBook
+from tests.support.clock import FakeClock
+from tests.support.rig import Rig
+
+
+def warned(caplog: pytest.LogCaptureFixture, *words: str) -> list[str]:
+    """The warnings with all of these words."""
+    messages = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    return [message for message in messages if all(word in message for word in words)]
+
+
+def plain_spans(rig: Rig, count: int) -> None:
+    for _ in range(count):
+        rig.tracer.start_span("GET /").end()
+
+
+def test_spans_without_any_turn_are_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    with Rig() as rig:
+        plain_spans(rig, hints.SPANS_WITHOUT_TURN)
+        rig.engine.tick()
+        rig.engine.tick()
+    (said,) = warned(caplog, "none of them is an agent's or a model's")
+    assert said.startswith("1000 spans came")
+    assert "otel-agenteval doctor" in said
+
+
+def test_they_are_said_at_the_end_if_nothing_was_due_before(caplog: pytest.LogCaptureFixture) -> None:
+    with Rig() as rig:
+        plain_spans(rig, hints.SPANS_WITHOUT_TURN)
+    assert len(warned(caplog, "none of them is an agent's")) == 1
+
+
+@pytest.mark.parametrize("plain", [hints.SPANS_WITHOUT_TURN - 1, 2 * hints.SPANS_WITHOUT_TURN])
+def test_an_application_with_a_turn_hears_nothing(plain: int, caplog: pytest.LogCaptureFixture) -> None:
+    with Rig() as rig:
+        if plain > hints.SPANS_WITHOUT_TURN:
+            rig.run()
+            assert rig.processor.force_flush()
+        plain_spans(rig, plain)
+        rig.engine.tick()
+    assert warned(caplog) == []
+
+
+def run_without_content(rig: Rig, turns: int, scope: str) -> None:
+    tracer = rig.provider.get_tracer(scope)
+    for _ in range(turns):
+        attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m-1"}
+        tracer.start_span("chat m-1", attributes=attributes).end()
+    assert rig.processor.force_flush()
+
+
+@pytest.mark.parametrize(
+    ("scope", "advice"),
+    [
+        ("opentelemetry.instrumentation.openai_v2", "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_AND_EVENT"),
+        ("opentelemetry.instrumentation.openai", "not TRACELOOP_TRACE_CONTENT=false"),
+        ("acme.own", "docs/capture.md"),
+    ],
+)
+def test_turns_without_content_are_said_once_with_what_to_set(scope: str, advice: str, caplog: pytest.LogCaptureFixture) -> None:
+    with Rig() as rig:
+        run_without_content(rig, 2 * hints.TURNS_WITHOUT_CONTENT, scope)
+    (said,) = warned(caplog, "none says what was asked or answered")
+    assert said.startswith(f"{hints.TURNS_WITHOUT_CONTENT} turns came")
+    assert advice in said
+
+
+def test_one_turn_with_content_is_enough(caplog: pytest.LogCaptureFixture) -> None:
+    with Rig() as rig:
+        rig.run()
+        assert rig.processor.force_flush()
+        run_without_content(rig, 2 * hints.TURNS_WITHOUT_CONTENT, "opentelemetry.instrumentation.openai_v2")
+    assert warned(caplog) == []
+
+
+def test_a_metric_that_never_applies_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    config: dict[str, Any] = {"inline": {"metrics": ["default", "code_perplexity"]}, "metrics": ["code_recall_at_k", "code_word_count"]}
+    with Rig(config) as rig:
+        for _ in range(hints.TURNS_WITHOUT_SCORE + 5):
+            rig.run()
+        assert rig.processor.force_flush()
+    said = warned(caplog, "is configured, and applied to none of")
+    assert [message.partition(" ")[0] for message in said] == ["code_perplexity", "code_recall_at_k"]
+    assert "missing:logprobs" in said[0]
+    assert "missing:retrieved_ids" in said[1]
+
+
+def test_the_packs_own_metrics_are_no_concern(caplog: pytest.LogCaptureFixture) -> None:
+    provider = TracerProvider(shutdown_on_exit=False)
+    handle = oa.instrument(tracer_provider=provider, config={"outlets": {"prometheus": None}})
+    tracer = provider.get_tracer("app")
+    for _ in range(hints.TURNS_WITHOUT_SCORE + 5):
+        attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.output.messages": '[{"role": "assistant", "parts": []}]'}
+        tracer.start_span("invoke_agent a", attributes={**attributes, "gen_ai.input.messages": "hello"}).end()
+    handle.shutdown()
+    assert warned(caplog, "is configured") == []
+
+
+def test_a_budget_that_is_used_up_is_said_once_for_each_metric(caplog: pytest.LogCaptureFixture) -> None:
+    clock = FakeClock()
+    budget = Budget([Bound(Counter("", "calls", 3_600.0), 1.0)], MemorySpendBook(), clock, soft=1.0)
+    assert budget.admit("llm_a").wait == 0
+    assert budget.admit("llm_a").wait > 0
+    assert budget.admit("llm_a").wait > 0
+    assert budget.admit("llm_b").wait > 0
+    said = warned(caplog, "the judge's budget has no room")
+    assert [message.partition("for ")[2].split(" ")[0] for message in said] == ["llm_a", "llm_b"]
+    assert "judge.budget: calls_per_hour: 1" in said[0]
