@@ -32,6 +32,7 @@ from otel_agenteval.config.loader import variable_of
 from otel_agenteval.config.root import Config
 from otel_agenteval.config.section import Section, kind_of, option_paths, options_of, section_of, written
 from otel_agenteval.core import semconv
+from otel_agenteval.dialects.capture import CAPTURES
 from otel_agenteval.instrumentation.attach import instrument
 from otel_agenteval.metrics import other_tools, seeds
 from otel_agenteval.metrics.registry import GROUPS, Metric, catalog, group_of, groups_of
@@ -332,6 +333,17 @@ def _declares(node: ast.stmt, field: str) -> bool:
     return isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == field
 
 
+def captures() -> str:
+    """What makes each instrumentation capture content."""
+    rows = ["| instrumentation | captures content | what decides |", "|---|---|---|"]
+    for one in CAPTURES:
+        said = [f"`{name}={value}`" for name, value in one.variables.items()]
+        said += [f"`{name}={value}` switches it off" for name, value in one.off.items()]
+        said += [one.code] if one.code else []
+        rows.append(f"| {one.name} | {'yes' if one.by_default else 'when asked'} | {', '.join(said) or '–'} |")
+    return "\n".join(rows)
+
+
 def instruments() -> str:
     """Every metric that leaves, under both of its names."""
     rows = [
@@ -384,10 +396,11 @@ def pages() -> Iterator[tuple[Path, str]]:
         "commands": commands,
         "options": options,
         "instruments": instruments,
+        "captures": captures,
         "span event": recorded.span_event,
         "metrics excerpt": recorded.metrics,
     }
-    for name in ("README.md", "docs/command-line.md", "docs/configuration.md", "docs/outlets.md"):
+    for name in ("README.md", "docs/command-line.md", "docs/configuration.md", "docs/outlets.md", "docs/capture.md"):
         text = (ROOT / name).read_text(encoding="utf-8")
         for part, make in parts.items():
             begin, end = f"<!-- begin {part} -->\n", f"\n<!-- end {part} -->"

@@ -87,7 +87,10 @@ def test_one_turn_with_content_is_enough(caplog: pytest.LogCaptureFixture) -> No
 
 
 def test_a_metric_that_never_applies_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    config: dict[str, Any] = {"inline": {"metrics": ["default", "code_perplexity"]}, "metrics": ["code_recall_at_k", "code_word_count"]}
+    config: dict[str, Any] = {
+        "inline": {"metrics": ["default", "code_perplexity"]},
+        "metrics": ["code_recall_at_k", "code_word_count"],
+    }
     with Rig(config) as rig:
         for _ in range(hints.TURNS_WITHOUT_SCORE + 5):
             rig.run()

@@ -16,7 +16,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "otel_agenteval"
 FLOORS: tuple[dict[str, str], ...] = (
     {"__init__": "", "__main__": ""},
-    {"cli": "httpx opentelemetry shtab"},
+    {"cli": "httpx opentelemetry prometheus_client shtab"},
     {"kafka": "confluent_kafka"},
     {
         "server": "google grpc h11 isal opentelemetry prometheus_client zstandard",
@@ -32,7 +32,7 @@ FLOORS: tuple[dict[str, str], ...] = (
         "spans": "google opentelemetry pyarrow",
     },
     {"statistics": "numpy", "config": "pydantic pydantic_core typing_extensions yaml"},
-    {"core": "cryptography genai_prices orjson phonenumbers pydantic_core"},
+    {"core": "cryptography genai_prices orjson packaging phonenumbers pydantic_core"},
 )
 """From the top down: room → the packages of others that it may import."""
 FLOOR = {room: -depth for depth, rooms in enumerate(FLOORS) for room in rooms}

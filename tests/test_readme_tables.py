@@ -83,7 +83,7 @@ def test_a_part_that_is_out_of_step_is_found_and_renewed(
     generator: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     metrics = [str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "metrics").iterdir()]
-    for path in ("README.md", "docs/command-line.md", "docs/configuration.md", "docs/outlets.md", *metrics):
+    for path in ("README.md", "docs/command-line.md", "docs/configuration.md", "docs/outlets.md", "docs/capture.md", *metrics):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(
             read(path).replace("| `turn.max_open` | `50000` |", "| `turn.max_open` | `7` |"), encoding="utf-8"

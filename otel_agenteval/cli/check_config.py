@@ -9,7 +9,8 @@ from pathlib import Path
 
 from ..config.loader import load_what_is_right
 from ..config.writing import effective_yaml
-from ..core.errors import ConfigError, Faults
+from ..core.errors import ConfigError
+from ..core.faults import Faults
 from ..engine.selected import selected
 from ..evaluation.references import ReferenceSources
 from ..judging.models import embedder_from, judge_from

@@ -25,6 +25,7 @@ COMMANDS = {
     "eval": "score the turns of recorded traces",
     "turns": "print the turns of recorded traces, one JSON object (form turn.v1) per line",
     "record": "run a program and keep its spans in a file that eval and turns read; needs no Collector",
+    "doctor": "find out why no score comes: what is installed, what a program sends, what a sidecar received",
     "metrics": "list the metrics",
     "explain": "print the documentation of a metric",
     "check-config": "validate a configuration and print what is in effect",

@@ -30,6 +30,17 @@ def add_config(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_program(parser: argparse.ArgumentParser, purpose: str) -> None:
+    """Add a program with its arguments, after ``--``."""
+    parser.add_argument("program", nargs=argparse.REMAINDER, metavar="-- PROGRAM", help=purpose)
+
+
+def program_of(args: argparse.Namespace) -> list[str]:
+    """The program with its arguments; empty if none was named."""
+    program: list[str] = args.program
+    return program[1:] if program[:1] == ["--"] else program
+
+
 def add_logging(parser: argparse.ArgumentParser) -> None:
     """Add the options for the log of a command that runs for long."""
     parser.add_argument(

@@ -19,7 +19,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from ..core.errors import ConfigError, Faults, nearest
+from ..core.errors import ConfigError, nearest
+from ..core.faults import Faults
 from .keypath import KeyPath
 from .messages import mapping_of, shown
 from .root import Config

@@ -110,6 +110,7 @@ ESTIMATES = (ESTIMATE_MEAN, ESTIMATE_LOW, ESTIMATE_HIGH, ESTIMATE_N)
 """What is believed of all turns, from those that were judged."""
 LOAD_LEVEL = "agenteval.load_level"
 SERVE_REQUESTS = "agenteval.serve.requests"
+SERVE_SCRAPES = "agenteval.serve.scrapes"
 SERVE_BYTES = "agenteval.serve.received"
 JOURNAL_SIZE = "agenteval.journal.size"
 JOURNAL_AGE = "agenteval.journal.age"
@@ -243,6 +244,7 @@ INSTRUMENTS: tuple[Instrument, ...] = (
         SERVE_REQUESTS, "counter", "{request}", ("transport", "signal", "outcome"),
         "Requests to the sidecar: ok, partial (some records rejected), or why it was refused.", about_us=True,
     ),
+    Instrument(SERVE_SCRAPES, "counter", "{request}", ("client",), "Requests for /metrics, by who asked: prometheus, another scraper, or other.", about_us=True),
     Instrument(SERVE_BYTES, "counter", "By", (), "Bytes of requests to the sidecar, as they came.", about_us=True),
     Instrument(JOURNAL_SIZE, "gauge", "By", (), "Bytes of requests that the journal keeps.", about_us=True),
     Instrument(JOURNAL_AGE, "gauge", "s", (), "Time since the oldest request came that the journal keeps.", about_us=True),

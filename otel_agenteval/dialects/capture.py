@@ -69,9 +69,13 @@ CAPTURES: Sequence[Capture] = (
         off={"OPENINFERENCE_HIDE_INPUTS": "true", "OPENINFERENCE_HIDE_OUTPUTS": "true"},
     ),
     Capture(
-        "OpenTelemetry's own (opentelemetry-python-contrib)",
-        r"opentelemetry\.instrumentation\.(openai_v2|google_genai|vertexai|botocore|anthropic_v\d|openai_agents_v\d|genai)|opentelemetry\.util\.genai",
-        r"opentelemetry-(instrumentation-(openai-v2|google-genai|vertexai|botocore|openai-agents-v2)|util-genai)",
+        "OpenTelemetry's own, `opentelemetry-instrumentation-genai-…`", r"opentelemetry\.instrumentation\.genai|opentelemetry\.util\.genai",
+        r"opentelemetry-(instrumentation-genai-.+|util-genai)", {_GENAI: "SPAN_AND_EVENT"},
+    ),
+    Capture(
+        "OpenTelemetry's own, older (`…-openai-v2`, `…-google-genai`, `…-vertexai`, `…-botocore`)",
+        r"opentelemetry\.instrumentation\.(openai_v2|google_genai|vertexai|botocore|openai_agents_v2)",
+        r"opentelemetry-instrumentation-(openai-v2|google-genai|vertexai|botocore|openai-agents-v2)",
         {_GENAI: "SPAN_AND_EVENT", _OPT_IN: _LATEST},
         "older versions know `true` alone and write content to log records: add AgentEvalLogProcessor",
     ),

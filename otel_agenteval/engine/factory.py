@@ -49,11 +49,13 @@ def pipeline_from(engine: Engine, metrics: Selected, clock: Clock, waited: Calla
 
     inline = config.inline.metrics
     named = {entry.name for _, entry in config.metric_entries()} | (set() if isinstance(inline, str) else set(inline))
-    return Pipeline(
+    pipeline = Pipeline(
         composer, evaluator, engine.outlets, SpanEventOutlet(config.outlets.span_events),
         TurnOutcomes(engine.telemetry, composer, names, engine.outlets.count_error), _conversations_from(engine, metrics, waited), judging,
-        lambda: engine.worker.bytes / engine.worker.max_bytes, Hints(named & set(evaluator.names)),
+        lambda: engine.worker.bytes / engine.worker.max_bytes,
     )  # fmt: skip
+    pipeline.hints = Hints(named & set(evaluator.names))
+    return pipeline
 
 
 def _judging_from(engine: Engine, metrics: Selected, clock: Clock, shedding: Shedding) -> Dispatcher:

@@ -41,7 +41,6 @@ class Pipeline:
         conversations: holds turns by conversation; None when nothing looks at more than one turn.
         judging: plans judges for turns whose scores are made; None when no metric asks a model.
         fill: how full the worker's queue is, 0 to 1.
-        hints: what is logged once, for somebody who wonders.
     """
 
     def __init__(
@@ -54,7 +53,6 @@ class Pipeline:
         conversations: Conversations | None,
         judging: Dispatcher | None,
         fill: Callable[[], float] = lambda: 0.0,
-        hints: Hints | None = None,
     ) -> None:
         self.composer = composer
         self.evaluator = evaluator
@@ -64,7 +62,8 @@ class Pipeline:
         self.conversations = conversations
         self.judging = judging
         self._fill = fill
-        self.hints = hints or Hints(())
+        self.hints = Hints(())
+        """What is logged once, for somebody who wonders."""
         self.ending = False
         """Whether no further turn is evaluated: the time is up."""
 

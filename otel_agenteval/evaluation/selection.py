@@ -12,7 +12,8 @@ from ..config.metrics import FAULTY, MetricEntry
 from ..config.root import Config
 from ..config.sampling import SampleOptions
 from ..config.selector import Selector
-from ..core.errors import ConfigError, Faults, nearest
+from ..core.errors import ConfigError, nearest
+from ..core.faults import Faults
 from ..core.score import Policy
 from ..metrics.bound_metric import BoundMetric, live_metric
 from ..metrics.registry import GROUPS, group_of, resolve

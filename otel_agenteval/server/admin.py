@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import urllib.parse
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
@@ -117,6 +118,8 @@ class Metrics:
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
+        self.scrapes: Counter[str] = Counter()
+        """How often the page was asked for, by the kind of client."""
         self._registry = registry
         self._thread = ThreadPoolExecutor(1, "agenteval-metrics")
         self._running: dict[str, asyncio.Future[bytes]] = {}
@@ -125,6 +128,7 @@ class Metrics:
         """The page; None for another path."""
         if head.path != "/metrics":
             return None
+        self.scrapes[_client_of(head.headers.get("user-agent", ""))] += 1
         return _Later(lambda: self._page(head.headers.get("accept", "")))
 
     async def _page(self, accept: str) -> Response:
@@ -139,6 +143,15 @@ class Metrics:
     def close(self) -> None:
         """End the thread."""
         self._thread.shutdown(wait=False)
+
+
+_SCRAPERS = ("prometheus", "otelcol", "opentelemetry", "vmagent", "victoriametrics", "grafana", "alloy", "datadog", "telegraf")
+
+
+def _client_of(user_agent: str) -> str:
+    """A scraper's name, by how its requests say who asks; ``other`` for all that is none."""
+    said = user_agent.lower()
+    return next((name for name in _SCRAPERS if said.startswith(name)), "other")
 
 
 def api(receiver: Receiver, status: Callable[[], dict[str, Any]]) -> Callable[[Head], Response | None]:

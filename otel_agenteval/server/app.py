@@ -94,6 +94,7 @@ class Service:
         telemetry = self.engine.telemetry
         watch = telemetry.watch
         watch(semconv.SERVE_REQUESTS, self._requests)
+        watch(semconv.SERVE_SCRAPES, lambda: [({"client": client}, n) for client, n in self._metrics.scrapes.copy().items()])
         watch(semconv.SERVE_BYTES, lambda: [({}, self.receiver.bytes_received)])
         in_flight = self.receiver.in_flight
         watch(semconv.QUEUE_SIZE, lambda: [({"queue": "requests"}, in_flight.used)])

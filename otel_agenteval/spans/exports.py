@@ -33,6 +33,9 @@ from .writing import attributes_as_json
 _OTLP = re.compile(rb'\s*\{\s*"resource(?:Spans|Logs|_spans|_logs)"')
 """How a line of OTLP/JSON begins. Nothing else of it is looked at here."""
 
+_FIRST_LINE = 4_096
+"""Bytes of the first line of a document over several lines, at most: others are what broke off."""
+
 Numbered = tuple[int, bytes]
 """The number of a line, and the line."""
 
@@ -81,7 +84,13 @@ def _documents(lines: Iterable[Numbered]) -> Iterator[Numbered]:
                 continue
             yield start, b"".join(held)  # none begins within another: this one broke off
             held = []
-        if not _says_otlp(line) and line[:1] in b"{[" and line[-3:].rstrip()[-1:] in (b"{", b"[", b",") and not _is_json(line):
+        if (
+            len(line) <= _FIRST_LINE
+            and not _says_otlp(line)
+            and line[:1] in b"{["
+            and line[-3:].rstrip()[-1:] in (b"{", b"[", b",")
+            and not _is_json(line)
+        ):
             held, start, size, tried = [line], number, len(line), 0
         else:
             yield number, line

@@ -1,0 +1,158 @@
+"""What is installed beside the agent, and what the environment says to it."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Mapping, Sequence
+
+from ... import __version__
+from ...core.packages import Instrumentation, installed, instrumentations
+from ...dialects.capture import Capture, of_package
+from .finding import BAD, GOOD, NOTE, Finding, Findings
+
+LIBRARIES = {
+    "openai": "openinference-instrumentation-openai", "anthropic": "openinference-instrumentation-anthropic",
+    "langchain-core": "openinference-instrumentation-langchain", "langgraph": "openinference-instrumentation-langchain",
+    "llama-index-core": "openinference-instrumentation-llama-index", "crewai": "openinference-instrumentation-crewai",
+    "openai-agents": "openinference-instrumentation-openai-agents", "dspy": "openinference-instrumentation-dspy",
+    "google-genai": "openinference-instrumentation-google-genai", "mistralai": "openinference-instrumentation-mistralai",
+    "smolagents": "openinference-instrumentation-smolagents", "agno": "openinference-instrumentation-agno",
+    "groq": "openinference-instrumentation-groq", "autogen-agentchat": "openinference-instrumentation-autogen-agentchat",
+    "boto3": "openinference-instrumentation-bedrock", "ollama": "opentelemetry-instrumentation-ollama", "cohere": "opentelemetry-instrumentation-cohere",
+}  # fmt: skip
+"""Agent frameworks and model SDKs that trace nothing by themselves, each with an instrumentation of it."""
+_LIMITS = ("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT", "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT")
+
+
+def python_findings(env: Mapping[str, str]) -> Findings:
+    """The interpreter, the SDK, and variables that switch tracing off."""
+    packages = installed()
+    sdk = packages.get("opentelemetry-sdk", "none")
+    yield Finding(
+        GOOD, f"Python {platform.python_version()}, otel-agenteval {__version__}, opentelemetry-sdk {sdk} ({sys.executable})"
+    )
+    if env.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        yield Finding(BAD, "OTEL_SDK_DISABLED=true: the SDK makes no spans", "unset it")
+    sampler = env.get("OTEL_TRACES_SAMPLER", "")
+    if "always_off" in sampler:
+        yield Finding(
+            BAD, f"OTEL_TRACES_SAMPLER={sampler}: no span is recorded", "unset it, or wrap your sampler: oa.record_all(sampler)"
+        )
+    elif "ratio" in sampler:
+        ratio = env.get("OTEL_TRACES_SAMPLER_ARG", "1.0")
+        yield Finding(
+            NOTE,
+            f"OTEL_TRACES_SAMPLER={sampler} ({ratio}): turns of other traces are not seen",
+            "oa.record_all(sampler) records all and exports the sample",
+        )
+    for name in _LIMITS:
+        if env.get(name, "").strip():
+            yield Finding(NOTE, f"{name}={env[name]}: longer messages are cut, and metrics see what is left", "unset it")
+    wanted = env.get("OTEL_AGENTEVAL_ENABLED", "")
+    if wanted and "opentelemetry-distro" not in packages and "opentelemetry-instrumentation" not in packages:
+        yield Finding(
+            BAD,
+            f"OTEL_AGENTEVAL_ENABLED={wanted}, but opentelemetry-instrument, which reads it, is not installed",
+            "pip install opentelemetry-distro",
+        )
+
+
+def instrumentation_findings(env: Mapping[str, str]) -> Findings:
+    """What traces, whether it can, and whether it captures what was said."""
+    found = sorted(instrumentations())
+    of_target: dict[str, list[Instrumentation]] = {}
+    for one in found:
+        capture = of_package(one.name)
+        if capture is None or not _is_genai(one):
+            continue
+        if one.unmet and len(one.unmet) == len(one.targets):
+            have = ", ".join(f"{target} {installed().get(target, 'is not installed')}" for target in one.targets)
+            if any(target in installed() for target in one.targets):
+                yield Finding(
+                    BAD,
+                    f"{one.name} {one.version} does not trace: it needs {' or '.join(one.unmet)} ({have})",
+                    "install versions that go together",
+                )
+            continue
+        for target in one.targets:
+            if target in installed():
+                of_target.setdefault(target, []).append(one)
+        yield _content(f"{one.name} {one.version}", capture, env)
+    for target, several in of_target.items():
+        if len(several) > 1:
+            names = " and ".join(one.name for one in several)
+            yield Finding(
+                NOTE,
+                f"{names} both trace {target}: each call has two spans",
+                "they are counted once, but one instrumentation costs less",
+            )
+    yield from _by_themselves(env)
+    missing = [
+        name for name in LIBRARIES if name in installed() and name not in of_target and not _is_traced_otherwise(name, found)
+    ]
+    for name in missing:
+        yield Finding(
+            NOTE,
+            f"{name} {installed()[name]} is installed, and no instrumentation of it",
+            f"if your agent uses it: pip install {LIBRARIES[name]}",
+        )
+
+
+def _is_genai(one: Instrumentation) -> bool:
+    """Whether an instrumentation is one of models or agents: there are others of web servers and databases under the same names."""
+    return (
+        one.name.startswith("openinference-") or "genai" in one.name or any(target in _GENAI_LIBRARIES for target in one.targets)
+    )
+
+
+_GENAI_LIBRARIES = frozenset((
+    *LIBRARIES, "langchain", "langchain-community", "google-generativeai", "google-cloud-aiplatform", "botocore", "haystack-ai", "llama-index",
+    "replicate", "together", "transformers", "ibm-watsonx-ai", "writer-sdk", "alephalpha", "aleph-alpha-client", "vertexai", "mcp", "crewai-tools",
+))  # fmt: skip
+
+
+def _is_traced_otherwise(name: str, found: Sequence[Instrumentation]) -> bool:
+    """Whether another package traces it: langgraph is traced with langchain-core, and some bring their own tracing along."""
+    with_it = {"langgraph": "langchain-core", "boto3": "botocore"}.get(name)
+    if with_it is not None and (name == "boto3" or any(with_it in one.targets for one in found)):
+        return True
+    return name == "openai" and any(one in installed() for one in _OWN_TRACING)
+
+
+_OWN_TRACING = (
+    "pydantic-ai-slim",
+    "pydantic-ai",
+    "google-adk",
+    "strands-agents",
+    "semantic-kernel",
+    "agent-framework",
+    "haystack-ai",
+    "litellm",
+    "langfuse",
+    "logfire",
+    "openlit",
+    "mlflow",
+)
+
+
+def _by_themselves(env: Mapping[str, str]) -> Findings:
+    """Frameworks and SDKs that trace by themselves."""
+    for name in _OWN_TRACING:
+        version = installed().get(name)
+        capture = of_package(name)
+        if version is not None and capture is not None and not (name == "pydantic-ai-slim" and "pydantic-ai" in installed()):
+            yield _content(f"{name} {version}", capture, env)
+
+
+def _content(what: str, capture: Capture, env: Mapping[str, str]) -> Finding:
+    on = capture.is_on(env)
+    if on is None:
+        return Finding(NOTE, f"{what}: the program says whether content is captured", capture.advice)
+    if on:
+        return Finding(GOOD, f"{what} captures content")
+    off = [f"{name}={env[name]}" for name in capture.off if env.get(name)]
+    advice = (
+        f"unset {', '.join(off)}" if off else f"set {', '.join(f'{key}={value}' for key, value in capture.variables.items())}"
+    )
+    return Finding(BAD, f"{what} leaves out what was said: most metrics have nothing to look at", advice)

@@ -1,0 +1,88 @@
+"""What a running sidecar received, and what came of it."""
+
+from __future__ import annotations
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+
+from ...core.errors import ConfigError
+from .finding import BAD, GOOD, NOTE, Finding, Findings
+
+_REQUESTS, _RESULTS = "agenteval_serve_requests_total", "agenteval_results_total"
+_TAKEN = ("ok", "partial")
+_MOST_METRICS = 5
+
+
+class _Page:
+    """A page of metrics."""
+
+    def __init__(self, text: str) -> None:
+        self._samples: dict[str, list[tuple[dict[str, str], float]]] = {}
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                self._samples.setdefault(sample.name, []).append((sample.labels, sample.value))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._samples
+
+    def total(self, name: str, **labels: str) -> float:
+        """The sum over the samples with these labels."""
+        return sum(
+            value for have, value in self._samples.get(name, ()) if all(have.get(key) == one for key, one in labels.items())
+        )
+
+    def by(self, label: str, name: str, **labels: str) -> dict[str, float]:
+        """The sums that are not 0, by one label."""
+        found = {have[label]: self.total(name, **labels, **{label: have[label]}) for have, _ in self._samples.get(name, ())}
+        return {value: total for value, total in found.items() if total}
+
+
+def sidecar_findings(url: str) -> Findings:
+    """What a running sidecar received, made of it, and whether anybody reads its metrics."""
+    if not url.startswith(("http://", "https://")):
+        raise ConfigError(f"--url {url}: it must begin with http:// or https://")
+    address = url.rstrip("/").removesuffix("/metrics")
+    try:
+        answer = httpx.get(f"{address}/metrics", headers={"User-Agent": "otel-agenteval-doctor"}, timeout=10).raise_for_status()
+        page = _Page(answer.text)
+    except (httpx.HTTPError, ValueError) as error:
+        where = "is it the address `metrics` in the lines with which `otel-agenteval serve` starts?"
+        yield Finding(BAD, f"no answer: {error}", where)
+        return
+    if "agenteval_build_info" not in page:
+        yield Finding(BAD, "this is no page of otel-agenteval's", "name the address of the sidecar's /metrics")
+        return
+    yield from _received(page)
+    yield from _evaluated(page)
+    clients = [client for client in page.by("client", "agenteval_serve_scrapes_total") if client != "other"]
+    target = f"static_configs: [{{targets: ['{address.partition('//')[2]}']}}]"
+    if clients:
+        yield Finding(GOOD, f"scraped by {', '.join(sorted(clients))}")
+    else:
+        yield Finding(NOTE, "no Prometheus has scraped it yet", f"scrape_configs: [{{job_name: agenteval, {target}}}]")
+
+
+def _received(page: _Page) -> Findings:
+    requests = sum(page.total(_REQUESTS, signal="traces", outcome=outcome) for outcome in _TAKEN)
+    turns = page.total("agenteval_turns_total")
+    if not requests:
+        yield Finding(BAD, "no span was ever received", "point an OTLP exporter at it: docs/collector.md")
+    elif not turns:
+        why = "are there spans of an agent or a model among them, and has turn.idle_timeout passed?"
+        yield Finding(BAD, f"{requests:,.0f} requests with spans, and no turn", why)
+    else:
+        yield Finding(GOOD, f"{requests:,.0f} requests with spans, {turns:,.0f} turns")
+    for outcome, count in page.by("outcome", _REQUESTS).items():
+        if outcome not in _TAKEN:
+            yield Finding(NOTE, f"{count:,.0f} requests were refused: {outcome}", "docs/sidecar.md")
+
+
+def _evaluated(page: _Page) -> Findings:
+    if page.total("agenteval_turns_total") and not page.total(_RESULTS):
+        yield Finding(BAD, "no metric gave a result", "otel-agenteval check-config FILE shows what is in effect")
+    failed = page.by("metric", _RESULTS, outcome="error")
+    for metric in sorted(failed, key=lambda name: -failed[name])[:_MOST_METRICS]:
+        yield Finding(NOTE, f"{metric} failed {failed[metric]:,.0f} times", f"otel-agenteval explain {metric}")
+    gated = page.total("agenteval_judge_requests_total", outcome="gated")
+    if gated:
+        yield Finding(NOTE, f"{gated:,.0f} questions to the judge waited for room in its budget", "judge.budget")

@@ -1,0 +1,73 @@
+"""``otel-agenteval doctor``: why no score comes, before anybody has to ask."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from collections.abc import Iterable
+
+from ..config.loader import load_config
+from ..engine.selected import selected
+from ..outlets.turn_text import colours_wanted
+from .diagnosis.configuration import configuration_findings, judge_findings
+from .diagnosis.environment import instrumentation_findings, python_findings
+from .diagnosis.finding import BAD, GOOD, NOTE, Finding
+from .diagnosis.program import program_findings
+from .diagnosis.sidecar import sidecar_findings
+from .exit_codes import FAILED, OK, UNUSABLE
+from .options import add_config, add_program, program_of
+
+EXIT_CODES = {
+    OK: "nothing keeps scores from coming",
+    FAILED: "something does; what to do stands beside it",
+    UNUSABLE: "wrong use, the program cannot be started, or the configuration has a fault",
+}
+
+_MARKS = {GOOD: "✓", NOTE: "·", BAD: "✗"}
+_COLOURS = {GOOD: "\033[32m", NOTE: "", BAD: "\033[31m"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command to its parser."""
+    add_config(parser)
+    parser.add_argument(
+        "--url", metavar="URL", help="of a running sidecar's /metrics: look at what it received, as http://127.0.0.1:9464"
+    )
+    add_program(parser, "run it, and look at its spans: otel-agenteval doctor -- python app.py")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Look, and print what was found.
+
+    Raises:
+        ConfigError: the configuration has a fault.
+    """
+    program = program_of(args)
+    config = load_config(args.config)
+    metrics = selected(config)
+    worst = OK
+    worst = max(worst, _show("this Python", [*python_findings(os.environ), *instrumentation_findings(os.environ)]))
+    worst = max(worst, _show("configuration", [*configuration_findings(metrics), *judge_findings(config, metrics)]))
+    if args.url is not None:
+        worst = max(worst, _show(args.url, sidecar_findings(args.url)))
+    if program:
+        worst = max(worst, _show(shlex.join(program), program_findings(program, config, metrics)))
+    elif args.url is None:
+        print("\nto see what a program really sends: otel-agenteval doctor -- python app.py")
+    return worst
+
+
+def _show(title: str, findings: Iterable[Finding]) -> int:
+    """Print a section; FAILED if something in it is in the way."""
+    colour = colours_wanted(sys.stdout)
+    print(f"\n{title}")
+    worst = OK
+    for level, text, advice in findings:
+        mark = f"{_COLOURS[level]}{_MARKS[level]}\033[0m" if colour and _COLOURS[level] else _MARKS[level]
+        print(f"  {mark} {text}", flush=True)
+        if advice:
+            print(f"      → {advice}")
+        worst = FAILED if level == BAD else worst
+    return worst

@@ -1,0 +1,65 @@
+"""A program that is run while its spans are recorded, and what its processes said of themselves."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..config.loader import RECORD_ENV
+from ..core.errors import AgentEvalError
+from ..instrumentation import inject
+from ..instrumentation.recorder import about
+
+
+def run_recorded(program: Sequence[str], out: Path) -> int:
+    """Run a program whose spans and log records are appended to a file; its exit code, as a shell has it.
+
+    Raises:
+        AgentEvalError: it cannot be started.
+    """
+    injected = str(Path(inject.__file__).parent)
+    path = os.pathsep.join((injected, *filter(None, [os.environ.get("PYTHONPATH")])))
+    environment = {**os.environ, "PYTHONPATH": path, RECORD_ENV: str(out.resolve())}
+    try:
+        process = subprocess.Popen(program, env=environment)  # noqa: S603 - the command that the user gave
+    except OSError as error:
+        raise AgentEvalError(f"{program[0]}: cannot be started: {error.strerror or error}") from None
+    passed_on = [(one, signal.getsignal(one)) for one in (signal.SIGINT, signal.SIGTERM)]
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the program too, which decides
+    signal.signal(signal.SIGTERM, lambda number, _: process.send_signal(number))
+    try:
+        code = process.wait()
+    finally:
+        for one, handler in passed_on:
+            signal.signal(one, handler)
+    return code if code >= 0 else 128 - code
+
+
+def facts_about(out: Path) -> list[dict[str, Any]]:
+    """What the processes of a recorded program said of themselves."""
+    try:
+        lines = Path(about(str(out))).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+    return [json.loads(line) for line in lines]
+
+
+def why_nothing(facts: Sequence[dict[str, Any]]) -> str:
+    """Why a program made no spans, by what its processes said."""
+    pythons = {fact["python"] for fact in facts if "python" in fact}
+    if not pythons:
+        return (
+            "no Python that has otel-agenteval ran. Install it in the program's environment; programs in other languages send OTLP to "
+            "`otel-agenteval serve`"
+        )
+    if not any(fact.get("made") == "TracerProvider" or "racer" in fact.get("made", "") for fact in facts):
+        return (
+            "the program made no TracerProvider of the OpenTelemetry SDK. Set one up (README), or let "
+            "`opentelemetry-instrument` do it: otel-agenteval record -- opentelemetry-instrument python app.py"
+        )
+    return "a TracerProvider was made, and no span of it ended. Is an instrumentation installed and switched on?"

@@ -1,0 +1,234 @@
+"""``otel-agenteval doctor``, with real programs, real packages and a real sidecar."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from otel_agenteval.cli.main import main
+from otel_agenteval.dialects.capture import CAPTURES, of_package, of_scope
+from tests.support.judges import ScriptedModels
+from tests.support.process import PRELUDE, ROOT, environment
+from tests.support.service import Sidecar, turn_of
+
+SET_UP = "trace.set_tracer_provider(TracerProvider())\ntracer = trace.get_tracer('app')\n"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A folder for packages of which only the names are there."""
+    return tmp_path / "site"
+
+
+def install(site: Path, name: str, version: str = "1.0", *, traces: tuple[str, ...] = (), group: str = "") -> None:
+    """Put a package there as ``pip`` leaves it behind."""
+    folder = site / f"{name.replace('-', '_')}-{version}.dist-info"
+    folder.mkdir(parents=True)
+    asked = "".join(f"Requires-Dist: {one} ; extra == 'instruments'\n" for one in traces)
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{asked}")
+    if group:
+        (folder / "entry_points.txt").write_text(f"[{group}]\nit = it:It\n")
+
+
+def doctor(folder: Path, *arguments: str, site: Path | None = None, **env: str) -> tuple[int, str]:
+    """Exit code, and what it says."""
+    path = f"{ROOT}:{site}" if site is not None else str(ROOT)
+    done = subprocess.run(
+        [sys.executable, "-m", "otel_agenteval", "doctor", *arguments],
+        capture_output=True, text=True, cwd=folder, timeout=100, check=False,
+        env={**environment(), "PYTHONPATH": path, "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "SPAN_ONLY", **env},
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, done.stdout + done.stderr
+
+
+def app(folder: Path, text: str) -> str:
+    (folder / "app.py").write_text(PRELUDE + SET_UP + text)
+    return "app.py"
+
+
+def test_what_is_installed_and_configured(tmp_path: Path) -> None:
+    code, said = doctor(tmp_path)
+    assert code == 0, said
+    assert "✓ Python 3." in said
+    assert "18 computed and 0 judged metrics" in said
+    assert "otel-agenteval doctor -- python app.py" in said
+
+
+def test_an_instrumentation_whose_library_has_another_version_does_not_trace(tmp_path: Path, site: Path) -> None:
+    install(site, "acme-llm", "0.9")
+    install(site, "openinference-instrumentation-acme", traces=("acme-llm >=1.0",), group="opentelemetry_instrumentor")
+    code, said = doctor(tmp_path, site=site)
+    assert code == 1
+    assert "✗ openinference-instrumentation-acme 1.0 does not trace: it needs acme-llm >=1.0 (acme-llm 0.9)" in said
+
+
+def test_one_whose_library_is_there_captures_content_or_says_what_to_set(tmp_path: Path, site: Path) -> None:
+    install(site, "acme-llm", "1.9")
+    install(site, "openinference-instrumentation-acme", traces=("acme-llm >=1.0",), group="opentelemetry_instrumentor")
+    assert "✓ openinference-instrumentation-acme 1.0 captures content" in doctor(tmp_path, site=site)[1]
+    code, said = doctor(tmp_path, site=site, OPENINFERENCE_HIDE_INPUTS="true")
+    assert code == 1
+    assert "✗ openinference-instrumentation-acme 1.0 leaves out what was said" in said
+    assert "→ unset OPENINFERENCE_HIDE_INPUTS=true" in said
+
+
+def test_two_that_trace_the_same(tmp_path: Path, site: Path) -> None:
+    install(site, "acme-llm", "1.9")
+    for name in ("openinference-instrumentation-acme", "opentelemetry-instrumentation-genai-acme"):
+        install(site, name, traces=("acme-llm >=1.0",), group="opentelemetry_instrumentor")
+    code, said = doctor(tmp_path, site=site)
+    assert code == 0
+    assert "openinference-instrumentation-acme and opentelemetry-instrumentation-genai-acme both trace acme-llm" in said
+
+
+def test_a_library_without_instrumentation(tmp_path: Path, site: Path) -> None:
+    install(site, "crewai", "1.0")
+    code, said = doctor(tmp_path, site=site)
+    assert code == 0
+    assert "· crewai 1.0 is installed, and no instrumentation of it" in said
+    assert "pip install openinference-instrumentation-crewai" in said
+
+
+@pytest.mark.parametrize(
+    ("env", "says"),
+    [
+        ({"OTEL_SDK_DISABLED": "true"}, "✗ OTEL_SDK_DISABLED=true: the SDK makes no spans"),
+        ({"OTEL_TRACES_SAMPLER": "parentbased_always_off"}, "✗ OTEL_TRACES_SAMPLER=parentbased_always_off: no span is recorded"),
+        ({"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.1"}, "· OTEL_TRACES_SAMPLER=traceidratio (0.1)"),
+        ({"OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT": "256"}, "· OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT=256: longer messages are cut"),
+        ({"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "NO_CONTENT"}, "opentelemetry-instrumentation-genai-openai"),
+    ],
+)  # fmt: skip
+def test_variables_that_are_in_the_way(env: dict[str, str], says: str, tmp_path: Path) -> None:
+    code, said = doctor(tmp_path, **env)
+    assert says in said
+    assert code == ("· " not in says)
+
+
+def test_a_program_whose_turns_are_as_they_should_be(tmp_path: Path) -> None:
+    name = app(tmp_path, "print('its own words')\nfor _ in range(3): turn(tracer, 'desk')\n")
+    code, said = doctor(tmp_path, "--", sys.executable, name)
+    assert code == 0, said
+    assert "its own words" in said
+    assert "✓ 6 spans and 0 log records came (app 6)" in said
+    assert "✓ 3 turns: desk 3" in said
+    assert "✓ they say what was asked and answered" in said
+    assert "· no usage in the spans: code_token_usage has nothing to say" in said
+    assert [path.name for path in tmp_path.iterdir()] == ["app.py"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "✗ no span: a TracerProvider was made, and no span of it ended"),
+        ("tracer.start_span('GET /').end()", "✗ no agent's turn among them"),
+        (
+            "trace.get_tracer('opentelemetry.instrumentation.openai_v2').start_span('c', attributes={'gen_ai.operation.name': 'chat'}).end()",
+            "✗ 1 of 1 turns do not say what was asked or answered\n      → OpenTelemetry's own, older",
+        ),
+    ],
+    ids=["no span", "no turn", "no content"],
+)
+def test_what_is_wrong_with_a_program(text: str, says: str, tmp_path: Path) -> None:
+    code, said = doctor(tmp_path, "--", sys.executable, app(tmp_path, text))
+    assert code == 1
+    assert says in said
+
+
+def test_metrics_that_cannot_be_evaluated(tmp_path: Path) -> None:
+    (tmp_path / "agenteval.yaml").write_text("metrics: [code_contains, llm_faithfulness]\n")
+    code, said = doctor(tmp_path, "--config", "agenteval.yaml")
+    assert code == 1
+    assert "✗ code_contains is an error on every turn: its parameter value is required" in said
+    assert "✗ llm_ metrics are configured, and no judge: they are skipped" in said
+
+
+@pytest.fixture
+def models() -> Iterator[ScriptedModels]:
+    models = ScriptedModels()
+    yield models
+    models.close()
+
+
+@pytest.mark.parametrize(
+    ("replies", "says", "code"),
+    [
+        ([{"reason": "yes", "score": 90}, {"reason": "no", "score": 5}], "✓ scripted answers, and tells a good answer from a bad one", 0),
+        ([{"reason": "no", "score": 0}, {"reason": "no", "score": 0}], "✗ the judge scripted cannot be used", 1),
+        ([401, 401], "✗ the judge scripted cannot be used", 1),
+    ],
+    ids=["good", "same for all", "no key"],
+)  # fmt: skip
+def test_whether_the_judge_answers(
+    replies: list[object], says: str, code: int, models: ScriptedModels, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "SPAN_ONLY")
+    file = tmp_path / "agenteval.yaml"
+    file.write_text(f"judge: {{base_url: '{models.url}', model: scripted, api_key: k, attempts: 1}}\nmetrics: [llm_relevance]\n")
+    models.play(*replies)
+    found = main(["doctor", "--config", str(file)])
+    said = capsys.readouterr().out
+    assert says in said
+    assert found == code
+
+
+def at(sidecar: Sidecar, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    code = main(["doctor", "--url", f"http://{sidecar.addresses['metrics']}"])
+    return code, capsys.readouterr().out.partition("http://")[2]
+
+
+def test_a_sidecar_before_and_after_its_first_spans(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "SPAN_ONLY")
+    with Sidecar() as sidecar:
+        code, said = at(sidecar, capsys)
+        assert (code, "✗ no span was ever received" in said, "no Prometheus has scraped it yet" in said) == (1, True, True)
+
+        assert sidecar.post("/v1/traces", turn_of(1))[0] == 200
+        sidecar.turns()
+        sidecar.get("/metrics", "metrics", {"User-Agent": "Prometheus/3.5.0"})
+        code, said = at(sidecar, capsys)
+        assert code == 0, said
+        assert "✓ 1 requests with spans, 1 turns" in said
+        assert "✓ scraped by prometheus" in said
+
+
+def test_an_address_where_no_sidecar_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--url", "http://127.0.0.1:1"]) == 1
+    assert "✗ no answer: " in capsys.readouterr().out
+    assert main(["doctor", "--url", "127.0.0.1:1"]) == 2
+    assert "--url 127.0.0.1:1: it must begin with http:// or https://" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("scope", "name"),
+    [
+        ("openinference.instrumentation.openai", "OpenInference (Phoenix, Arize)"),
+        (
+            "opentelemetry.instrumentation.openai_v2",
+            "OpenTelemetry's own, older (`…-openai-v2`, `…-google-genai`, `…-vertexai`, `…-botocore`)",
+        ),
+        ("opentelemetry.instrumentation.genai.openai", "OpenTelemetry's own, `opentelemetry-instrumentation-genai-…`"),
+        ("opentelemetry.instrumentation.openai", "OpenLLMetry (Traceloop)"),
+        ("pydantic-ai", "pydantic-ai"),
+        ("gcp.vertex.agent", "Google ADK"),
+        ("ai", "Vercel AI SDK"),
+        ("airline.web", None),
+        ("", None),
+    ],
+)
+def test_a_scope_says_who_captures(scope: str, name: str | None) -> None:
+    found = of_scope(scope)
+    assert (None if found is None else found.name) == name
+
+
+def test_every_package_of_the_table_is_found_by_its_own_name() -> None:
+    for name, of_family in (("openinference-instrumentation-openai", 0), ("Google_ADK", None), ("pydantic-ai-slim", None)):
+        found = of_package(name)
+        assert found is not None
+        assert of_family is None or found is CAPTURES[of_family]
+    assert of_package("requests") is None
