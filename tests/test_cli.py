@@ -534,7 +534,7 @@ def test_check_config_names_a_file_that_is_not_there(capsys: Capture) -> None:
 # --- use
 
 
-@pytest.mark.parametrize("arguments", [[], ["no-such-command"], ["turns"], ["explain"], ["demo", "--port", "x"]], ids=" ".join)
+@pytest.mark.parametrize("arguments", [[], ["no-such-command"], ["eval"], ["explain"], ["demo", "--port", "x"]], ids=" ".join)
 def test_wrong_use_is_status_2_with_usage(arguments: list[str], capsys: Capture) -> None:
     with pytest.raises(SystemExit) as left:
         main(arguments)

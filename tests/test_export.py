@@ -6,15 +6,16 @@ import contextlib
 import csv
 import io
 import json
+import re
 import sqlite3
 from pathlib import Path
 
 import pyarrow.parquet
 import pytest
 
-from otel_agenteval.cli.export import moment
 from otel_agenteval.cli.main import main
-from otel_agenteval.outlets.sqlite.store import EXPORTED
+from otel_agenteval.cli.options import moment
+from otel_agenteval.outlets.sqlite.store import EXPORTED, StoreReader
 from tests.support.rig import Rig
 
 Capture = pytest.CaptureFixture[str]
@@ -124,12 +125,86 @@ def test_times() -> None:
     assert moment(None, "--since") is None
 
 
+def test_an_id_can_be_shortened(store: str, capsys: Capture) -> None:
+    with StoreReader(store) as reader:
+        ids = [turn["turn_id"] for turn in reader.turns()]
+    for turn_id in ids:
+        short = next(turn_id[:n] for n in range(4, 60) if sum(one.startswith(turn_id[:n]) for one in ids) == 1)
+        assert main(["why", short, "--store", store, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["turn_id"] == turn_id
+    assert main(["why", ids[0][:3], "--store", store]) == 1  # too short to mean one
+    assert capsys.readouterr().out == f"no turn {ids[0][:3]} is known\n"
+
+
+def test_an_id_that_is_too_short_names_those_it_could_be(store: str, capsys: Capture) -> None:
+    with contextlib.closing(sqlite3.connect(store)) as db, db:
+        db.execute("UPDATE turns SET turn_id = 'abcd' || rowid")
+    assert main(["why", "abcd", "--store", store]) == 2
+    assert "abcd is the beginning of several turn ids: abcd1, abcd2" in capsys.readouterr().err
+
+
+def test_why_as_json_has_the_scores_with_their_values(store: str, capsys: Capture) -> None:
+    with StoreReader(store) as reader:
+        turn_id = reader.turns()[0]["turn_id"]
+    assert main(["why", turn_id, "--store", store, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["metrics"]["code_latency"] == "scored"
+    score = said["scores"]["code_latency"]
+    assert (score["unit"], score["value"] > 0, score["status"]) == ("s", True, "ok")
+
+
+def test_turns_of_a_store_are_listed_the_latest_first(store: str, capsys: Capture) -> None:
+    with StoreReader(store) as reader:
+        turns = reader.turns()
+    assert main(["turns", "--store", store]) == 0
+    said = capsys.readouterr().out.splitlines()
+    heads = [line for line in said if not line.startswith(" ")]
+    assert [line.split()[0] for line in heads] == [turn["turn_id"][:8] for turn in turns]
+    assert all(str(turn["agent"]) in line for turn, line in zip(turns, heads, strict=True))
+
+
+def test_turns_of_a_store_as_json_with_their_scores(store: str, capsys: Capture) -> None:
+    assert main(["turns", "--store", store, "--json", "--limit", "1", "--agent", "billing"]) == 0
+    (row,) = lines(capsys.readouterr().out)
+    assert row["agent"] == "billing"
+    assert {score["metric"] for score in row["scores"]} >= {"code_latency"}
+
+
+def test_failed_turns_alone(store: str, capsys: Capture) -> None:
+    with StoreReader(store) as reader:
+        expected = [
+            turn["turn_id"][:8] for turn in reader.turns()
+            if any(score["status"] == "error" or (score["passed"] is False and score["direction"] != "neutral") for score in reader.scores(turn["turn_id"]))
+        ]  # fmt: skip
+    assert main(["turns", "--store", store, "--failed"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines() if not line.startswith(" ")] == expected
+    assert main(["turns", "--store", store, "--failed", "--metric", "code_latency"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["turns"], "name files of recorded traces, or a store: --store FILE"),
+        (["turns", "x.jsonl", "--store", "STORE"], "name either files or --store, not both"),
+        (["turns", "--store", "nowhere.db"], "nowhere.db: there is no such file"),
+        (["turns", "--store", "STORE", "--since", "soon"], "--since: 'soon' is not allowed"),
+    ],
+)
+def test_turns_that_cannot_be_listed(store: str, arguments: list[str], said: str, capsys: Capture) -> None:
+    assert main([store if part == "STORE" else part for part in arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
 def test_why_says_what_became_of_each_metric(store: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(["export", "--store", store, "--metric", "code_latency", "--agent", "billing"]) == 0
     (row,) = lines(capsys.readouterr().out)
     monkeypatch.setenv("OTEL_AGENTEVAL_OUTLETS__STORE", store)  # as configured
     assert main(["why", str(row["turn_id"])]) == 0
-    assert {tuple(line.split(None, 1)) for line in capsys.readouterr().out.splitlines()} >= {("code_latency", "scored")}
+    said = capsys.readouterr().out
+    assert said.startswith(f"turn {row['turn_id']}\n")
+    assert re.search(r"^  · code_latency +[0-9.]+ s$", said, re.MULTILINE), said
+    assert re.search(r"^  ✓ code_turn_error +pass$", said, re.MULTILINE), said
     assert main(["why", "no-such-turn"]) == 1
     assert capsys.readouterr().out == "no turn no-such-turn is known\n"
 

@@ -19,7 +19,7 @@ TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
         ("sasl.password", "hunter22"), ("ssl.key.password", "hunter22"), ("sasl.jaas.config", 'x required username="a" password="hunter22";'),
         ("basic.auth.user.info", "ada:hunter22"), ("schema.registry.basic.auth.user.info", "ada:hunter22"), ("apiKey", "hunter22"), ("clientSecret", "hunter22"),
         ("password", 12345678), ("tokens", ["hunter22"]), ("api_keys", {"acme": "hunter22"}), ("headers", {"x-custom": "hunter22"}), ("extra_headers", {"x": "hunter22"}),
-        ("webhook_url", "https://chat.test/hunter22"), ("value", TOKEN), ("value", [f"use {TOKEN}"]), ("note", {TOKEN: "x"}), ("note", "Bearer hunter22hunter22hunter22"),
+        ("webhook_url", "https://chat.test/hunter22"), ("webhook", {"url": "https://chat.test/hunter22"}), ("value", TOKEN), ("value", [f"use {TOKEN}"]), ("note", {TOKEN: "x"}), ("note", "Bearer hunter22hunter22hunter22"),
         ("url", "redis://:hunter22@h:6379"), ("url", "redis://u:p@hunter22@h:6379"), ("url", "redis://:hunter/22@h:6379"), ("url", "amqp://u:hunter%2F22@h/v"),
         ("url", "https://hunter22@h/x"), ("urls", ["http://a:hunter22@h", "http://b"]), ("url", "https://h/x?sig=hunter22&y=1"), ("url", "https://h/cb#access_token=hunter22"),
         ("url", "https://hooks.slack.com/services/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"), ("dsn", "hunter22"), ("value", "password=hunter22"),

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 import sys
-import time
 from pathlib import Path
 
 from ..config.loader import load_config
-from ..config.types import seconds
 from ..core.errors import ConfigError
 from ..metrics.registry import resolve
 from ..outlets.sqlite.export import write_file, write_text
 from ..outlets.sqlite.store import StoreReader, Wanted, store_path
 from .exit_codes import OK, UNUSABLE
-from .options import add_store
+from .options import add_store, moment
 
 EXIT_CODES = {
     OK: "the scores were written; there may be none",
@@ -68,24 +65,3 @@ def _check_known(name: str, reader: StoreReader) -> None:
             resolve(name)
         except ConfigError as error:
             raise ConfigError(f"--metric: {error}") from None
-
-
-def moment(text: str | None, option: str) -> float | None:
-    """Seconds since the Unix epoch, from an ISO date or time (UTC by default) or from a duration before now: ``24h``.
-
-    Raises:
-        ConfigError: it is neither.
-    """
-    if text is None:
-        return None
-    try:
-        return time.time() - seconds(text)
-    except ValueError:
-        pass
-    try:
-        found = datetime.datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
-    except ValueError:
-        raise ConfigError(
-            f"{option}: {text!r} is not allowed; it must be how long ago (24h, 7d) or a date (2026-11-20, 2026-11-20T12:00)"
-        ) from None
-    return (found if found.tzinfo is not None else found.replace(tzinfo=datetime.timezone.utc)).timestamp()

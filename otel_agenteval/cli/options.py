@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import datetime
+import time
+from typing import Any, Protocol
 
+from ..config.types import seconds
 from ..core.errors import ConfigError
 from ..server import logformat
 
 
-def add_files(parser: argparse.ArgumentParser) -> None:
+class Arguments(Protocol):
+    """A parser, or a group of its arguments."""
+
+    def add_argument(self, *names: Any, **options: Any) -> Any:
+        """As of both."""
+
+
+def add_files(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
     """Add the files of recorded traces."""
     parser.add_argument(
         "files",
-        nargs="+",
+        nargs="+" if needed else "*",
         metavar="FILE",
         help="OTLP/JSON lines, traces and logs, or what Jaeger, Zipkin, Tempo, Phoenix, Langfuse, Logfire or ConsoleSpanExporter writes; - is standard input; .gz and .zst are unpacked",
     )
@@ -23,7 +34,7 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", metavar="N", help="processes for large files (default: all cores)")
 
 
-def add_config(parser: argparse.ArgumentParser) -> None:
+def add_config(parser: Arguments) -> None:
     """Add the file of the configuration."""
     parser.add_argument(
         "--config", metavar="FILE", help="YAML configuration (default: OTEL_AGENTEVAL_CONFIG_FILE and environment)"
@@ -57,7 +68,7 @@ def add_logging(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_store(parser: argparse.ArgumentParser) -> None:
+def add_store(parser: Arguments) -> None:
     """Add the store, and the configuration that names it."""
     parser.add_argument("--store", metavar="FILE", help="the store (default: outlets.store of the configuration)")
     add_config(parser)
@@ -73,3 +84,24 @@ def names_of(text: str, option: str) -> list[str]:
     if not names:
         raise ConfigError(f"{option}: at least one name is required")
     return names
+
+
+def moment(text: str | None, option: str) -> float | None:
+    """Seconds since the Unix epoch, from an ISO date or time (UTC by default) or from a duration before now: ``24h``.
+
+    Raises:
+        ConfigError: it is neither.
+    """
+    if text is None:
+        return None
+    try:
+        return time.time() - seconds(text)
+    except ValueError:
+        pass
+    try:
+        found = datetime.datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+    except ValueError:
+        raise ConfigError(
+            f"{option}: {text!r} is not allowed; it must be how long ago (24h, 7d) or a date (2026-11-20, 2026-11-20T12:00)"
+        ) from None
+    return (found if found.tzinfo is not None else found.replace(tzinfo=datetime.timezone.utc)).timestamp()

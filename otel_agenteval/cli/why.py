@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import urllib.parse
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..config.loader import load_config
 from ..config.root import Config
@@ -16,7 +17,8 @@ from ..config.serve import ServeOptions
 from ..config.types import http_url
 from ..core.errors import AgentEvalError, ConfigError
 from ..core.tenancy import qualified
-from ..outlets.sqlite.store import StoreReader, store_path
+from ..outlets.sqlite.store import StoreReader, score_of_row, store_path
+from ..outlets.turn_text import colours_wanted, columns, render_outcomes
 from .exit_codes import FAILED, OK, UNUSABLE
 from .options import add_store
 
@@ -32,7 +34,9 @@ EXIT_CODES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command to its parser."""
     add_store(parser)
-    parser.add_argument("turn_id", metavar="TURN_ID", help="TRACE_ID-SPAN_ID of the turn's root, as in agenteval.turn.id")
+    parser.add_argument(
+        "turn_id", metavar="TURN_ID", help="TRACE_ID-SPAN_ID of the turn's root, as in agenteval.turn.id, or the beginning of it"
+    )
     parser.add_argument("--url", metavar="URL", help="ask a running sidecar instead, at its address of --web")
     parser.add_argument("--json", action="store_true", help="as one JSON object")
 
@@ -46,19 +50,31 @@ def run(args: argparse.Namespace) -> int:
     config = load_config(args.config)
     found = _of_url(args.url, args.turn_id, config) if args.url is not None else _of_store(args.store, args.turn_id, config)
     if args.json:
-        print(json.dumps({"turn_id": args.turn_id, "metrics": found}, ensure_ascii=False))
-    elif found is None:
+        scores = {score["metric"]: score for score in found.scores}
+        print(json.dumps({"turn_id": found.turn_id, "metrics": found.outcomes, "scores": scores}, ensure_ascii=False))
+    elif found.outcomes is None:
         print(f"no turn {args.turn_id} is known")
     else:
-        width = max((len(metric) for metric in found), default=0)
-        for metric, outcome in sorted(found.items(), key=lambda item: (item[1] == "scored", item[1].startswith("skipped"), item)):
-            print(f"{metric:<{width}}  {outcome}")
-    return OK if found is not None else FAILED
+        print(f"turn {found.turn_id}")
+        scores_of = [score_of_row(row) for row in found.scores]
+        print(render_outcomes(found.outcomes, scores_of, columns(sys.stdout), colour=colours_wanted(sys.stdout)), end="")
+    return OK if found.outcomes is not None else FAILED
 
 
-def _of_store(path: str | None, turn_id: str, config: Config) -> dict[str, str] | None:
+class _Found(NamedTuple):
+    """What is known of a turn."""
+
+    turn_id: str
+    outcomes: dict[str, str] | None
+    """Of each metric; None for an unknown turn."""
+    scores: list[dict[str, Any]]
+    """Rows of the store."""
+
+
+def _of_store(path: str | None, short: str, config: Config) -> _Found:
     with StoreReader(store_path(path, config)) as reader:
-        return reader.why(turn_id)
+        turn_id = reader.find(short) or short
+        return _Found(turn_id, reader.why(turn_id), reader.scores(turn_id))
 
 
 def _token_for(turn_id: str, options: ServeOptions) -> str | None:
@@ -68,7 +84,7 @@ def _token_for(turn_id: str, options: ServeOptions) -> str | None:
     return next((tenant.token for tenant in options.tenants if turn_id.startswith(qualified(tenant.name, ""))), None)
 
 
-def _of_url(url: str, turn_id: str, config: Config) -> dict[str, str] | None:
+def _of_url(url: str, turn_id: str, config: Config) -> _Found:
     import httpx
 
     try:
@@ -86,8 +102,12 @@ def _of_url(url: str, turn_id: str, config: Config) -> dict[str, str] | None:
             f"{base}: a token is required: serve.token in the configuration (--config, OTEL_AGENTEVAL_SERVE__TOKEN)"
         )
     try:
-        metrics: Any = reply.json()["metrics"]
-        return None if metrics is None else {str(metric): str(outcome) for metric, outcome in metrics.items()}
+        said: Any = reply.json()
+        metrics: Any = said["metrics"]
+        if reply.status_code == 409:
+            raise AgentEvalError(str(said["error"]))
+        outcomes = None if metrics is None else {str(metric): str(outcome) for metric, outcome in metrics.items()}
+        return _Found(str(said.get("turn_id", turn_id)), outcomes, [dict(score) for score in said.get("scores") or ()])
     except (ValueError, KeyError, TypeError, AttributeError):
         raise AgentEvalError(
             f"{base}: the reply (status {reply.status_code}) has no metrics of a turn; --url takes the address that `serve` has for --web (serve.web)"

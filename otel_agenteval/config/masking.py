@@ -49,7 +49,11 @@ def _masked(value: Any, key: Any, known: Collection[str]) -> Any:
             return dict.fromkeys(value, MASK)
         if _is_plural_of_secrets(key):
             return {_text(name, known): _hidden(inner) for name, inner in value.items()}
-        return {_text(name, known): _masked(inner, name, known) for name, inner in value.items()}
+        of_webhook = isinstance(key, str) and key.lower().endswith("webhook")  # whose address is all that it takes to write there
+        return {
+            _text(name, known): _masked(inner, "webhook_url" if of_webhook and name == "url" else name, known)
+            for name, inner in value.items()
+        }
     if isinstance(value, (list, tuple, set, frozenset)):
         if _is_plural_of_secrets(key):
             return [_hidden(inner) for inner in value]

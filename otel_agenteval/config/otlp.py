@@ -10,7 +10,8 @@ from .section import NO_ENTRIES, Section
 from .types import Before, Duration, DurationOrZero, FilePath, Kind, LogEvents, Size, Url
 
 
-def _headers(value: Any) -> Any:
+def headers_of(value: Any) -> Any:
+    """Headers as they are configured: names in lower case."""
     if isinstance(value, Mapping) and all(
         isinstance(name, str) and _HEADER.fullmatch(name) and isinstance(text, str) and text.isprintable()
         for name, text in value.items()
@@ -38,7 +39,7 @@ class OtlpOptions(Section):
     """Address of the receiver: ``http://HOST:PORT`` in plain text, ``https://…`` with TLS. Over HTTP, ``/v1/logs`` and so on are added."""
     protocol: Literal["grpc", "http"] = "grpc"
     """OTLP/gRPC, or OTLP/HTTP with protobuf."""
-    headers: Annotated[dict[str, str], Before(_headers), Kind("mapping of headers")] = NO_ENTRIES
+    headers: Annotated[dict[str, str], Before(headers_of), Kind("mapping of headers")] = NO_ENTRIES
     """Sent with each request; secrets as ``${env:NAME}``."""
     compression: Literal["none", "gzip"] = "none"
     """``gzip`` pays where the receiver is on another machine."""

@@ -8,6 +8,7 @@ from .otlp import OtlpOptions
 from .section import Section
 from .store import StoreOptions
 from .types import Console, FilePath, LogEvents, Port, Switch
+from .webhook import WebhookOptions
 
 
 class PrometheusOptions(Section):
@@ -46,5 +47,7 @@ class OutletOptions(Section):
     """Turns with what was said, redacted, and their scores on standard error, for development: ``all`` (``true``), ``failed`` ones, or ``off`` (``false``)."""
     store: StoreOptions | None = None
     """Turns and scores kept in an SQLite file, which ``why``, ``export`` and pages read; null keeps none."""
+    webhook: WebhookOptions | None = None
+    """Messages to Slack, Teams, PagerDuty or any URL about failed gates and metrics below their floor; null sends none."""
     otlp: OtlpOptions | None = None
     """Scores sent to an OTLP endpoint over connections of our own, as a sidecar does; null sends none."""

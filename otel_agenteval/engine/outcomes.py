@@ -103,6 +103,11 @@ class TurnOutcomes:
         account_lost(self._telemetry, self._names(True) if new else (), turn.agent or "", reason)
         self.keep(turn.turn_id, reason)
 
+    def known(self, short: str) -> list[str]:
+        """Ids of remembered turns that begin so."""
+        with self._lock:
+            return [turn_id for turn_id in self._outcomes if turn_id.startswith(short)]
+
     def of(self, turn_id: str) -> dict[str, str] | None:
         """For each metric that ran on the turn, or would have, its outcome; None when the turn is not remembered."""
         found = self._outcomes.get(turn_id)

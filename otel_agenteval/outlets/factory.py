@@ -19,6 +19,7 @@ MODULES: Mapping[str, str] = {
     "otlp_file": ".otlp_file",
     "console": ".console",
     "store": ".sqlite.outlet",
+    "webhook": ".webhook.outlet",
     "otlp": ".otlp.outlet",
 }
 """Option of the section ``outlets`` → the module that makes its outlet. Scores leave in this order."""

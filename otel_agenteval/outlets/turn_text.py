@@ -147,6 +147,45 @@ def _score_lines(scores: Sequence[Score], width: int, paint: Paint) -> Iterator[
     yield from _list("-", DIM, "skipped", skipped, width, paint)
 
 
+def render_outcomes(outcomes: Mapping[str, str], scores: Sequence[Score], width: int = 100, *, colour: bool = False) -> str:
+    """What became of each metric on a turn, a metric a line: what failed first, then values, what passed, and what gave no score.
+
+    Args:
+        outcomes: of each metric in a few words, as ``skipped: missing:usage``.
+        scores: those that there are.
+        width: columns.
+        colour: whether to use ANSI colours.
+    """
+    paint = Paint(colour)
+    rows = {score.metric: score for score in scores}
+    lines: list[str] = []
+    for word, mark, code in (
+        ("error", "!", YELLOW),
+        ("fail", "✗", RED),
+        ("ok", "·", BOLD),
+        ("vacuous", "✓", GREEN),
+        ("pass", "✓", GREEN),
+    ):
+        for score in (one for one in rows.values() if outcome(one) == word):
+            lines += _row(mark, code, score, _said(score, word), width, paint)
+    for name, became in sorted(outcomes.items(), key=lambda item: (item[1].startswith("skipped"), item)):
+        if name not in rows:
+            lines += [f"  {paint(f'- {name:<{NAME_WIDTH}}', DIM)} {_plain(became)}".rstrip()]
+    return "\n".join(lines) + "\n"
+
+
+def _said(score: Score, word: str) -> str:
+    """A score in a line: why it failed, or its value, its bound and its explanation."""
+    if word == "error":
+        return f"error {score.error_type}{f': {_plain(score.explanation)}' if score.explanation else ''}"
+    if word == "fail":
+        return reason_of(score)
+    least = f" (at {'most' if score.direction == 'down' else 'least'} {score.threshold:g})" if score.threshold is not None else ""
+    value = score.label if score.type == "boolean" and score.label else f"{_value(score)}{least}"
+    text = f"{value}{', nothing to evaluate' if word == 'vacuous' else ''}"
+    return f"{text}: {_plain(score.explanation)}" if score.explanation else text
+
+
 def _row(mark: str, code: str, score: Score, note: str, width: int, paint: Paint) -> Iterator[str]:
     indent = 4 + NAME_WIDTH
     gate = "gate; " if score.policy == "gate" else ""
@@ -227,6 +266,12 @@ def _value(score: Score) -> str:
 def _plain(text: str) -> str:
     """The text on one line, without control characters."""
     return " ".join("".join(ch if ch.isprintable() else " " if ch.isspace() else "�" for ch in text[:2_000]).split())
+
+
+def one_line(text: str, limit: int) -> str:
+    """The text on one line, without control characters, and cut where it is longer."""
+    plain = _plain(text)
+    return plain if len(plain) <= limit else f"{plain[: max(1, limit - 2)]} …"
 
 
 def short_name(name: str) -> str:

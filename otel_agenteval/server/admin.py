@@ -13,12 +13,13 @@ from typing import Any, Protocol
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
+from ..core.errors import StoreError
 from ..core.tenancy import qualified
 from .guard import Guard
 from .http_server import Exchange, Failure, Head, Response
 from .receiver import Receiver
 from .responses import Refusal
-from .why import what_became_of
+from .why import scores_of, turn_meant, what_became_of
 
 
 class Faults(Protocol):
@@ -155,7 +156,9 @@ def _client_of(user_agent: str) -> str:
 
 
 def api(receiver: Receiver, status: Callable[[], dict[str, Any]]) -> Callable[[Head], Response | None]:
-    """``/api/status`` (the ledger) and ``/api/why/TURN_ID`` (the outcome of each metric: scored, sampled out, gated, dropped, error)."""
+    """``/api/status`` (the ledger) and ``/api/why/TURN_ID`` (the outcome of each metric: scored, sampled out, gated, dropped, error;
+    and the scores that the store has). An id may be shortened.
+    """
 
     def get(head: Head) -> Response | None:
         tenant = receiver.authorize_reader(head.headers.get("authorization"))
@@ -166,9 +169,16 @@ def api(receiver: Receiver, status: Callable[[], dict[str, Any]]) -> Callable[[H
         turn_id = urllib.parse.unquote(head.path.removeprefix("/api/why/"))
         if not head.path.startswith("/api/why/"):
             return None
-        may_know = tenant is None or turn_id.startswith(qualified(tenant.name, ""))
-        found = what_became_of(receiver.engine, turn_id) if may_know else None
-        return _json({"turn_id": turn_id, "metrics": found}, 404 if found is None else 200)
+        if tenant is not None and not turn_id.startswith(qualified(tenant.name, "")):
+            return _json({"turn_id": turn_id, "metrics": None}, 404)
+        try:
+            turn_id = turn_meant(receiver.engine, turn_id)
+        except StoreError as error:
+            return _json({"turn_id": turn_id, "metrics": None, "error": str(error)}, 409)
+        found = what_became_of(receiver.engine, turn_id)
+        if found is None:
+            return _json({"turn_id": turn_id, "metrics": None}, 404)
+        return _json({"turn_id": turn_id, "metrics": found, "scores": scores_of(receiver.engine, turn_id)})
 
     return get
 

@@ -37,6 +37,7 @@ def test_each_module_makes_its_own_outlet(option: str, tmp_path: Path) -> None:
     wanted: dict[str, Any] = {
         "log_events": True, "prometheus": {"port": 0}, "otlp_metrics": True, "jsonl": str(tmp_path / "scores"),
         "otlp_file": str(tmp_path / "spans"),
+        "webhook": {"url": "http://127.0.0.1:1"},
         "store": str(tmp_path / "store"), "console": True, "otlp": {"endpoint": "http://127.0.0.1:1"},
     }  # fmt: skip
     [outlet] = made(**{option: wanted[option]})

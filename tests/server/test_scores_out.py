@@ -160,6 +160,9 @@ def test_why_asks_a_running_sidecar_and_its_store(tmp_path: Path) -> None:
         metrics = json.loads(asked.stdout)["metrics"]
         assert metrics.pop("llm_relevance") == "skipped: missing:input"  # no chance could have given it a score
         assert metrics == expected
+        assert json.loads(asked.stdout)["scores"]["code_latency"]["unit"] == "s"
+        short = command("why", turn_id(7)[:20], "--url", sidecar.web, "--json", OTEL_AGENTEVAL_SERVE__TOKEN="s3cret")
+        assert json.loads(short.stdout) == json.loads(asked.stdout)
         refused = command("why", turn_id(7), "--url", sidecar.web)
         assert (refused.returncode, "a token is required" in refused.stderr) == (2, True)
         unknown = command("why", turn_id(8), "--url", sidecar.web, OTEL_AGENTEVAL_SERVE__TOKEN="s3cret")

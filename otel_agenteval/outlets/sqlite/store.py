@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ...core import jsonio
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.errors import ConfigError, StoreError
+from ...core.score import FIELDS, Score
 from ...core.sqlite import Schema, SqliteFile, Step, open_to_read
 
 if TYPE_CHECKING:
@@ -212,6 +213,22 @@ def _size(db: sqlite3.Connection) -> int:
     return (pages - free) * size
 
 
+LEAST_OF_ID = 4
+"""Characters of an id from which it may be shortened."""
+
+
+def only_one(short: str, found: Sequence[str]) -> str | None:
+    """The one id that a shortened one means; None if there is none.
+
+    Raises:
+        StoreError: there are several.
+    """
+    if len(found) > 1:
+        more = ", …" if len(found) > 5 else ""
+        raise StoreError(f"{short} is the beginning of several turn ids: {', '.join(found[:5])}{more}; give more of it")
+    return found[0] if found else None
+
+
 # --- reading -------------------------------------------------------------------------------------------------------
 
 
@@ -229,6 +246,8 @@ class Wanted:
     conversation_id: str | None = None
     revisions: bool = False
     """Whether superseded revisions are included."""
+    failed: bool = False
+    """Only turns with a failed score, or an error of a metric."""
 
 
 EXPORTED: tuple[str, ...] = (
@@ -271,6 +290,21 @@ class StoreReader:
     def close(self) -> None:
         """Close the file."""
         self._db.close()
+
+    def find(self, short: str) -> str | None:
+        """The id of the turn that is meant by an id, or by the beginning of one; None if there is none.
+
+        Raises:
+            StoreError: several turns begin so; it names some.
+        """
+        known = "SELECT turn_id FROM turns UNION SELECT turn_id FROM outcomes"
+        exact = self._db.execute(f"SELECT turn_id FROM ({known}) WHERE turn_id = ?", (short,)).fetchone()
+        if exact is not None or len(short) < LEAST_OF_ID:
+            return short if exact is not None else None
+        rows = self._db.execute(
+            f"SELECT turn_id FROM ({known}) WHERE turn_id > ? AND turn_id < ? LIMIT 6", (short, f"{short}\U0010ffff")
+        )
+        return only_one(short, [row[0] for row in rows])
 
     def turn(self, turn_id: str) -> dict[str, Any] | None:
         """One turn with all that is stored of it; None if it is not there."""
@@ -339,6 +373,11 @@ class StoreReader:
         return {**skipped, **outcomes, **scored}
 
 
+def score_of_row(row: Mapping[str, Any]) -> Score:
+    """The score of a row of :meth:`StoreReader.scores`, without its companions."""
+    return Score.from_dict({key: row[key] for key in FIELDS if key != "also" and row.get(key) is not None})
+
+
 def _conditions(wanted: Wanted, *, of_scores: bool) -> tuple[str, list[Any]]:
     parts, values = ["1"], list[Any]()
     if not wanted.revisions:
@@ -361,6 +400,13 @@ def _conditions(wanted: Wanted, *, of_scores: bool) -> tuple[str, list[Any]]:
             f"scores.metric IN ({marks})"
             if of_scores
             else f"EXISTS (SELECT 1 FROM scores WHERE scores.turn_id = turns.turn_id AND scores.metric IN ({marks}))"
+        )
+        values += wanted.metrics
+    if wanted.failed:
+        of_metric = f" AND metric IN ({', '.join('?' * len(wanted.metrics))})" if wanted.metrics else ""
+        wrong = "(passed = 0 AND direction <> 'neutral') OR status = 'error'"
+        parts.append(
+            f"EXISTS (SELECT 1 FROM scores AS one WHERE one.turn_id = turns.turn_id AND one.revision = turns.revision AND ({wrong}){of_metric})"
         )
         values += wanted.metrics
     return " AND ".join(parts), values

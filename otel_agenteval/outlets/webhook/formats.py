@@ -1,0 +1,164 @@
+"""Notices as each service shows them. One notice more or less never breaks a message: each form has bounds, and says what it left out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ...config.webhook import WebhookOptions
+from .notices import Example, Notice
+
+_MOST_NOTICES = 20
+"""Of one message to people; more would be cut by the service."""
+_MOST_CHARS = 300
+"""Of an explanation."""
+_SEVERITY = {"gate": "critical", "failed": "error", "error": "warning", "floor": "error", "recovered": "info"}
+_SIGN = {"gate": "🛑", "failed": "❌", "error": "⚠️", "floor": "📉", "recovered": "✅"}
+
+
+class Context(NamedTuple):
+    """What else a message says."""
+
+    options: WebhookOptions
+    sender: str
+    """The engine that noticed it."""
+    time: str
+    """When it was sent, ISO 8601."""
+
+
+Bodies = list[dict[str, Any]]
+"""Of the requests that say it: one, where the service takes several notices in one."""
+
+
+def bodies(notices: Sequence[Notice], context: Context) -> Bodies:
+    """What is posted for some notices."""
+    return _FORMATS[context.options.format](notices, context)
+
+
+def link_of(example: Example, options: WebhookOptions) -> str | None:
+    """The address of an example's trace."""
+    if options.link is None:
+        return None
+    return options.link.format(trace_id=example.trace_id, span_id=example.span_id, turn_id=example.turn_id)
+
+
+def _generic(notices: Sequence[Notice], context: Context) -> Bodies:
+    found = []
+    for notice in notices:
+        said = notice.to_dict()
+        for example, shown in zip(notice.examples, said.get("examples", ()), strict=False):
+            link = link_of(example, context.options)
+            if link is not None:
+                shown["link"] = link
+        found.append(said)
+    return [{"type": "agenteval.notices", "version": 1, "time": context.time, "sender": context.sender, "notices": found}]
+
+
+def _slack(notices: Sequence[Notice], context: Context) -> Bodies:
+    blocks: list[dict[str, Any]] = []
+    for notice in notices[:_MOST_NOTICES]:
+        lines = [f"{_SIGN[notice.kind]} *{_mrkdwn(notice.title)}*"]
+        lines += [_slack_example(example, context.options) for example in notice.examples]
+        blocks.append({"type": "section", "text": {"type": "mrkdwn", "text": "\n".join(lines)[:2_900]}})
+    rest = _rest(notices)
+    if rest:
+        blocks.append({"type": "context", "elements": [{"type": "mrkdwn", "text": rest}]})
+    return [{"text": _mrkdwn(_summary(notices)), "blocks": blocks}]
+
+
+def _slack_example(example: Example, options: WebhookOptions) -> str:
+    link = link_of(example, options)
+    where = f"<{link}|{example.turn_id[:8]}>" if link is not None else f"`{example.turn_id[:8]}`"
+    return f"• {where} {_mrkdwn(_said(example))}".rstrip()
+
+
+def _mrkdwn(text: str) -> str:
+    """Text that Slack takes for text."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _teams(notices: Sequence[Notice], context: Context) -> Bodies:
+    body: list[dict[str, Any]] = []
+    actions: list[dict[str, Any]] = []
+    for notice in notices[:_MOST_NOTICES]:
+        colour = {"recovered": "good", "error": "warning"}.get(notice.kind, "attention")
+        body.append(
+            {
+                "type": "TextBlock",
+                "text": f"{_SIGN[notice.kind]} {_plain(notice.title)}",
+                "wrap": True,
+                "weight": "bolder",
+                "color": colour,
+            }
+        )
+        for example in notice.examples:
+            body.append(
+                {
+                    "type": "TextBlock",
+                    "text": f"{example.turn_id[:8]} {_plain(_said(example))}".rstrip(),
+                    "wrap": True,
+                    "isSubtle": True,
+                }
+            )
+            link = link_of(example, context.options)
+            if link is not None and len(actions) < 6:
+                actions.append({"type": "Action.OpenUrl", "title": f"Turn {example.turn_id[:8]}", "url": link})
+    rest = _rest(notices)
+    if rest:
+        body.append({"type": "TextBlock", "text": rest, "wrap": True, "isSubtle": True})
+    card = {
+        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+        "type": "AdaptiveCard",
+        "version": "1.4",
+        "body": body,
+        "actions": actions,
+    }
+    return [{"type": "message", "attachments": [{"contentType": "application/vnd.microsoft.card.adaptive", "content": card}]}]
+
+
+def _plain(text: str) -> str:
+    """Text that an adaptive card does not take for Markdown."""
+    return "".join(f"\\{one}" if one in "\\`*_[]#" else one for one in text)
+
+
+def _pagerduty(notices: Sequence[Notice], context: Context) -> Bodies:
+    found = []
+    for notice in notices:
+        links = [
+            {"href": link, "text": example.turn_id[:8]}
+            for example in notice.examples
+            if (link := link_of(example, context.options)) is not None
+        ]
+        event: dict[str, Any] = {
+            "routing_key": context.options.routing_key,
+            "event_action": "resolve" if notice.kind == "recovered" else "trigger",
+            "dedup_key": hashlib.sha256("\n".join(notice.key).encode()).hexdigest()[:32],
+            "payload": {
+                "summary": notice.title[:1_024], "source": notice.service or context.sender, "severity": _SEVERITY[notice.kind],
+                "component": notice.agent or None, "group": notice.metric, "class": notice.kind, "timestamp": context.time,
+                "custom_details": notice.to_dict(),
+            },
+        }  # fmt: skip
+        found.append({**event, "links": links} if links else event)
+    return found
+
+
+def _summary(notices: Sequence[Notice]) -> str:
+    more = f" and {len(notices) - 1} more" if len(notices) > 1 else ""
+    return f"{notices[0].title}{more}"
+
+
+def _rest(notices: Sequence[Notice]) -> str:
+    left = len(notices) - _MOST_NOTICES
+    return f"and {left:,} more" if left > 0 else ""
+
+
+def _said(example: Example) -> str:
+    text = " ".join((example.explanation or "").split())
+    return text if len(text) <= _MOST_CHARS else f"{text[: _MOST_CHARS - 1]}…"
+
+
+_FORMATS: dict[str, Callable[[Sequence[Notice], Context], Bodies]] = {
+    "generic": _generic, "slack": _slack, "teams": _teams, "pagerduty": _pagerduty,
+}  # fmt: skip

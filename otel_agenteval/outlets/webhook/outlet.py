@@ -1,0 +1,296 @@
+"""Posts notices: one message in a while, with all that came since the last one."""
+
+from __future__ import annotations
+
+import datetime
+import email.utils
+import hashlib
+import hmac
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, detach, set_value
+
+from ...config.webhook import WebhookOptions
+from ...core import jsonio
+from ...core.errors import ConfigError
+from ...core.telemetry import Telemetry
+from ...core.threads import OwnThread
+from ...evaluation.scored_turn import ScoredTurn
+from ...metrics.registry import resolve
+from ..base import Outlet, RecordAccount, Setup
+from .formats import Context, bodies
+from .notices import Notice, Watch
+
+_log = logging.getLogger("otel_agenteval")
+
+_GATHERING = 1.0
+"""Seconds that a first notice waits for others that the same trouble brings."""
+_MOST_WAITING = 1_000
+"""Notices about different things that wait."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 300.0
+_RETRIED = frozenset((408, 425, 429, 500, 502, 503, 504))
+_JOIN = 1.0
+
+
+class _Refused(Exception):
+    """The receiver did not take a message."""
+
+    def __init__(self, reason: str, pause: float | None, *, for_good: bool) -> None:
+        super().__init__(reason)
+        self.pause = pause
+        self.for_good = for_good
+
+
+class WebhookOutlet(Outlet):
+    """Posts a message about failed gates, and whatever else the options name, on a thread that starts with the first of them.
+
+    What becomes of each notice is counted in ``agenteval.emit.records{outlet="webhook"}``. A receiver that refuses for the time being is tried
+    again, after pauses that double, or when it says so; meanwhile notices about the same thing become one, so that what waits has a bound.
+
+    Args:
+        options: of the section ``outlets.webhook``.
+        sender: gives the name of this engine.
+        telemetry: gets the counts.
+        monotonic: for tests.
+    """
+
+    name = "webhook"
+    records: RecordAccount
+
+    def __init__(
+        self,
+        options: WebhookOptions,
+        sender: Callable[[], str],
+        telemetry: Telemetry | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._options = options
+        self._sender = sender
+        self._monotonic = monotonic
+        self.records = RecordAccount(self.name, telemetry)
+        self._may_start = True
+        self._reset()
+
+    def _reset(self) -> None:
+        options = self._options
+        self._watch = Watch(options.about, options.floors, options.window, options.least)
+        self._waiting: dict[tuple[str, ...], Notice] = {}
+        self._count = 0
+        """Records behind what waits: notices that were merged count each."""
+        self._since: float | None = None
+        """When what waits began to wait, for ``retry_for``."""
+        self._due: float | None = None
+        self._next = 0.0
+        """Before when no message is sent: the one before was sent ``every`` seconds earlier."""
+        self._failures = 0
+        self._lock, self._sending = threading.Lock(), threading.Lock()
+        self._wake = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self._client: Any = None
+        self._said: set[str] = set()
+
+    def emit(self, batch: Sequence[ScoredTurn]) -> None:
+        """Gather what is worth a message. Never waits for the network."""
+        now = self._monotonic()
+        found = [notice for scored in batch for notice in self._watch.notices(scored, now)]
+        if not found:
+            return
+        self.records.add(len(found))
+        with self._lock:
+            for notice in found:
+                self._gather(notice)
+            if self._due is None and self._waiting:
+                self._since, self._due = now, max(now + min(_GATHERING, self._options.every), self._next)
+        self._start()
+
+    def _gather(self, notice: Notice) -> None:
+        known = self._waiting.get(notice.key)
+        if known is None and len(self._waiting) >= _MOST_WAITING:
+            self.records.finish("queue_full", 1)
+            return
+        self._waiting[notice.key] = notice if known is None else known.merged(notice)
+        self._count += 1
+
+    def flush(self, timeout: float) -> bool:
+        """Send what waits now; False if it still waits."""
+        deadline = time.monotonic() + timeout
+        if not self._waiting:
+            return True
+        if self._failures and self._may_start:
+            return False  # it refuses, or is gone: the caller has other work
+        return self._send(max(0.05, deadline - time.monotonic()))
+
+    def begin_exit(self) -> None:
+        """No thread is started any more."""
+        self._may_start = False
+
+    def close(self) -> None:
+        """Send nothing more; what waits is lost, and counted. Safe to call twice."""
+        if self._closed:
+            return
+        self._closed = True
+        self._wake.set()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(_JOIN)
+        with self._lock:
+            lost, self._count = self._count, 0
+            self._waiting = {}
+        if lost:
+            self.records.finish("shutdown", lost)
+            _log.warning("%d notices were not sent to the webhook before the end", lost)
+        if self._client is not None:
+            self._client.close()
+
+    def after_fork_in_child(self) -> None:
+        """What waits is the parent's; the child gets a thread and connections of its own."""
+        self._reset()
+        self.records.reset()
+
+    # --- the thread
+
+    def _start(self) -> None:
+        self._wake.set()
+        if self._thread is not None or not self._may_start or self._closed:
+            return
+        thread = OwnThread(self._run, "otel-agenteval-webhook")
+        try:
+            thread.start()
+        except RuntimeError:  # the interpreter is going down: a flush does the work
+            self._may_start = False
+            return
+        self._thread = thread
+
+    def _run(self) -> None:
+        while not self._closed:
+            due = self._due
+            wait = None if due is None else due - self._monotonic()
+            if wait is None or wait > 0:
+                self._wake.wait(wait)
+                self._wake.clear()
+            elif self._waiting:
+                try:
+                    self._send(self._options.timeout)
+                except Exception as error:  # a fault of ours must not end the thread
+                    self._say(type(error).__name__)
+                    self._pause(_LONGEST_PAUSE)
+
+    def _send(self, timeout: float) -> bool:
+        """Send all that waits; whether nothing waits any more."""
+        with self._sending:
+            with self._lock:
+                notices, count = list(self._waiting.values()), self._count
+                self._waiting, self._count = {}, 0
+            if not notices:
+                return True
+            moment = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+            left = bodies(notices, Context(self._options, self._sender(), moment))
+            one_each = len(left) == len(notices)
+            token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
+            try:
+                while left:
+                    self._post(jsonio.dumps(left[0]).encode(), timeout)
+                    del left[0]
+            except _Refused as refused:
+                return self._refused(refused, notices[-len(left) :] if one_each else notices, count)
+            finally:
+                detach(token)
+            self.records.finish("sent", count)
+            self._begin_anew()
+            return not self._waiting
+
+    def _begin_anew(self) -> None:
+        """What waited is sent, or given up."""
+        now = self._monotonic()
+        with self._lock:
+            self._failures = 0
+            self._next = now + self._options.every
+            self._since, self._due = (now, self._next) if self._waiting else (None, None)
+
+    def _refused(self, refused: _Refused, notices: Sequence[Notice], count: int) -> bool:
+        """What was not taken waits again, before what came meanwhile, or is given up."""
+        self._say(str(refused))
+        since = self._since if self._since is not None else self._monotonic()
+        if refused.for_good or self._monotonic() - since > self._options.retry_for:
+            self.records.finish("rejected" if refused.for_good else "expired", count)
+            self._begin_anew()
+            return False
+        with self._lock:
+            later, self._waiting = self._waiting, {notice.key: notice for notice in notices}
+            for key, notice in later.items():
+                known = self._waiting.get(key)
+                self._waiting[key] = notice if known is None else known.merged(notice)
+            self._count += count
+            self._since = since
+        self._failures += 1
+        longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (self._failures - 1))
+        self._pause(refused.pause if refused.pause is not None else longest * (0.5 + random.random() / 2))  # noqa: S311 - no secret
+        return False
+
+    def _pause(self, seconds: float) -> None:
+        with self._lock:
+            self._due = self._monotonic() + max(seconds, self._options.every)
+
+    def _say(self, reason: str) -> None:
+        if reason not in self._said:
+            self._said.add(reason)
+            _log.warning("the webhook did not take a message: %s (counted from now on)", reason)
+
+    # --- one request
+
+    def _post(self, body: bytes, timeout: float) -> None:
+        import httpx  # imported by who sends the first message
+
+        if self._client is None:
+            self._client = httpx.Client(follow_redirects=False)
+        seconds = str(int(time.time()))
+        headers = {"Content-Type": "application/json", "User-Agent": "otel-agenteval", **self._options.headers}
+        secret = self._options.signing_secret
+        if secret:
+            digest = hmac.new(secret.encode(), f"{seconds}.".encode() + body, hashlib.sha256).hexdigest()
+            headers["X-Agenteval-Signature"] = f"t={seconds},v1={digest}"
+        try:
+            answer = self._client.post(
+                self._options.url, content=body, headers=headers, timeout=min(timeout, self._options.timeout)
+            )
+        except httpx.HTTPError as error:
+            raise _Refused(type(error).__name__, None, for_good=False) from None
+        if answer.is_success:
+            return
+        again = answer.status_code in _RETRIED
+        raise _Refused(f"HTTP {answer.status_code}", _retry_after(answer.headers.get("retry-after")), for_good=not again)
+
+
+def _retry_after(text: str | None) -> float | None:
+    """Seconds that a receiver asks to be left alone; None if it does not say."""
+    if not text:
+        return None
+    try:
+        return min(max(0.0, float(text)), 3_600.0)
+    except ValueError:
+        pass
+    try:
+        moment = email.utils.parsedate_to_datetime(text)
+    except (TypeError, ValueError):
+        return None
+    return min(max(0.0, moment.timestamp() - time.time()), 3_600.0)
+
+
+def outlet_from(wanted: WebhookOptions, setup: Setup) -> Outlet:
+    """The webhook that is configured.
+
+    Raises:
+        ConfigError: a floor is of no metric.
+    """
+    for name in wanted.floors:
+        try:
+            resolve(name)
+        except ConfigError as error:
+            raise ConfigError(f"{setup.config.where(('outlets', 'webhook', 'floors', name))}: {error}") from None
+    return WebhookOutlet(wanted, setup.instance_id, setup.telemetry)

@@ -1,0 +1,366 @@
+"""Messages to people, posted to a local server."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+import otel_agenteval as oa
+from otel_agenteval.config.webhook import WebhookOptions
+from otel_agenteval.core.score import Score
+from otel_agenteval.core.telemetry import Telemetry
+from otel_agenteval.evaluation.scored_turn import Judged
+from otel_agenteval.outlets.webhook.outlet import WebhookOutlet
+from tests.outlets.factories import scored_turn
+from tests.support.clock import FakeClock
+from tests.support.process import output_of
+from tests.support.rig import Rig
+
+
+class Receiver:
+    """What was posted, and what the next answers are."""
+
+    def __init__(self) -> None:
+        self.bodies: list[Any] = []
+        self.raw: list[bytes] = []
+        self.headers: list[Mapping[str, str]] = []
+        self.answers: list[int | tuple[int, dict[str, str]]] = []
+        self.arrived = threading.Event()
+        mine = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                raw = self.rfile.read(int(self.headers["Content-Length"]))
+                answer = mine.answers.pop(0) if mine.answers else 200
+                status, headers = answer if isinstance(answer, tuple) else (answer, {})
+                mine.raw.append(raw)
+                mine.headers.append(dict(self.headers.items()))
+                if status == 200:
+                    mine.bodies.append(json.loads(raw))
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                mine.arrived.set()
+
+            def log_message(self, *_: Any) -> None:
+                """Nothing on standard error."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}/hook"
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    receiver = Receiver()
+    yield receiver
+    receiver.close()
+
+
+def gate(value: float = 0.0, **more: Any) -> Score:
+    return Score("code_gate", value, value >= 0.5, policy="gate", threshold=0.5, explanation="it <b>quotes</b> & more", **more)
+
+
+class Rigged:
+    """An outlet whose clock stands still, and that sends when it is flushed."""
+
+    def __init__(self, receiver: Receiver, **options: Any) -> None:
+        self.clock = FakeClock()
+        self.telemetry = Telemetry()
+        options = {"every": "1h", "url": receiver.url, **options}
+        wanted = oa.load_config({"outlets": {"webhook": options}}, env={}).outlets.webhook
+        assert isinstance(wanted, WebhookOptions)
+        self.outlet = WebhookOutlet(wanted, lambda: "engine-1", self.telemetry, self.clock.monotonic)
+
+    def emit(self, *scores: Score, **turn: Any) -> None:
+        self.outlet.emit([scored_turn(*scores, **turn)])
+
+    def counted(self) -> dict[str, Any]:
+        return self.outlet.records.to_dict()
+
+
+@pytest.fixture
+def make(receiver: Receiver) -> Iterator[Any]:
+    made: list[Rigged] = []
+
+    def make(**options: Any) -> Rigged:
+        made.append(Rigged(receiver, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.outlet.close()
+
+
+def test_a_failed_gate_is_one_notice_however_often_it_fails(make: Any, receiver: Receiver) -> None:
+    rig = make(link="https://tempo.example/trace/{trace_id}")
+    for _ in range(50):
+        rig.emit(gate(), Score("code_other", 0.0, False), gate(1.0))
+    assert rig.outlet.flush(10)
+    (message,) = receiver.bodies
+    assert (message["type"], message["version"], message["sender"]) == ("agenteval.notices", 1, "engine-1")
+    (notice,) = message["notices"]
+    assert (notice["kind"], notice["metric"], notice["agent"], notice["count"]) == ("gate", "code_gate", "travel", 50)
+    assert notice["title"] == "Gate code_gate of travel failed 50 times"
+    assert len(notice["examples"]) == 3
+    example = notice["examples"][0]
+    assert example["link"] == f"https://tempo.example/trace/{example['trace_id']}"
+    assert example["explanation"] == "it <b>quotes</b> & more"
+    assert rig.counted() == {"made": 50, "delivered": 50, "waiting": 0, "failed": {}}
+    assert rig.outlet.flush(10)
+    assert len(receiver.bodies) == 1
+
+
+@pytest.mark.parametrize(
+    ("about", "kinds"),
+    [(["gates"], ["gate"]), (["failed"], ["failed", "failed"]), (["errors"], ["error"]), (["gates", "failed", "errors"], ["gate", "failed", "error"])],
+)  # fmt: skip
+def test_what_is_reported_is_configured(about: list[str], kinds: list[str], make: Any, receiver: Receiver) -> None:
+    rig = make(about=about)
+    rig.emit(
+        gate(), Score("code_b", 0.0, False), Score("code_c", status="error", error_type="TypeError"), Score("code_d", 1.0, True),
+        Score("code_e", status="skipped"),
+    )  # fmt: skip
+    assert rig.outlet.flush(10)
+    assert [notice["kind"] for notice in receiver.bodies[0]["notices"]] == kinds
+
+
+def values(rig: Rigged, *found: float, **score: Any) -> None:
+    for value in found:
+        rig.emit(Score("code_rate", value, **score))
+
+
+def kinds(receiver: Receiver) -> list[str]:
+    return [notice["kind"] for body in receiver.bodies for notice in body["notices"]]
+
+
+def test_a_mean_that_leaves_its_floor_is_reported_once_and_once_when_it_is_back(make: Any, receiver: Receiver) -> None:
+    rig = make(floors={"code_tool_success": 0.5}, least=4)
+    score = {"direction": "up"}
+
+    def play(*found: float) -> None:
+        for value in found:
+            rig.emit(Score("code_tool_success", value, **score))
+        assert rig.outlet.flush(10)
+
+    play(0.0, 0.0, 0.0)
+    assert receiver.bodies == []  # too few
+    play(0.0, 0.0)
+    assert kinds(receiver) == ["floor"]
+    notice = receiver.bodies[0]["notices"][0]
+    assert (notice["mean"], notice["threshold"], notice["count"]) == (0.0, 0.5, 4)
+    assert notice["title"] == "code_tool_success of travel has left its floor of 0.5: mean 0 of 4 turns"
+    play(0.0, 0.0)
+    assert kinds(receiver) == ["floor"]
+    rig.clock.advance(7_200)  # the bad ones leave the window
+    play(1.0, 1.0, 1.0, 1.0)
+    assert kinds(receiver) == ["floor", "recovered"]
+
+
+def test_where_less_is_better_the_floor_is_a_ceiling(make: Any, receiver: Receiver) -> None:
+    rig = make(floors={"code_latency": 2.0}, least=2)
+    for value in (1.0, 9.0, 9.0):
+        rig.emit(Score("code_latency", value, direction="down"))
+    assert rig.outlet.flush(10)
+    assert kinds(receiver) == ["floor"]
+
+
+def test_judged_scores_count_by_how_likely_they_were_judged(make: Any, receiver: Receiver) -> None:
+    rig = make(floors={"llm_relevance": 0.5}, least=2)
+    for value, probability in ((1.0, 1.0), (0.0, 0.01)):
+        scored = scored_turn(Score("llm_relevance", value, kind="llm"))
+        scored.judged = Judged("llm", probability)
+        rig.outlet.emit([scored])
+    assert rig.outlet.flush(10)
+    assert receiver.bodies[0]["notices"][0]["mean"] == pytest.approx(1 / 101)
+
+
+def test_a_floor_of_no_metric_is_a_fault_of_the_configuration() -> None:
+    with pytest.raises(oa.ConfigError, match=r"outlets\.webhook\.floors\.code_latncy: unknown metric 'code_latncy'"):
+        Rig({"outlets": {"webhook": {"url": "http://127.0.0.1:1", "floors": {"code_latncy": 1}}}})
+
+
+def test_slack_gets_text_that_it_cannot_take_for_markup(make: Any, receiver: Receiver) -> None:
+    rig = make(format="slack", link="https://tempo.example/{trace_id}")
+    rig.emit(gate())
+    assert rig.outlet.flush(10)
+    (message,) = receiver.bodies
+    assert message["text"] == "Gate code_gate of travel failed once"
+    text = message["blocks"][0]["text"]["text"]
+    assert "it &lt;b&gt;quotes&lt;/b&gt; &amp; more" in text
+    assert "<https://tempo.example/" in text
+
+
+def test_many_notices_fit_a_message(make: Any, receiver: Receiver) -> None:
+    for form in ("slack", "teams"):
+        rig = make(format=form, about=["failed"])
+        for number in range(75):
+            rig.emit(Score(f"code_m{number}", 0.0, False, explanation="x" * 5_000))
+        assert rig.outlet.flush(10)
+    slack, teams = receiver.bodies
+    assert len(slack["blocks"]) == 21
+    assert all(len(block["text"]["text"]) <= 3_000 for block in slack["blocks"][:-1])
+    assert slack["blocks"][-1]["elements"][0]["text"] == "and 55 more"
+    assert teams["attachments"][0]["content"]["body"][-1]["text"] == "and 55 more"
+    assert len(receiver.raw[1]) < 28_000  # what Teams takes
+
+
+def test_teams_gets_an_adaptive_card(make: Any, receiver: Receiver) -> None:
+    rig = make(format="teams", link="https://tempo.example/{trace_id}")
+    rig.emit(gate())
+    assert rig.outlet.flush(10)
+    (attachment,) = receiver.bodies[0]["attachments"]
+    assert attachment["contentType"] == "application/vnd.microsoft.card.adaptive"
+    card = attachment["content"]
+    assert (card["type"], card["body"][0]["text"]) == ("AdaptiveCard", "🛑 Gate code\\_gate of travel failed once")
+    assert card["actions"][0]["url"].startswith("https://tempo.example/")
+
+
+def test_pagerduty_gets_an_event_for_each_notice_and_a_recovery_resolves_its_own(make: Any, receiver: Receiver) -> None:
+    rig = make(format="pagerduty", routing_key="r-1", floors={"code_tool_success": 0.5}, least=1)
+    rig.emit(gate(), Score("code_tool_success", 0.0))
+    assert rig.outlet.flush(10)
+    rig.clock.advance(7_200)
+    rig.emit(Score("code_tool_success", 1.0))
+    assert rig.outlet.flush(10)
+    assert [(event["event_action"], event["payload"]["severity"], event["routing_key"]) for event in receiver.bodies] == [
+        ("trigger", "critical", "r-1"), ("trigger", "error", "r-1"), ("resolve", "info", "r-1"),
+    ]  # fmt: skip
+    assert receiver.bodies[1]["dedup_key"] == receiver.bodies[2]["dedup_key"] != receiver.bodies[0]["dedup_key"]
+
+
+def test_pagerdutys_events_that_were_taken_are_not_sent_again(make: Any, receiver: Receiver) -> None:
+    rig = make(format="pagerduty", routing_key="r-1", about=["failed"])
+    rig.emit(Score("code_a", 0.0, False), Score("code_b", 0.0, False), Score("code_c", 0.0, False))
+    receiver.answers = [200, 503]
+    assert not rig.outlet.flush(10)
+    rig.outlet.begin_exit()  # which flushes in spite of the failure
+    assert rig.outlet.flush(10)
+    assert [event["payload"]["group"] for event in receiver.bodies] == ["code_a", "code_b", "code_c"]
+    assert rig.counted() == {"made": 3, "delivered": 3, "waiting": 0, "failed": {}}
+
+
+def test_a_message_is_signed(make: Any, receiver: Receiver) -> None:
+    rig = make(signing_secret="s3cret", headers={"X-Team": "desk"})
+    rig.emit(gate())
+    assert rig.outlet.flush(10)
+    headers = receiver.headers[0]
+    seconds, signature = (part.partition("=")[2] for part in headers["X-Agenteval-Signature"].split(","))
+    assert signature == hmac.new(b"s3cret", f"{seconds}.".encode() + receiver.raw[0], hashlib.sha256).hexdigest()
+    assert {name.lower(): value for name, value in headers.items()}["x-team"] == "desk"
+
+
+def test_what_is_refused_for_now_waits_and_is_merged_with_what_comes(
+    make: Any, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig = make()
+    rig.emit(gate())
+    receiver.answers = [(429, {"Retry-After": "7"})]
+    assert not rig.outlet.flush(10)
+    rig.emit(gate())
+    assert not rig.outlet.flush(10)  # it is left alone
+    assert len(receiver.raw) == 1
+    rig.outlet.begin_exit()
+    assert rig.outlet.flush(10)
+    assert receiver.bodies[0]["notices"][0]["count"] == 2
+    assert rig.counted() == {"made": 2, "delivered": 2, "waiting": 0, "failed": {}}
+    assert caplog.text.count("the webhook did not take a message: HTTP 429") == 1
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 410, 302])
+def test_what_is_refused_for_good_is_counted_and_not_sent_again(status: int, make: Any, receiver: Receiver) -> None:
+    rig = make()
+    rig.emit(gate())
+    receiver.answers = [status]
+    assert not rig.outlet.flush(10)
+    assert rig.counted() == {"made": 1, "delivered": 0, "waiting": 0, "failed": {"rejected": 1}}
+    rig.emit(gate())
+    assert rig.outlet.flush(10)
+    assert len(receiver.bodies) == 1
+
+
+def test_a_message_is_given_up_in_the_end(make: Any, receiver: Receiver) -> None:
+    rig = make(retry_for="60s")
+    rig.outlet.begin_exit()
+    rig.emit(gate())
+    receiver.answers = [503, 503]
+    assert not rig.outlet.flush(10)
+    rig.clock.advance(61)
+    assert not rig.outlet.flush(10)
+    assert rig.counted()["failed"] == {"expired": 1}
+
+
+def test_what_waits_has_a_bound(make: Any) -> None:
+    rig = make(about=["failed"])
+    for number in range(1_100):
+        rig.emit(Score(f"code_m{number}", 0.0, False))
+    assert rig.counted()["failed"] == {"queue_full": 100}
+
+
+def test_nobody_listens(make: Any, caplog: pytest.LogCaptureFixture) -> None:
+    rig = make(url="http://127.0.0.1:1/hook")
+    rig.emit(gate())
+    assert not rig.outlet.flush(10)
+    rig.outlet.close()
+    assert rig.counted()["failed"] == {"shutdown": 1}
+    assert "ConnectError" in caplog.text
+
+
+def test_the_thread_sends_by_itself_and_not_more_often_than_configured(receiver: Receiver) -> None:
+    wanted = oa.load_config({"outlets": {"webhook": {"url": receiver.url, "every": 0}}}, env={}).outlets.webhook
+    assert wanted is not None
+    outlet = WebhookOutlet(wanted, lambda: "engine-1")
+    outlet.emit([scored_turn(gate())])
+    assert receiver.arrived.wait(30)
+    outlet.close()
+
+    slow = Rigged(receiver, every="60s")
+    slow.emit(gate())
+    assert slow.outlet.flush(10)
+    slow.emit(gate())
+    assert slow.outlet._due is not None
+    assert slow.outlet._due - slow.outlet._monotonic() == pytest.approx(60.0)
+    slow.outlet.close()
+
+
+def test_a_turns_failed_gate_reaches_the_receiver_redacted(receiver: Receiver) -> None:
+    config = {
+        "metrics": [{"code_contains": {"value": "Rome"}, "policy": "gate"}],
+        "outlets": {"webhook": {"url": receiver.url, "every": 0, "about": ["gates"]}},
+    }
+    with Rig(config) as rig:
+        rig.run(says="Write to ada@example.org.")
+        assert rig.processor.force_flush()
+    assert [notice["metric"] for body in receiver.bodies for notice in body["notices"]] == ["code_contains"]
+    assert all(b"ada@example.org" not in raw for raw in receiver.raw)
+
+
+def test_a_program_that_ends_at_once_sends_what_it_has(receiver: Receiver) -> None:
+    output_of(
+        """
+import sys
+from opentelemetry.sdk.trace import TracerProvider
+import otel_agenteval as oa
+provider = TracerProvider()
+oa.instrument(tracer_provider=provider, config={"metrics": [{"code_contains": {"value": "Rome"}, "policy": "gate"}],
+              "outlets": {"prometheus": None, "webhook": {"url": sys.argv[1]}}})
+turn(provider.get_tracer("app"), "desk")
+print(1)
+""",
+        receiver.url,
+    )
+    assert [notice["agent"] for body in receiver.bodies for notice in body["notices"]] == ["desk"]
