@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import html
 import importlib
 import importlib.metadata
 import io
@@ -674,3 +675,33 @@ def test_a_metric_without_its_required_parameter_is_told(tmp_path: Path, capsys:
         config.write_text(text)
         assert main(["check-config", str(config)]) == 0
         assert capsys.readouterr().err == expected
+
+
+FAILING = "pydantic_ai-native_v6/s13.jsonl"
+
+
+@pytest.mark.parametrize("form", ["markdown", "html", "table"])
+@pytest.mark.parametrize("without", [False, True])
+def test_a_report_shows_the_question_of_a_failed_turn_unless_it_is_left_out(
+    form: str, without: bool, tmp_path: Path, capsys: Capture
+) -> None:
+    file = tmp_path / "t.jsonl"
+    file.write_bytes(recording(FAILING))
+    assert main(["turns", str(file)]) == 0
+    asked = next(turn["input"] for turn in lines_of(capsys.readouterr().out) if turn["input"])
+    assert main(["eval", str(file), "--format", form, *(["--no-content"] if without else [])]) == 0
+    shown = re.sub(r"\s+", " ", html.unescape(capsys.readouterr().out))
+    assert (asked[:40] in shown) is not without
+
+
+def test_what_a_report_shows_is_redacted(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "t.jsonl"
+    text = recording(FAILING).decode()
+    asked = "ada@example.org"
+    file.write_text(re.sub(r'(\\"content\\": ?\\")', rf"\1{asked} ", text))
+    assert main(["turns", str(file)]) == 0
+    assert asked in capsys.readouterr().out
+    assert main(["eval", str(file), "--format", "markdown"]) == 0
+    shown = capsys.readouterr().out
+    assert asked not in shown
+    assert "[EMAIL_1]" in shown

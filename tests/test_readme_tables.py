@@ -121,7 +121,9 @@ def test_every_option_has_its_variable_and_each_variable_works() -> None:
     assert [name for name, _, _ in variables] == [".".join(path) for path in leaves]
     required = {name: variable for name, default, variable in variables if default == "required"}
     for name, default, variable in variables:
-        value = {"outlets.prometheus.port": "0", "outlets.otlp.endpoint": "http://h", "outlets.webhook.url": "http://h"}.get(name, default)
+        value = {"outlets.prometheus.port": "0", "outlets.otlp.endpoint": "http://h", "outlets.webhook.url": "http://h"}.get(
+            name, default
+        )
         # what the sections around it cannot be without
         beside = {other: "http://h" for option, other in required.items() if name.startswith(option.rpartition(".")[0])}
         load_config(env={**beside, variable: value})  # unknown variables and values are refused

@@ -51,6 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="file of the format in the same place (default: standard output)",
     )
+    parser.add_argument(
+        "--no-content", action="store_true", help="leave out of the reports what was asked and answered; scores can quote it"
+    )
     parser.add_argument("--gate", action="store_true", help="exit with code 1 when a metric whose policy is gate fails")
     parser.add_argument(
         "--baseline",
@@ -76,13 +79,15 @@ def run(args: argparse.Namespace) -> int:
     watch = _watched(args, both)
     baseline = None if args.baseline is None else Run.read(args.baseline)
     reading, results = Reading(progress()), Run()
-    with open_outputs(args.format or ["jsonl"], args.out, [*args.files, args.config or "-"]) as outputs:
+    inputs = [*args.files, args.config or "-"]
+    with open_outputs(args.format or ["jsonl"], args.out, inputs, content=not args.no_content) as outputs:
         keeps = baseline is not None or args.gate or any(output.needs_run for output in outputs)
         work = Evaluation(
             config,
             args.metrics,
             tuple(output.rendering for output in outputs),
             with_scores=keeps or any(output.needs_scores for output in outputs),
+            with_content=not args.no_content and any(output.needs_run for output in outputs),
             judge=judge,
             embedder=embedder,
         )

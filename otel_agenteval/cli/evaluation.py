@@ -7,6 +7,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ..config.loader import load_config
@@ -15,13 +16,15 @@ from ..core.score import Score
 from ..core.threads import mark_as_ours
 from ..core.turn import Turn
 from ..evaluation.evaluator import begin
-from ..evaluation.redaction import Redactor, redacted_score
+from ..evaluation.redaction import WITHHELD, Redactor, redacted_score
 from ..evaluation.references import ReferenceSources
 from ..evaluation.selection import named, select_conversation_metrics, select_group, select_metrics
 from ..judging.models import Bench, Embedder, Judge, LocalEmbedder
 from ..judging.sampling import rules_of
 from ..metrics.bound_metric import BoundMetric, asks_one
+from ..outlets.accounting import outcome
 from ..report import About, Rendering, parameters_hash
+from ..report.run import MOST_SAID
 from ..turns.recorded_conversations import RecordedConversations, looks_back
 from ..turns.spool import Key
 from .options import names_of
@@ -68,6 +71,7 @@ class Evaluation:
         names: as ``--metrics`` gives them.
         renderings: of the outputs.
         with_scores: whether more is made of the scores than what the outputs show of each turn.
+        with_content: whether what was asked and answered is told of turns with something that failed.
         judge: for what asks one.
         embedder: likewise.
     """
@@ -79,20 +83,21 @@ class Evaluation:
         renderings: Sequence[Rendering],
         *,
         with_scores: bool,
+        with_content: bool = True,
         judge: Judge | Bench | None = None,
         embedder: Embedder | LocalEmbedder | None = None,
     ) -> None:
         self._config = config
         self._names = names
         self._renderings = renderings
-        self._with_scores = with_scores
+        self._with_scores, self._with_content = with_scores, with_content
         self._judge, self._embedder = judge, embedder
         self._metrics, self._whole = chosen(config, names)
         self._references = ReferenceSources(config)
         self._hashes = {metric._facts: parameters_hash(metric) for metric in (*self._metrics, *self._whole)}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _copy, (json.dumps(self._config.to_dict()), self._names, self._renderings, self._with_scores)
+        return _copy, (json.dumps(self._config.to_dict()), self._names, self._renderings, self._with_scores, self._with_content)
 
     @property
     def asks(self) -> bool:
@@ -156,10 +161,24 @@ class Evaluation:
             if score.status != "skipped":
                 score.about = (turn.turn_id, b"%d" % turn.revision)  # so its id is the one that it has everywhere else
             scored.append((score, self._hashes[score.facts]))
+        if self._with_content and any(outcome(score) in ("fail", "error") for score, _ in scored):
+            about = replace(about, asked=_said(turn.input, redactor), answered=_said(turn.output, redactor))
         texts = [rendering(turn, about, scored, redactor) for rendering in self._renderings]
         return Evaluated(about, texts, scored if self._with_scores else ())
 
 
+def _said(text: str | None, redactor: Redactor) -> str | None:
+    """The beginning of a text, redacted; nothing of one that cannot be searched."""
+    if text is None:
+        return None
+    try:
+        return redactor.text(text[: 4 * MOST_SAID])[:MOST_SAID]
+    except Exception:
+        return WITHHELD
+
+
 @functools.lru_cache(maxsize=1)
-def _copy(config: str, names: str | None, renderings: Sequence[Rendering], with_scores: bool) -> Evaluation:
-    return Evaluation(load_config(json.loads(config), env={}), names, renderings, with_scores=with_scores)
+def _copy(config: str, names: str | None, renderings: Sequence[Rendering], with_scores: bool, with_content: bool) -> Evaluation:
+    return Evaluation(
+        load_config(json.loads(config), env={}), names, renderings, with_scores=with_scores, with_content=with_content
+    )

@@ -31,7 +31,7 @@ from .formatting import (
     remarks,
     worst_turns,
 )
-from .run import Row, Run, Series, Summary
+from .run import MOST_SAID, About, Row, Run, Series, Summary
 
 _MOST_TURNS = 500
 _BINS = 20
@@ -120,7 +120,7 @@ def _turns(run: Run) -> str:
         return "<h2>Failed turns</h2>\n<p>None.</p>"
     rows = [
         [
-            _cell(f"<code>{escape(rows[0].about.name)}</code>"), _cell(escape(rows[0].about.agent or "–")),
+            _cell(f'<code title="{escape(rows[0].about.turn_id)}">{escape(run.short_name(rows[0].about))}</code>{_said(rows[0].about)}'), _cell(escape(rows[0].about.agent or "–")),
             _number(sum(row.fails_gate for row in rows)), _number(len(rows)), _cell(_list(map(_reason, rows), escaped=True)),
         ]
         for rows in turns[:_MOST_TURNS]
@@ -128,6 +128,16 @@ def _turns(run: Run) -> str:
     cut = f" The first {_MOST_TURNS:,} of {len(turns):,} are shown." if len(turns) > _MOST_TURNS else ""
     heads = ("turn", "agent", "failed gates", "failed", "why")
     return f"<h2>Failed turns</h2>\n{_table(f'Turns with a failed or errored score, the worst first.{cut}', heads, rows)}"
+
+
+def _said(about: About) -> str:
+    """What was asked and answered, where the report has it."""
+    said = (("asked", about.asked), ("answered", about.answered))
+    return "".join(
+        f'<div class="said"><span class="dim">{word}</span> {escape(one_line(text, MOST_SAID))}</div>'
+        for word, text in said
+        if text
+    )
 
 
 def _reason(row: Row) -> str:

@@ -26,7 +26,7 @@ from .formatting import (
     remarks,
     worst_turns,
 )
-from .run import Row, Run, Series, Summary
+from .run import MOST_SAID, About, Row, Run, Series, Summary
 
 LIMIT = 65_000
 """Characters; GitHub takes 65,536 in a comment."""
@@ -58,10 +58,17 @@ def _worst(run: Run) -> list[str]:
     if not turns:
         return []
     rows = [
-        f"| {_code(rows[0].about.name)} | {_code(rows[0].about.agent or '–')} | {_reasons(rows)} |" for rows in turns[:_WORST]
+        f"| {_code(run.short_name(rows[0].about))} | {_code(rows[0].about.agent or '–')} | {_reasons(rows)}{_said(rows[0].about)} |"
+        for rows in turns[:_WORST]
     ]
     more = [f"\n{count(len(turns) - _WORST, 'more turn')} with something that failed."] if len(turns) > _WORST else []
     return ["", "**Worst turns**", "", *_TURN_HEAD, *_fitting(rows, "worst", "turns"), *more]
+
+
+def _said(about: About) -> str:
+    """What was asked and answered, where the report has it."""
+    said = (("asked", about.asked), ("answered", about.answered))
+    return "".join(f"<br>{word}: {_code(text, MOST_SAID)}" for word, text in said if text)
 
 
 def _reasons(rows: Sequence[Row]) -> str:

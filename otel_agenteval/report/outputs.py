@@ -45,13 +45,22 @@ def _nothing(turn: Turn, about: About, scored: Scored, redactor: Redactor) -> st
     return ""
 
 
+def _left_out(text: str) -> str:
+    return "(left out)"
+
+
 @dataclass(frozen=True, slots=True)
 class _Tabulated:
     width: int
     colour: bool
+    content: bool
 
     def __call__(self, turn: Turn, about: About, scored: Scored, redactor: Redactor) -> str:
-        return render_turn(leaving(turn, redactor), [score for score, _ in scored], self.width, colour=self.colour) + "\n"
+        clean = str if self.content else _left_out
+        return (
+            render_turn(leaving(turn, redactor), [score for score, _ in scored], self.width, colour=self.colour, clean=clean)
+            + "\n"
+        )
 
 
 class _JsonLines:
@@ -76,10 +85,10 @@ class _Table:
 
     needs_scores, needs_run = True, False
 
-    def __init__(self, out: TextIO) -> None:
+    def __init__(self, out: TextIO, content: bool) -> None:
         self._out, self._summary = out, Summary()
         self._colour, self._width = colours_wanted(out), columns(out)
-        self.rendering: Rendering = _Tabulated(self._width, self._colour)
+        self.rendering: Rendering = _Tabulated(self._width, self._colour, content)
 
     def add(self, text: str, scored: Scored) -> None:
         self._summary.add([score for score, _ in scored])
@@ -128,7 +137,9 @@ class _KeptUntilWritten(io.TextIOWrapper):
 
 
 @contextmanager
-def open_outputs(formats: Sequence[str], outs: Sequence[str], inputs: Sequence[str]) -> Iterator[list[Output]]:
+def open_outputs(
+    formats: Sequence[str], outs: Sequence[str], inputs: Sequence[str], *, content: bool = True
+) -> Iterator[list[Output]]:
     """The outputs that were requested.
 
     Files are opened at once, so that a bad path is found before anything is evaluated. They keep their content until there is
@@ -138,6 +149,7 @@ def open_outputs(formats: Sequence[str], outs: Sequence[str], inputs: Sequence[s
         formats: names of formats.
         outs: a file for each format, in the same order; ``-`` is standard output, and so is a format without a file.
         inputs: files that are read, and therefore not written.
+        content: whether the table of a turn shows what was asked and answered.
 
     Raises:
         ConfigError: more files than formats, two outputs in one place, or an output that is an input.
@@ -146,7 +158,7 @@ def open_outputs(formats: Sequence[str], outs: Sequence[str], inputs: Sequence[s
     places = [*outs, *["-"] * (len(formats) - len(outs))]
     _refuse_overlaps(formats, places, inputs)
     with ExitStack() as stack:
-        yield [_output(form, _stream(form, place, stack)) for form, place in zip(formats, places, strict=True)]
+        yield [_output(form, _stream(form, place, stack), content) for form, place in zip(formats, places, strict=True)]
 
 
 def _refuse_overlaps(formats: Sequence[str], places: Sequence[str], inputs: Sequence[str]) -> None:
@@ -176,7 +188,7 @@ def _stream(form: str, place: str, stack: ExitStack) -> TextIO:
     return sys.stdout
 
 
-def _output(form: str, out: TextIO) -> Output:
+def _output(form: str, out: TextIO, content: bool) -> Output:
     if form in _DOCUMENTS:
         return _Whole(_DOCUMENTS[form], out)
-    return _Table(out) if form == "table" else _JsonLines(out)
+    return _Table(out, content) if form == "table" else _JsonLines(out)

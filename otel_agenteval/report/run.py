@@ -18,6 +18,10 @@ from ..metrics.bound_metric import BoundMetric
 from ..outlets.accounting import answering_call, outcome
 from ..turns.recordings import Report, open_recording, to_stderr
 
+MOST_SAID = 300
+"""Characters of what was asked, and of what was answered."""
+_SHORT_ID = 8
+"""Characters of an id that are shown at least."""
 PARAMETERS = "parameters_hash"
 """Key of a line that distinguishes two configurations of one metric."""
 
@@ -32,6 +36,10 @@ class About:
     agent: str | None = None
     model: str | None = None
     """Of the model call that wrote the answer."""
+    asked: str | None = None
+    """What went in, redacted and cut; only of turns with something that failed, and where content is wanted."""
+    answered: str | None = None
+    """What came out, likewise."""
 
     @classmethod
     def of(cls, turn: Turn) -> About:
@@ -129,6 +137,8 @@ class Run:
     def __init__(self) -> None:
         self.turns: dict[str, About] = {}
         self.series: dict[tuple[str, str], Series] = {}
+        self._short: tuple[int, int] | None = None
+        """For so many turns, how much of an id tells them apart."""
 
     def add(self, about: About, score: Score, parameters: str = "") -> None:
         """Keep one score."""
@@ -139,6 +149,18 @@ class Run:
             number = 1 + sum(name == score.metric for name, _ in self.series)
             series = self.series[key] = Series(score.facts, parameters, number)
         series.rows.append(Row(about, series, outcome(score), score.value, score.verdict, why(score)))
+
+    def short_name(self, about: About) -> str:
+        """The name of a turn in reports for people: its case, or as much of its id as tells it from all others."""
+        if about.case_id is not None:
+            return about.case_id
+        if self._short is None or self._short[0] != len(self.turns):
+            longest = max(map(len, self.turns), default=0)
+            length = next(
+                (n for n in range(_SHORT_ID, longest) if len({one[:n] for one in self.turns}) == len(self.turns)), longest
+            )
+            self._short = (len(self.turns), length)
+        return about.turn_id[: self._short[1]]
 
     @property
     def rows(self) -> Iterator[Row]:

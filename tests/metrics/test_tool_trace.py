@@ -793,3 +793,18 @@ def test_odd_names_and_results_are_no_error(metric: str, odd: Any) -> None:
 )
 def test_names_of_other_catalogues_resolve(alias: str, name: str) -> None:
     assert oa.get_metric(alias).name == name
+
+
+@pytest.mark.parametrize(
+    ("metric", "parameter"),
+    [("code_tool_selection", "expected_tools"), ("code_tool_correctness", "expected"), ("code_tool_call_order", "expected"), ("code_tool_call_f1", "expected_tools")],
+)  # fmt: skip
+def test_what_was_expected_and_what_was_called_is_said_where_they_differ(metric: str, parameter: str) -> None:
+    calls = [{"name": name} for name in ("search", "search", "pay")]
+    turn = oa.Turn.from_dict({"turn_id": "t", "tool_calls": calls})
+    missed = oa.get_metric(metric, **{parameter: ["book", {"name": "search"}]}).evaluate(turn)
+    assert missed.explanation == "expected book, search; called search ×2, pay"
+    met = oa.get_metric(metric, **{parameter: ["search", "search", "pay"]}).evaluate(turn)
+    assert (met.value, met.explanation) == (1.0, None)
+    none = oa.get_metric(metric, **{parameter: ["book"]}).evaluate(oa.Turn.from_dict({"turn_id": "t", "tool_calls": []}))
+    assert none.explanation == "expected book; called none"

@@ -305,3 +305,39 @@ def test_shares_and_their_differences() -> None:
 def test_text_is_cut_to_one_plain_line() -> None:
     assert one_line("a\n\tb\x1b[0m\u202ec") == "a b�[0m�c"
     assert one_line("x" * 500) == "x" * 299 + "…"
+
+
+# --- what people see of the worst turns
+
+
+def with_ids(*ids: str, **more: str) -> Run:
+    run = Run()
+    for turn_id in ids:
+        run.add(About(turn_id, None, "travel", "gpt-x", **more), oa.Score("code_trend", 0.1, False, threshold=0.5))
+    return run
+
+
+def test_ids_are_as_short_as_they_can_be() -> None:
+    run = with_ids("aaaaaaaa1111", "bbbbbbbb1111")
+    assert [run.short_name(about) for about in run.turns.values()] == ["aaaaaaaa", "bbbbbbbb"]
+    run = with_ids("aaaaaaaa11", "aaaaaaaa22", "cccccccc33")
+    assert [run.short_name(about) for about in run.turns.values()] == ["aaaaaaaa1", "aaaaaaaa2", "cccccccc3"]
+    assert with_ids("x").short_name(About("x")) == "x"
+    assert run.short_name(About("aaaaaaaa11", "case-7")) == "case-7"
+
+
+def test_the_worst_turns_say_what_was_asked_and_answered() -> None:
+    run = with_ids("aaaaaaaa11", "bbbbbbbb22", asked=f"Where is Lima? {HOSTILE}", answered="In Peru.")
+    text = render_markdown(Report(run))
+    assert "<br>asked: `` Where is Lima?" in text or "<br>asked: `" in text
+    assert "<br>answered: `In Peru.`" in text
+    assert "aaaaaaaa11" not in text
+    page = render_html(Report(run))
+    assert "In Peru." in page
+    assert 'title="aaaaaaaa11"' in page
+    assert "<script>alert(1)" not in page.partition("<main")[2]
+
+
+def test_a_report_without_content_says_neither() -> None:
+    for text in (render_markdown(Report(with_ids("a"))), render_html(Report(with_ids("a")))):
+        assert "asked" not in text.replace("are asked", "")

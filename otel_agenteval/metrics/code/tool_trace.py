@@ -14,7 +14,15 @@ from ..lib import spans as span_queries
 from ..lib.excerpt import excerpt
 from ..lib.references import reference
 from ..lib.schema import violations
-from ..lib.tools import Expectation, entry_name, expected_entries, match_at_places, match_in_any_order, match_in_order
+from ..lib.tools import (
+    Expectation,
+    entry_name,
+    expected_and_called,
+    expected_entries,
+    match_at_places,
+    match_in_any_order,
+    match_in_order,
+)
 from ..lib.values import canonical, json_equal, rendered
 from ..registry import Result, metric, skip, vacuous
 
@@ -79,7 +87,8 @@ def code_tool_selection(
     value = max(0.0, (len(matched) / len(expected) if expected else 1.0) - extra_penalty * len(extra))
     if strict_order and not missed and [_lower(call.name) for call in calls[: len(expected)]] != [key for key, _ in expected]:
         value = max(0.0, value - order_penalty)
-    return Result(value, detail={"matched": matched, "missed": missed, "extra": extra, "strict_order": strict_order})
+    detail = {"matched": matched, "missed": missed, "extra": extra, "strict_order": strict_order}
+    return Result(value, explanation=expected_and_called(entries, turn, value), detail=detail)
 
 
 def _is_empty(value: Any) -> bool:
@@ -318,11 +327,13 @@ def code_tool_correctness(
     if not wanted:
         return Result(0.0 if calls else 1.0, detail=detail)
     if exact_match:
-        return Result(float(match_at_places(wanted, calls)), detail=detail)
-    if ordered:
-        return Result(match_in_order(wanted, calls) / len(wanted), detail=detail)
-    scores = match_in_any_order(wanted, calls)
-    return Result(sum(scores) / len(wanted), detail={**detail, "scores": scores})
+        value = float(match_at_places(wanted, calls))
+    elif ordered:
+        value = match_in_order(wanted, calls) / len(wanted)
+    else:
+        scores = match_in_any_order(wanted, calls)
+        value, detail = sum(scores) / len(wanted), {**detail, "scores": scores}
+    return Result(value, explanation=expected_and_called(entries, turn, value), detail=detail)
 
 
 def _called(turn: Turn) -> dict[str, Any]:
@@ -483,7 +494,8 @@ def code_tool_call_order(turn: Turn, *, expected: ExpectedTools | None = None) -
     for call in turn.tool_calls or ():
         if met < len(names) and call.name == names[met]:
             met += 1
-    return Result(met == len(names), detail={"matched_prefix": met})
+    is_met = met == len(names)
+    return Result(is_met, explanation=expected_and_called(entries, turn, float(is_met)), detail={"matched_prefix": met})
 
 
 @metric(needs=("tool_calls",), references=("expected_tools",), aliases=("hpd:ToolCallF1Evaluator",))
@@ -518,7 +530,8 @@ def code_tool_call_f1(
     precision = met / called.total() if called else 0.0
     recall = met / wanted.total() if wanted else 0.0
     value = 2 * precision * recall / (precision + recall) if met else 0.0
-    return Result(value, detail={"precision": precision, "recall": recall})
+    explanation = expected_and_called(entries, turn, value)
+    return Result(value, explanation=explanation, detail={"precision": precision, "recall": recall})
 
 
 @metric(boolean=True, aliases=("hpd:HasMatchingSpanEvaluator", "hpd:SpanQuery"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +36,27 @@ def expected_entries(turn: Turn, given: Sequence[Any] | None, *names: str) -> li
 def entry_name(entry: Any) -> str:
     """The tool's name in an expectation, which is a name or an object with ``name``."""
     return str(entry.get("name", "")) if isinstance(entry, Mapping) else str(entry)
+
+
+_MOST_NAMES = 12
+"""Of the names that an explanation lists."""
+
+
+def expected_and_called(entries: Sequence[Any], turn: Turn, value: float) -> str | None:
+    """``expected search, book; called search``, for a value that is not perfect."""
+    if value >= 1:
+        return None
+    called = [call.name for call in turn.tool_calls or ()]
+    return f"expected {_listed([entry_name(entry) for entry in entries])}; called {_listed(called)}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names in their order; one that comes several times in a row is counted."""
+    shown: list[str] = []
+    for name, run in itertools.groupby(names):
+        count = sum(1 for _ in run)
+        shown.append(name if count == 1 else f"{name} ×{count}")
+    return ", ".join([*shown[:_MOST_NAMES], *(["…"] if len(shown) > _MOST_NAMES else [])]) or "none"
 
 
 @dataclass(frozen=True, slots=True)
