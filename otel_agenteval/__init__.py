@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .metrics.bound_metric import BoundMetric, get_metric
     from .metrics.registry import Result, metric, skip, vacuous
     from .outlets.metrics_page import metrics_app
+    from .report.frames import ScoredTurns, score_turns, turns_frame
     from .turns.recordings import load_turns
 
 __version__ = "0.1.0"
@@ -44,6 +45,7 @@ _HOME = {  # the module of each public name
     "MissingExtra": "core.errors",
     "Result": "metrics.registry",
     "Score": "core.score",
+    "ScoredTurns": "report.frames",
     "Turn": "core.turn",
     "expect": "instrumentation.expectations",
     "get_metric": "metrics.bound_metric",
@@ -53,7 +55,9 @@ _HOME = {  # the module of each public name
     "metric": "metrics.registry",
     "metrics_app": "outlets.metrics_page",
     "record_all": "instrumentation.sampler",
+    "score_turns": "report.frames",
     "skip": "metrics.registry",
+    "turns_frame": "report.frames",
     "vacuous": "metrics.registry",
 }
 
@@ -73,6 +77,7 @@ __all__ = [
     "MissingExtra",
     "Result",
     "Score",
+    "ScoredTurns",
     "Turn",
     "expect",
     "get_metric",
@@ -82,7 +87,9 @@ __all__ = [
     "metric",
     "metrics_app",
     "record_all",
+    "score_turns",
     "skip",
+    "turns_frame",
     "vacuous",
 ]
 

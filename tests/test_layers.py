@@ -24,7 +24,7 @@ FLOORS: tuple[dict[str, str], ...] = (
         "backfill": "clickhouse_connect daft numpy pyarrow ray",
     },
     {"engine": ""},
-    {"judging": "botocore httpx numpy opentelemetry redis safetensors tokenizers typing_extensions", "report": "numpy"},
+    {"judging": "botocore httpx numpy opentelemetry redis safetensors tokenizers typing_extensions", "report": "numpy pandas"},
     {"outlets": "google grpc httpx opentelemetry prometheus_client pyarrow typing_extensions", "turns": "zstandard"},
     {"evaluation": "pyarrow", "dialects": ""},
     {

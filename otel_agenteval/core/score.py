@@ -281,6 +281,11 @@ class Score:
 
     __hash__ = None  # type: ignore[assignment]  # scores are values with mutable parts
 
+    def _repr_html_(self) -> str:
+        from .notebook_html import scores_html
+
+        return scores_html([self], self.metric)
+
     def __repr__(self) -> str:
         shown = self.value if self.status == "ok" else f"{self.status}: {self.error_type or self.detail.get('reason', '')}"
         return f"Score({self.metric}={shown!r}, passed={self.passed})"

@@ -385,6 +385,11 @@ class Turn:
             known[key] = _READERS[key](value, f"turn.{key}")
         return cls._of(known)
 
+    def _repr_html_(self) -> str:
+        from .notebook_html import turn_html
+
+        return turn_html(self)
+
     def __repr__(self) -> str:
         return f"Turn({self.turn_id or '?'}, agent={self.agent!r}, close_reason={self.close_reason!r})"
 

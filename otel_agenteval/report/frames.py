@@ -1,0 +1,152 @@
+"""Turns and scores for notebooks: evaluate a few recorded turns, look at them, and go on with pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..config.loader import load_config
+from ..config.root import Config
+from ..core.extras import require
+from ..core.notebook_html import scores_html
+from ..core.score import Score
+from ..core.turn import Turn
+from ..evaluation.evaluator import evaluate
+from ..evaluation.references import ReferenceSources
+from ..evaluation.selection import named, select_metrics
+
+if TYPE_CHECKING:
+    from ..metrics.registry import Asks, Embeds
+
+_MOST_SHOWN = 20
+
+
+class ScoredTurns(Sequence[tuple[Turn, Sequence[Score]]]):
+    """Turns with their scores, in the order of the turns."""
+
+    def __init__(self, members: Iterable[tuple[Turn, Sequence[Score]]]) -> None:
+        self._members = list(members)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __getitem__(self, index: Any) -> Any:
+        found = self._members[index]
+        return ScoredTurns(found) if isinstance(index, slice) else found
+
+    def __iter__(self) -> Iterator[tuple[Turn, Sequence[Score]]]:
+        return iter(self._members)
+
+    @property
+    def turns(self) -> list[Turn]:
+        """The turns alone."""
+        return [turn for turn, _ in self._members]
+
+    def frame(self) -> Any:
+        """One row per score, as a pandas DataFrame: ``turn_id``, ``agent``, ``metric``, ``value``, ``passed``, ``status``, ``reason``, …
+
+        Raises:
+            MissingExtra: pandas is not installed.
+        """
+        rows = [
+            {
+                "turn_id": turn.turn_id, "agent": turn.agent, "metric": score.metric, "value": score.value, "passed": score.passed,
+                "label": score.label, "status": score.status, "reason": score.detail.get("reason"), "threshold": score.threshold,
+                "unit": score.unit, "direction": score.direction, "policy": score.policy, "error_type": score.error_type,
+                "explanation": score.explanation, "detail": score.detail, "result_id": score.result_id or None,
+            }
+            for turn, scores in self._members for score in scores
+        ]  # fmt: skip
+        return _frame(rows, _SCORE_COLUMNS)
+
+    def table(self) -> Any:
+        """One row per turn and one column per metric, with the values, as a pandas DataFrame.
+
+        Raises:
+            MissingExtra: pandas is not installed.
+        """
+        rows = [{score.metric: score.value for score in scores} for _, scores in self._members]
+        names = list(dict.fromkeys(score.metric for _, scores in self._members for score in scores))
+        found = _frame(rows, names)
+        found.index = [turn.turn_id for turn in self.turns]
+        found.index.name = "turn_id"
+        return found
+
+    def _repr_html_(self) -> str:
+        shown = [scores_html(scores, f"turn {turn.turn_id}") for turn, scores in self._members[:_MOST_SHOWN]]
+        more = [f"<p>and {len(self) - _MOST_SHOWN:,} more turns</p>"] if len(self) > _MOST_SHOWN else []
+        return "\n".join([*shown, *more])
+
+    def __repr__(self) -> str:
+        scores = [score for _, found in self._members for score in found]
+        failed = sum(score.verdict is False for score in scores)
+        return f"ScoredTurns({len(self):,} turns, {len(scores):,} scores, {failed:,} failed)"
+
+
+_SCORE_COLUMNS = (
+    "turn_id", "agent", "metric", "value", "passed", "label", "status", "reason", "threshold", "unit", "direction", "policy", "error_type",
+    "explanation", "detail", "result_id",
+)  # fmt: skip
+_TURN_COLUMNS = (
+    "turn_id", "trace_id", "conversation_id", "user_id", "service", "agent", "framework", "model", "start", "duration_s", "close_reason",
+    "complete", "error", "input", "output", "llm_calls", "tool_calls", "input_tokens", "output_tokens", "cost_usd",
+)  # fmt: skip
+
+
+def score_turns(
+    turns: Iterable[Turn] | Turn,
+    metrics: Sequence[str] | None = None,
+    *,
+    config: Config | Mapping[str, Any] | str | None = None,
+    judge: Asks | None = None,
+    embedder: Embeds | None = None,
+) -> ScoredTurns:
+    """Evaluate turns one by one, as ``otel-agenteval eval`` does; for notebooks and scripts.
+
+    Args:
+        turns: as :func:`load_turns` gives them, or one.
+        metrics: names; default: those that the configuration selects.
+        config: as for :func:`load_config`.
+        judge: what ``llm_`` metrics ask; without one they are skipped.
+        embedder: likewise, for ``embed_`` metrics.
+
+    Raises:
+        ConfigError: an unknown metric, or a fault of the configuration.
+    """
+    found = load_config(config)
+    selected = select_metrics(found)
+    if metrics is not None:
+        selected, _ = named(metrics, selected, ())
+    references = ReferenceSources(found)
+    given = [turns] if isinstance(turns, Turn) else turns
+    redact = found.privacy.redact
+    return ScoredTurns(
+        (turn, evaluate(turn, selected, references, judge=judge, embedder=embedder, redact=redact)) for turn in given
+    )
+
+
+def turns_frame(turns: Iterable[Turn]) -> Any:
+    """One row per turn, as a pandas DataFrame: ids, who answered, when and how long, what was asked and answered, tools, tokens and cost.
+
+    Raises:
+        MissingExtra: pandas is not installed.
+    """
+    return _frame([_row(turn) for turn in turns], _TURN_COLUMNS)
+
+
+def _row(turn: Turn) -> dict[str, Any]:
+    row: dict[str, Any] = {name: getattr(turn, name) for name in _TURN_COLUMNS if name in Turn.__annotations__}
+    usage = turn.usage
+    return row | {
+        "model": next((call.model for call in reversed(turn.llm_calls) if call.model), None),
+        "error": None if turn.error is None else turn.error.type or turn.error.message or "unknown",
+        "llm_calls": turn.llm_call_count,
+        "tool_calls": None if turn.tool_calls is None else [call.name for call in turn.tool_calls],
+        "input_tokens": None if usage is None else usage.input_tokens,
+        "output_tokens": None if usage is None else usage.output_tokens,
+    }
+
+
+def _frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Any:
+    pandas = require("pandas", feature="data frames", extra="notebook")
+    return pandas.DataFrame(list(rows), columns=list(columns))

@@ -1,0 +1,123 @@
+"""Measure what the package and each of its extras cost to install, and write the table of docs/installation.md.
+
+    python scripts/install_sizes.py            # prints the table
+    python scripts/install_sizes.py --write    # puts it into the page
+
+Each line is an installation of its own into an empty folder, with the pinned versions of requirements/dev.txt and without compiled bytecode. The first one
+fills pip's cache, so that seconds are those of unpacking and not of the network. It needs the network, and takes some minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import tomllib
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "installation.md"
+BEGIN, END = "<!-- begin sizes -->\n\n", "\n\n<!-- end sizes -->"
+PURPOSES = {
+    "audio": "word and character error rates of transcripts",
+    "backfill": "`otel-agenteval backfill`: Daft, ClickHouse, Parquet",
+    "bedrock": "judges on AWS, with its credentials",
+    "code": "running code in a sandbox, and telling languages apart",
+    "completion": "completion of the command line in a shell",
+    "cost": "prices that are newer than those that come along",
+    "embed": "a small embedding model in the process",
+    "encryption": "encryption of queued content",
+    "kafka": "spans from Kafka",
+    "notebook": "turns and scores as pandas data frames",
+    "parquet": "files in Parquet",
+    "redis": "judge jobs in Redis",
+    "serve": "a sidecar that unpacks zstd, and gzip twice as fast",
+    "structured": "JSON Schema, SQL, HTML: all that the default pack can use",
+    "sustainability": "energy and carbon",
+    "text": "regular expressions in linear time, BLEU, ROUGE, edit distance",
+    "zstd": "recordings ending in .zst",
+}
+"""What each extra is for. ``all`` and ``dev`` are the tests'."""
+
+
+class Size(NamedTuple):
+    """What an installation takes."""
+
+    packages: int
+    megabytes: float
+    seconds: float
+
+
+def extras() -> list[str]:
+    """The extras that have a purpose of their own."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return [name for name, needs in project["optional-dependencies"].items() if name not in {"all", "dev"} and needs]
+
+
+def installed(requirement: str) -> Size:
+    """Install into an empty folder."""
+    with tempfile.TemporaryDirectory(prefix="otel-agenteval-") as folder:
+        began = time.monotonic()
+        subprocess.run(
+            [
+                *(
+                    sys.executable,
+                    "-m",
+                    "pip",
+                    "install",
+                    "--quiet",
+                    "--disable-pip-version-check",
+                    "--no-compile",
+                    "--target",
+                    folder,
+                ),
+                *("--constraint", str(ROOT / "requirements" / "dev.txt"), requirement),
+            ],
+            check=True,
+        )
+        seconds = time.monotonic() - began
+        files = [path for path in Path(folder).rglob("*") if path.is_file() and not path.is_symlink()]
+        packages = len([path for path in Path(folder).iterdir() if path.name.endswith(".dist-info")])
+        return Size(packages, sum(path.stat().st_size for path in files) / 1e6, seconds)
+
+
+def table() -> Iterator[str]:
+    """The lines of the table, the core first."""
+    installed(str(ROOT))  # into pip's cache
+    core = installed(str(ROOT))
+    yield "| install | for | packages | MB | seconds |"
+    yield "|---|---|---|---|---|"
+    yield f"| `otel-agenteval` | everything but what is named below | {core.packages} | {core.megabytes:.0f} | {core.seconds:.0f} |"
+    for extra in sorted(extras()):
+        wanted = f"{ROOT}[{extra}]"
+        installed(wanted)
+        found = installed(wanted)
+        more = found.packages - core.packages, found.megabytes - core.megabytes, max(0.0, found.seconds - core.seconds)
+        yield f"| `[{extra}]` | {PURPOSES[extra]} | +{more[0]} | +{more[1]:.0f} | +{more[2]:.0f} |"
+    installed(f"{ROOT}[all]")
+    all_of_it = installed(f"{ROOT}[all]")
+    yield f"| `[all]` | tests | {all_of_it.packages} | {all_of_it.megabytes:.0f} | {all_of_it.seconds:.0f} |"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure, and print or write."""
+    parser = argparse.ArgumentParser(description="Measure what each extra costs to install.")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/installation.md")
+    options = parser.parse_args(arguments)
+    text = "\n".join(table())
+    if options.write:
+        page = PAGE.read_text(encoding="utf-8")
+        before, _, rest = page.partition(BEGIN)
+        PAGE.write_text(f"{before}{BEGIN}{text}{END}{rest.partition(END)[2]}", encoding="utf-8")
+    else:
+        print(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,123 @@
+"""What a notebook gets of turns and scores."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pandas
+import pytest
+
+import otel_agenteval as oa
+from tests.support.judges import ScriptedModels
+from tests.support.recordings import unpack
+
+HOSTILE = "<script>alert(1)</script> & <img src=x onerror=alert(2)> \" ' </td>"
+
+
+@pytest.fixture
+def turns(tmp_path: Path) -> list[oa.Turn]:
+    return [*oa.load_turns([unpack(f"pydantic_ai-native_v6/{name}.jsonl", tmp_path) for name in ("s2", "s13")])]
+
+
+def test_a_frame_of_turns_has_a_row_for_each(turns: list[oa.Turn]) -> None:
+    frame = oa.turns_frame(turns)
+    assert isinstance(frame, pandas.DataFrame)
+    assert list(frame["turn_id"]) == [turn.turn_id for turn in turns]
+    assert [None if pandas.isna(output) else output for output in frame["output"]] == [turn.output for turn in turns]
+    assert frame["input_tokens"].sum() == sum(turn.usage.input_tokens or 0 for turn in turns if turn.usage)
+    assert frame["tool_calls"].map(len).sum() == sum(len(turn.tool_calls or ()) for turn in turns)
+    assert str(frame["start"].dtype).startswith("datetime64")
+
+
+def test_a_frame_of_nothing_has_its_columns() -> None:
+    assert list(oa.turns_frame([]).columns)[:3] == ["turn_id", "trace_id", "conversation_id"]
+    assert "metric" in oa.score_turns([]).frame().columns
+
+
+def test_turns_are_scored_as_eval_does(turns: list[oa.Turn]) -> None:
+    scored = oa.score_turns(turns)
+    assert len(scored) == len(turns)
+    assert scored.turns == turns
+    frame = scored.frame()
+    failed = frame[frame["passed"].eq(False)]
+    assert "code_repeated_tool_calls" in set(failed["metric"])
+    skipped = frame[frame["status"] == "skipped"]
+    assert skipped["reason"].notna().all()
+    assert frame.loc[frame["status"] == "ok", "result_id"].notna().all()
+    assert repr(scored).startswith(f"ScoredTurns({len(turns)} turns, {len(frame):,} scores, ")
+    assert len(scored[:1]) == 1
+
+
+def test_a_table_has_a_column_for_each_metric(turns: list[oa.Turn]) -> None:
+    table = oa.score_turns(turns, ["code_latency", "code_word_count"]).table()
+    assert list(table.columns) == ["code_latency", "code_word_count"]
+    assert list(table.index) == [turn.turn_id for turn in turns]
+
+
+def test_metrics_are_those_of_the_configuration_or_those_that_are_named(turns: list[oa.Turn]) -> None:
+    given = {"inline": {"metrics": ["code_latency"]}, "metrics": [{"code_max_duration": {"max_seconds": 1e9}}]}
+    assert set(oa.score_turns(turns, config=given).frame()["metric"]) == {"code_latency", "code_max_duration"}
+    assert set(oa.score_turns(turns[0], ["code_max_duration"], config=given).frame()["passed"]) == {True}
+    with pytest.raises(oa.ConfigError, match="unknown metric 'code_latncy'"):
+        oa.score_turns(turns, ["code_latncy"])
+
+
+def test_a_judge_can_be_given(turns: list[oa.Turn]) -> None:
+    models = ScriptedModels()
+    try:
+        models.play(*[{"reason": "yes", "score": 90}] * len(turns))
+        (score,) = oa.score_turns(turns[0], ["llm_relevance"], judge=models.judge)[0][1]
+        assert (score.metric, score.status) == ("llm_relevance", "ok")
+        (without,) = oa.score_turns(turns[0], ["llm_relevance"])[0][1]
+        assert without.detail["reason"] == "no_judge"
+    finally:
+        models.close()
+
+
+class Tags(HTMLParser):
+    """The elements of a page, and its text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: set[str] = set()
+        self.text = ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.elements.add(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_what_was_said_is_shown_as_text() -> None:
+    turn = oa.Turn.from_dict({
+        "turn_id": HOSTILE, "agent": HOSTILE, "input": HOSTILE, "output": HOSTILE + "x" * 2_000, "error": {"message": HOSTILE},
+        "tool_calls": [{"name": HOSTILE, "error": {"type": "E"}}], "duration_s": 1.5,
+    })  # fmt: skip
+    score = oa.Score("code_x", 0.25, False, explanation=HOSTILE, threshold=0.5)
+    for shown in (turn._repr_html_(), score._repr_html_(), oa.ScoredTurns([(turn, [score])] * 30)._repr_html_()):
+        page = Tags(shown)
+        assert page.elements <= {"table", "caption", "b", "tr", "th", "td", "p"}
+        assert HOSTILE in page.text
+    assert "✗ code_x" in Tags(score._repr_html_()).text
+    assert "0.25 (≥ 0.5): " in Tags(score._repr_html_()).text
+    assert len(turn._repr_html_()) < 8_000
+
+
+def test_pandas_is_not_needed_to_score_and_its_extra_is_named() -> None:
+    program = (
+        "import sys; sys.modules['pandas'] = None\n"
+        "import otel_agenteval as oa\n"
+        "scored = oa.score_turns(oa.Turn(turn_id='t', output='x'))\n"
+        "print(len(scored))\n"
+        "try: scored.frame()\n"
+        "except oa.MissingExtra as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.splitlines()[0] == "1"
+    assert "otel-agenteval[notebook]" in done.stdout
