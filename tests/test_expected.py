@@ -34,7 +34,7 @@ def test_a_ground_truth_turns_on_what_compares_with_it(caplog: pytest.LogCapture
     assert found.keys() == {"code_latency", *turned_on_by(["ground_truth"])}
     assert found["code_equals_ground_truth"].passed is True
     assert found["code_equals_ground_truth"].detail["reference_from"] == {"ground_truth": "expect"}
-    assert caplog.text.count("expect() gave ground_truth: also evaluating code_bleu, ") == 1
+    assert caplog.text.count("expect() gave ground_truth: also evaluating code_content_similarity, ") == 1
 
 
 def test_expected_tools_turn_on_what_looks_at_tools() -> None:
@@ -87,3 +87,13 @@ def test_the_page_says_which() -> None:
             continue
         for name in re.findall(r"`(\w+)`", names):
             assert re.findall(r"`(code_\w+)`", turned_on) == turned_on_by([name]), name
+
+
+@pytest.mark.parametrize("answer", ["Paris.", "No.", "42", "Yes, on Friday."])
+def test_an_answer_that_is_the_truth_fails_nothing(answer: str) -> None:
+    with Rig({"inline": {"metrics": [], "expected": True}}) as rig:
+        with oa.expect(ground_truth=answer, references=[answer], relevant_ids=[]):
+            rig.run(says=answer)
+        (scored,) = rig.scored()
+    assert scored.scores
+    assert [score.metric for score in scored.scores if score.verdict is False or score.status == "error"] == []

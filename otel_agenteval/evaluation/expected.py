@@ -15,8 +15,8 @@ from ..metrics.catalog_index import METRICS
 from ..metrics.registry import indexed
 
 _log = logging.getLogger("otel_agenteval")
-_OF_OTHER_FORMS = frozenset(("code_json_equals", "code_audio_transcription_quality"))
-"""Would compare a sentence as JSON, or as what was spoken."""
+_OF_OTHER_FORMS = frozenset(("code_json_equals", "code_audio_transcription_quality", "code_bleu"))
+"""Would compare a sentence as JSON, or as what was spoken; and BLEU fails answers of less than four words that are the truth itself."""
 _READ_ANYWAY = frozenset(("context", "history", "session", "metadata", "attachments"))
 """Facts that so many metrics look at that giving one says nothing about which are wanted."""
 _MOST_KEPT = 256
