@@ -176,3 +176,9 @@ def test_the_hooks_before_a_commit_run(tmp_path: Path) -> None:
     assert "F401" in done.stdout
     assert "Recieve ==> Receive" in done.stdout
     assert re.search(r"ruff \(format\)\.+Passed", done.stdout)
+
+
+def test_the_page_about_installing_has_every_extra() -> None:
+    page = (ROOT / "docs" / "installation.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `\[(\w+)\]` \|", page, re.MULTILINE) == [*sorted(install_sizes.extras()), "all"]
+    assert install_sizes.PURPOSES.keys() == set(install_sizes.extras())
