@@ -18,8 +18,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import tomllib
-
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "installation.md"
 BEGIN, END = "<!-- begin sizes -->\n\n", "\n\n<!-- end sizes -->"
@@ -55,6 +53,8 @@ class Size(NamedTuple):
 
 def extras() -> list[str]:
     """The extras that have a purpose of their own."""
+    import tomllib  # of Python 3.11
+
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return [name for name, needs in project["optional-dependencies"].items() if name not in {"all", "dev"} and needs]
 

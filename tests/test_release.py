@@ -17,6 +17,7 @@ from tests.support.modules import module_of
 
 ROOT = Path(__file__).parent.parent
 release_notes = module_of(ROOT / "scripts" / "release_notes.py")
+install_sizes = module_of(ROOT / "scripts" / "install_sizes.py")
 test_wheel = module_of(ROOT / "scripts" / "test_wheel.py")
 test_wheel.__test__ = False
 CHANGELOG = """\
@@ -179,6 +180,7 @@ def test_the_hooks_before_a_commit_run(tmp_path: Path) -> None:
 
 
 def test_the_page_about_installing_has_every_extra() -> None:
+    pytest.importorskip("tomllib", reason="Python 3.10 has no reader of pyproject.toml")
     page = (ROOT / "docs" / "installation.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `\[(\w+)\]` \|", page, re.MULTILINE) == [*sorted(install_sizes.extras()), "all"]
     assert install_sizes.PURPOSES.keys() == set(install_sizes.extras())
