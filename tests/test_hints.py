@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
 import otel_agenteval as oa
+from otel_agenteval.core import packages
 from otel_agenteval.engine import hints
 from otel_agenteval.judging.budget import Bound, Budget
 from otel_agenteval.judging.queues import Counter, MemorySpendBook
@@ -35,6 +37,28 @@ def test_spans_without_any_turn_are_said_once(caplog: pytest.LogCaptureFixture) 
     (said,) = warned(caplog, "none of them is an agent's or a model's")
     assert said.startswith("1000 spans came")
     assert "otel-agenteval doctor" in said
+
+
+def test_an_instrumentation_that_does_not_know_its_librarys_version_is_named(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name, version, asked in (
+        ("acme-llm", "0.9", ""),
+        ("openinference-instrumentation-acme", "1.0", "Requires-Dist: acme-llm>=1.0; extra == 'instruments'\n"),
+    ):
+        folder = tmp_path / f"{name.replace('-', '_')}-{version}.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{asked}")
+        (folder / "entry_points.txt").write_text("[opentelemetry_instrumentor]\nacme = acme:It\n" if asked else "")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    packages.installed.cache_clear()
+    try:
+        with Rig() as rig:
+            plain_spans(rig, hints.SPANS_WITHOUT_TURN)
+    finally:
+        packages.installed.cache_clear()
+    (said,) = warned(caplog, "none of them is an agent's")
+    assert "openinference-instrumentation-acme 1.0 needs acme-llm>=1.0. `otel-agenteval doctor` looks" in said
 
 
 def test_they_are_said_at_the_end_if_nothing_was_due_before(caplog: pytest.LogCaptureFixture) -> None:

@@ -52,6 +52,15 @@ def instrumentations() -> Iterator[Instrumentation]:
         yield Instrumentation(normal(name), one.version, tuple(map(normal, targets)), tuple(unmet))
 
 
+def broken() -> list[str]:
+    """Instrumentations that do not trace, because their library is there in a version that they do not know; a few words about each."""
+    return [
+        f"{one.name} {one.version} needs {' or '.join(one.unmet)}"
+        for one in sorted(instrumentations())
+        if len(one.unmet) == len(one.targets) > 0 and any(target in installed() for target in one.targets)
+    ]
+
+
 def _is_met(requirement: str) -> bool:
     """Whether a requirement is met by what is installed; taken for met where nobody can say."""
     try:

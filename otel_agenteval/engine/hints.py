@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
+from ..core.packages import broken
 from ..dialects.capture import advice_for
 from ..evaluation.scored_turn import ScoredTurn
 
@@ -44,9 +45,11 @@ class Hints:
         """So many spans have come."""
         if self._waits_for_turn and received >= SPANS_WITHOUT_TURN:
             self._waits_for_turn = False
+            versions = broken()
             _log.warning(
-                "%d spans came, and none of them is an agent's or a model's: is an instrumentation for your framework installed and switched on? "
-                "`otel-agenteval doctor` looks", received,
+                "%d spans came, and none of them is an agent's or a model's: %s `otel-agenteval doctor` looks", received,
+                f"these trace nothing with the versions that are installed: {'; '.join(versions)}." if versions
+                else "is an instrumentation for your framework installed and switched on?",
             )  # fmt: skip
 
     def look_at_group(self, scored: ScoredTurn, group: Group) -> None:

@@ -33,6 +33,8 @@ from .writing import attributes_as_json
 _OTLP = re.compile(rb'\s*\{\s*"resource(?:Spans|Logs|_spans|_logs)"')
 """How a line of OTLP/JSON begins. Nothing else of it is looked at here."""
 
+_MOST_BYTES = 512 * 2**20
+"""Of one document over several lines; what is larger is taken for a text that only begins like one."""
 _FIRST_LINE = 4_096
 """Bytes of the first line of a document over several lines, at most: others are what broke off."""
 
@@ -56,14 +58,14 @@ def otlp_lines(lines: Iterable[Numbered]) -> Iterator[Numbered]:
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
             yield number, document  # whoever reads it says what is wrong
             continue
-        if len(messages) == 1 and messages[0] is value and b"\n" not in document[:-1]:
+        if len(messages) == 1 and messages[0] is value and document.find(b"\n", 0, -1) < 0:
             yield number, document
         else:
             yield from ((number, jsonio.dumps(message).encode()) for message in messages)
 
 
 def _says_otlp(line: bytes) -> bool:
-    return _OTLP.match(line) is not None and b"\n" not in line[:-1]
+    return _OTLP.match(line) is not None and line.find(b"\n", 0, -1) < 0
 
 
 def _documents(lines: Iterable[Numbered]) -> Iterator[Numbered]:
@@ -72,7 +74,7 @@ def _documents(lines: Iterable[Numbered]) -> Iterator[Numbered]:
     start = tried = size = 0
     for number, line in lines:
         if held:
-            if line[:1] != b"{" or held[0][:1] == b"[":
+            if (line[:1] != b"{" or held[0][:1] == b"[") and size < _MOST_BYTES:
                 held.append(line)
                 size += len(line)
                 # One that is printed otherwise than by indentation is tried at sizes that double.

@@ -17,6 +17,7 @@ from otel_agenteval.config.webhook import WebhookOptions
 from otel_agenteval.core.score import Score
 from otel_agenteval.core.telemetry import Telemetry
 from otel_agenteval.evaluation.scored_turn import Judged
+from otel_agenteval.outlets.webhook import outlet as outlet_module
 from otel_agenteval.outlets.webhook.outlet import WebhookOutlet
 from tests.outlets.factories import scored_turn
 from tests.support.clock import FakeClock
@@ -364,3 +365,25 @@ print(1)
         receiver.url,
     )
     assert [notice["agent"] for body in receiver.bodies for notice in body["notices"]] == ["desk"]
+
+
+def test_a_fault_of_ours_loses_its_notices_alone_and_counts_them(
+    make: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = make()
+    rig.emit(gate())
+    with monkeypatch.context() as broken:
+        broken.setattr(outlet_module, "bodies", lambda notices, context: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            rig.outlet.flush(10)
+    rig.emit(gate())
+    assert rig.outlet.flush(10)
+    assert rig.counted() == {"made": 2, "delivered": 1, "waiting": 0, "failed": {"fault": 1}}
+
+
+def test_a_flush_does_not_wait_longer_than_it_may_for_another_one(make: Any, receiver: Receiver) -> None:
+    rig = make()
+    rig.emit(gate())
+    with rig.outlet._sending:
+        assert not rig.outlet.flush(0.05)
+    assert rig.outlet.flush(10)

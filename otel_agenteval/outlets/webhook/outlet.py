@@ -182,28 +182,39 @@ class WebhookOutlet(Outlet):
                     self._pause(_LONGEST_PAUSE)
 
     def _send(self, timeout: float) -> bool:
-        """Send all that waits; whether nothing waits any more."""
-        with self._sending:
-            with self._lock:
-                notices, count = list(self._waiting.values()), self._count
-                self._waiting, self._count = {}, 0
-            if not notices:
-                return True
+        """Send all that waits; whether nothing waits any more. Two threads do not send at once."""
+        if not self._sending.acquire(timeout=timeout):
+            return False
+        try:
+            return self._send_alone(timeout)
+        finally:
+            self._sending.release()
+
+    def _send_alone(self, timeout: float) -> bool:
+        with self._lock:
+            notices, count = list(self._waiting.values()), self._count
+            self._waiting, self._count = {}, 0
+        if not notices:
+            return True
+        token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
+        try:
             moment = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
             left = bodies(notices, Context(self._options, self._sender(), moment))
             one_each = len(left) == len(notices)
-            token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
-            try:
-                while left:
-                    self._post(jsonio.dumps(left[0]).encode(), timeout)
-                    del left[0]
-            except _Refused as refused:
-                return self._refused(refused, notices[-len(left) :] if one_each else notices, count)
-            finally:
-                detach(token)
-            self.records.finish("sent", count)
+            while left:
+                self._post(jsonio.dumps(left[0]).encode(), timeout)
+                del left[0]
+        except _Refused as refused:
+            return self._refused(refused, notices[-len(left) :] if one_each else notices, count)
+        except Exception:  # a fault of ours: whoever called counts it
+            self.records.finish("fault", count)
             self._begin_anew()
-            return not self._waiting
+            raise
+        finally:
+            detach(token)
+        self.records.finish("sent", count)
+        self._begin_anew()
+        return not self._waiting
 
     def _begin_anew(self) -> None:
         """What waited is sent, or given up."""
