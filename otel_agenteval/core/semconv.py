@@ -320,12 +320,13 @@ KNOWN_LABELS: Mapping[str, tuple[Mapping[str, tuple[str, ...]], ...]] = {
     EMIT_ERRORS: (
         {"outlet": ("metrics",), "reason": ("label_overflow", "watch")},
         {"outlet": ("prometheus",), "reason": ("name_clash", "port_in_use", "bind_failed", "workers_apart")},
-        {"outlet": ("jsonl",), "reason": _FILE_FAULTS},
+        {"outlet": ("jsonl", "otlp_file"), "reason": _FILE_FAULTS},
         {"outlet": ("store",), "reason": ("OperationalError", "DatabaseError", "IntegrityError", *_FILE_FAULTS)},
         {"outlet": ("otlp",), "reason": ("spool_failed", "spool_not_opened", *_GRPC_CODES, *_HTTP_FAULTS)},
     ),
     EMIT_RECORDS: (
-        {"outlet": ("store",), "outcome": ("sent", "queue_full", "shutdown")},
+        {"outlet": ("jsonl", "otlp_file", "store"), "outcome": ("sent", "queue_full", "shutdown")},
+        {"outlet": ("webhook",), "outcome": ("sent", "queue_full", "shutdown", "rejected", "expired", "fault")},
         {"outlet": ("otlp",), "outcome": ("sent", "queue_full", "shutdown", "refused", "rejected", "expired")},
     ),
     SPAN_EVENTS: ({"outcome": ("ending", "late_order", "no_room", "root_already_ended", "unsupported")},),

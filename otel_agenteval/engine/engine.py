@@ -197,6 +197,10 @@ class Engine(Intake):
 
     # --- questions
 
+    def known_turns(self, short: str) -> list[str]:
+        """Ids of recent turns that begin so."""
+        return self.pipeline.outcomes.known(short)
+
     def why(self, turn_id: str) -> dict[str, str] | None:
         """For each metric its outcome on a recent turn; None when the turn is not remembered."""
         found = self.pipeline.outcomes.of(turn_id)

@@ -7,13 +7,13 @@ are under way count. A process that is killed in between leaves its estimate beh
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..config.budget import BudgetOptions, SpendingOptions
-from ..config.types import duration_text
 from ..core.clock import Clock
 from .queues import Counter, Demand, SpendBook
 
@@ -64,6 +64,11 @@ def _bounds(account: str, options: SpendingOptions) -> list[Bound]:
         for name, length in WINDOWS.items()
     )
     return [Bound(counter, float(limit)) for counter, limit in limits if limit is not None]
+
+
+def _roughly(seconds: float) -> str:
+    """A time for people: whole seconds, or minutes where there are many."""
+    return f"{math.ceil(seconds)} s" if seconds < 120 else f"{math.ceil(seconds / 60)} min"
 
 
 class Budget:
@@ -117,7 +122,7 @@ class Budget:
         bounds = ", ".join(f"{bound.counter.unit}_per_{bound.window}: {bound.limit:g}" for bound in self._about(metric))
         _log.warning(
             "the judge's budget has no room for %s now (judge.budget: %s): its turns wait, for %s or longer. "
-            'agenteval_judge_requests_total{outcome="gated"} counts how often; this is not logged again', metric, bounds, duration_text(round(wait, 1)),
+            'agenteval_judge_requests_total{outcome="gated"} counts how often; this is not logged again', metric, bounds, _roughly(wait),
         )  # fmt: skip
 
     def _concerns(self, metric: str) -> bool:

@@ -24,7 +24,7 @@ def turn_meant(engine: Engine, short: str) -> str:
     """
     if engine.why(short) is not None:
         return short
-    found = dict.fromkeys(engine.pipeline.outcomes.known(short) if len(short) >= LEAST_OF_ID else ())
+    found = dict.fromkeys(engine.known_turns(short) if len(short) >= LEAST_OF_ID else ())
     with _store_of(engine) as reader:
         stored = reader.find(short) if reader is not None else None
     if stored is not None:

@@ -178,7 +178,7 @@ def test_a_name_that_the_application_has_costs_that_metric_and_one_warning(caplo
 def test_a_port_that_cannot_be_opened_is_one_warning_and_a_counter(
     addr: str, reason: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers, "_has_forked", False)  # another test's fork could be the one that has the port
+    monkeypatch.setattr(workers.Workers, "_is_one_of_many", lambda self: False)  # a child of another test could have the port
     with socket.create_server(("127.0.0.1", 0)) as taken:
         telemetry = Telemetry()
         outlet = PrometheusOutlet(telemetry, port=taken.getsockname()[1], addr=addr)

@@ -77,8 +77,7 @@ class Notice:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON; what is not known is left out."""
-        found = asdict(self)
-        found["title"] = self.title
+        found = {"title": self.title, **asdict(self)}
         found["examples"] = [{key: value for key, value in one.items() if value is not None} for one in found["examples"]]
         return {key: value for key, value in found.items() if value not in (None, [], "")}
 
