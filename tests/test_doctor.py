@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from otel_agenteval.cli.main import main
+from otel_agenteval.core import packages
 from otel_agenteval.dialects.capture import CAPTURES, of_package, of_scope
 from tests.support.judges import ScriptedModels
 from tests.support.process import PRELUDE, ROOT, environment
@@ -34,16 +35,35 @@ def install(site: Path, name: str, version: str = "1.0", *, traces: tuple[str, .
         (folder / "entry_points.txt").write_text(f"[{group}]\nit = it:It\n")
 
 
-def doctor(folder: Path, *arguments: str, site: Path | None = None, **env: str) -> tuple[int, str]:
-    """Exit code, and what it says."""
-    path = f"{ROOT}:{site}" if site is not None else str(ROOT)
-    done = subprocess.run(
-        [sys.executable, "-m", "otel_agenteval", "doctor", *arguments],
-        capture_output=True, text=True, cwd=folder, timeout=100, check=False,
-        env={**environment(), "PYTHONPATH": path, "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "SPAN_ONLY", **env},
-    )  # fmt: skip
-    assert "Traceback" not in done.stderr, done.stderr
-    return done.returncode, done.stdout + done.stderr
+class Doctor:
+    """The command, in this process: its exit code and what it says, with what a program says that it runs."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capture: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch, self._capture = monkeypatch, capture
+
+    def __call__(self, folder: Path, *arguments: str, site: Path | None = None, **env: str) -> tuple[int, str]:
+        with self._monkeypatch.context() as here:
+            for name in [name for name in os.environ if name.startswith("OTEL_")]:
+                here.delenv(name)
+            capture = {"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "SPAN_ONLY"}
+            for name, value in {**environment(), "PYTHONPATH": str(ROOT), **capture, **env}.items():
+                here.setenv(name, value)
+            here.chdir(folder)
+            if site is not None:
+                here.syspath_prepend(str(site))
+            packages.installed.cache_clear()
+            try:
+                code = main(["doctor", *arguments])
+            finally:
+                packages.installed.cache_clear()
+        said = self._capture.readouterr()
+        return code, said.out + said.err
+
+
+@pytest.fixture
+def doctor(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Doctor:
+    """The command."""
+    return Doctor(monkeypatch, capfd)
 
 
 def app(folder: Path, text: str) -> str:
@@ -51,7 +71,7 @@ def app(folder: Path, text: str) -> str:
     return "app.py"
 
 
-def test_what_is_installed_and_configured(tmp_path: Path) -> None:
+def test_what_is_installed_and_configured(doctor: Doctor, tmp_path: Path) -> None:
     code, said = doctor(tmp_path)
     assert code == 0, said
     assert "✓ Python 3." in said
@@ -59,7 +79,7 @@ def test_what_is_installed_and_configured(tmp_path: Path) -> None:
     assert "otel-agenteval doctor -- python app.py" in said
 
 
-def test_an_instrumentation_whose_library_has_another_version_does_not_trace(tmp_path: Path, site: Path) -> None:
+def test_an_instrumentation_whose_library_has_another_version_does_not_trace(doctor: Doctor, tmp_path: Path, site: Path) -> None:
     install(site, "acme-llm", "0.9")
     install(site, "openinference-instrumentation-acme", traces=("acme-llm >=1.0",), group="opentelemetry_instrumentor")
     code, said = doctor(tmp_path, site=site)
@@ -67,7 +87,7 @@ def test_an_instrumentation_whose_library_has_another_version_does_not_trace(tmp
     assert "✗ openinference-instrumentation-acme 1.0 does not trace: it needs acme-llm >=1.0 (acme-llm 0.9)" in said
 
 
-def test_one_whose_library_is_there_captures_content_or_says_what_to_set(tmp_path: Path, site: Path) -> None:
+def test_one_whose_library_is_there_captures_content_or_says_what_to_set(doctor: Doctor, tmp_path: Path, site: Path) -> None:
     install(site, "acme-llm", "1.9")
     install(site, "openinference-instrumentation-acme", traces=("acme-llm >=1.0",), group="opentelemetry_instrumentor")
     assert "✓ openinference-instrumentation-acme 1.0 captures content" in doctor(tmp_path, site=site)[1]
@@ -77,7 +97,7 @@ def test_one_whose_library_is_there_captures_content_or_says_what_to_set(tmp_pat
     assert "→ unset OPENINFERENCE_HIDE_INPUTS=true" in said
 
 
-def test_two_that_trace_the_same(tmp_path: Path, site: Path) -> None:
+def test_two_that_trace_the_same(doctor: Doctor, tmp_path: Path, site: Path) -> None:
     install(site, "acme-llm", "1.9")
     for name in ("openinference-instrumentation-acme", "opentelemetry-instrumentation-genai-acme"):
         install(site, name, traces=("acme-llm >=1.0",), group="opentelemetry_instrumentor")
@@ -86,7 +106,7 @@ def test_two_that_trace_the_same(tmp_path: Path, site: Path) -> None:
     assert "openinference-instrumentation-acme and opentelemetry-instrumentation-genai-acme both trace acme-llm" in said
 
 
-def test_a_library_without_instrumentation(tmp_path: Path, site: Path) -> None:
+def test_a_library_without_instrumentation(doctor: Doctor, tmp_path: Path, site: Path) -> None:
     install(site, "crewai", "1.0")
     code, said = doctor(tmp_path, site=site)
     assert code == 0
@@ -104,13 +124,13 @@ def test_a_library_without_instrumentation(tmp_path: Path, site: Path) -> None:
         ({"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "NO_CONTENT"}, "opentelemetry-instrumentation-genai-openai"),
     ],
 )  # fmt: skip
-def test_variables_that_are_in_the_way(env: dict[str, str], says: str, tmp_path: Path) -> None:
+def test_variables_that_are_in_the_way(doctor: Doctor, env: dict[str, str], says: str, tmp_path: Path) -> None:
     code, said = doctor(tmp_path, **env)
     assert says in said
     assert code == ("· " not in says)
 
 
-def test_a_program_whose_turns_are_as_they_should_be(tmp_path: Path) -> None:
+def test_a_program_whose_turns_are_as_they_should_be(doctor: Doctor, tmp_path: Path) -> None:
     name = app(tmp_path, "print('its own words')\nfor _ in range(3): turn(tracer, 'desk')\n")
     code, said = doctor(tmp_path, "--", sys.executable, name)
     assert code == 0, said
@@ -134,13 +154,13 @@ def test_a_program_whose_turns_are_as_they_should_be(tmp_path: Path) -> None:
     ],
     ids=["no span", "no turn", "no content"],
 )
-def test_what_is_wrong_with_a_program(text: str, says: str, tmp_path: Path) -> None:
+def test_what_is_wrong_with_a_program(doctor: Doctor, text: str, says: str, tmp_path: Path) -> None:
     code, said = doctor(tmp_path, "--", sys.executable, app(tmp_path, text))
     assert code == 1
     assert says in said
 
 
-def test_metrics_that_cannot_be_evaluated(tmp_path: Path) -> None:
+def test_metrics_that_cannot_be_evaluated(doctor: Doctor, tmp_path: Path) -> None:
     (tmp_path / "agenteval.yaml").write_text("metrics: [code_contains, llm_faithfulness]\n")
     code, said = doctor(tmp_path, "--config", "agenteval.yaml")
     assert code == 1

@@ -10,10 +10,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 import otel_agenteval as oa
+from otel_agenteval.cli.main import main
 from tests.support.process import PRELUDE, ROOT, environment
 
 SET_UP = """
@@ -22,12 +24,34 @@ tracer = trace.get_tracer("app")
 """
 
 
-def record(folder: Path, *program: str, out: str = "spans.jsonl", **env: str) -> subprocess.CompletedProcess[str]:
-    """Run ``otel-agenteval record`` in a folder."""
-    return subprocess.run(
-        [sys.executable, "-m", "otel_agenteval", "record", "-o", out, "--", *program],
-        capture_output=True, text=True, cwd=folder, env={**environment(), "PYTHONPATH": str(ROOT), **env}, timeout=100, check=False,
-    )  # fmt: skip
+class Done(NamedTuple):
+    """What came of a command."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+class Record:
+    """The command, in this process; what it runs has processes of its own."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capture: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch, self._capture = monkeypatch, capture
+
+    def __call__(self, folder: Path, *program: str, out: str = "spans.jsonl", **env: str) -> Done:
+        with self._monkeypatch.context() as here:
+            for name, value in {**environment(), "PYTHONPATH": str(ROOT), **env}.items():
+                here.setenv(name, value)
+            here.chdir(folder)
+            code = main(["record", "-o", out, "--", *program])
+        said = self._capture.readouterr()
+        return Done(code, said.out, said.err)
+
+
+@pytest.fixture
+def record(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Record:
+    """The command."""
+    return Record(monkeypatch, capfd)
 
 
 def script(folder: Path, text: str, name: str = "app.py") -> str:
@@ -39,7 +63,7 @@ def agents_in(file: Path) -> list[str]:
     return sorted(str(turn.agent) for turn in oa.load_turns(file))
 
 
-def test_a_programs_turns_are_in_the_file_and_it_is_left_as_it_is(tmp_path: Path) -> None:
+def test_a_programs_turns_are_in_the_file_and_it_is_left_as_it_is(record: Record, tmp_path: Path) -> None:
     app = script(tmp_path, "turn(tracer, 'desk'); print('out'); print('err', file=sys.stderr); print(sys.argv); sys.exit(3)")
     done = record(tmp_path, sys.executable, app, "--", "-o", "x")
     assert done.returncode == 3
@@ -56,7 +80,7 @@ def test_a_programs_turns_are_in_the_file_and_it_is_left_as_it_is(tmp_path: Path
     assert "4 spans, 0 log records, 2 turns (desk 2), with what was in it before" in again.stderr
 
 
-def test_all_processes_of_the_program_share_the_file(tmp_path: Path) -> None:
+def test_all_processes_of_the_program_share_the_file(record: Record, tmp_path: Path) -> None:
     script(tmp_path, "turn(tracer, sys.argv[1])", "child.py")
     app = script(
         tmp_path,
@@ -67,7 +91,7 @@ def test_all_processes_of_the_program_share_the_file(tmp_path: Path) -> None:
     assert agents_in(tmp_path / "spans.jsonl") == ["forked", "parent", "started"]
 
 
-def test_content_in_log_records_and_providers_beside_the_global_one(tmp_path: Path) -> None:
+def test_content_in_log_records_and_providers_beside_the_global_one(record: Record, tmp_path: Path) -> None:
     app = script(
         tmp_path,
         """
@@ -90,14 +114,14 @@ with agent(other, "desk"):
     assert (turn.input, turn.output) == ("Where is Lima?", "In Peru.")
 
 
-def test_a_sitecustomize_that_was_there_runs_too(tmp_path: Path) -> None:
+def test_a_sitecustomize_that_was_there_runs_too(record: Record, tmp_path: Path) -> None:
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(
         "import os\nif 'OTEL_AGENTEVAL_RECORD_FILE' in os.environ: print('theirs')"
     )
     app = script(tmp_path, "turn(tracer)")
     done = record(tmp_path, sys.executable, app, PYTHONPATH=f"{ROOT}{os.pathsep}{tmp_path / 'site'}")
-    assert done.stdout == "theirs\n"
+    assert done.stdout == "theirs\n", done.stderr
     assert agents_in(tmp_path / "spans.jsonl") == ["bot"]
 
 
@@ -111,19 +135,19 @@ def test_a_sitecustomize_that_was_there_runs_too(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_why_nothing_was_recorded(code: str, why: str, tmp_path: Path) -> None:
+def test_why_nothing_was_recorded(record: Record, code: str, why: str, tmp_path: Path) -> None:
     done = record(tmp_path, sys.executable, "-c", code)
     assert done.returncode == 0
     assert f"no span was recorded: {why}" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-def test_programs_of_other_languages_are_no_recording(tmp_path: Path) -> None:
+def test_programs_of_other_languages_are_no_recording(record: Record, tmp_path: Path) -> None:
     done = record(tmp_path, "sh", "-c", "exit 7")
     assert (done.returncode, "no Python that has otel-agenteval ran" in done.stderr) == (7, True)
 
 
-def test_a_python_that_runs_nothing_of_ours_is_said(tmp_path: Path) -> None:
+def test_a_python_that_runs_nothing_of_ours_is_said(record: Record, tmp_path: Path) -> None:
     done = record(tmp_path, sys.executable, "-S", "-c", "pass")
     assert "no Python that has otel-agenteval ran" in done.stderr
 
