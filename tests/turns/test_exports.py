@@ -108,9 +108,8 @@ def test_what_the_sdk_prints_is_read(tmp_path: Path) -> None:
     turns = list(oa.load_turns(file, report=faults.append))
     assert [(turn.agent, turn.input, turn.output) for turn in turns] == [("desk", "One?", "None."), ("desk", "Two?", "None.")]
     assert [call.error.message for turn in turns for call in turn.tool_calls or () if call.error] == ["no such room"] * 2
-    assert [fault.partition(": ")[2] for fault in faults] == [
-        "not JSON: invalid literal, expected 'true': line 1 column 1 (char 0)"
-    ] * 2
+    assert len(faults) == 2
+    assert all(": not JSON: " in fault for fault in faults)
 
 
 def said(role: str, text: str) -> str:
