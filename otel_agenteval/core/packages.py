@@ -21,7 +21,12 @@ class Instrumentation(NamedTuple):
     targets: tuple[str, ...]
     """Names of the packages that it traces; it may know several of which one is enough."""
     unmet: tuple[str, ...]
-    """What it asks of them and they do not have: it does not trace at all then, and says so in a log line at most."""
+    """What it asks of them and they do not have."""
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether its library is there, and in no version that it knows: it does not trace at all then, and says so in a log line at most."""
+        return len(self.unmet) == len(self.targets) > 0 and any(target in installed() for target in self.targets)
 
 
 @cache
@@ -54,11 +59,7 @@ def instrumentations() -> Iterator[Instrumentation]:
 
 def broken() -> list[str]:
     """Instrumentations that do not trace, because their library is there in a version that they do not know; a few words about each."""
-    return [
-        f"{one.name} {one.version} needs {' or '.join(one.unmet)}"
-        for one in sorted(instrumentations())
-        if len(one.unmet) == len(one.targets) > 0 and any(target in installed() for target in one.targets)
-    ]
+    return [f"{one.name} {one.version} needs {' or '.join(one.unmet)}" for one in sorted(instrumentations()) if one.is_broken]
 
 
 def _is_met(requirement: str) -> bool:

@@ -31,6 +31,16 @@ class OwnThread(threading.Thread):
         super().run()
 
 
+def started(run: Callable[[], None], name: str) -> OwnThread | None:
+    """A thread of ours that runs; None if the interpreter is going down and starts none any more."""
+    thread = OwnThread(run, name)
+    try:
+        thread.start()
+    except RuntimeError:
+        return None
+    return thread
+
+
 def mark_as_ours() -> None:
     """From now on the current thread is ours: the initializer of our thread pools."""
     _here.ours = True

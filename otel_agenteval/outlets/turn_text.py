@@ -268,10 +268,10 @@ def _plain(text: str) -> str:
     return " ".join("".join(ch if ch.isprintable() else " " if ch.isspace() else "�" for ch in text[:2_000]).split())
 
 
-def one_line(text: str, limit: int) -> str:
-    """The text on one line, without control characters, and cut where it is longer."""
-    plain = _plain(text)
-    return plain if len(plain) <= limit else f"{plain[: max(1, limit - 2)]} …"
+def one_line(text: str, limit: int = 300) -> str:
+    """Text without line breaks, control and direction characters, cut to ``limit``."""
+    plain = " ".join("".join(ch if ch.isprintable() else " " if ch.isspace() else "�" for ch in text[: 4 * limit]).split())
+    return plain if len(plain) <= limit else plain[: limit - 1] + "…"
 
 
 def short_name(name: str) -> str:

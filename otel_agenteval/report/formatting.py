@@ -38,12 +38,6 @@ def points(difference: float) -> str:
     )
 
 
-def one_line(text: str, limit: int = 300) -> str:
-    """Text without line breaks, control and direction characters, cut to ``limit``."""
-    plain = " ".join("".join(ch if ch.isprintable() else " " if ch.isspace() else "�" for ch in text[: 4 * limit]).split())
-    return plain if len(plain) <= limit else plain[: limit - 1] + "…"
-
-
 def count(n: int, what: str) -> str:
     """``1 turn``, ``2 turns``."""
     return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"

@@ -14,6 +14,7 @@ from importlib.resources import files
 
 import numpy as np
 
+from ..outlets.turn_text import one_line
 from ..statistics.intervals import wilson
 from .compare import Change, Comparison
 from .formatting import (
@@ -25,7 +26,6 @@ from .formatting import (
     effect_of,
     n_of,
     number,
-    one_line,
     p_value,
     percent,
     remarks,

@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from ..outlets.turn_text import one_line
 from .compare import Change, Comparison
-from .formatting import Report, describe_change, describe_pairing, effect_of, n_of, one_line, remarks
+from .formatting import Report, describe_change, describe_pairing, effect_of, n_of, remarks
 from .run import Row, Run
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

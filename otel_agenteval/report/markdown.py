@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ..outlets.turn_text import one_line
 from ..statistics.intervals import wilson
 from .compare import Change, Comparison
 from .formatting import (
@@ -20,7 +21,6 @@ from .formatting import (
     effect_of,
     n_of,
     number,
-    one_line,
     p_value,
     percent,
     remarks,

@@ -387,3 +387,11 @@ def test_a_flush_does_not_wait_longer_than_it_may_for_another_one(make: Any, rec
     with rig.outlet._sending:
         assert not rig.outlet.flush(0.05)
     assert rig.outlet.flush(10)
+
+
+def test_a_thread_that_finds_nothing_to_send_waits_for_more(make: Any, receiver: Receiver) -> None:
+    rig = make()
+    rig.outlet._due = rig.outlet._monotonic() - 1  # as while a flush has taken what waited
+    assert rig.outlet._send(1)
+    assert rig.outlet._due is None
+    assert receiver.raw == []

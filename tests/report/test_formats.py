@@ -12,8 +12,9 @@ from xml.etree import ElementTree
 import pytest
 
 import otel_agenteval as oa
+from otel_agenteval.outlets.turn_text import one_line
 from otel_agenteval.report import About, Report, Run, compare
-from otel_agenteval.report.formatting import number, one_line, percent, points
+from otel_agenteval.report.formatting import number, percent, points
 from otel_agenteval.report.html import render_html
 from otel_agenteval.report.junit import render_junit
 from otel_agenteval.report.markdown import render_markdown

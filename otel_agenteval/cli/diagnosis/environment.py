@@ -66,14 +66,11 @@ def instrumentation_findings(env: Mapping[str, str]) -> Findings:
         capture = of_package(one.name)
         if capture is None or not _is_genai(one):
             continue
-        if one.unmet and len(one.unmet) == len(one.targets):
+        if one.is_broken:
             have = ", ".join(f"{target} {installed().get(target, 'is not installed')}" for target in one.targets)
-            if any(target in installed() for target in one.targets):
-                yield Finding(
-                    BAD,
-                    f"{one.name} {one.version} does not trace: it needs {' or '.join(one.unmet)} ({have})",
-                    "install versions that go together",
-                )
+            what = f"{one.name} {one.version} does not trace: it needs {' or '.join(one.unmet)} ({have})"
+            yield Finding(BAD, what, "install versions that go together")
+        if one.unmet and len(one.unmet) == len(one.targets):
             continue
         for target in one.targets:
             if target in installed():

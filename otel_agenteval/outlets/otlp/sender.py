@@ -18,7 +18,7 @@ from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, detach,
 
 from ...config.otlp import OtlpOptions
 from ...core.clock import SYSTEM_CLOCK, Clock
-from ...core.threads import OwnThread, is_meant_for_host
+from ...core.threads import is_meant_for_host, started
 from ...spans.otlp import Signal
 from .client import Client, Result
 from .spool import SIGNALS, Batch, Spool
@@ -127,13 +127,8 @@ class Sender:
             self._metrics_due = time.monotonic() + self._wanted.metrics_interval
         if (self._thread is not None and self._thread.is_alive()) or not self.may_start or self._stopping:
             return
-        thread = OwnThread(self._run, "otel-agenteval-otlp")
-        try:
-            thread.start()
-        except RuntimeError:  # the interpreter is going down: a flush does the work
-            self.may_start = False
-            return
-        self._thread = thread
+        self._thread = started(self._run, "otel-agenteval-otlp")
+        self.may_start = self._thread is not None  # else a flush does the work
 
     def flush(self, timeout: float) -> bool:
         """Send everything that waits, and the metrics; False when that was not done within ``timeout`` seconds.

@@ -19,7 +19,7 @@ from ...config.webhook import WebhookOptions
 from ...core import jsonio
 from ...core.errors import ConfigError
 from ...core.telemetry import Telemetry
-from ...core.threads import OwnThread
+from ...core.threads import started
 from ...evaluation.scored_turn import ScoredTurn
 from ...metrics.registry import resolve
 from ..base import Outlet, RecordAccount, Setup
@@ -159,13 +159,8 @@ class WebhookOutlet(Outlet):
         self._wake.set()
         if self._thread is not None or not self._may_start or self._closed:
             return
-        thread = OwnThread(self._run, "otel-agenteval-webhook")
-        try:
-            thread.start()
-        except RuntimeError:  # the interpreter is going down: a flush does the work
-            self._may_start = False
-            return
-        self._thread = thread
+        self._thread = started(self._run, "otel-agenteval-webhook")
+        self._may_start = self._thread is not None  # else a flush does the work
 
     def _run(self) -> None:
         while not self._closed:
@@ -174,7 +169,7 @@ class WebhookOutlet(Outlet):
             if wait is None or wait > 0:
                 self._wake.wait(wait)
                 self._wake.clear()
-            elif self._waiting:
+            else:  # where another thread sends, this one waits for it
                 try:
                     self._send(self._options.timeout)
                 except Exception as error:  # a fault of ours must not end the thread
@@ -194,8 +189,9 @@ class WebhookOutlet(Outlet):
         with self._lock:
             notices, count = list(self._waiting.values()), self._count
             self._waiting, self._count = {}, 0
-        if not notices:
-            return True
+            if not notices:
+                self._due = None
+                return True
         token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
         try:
             moment = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
