@@ -8,6 +8,8 @@
 # make unseen    what is read right of agents that no dialect knows: one dialect after the other is left out
 # make bench     what collecting and scoring costs                                           (make bench AGAINST=../other-checkout ARGS=--check PEERS=yes)
 # make hosts     one agent under every kind of host program, on every Python here, with the oldest and the newest SDK
+# make quickstarts  every page of docs/quickstart as its reader would go through it, with the real frameworks   (make quickstarts ARGS="langgraph django")
+# make docs      the documentation as a site, into build/site: strictly, with search, versions and a metric catalogue with filters
 # make format    rewrite the sources as ruff formats them
 # make pin       renew requirements/*.txt from .venv
 #
@@ -15,7 +17,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test coverage wheel servers otelcol lint unseen bench hosts format pin
+.PHONY: help demo test coverage wheel servers otelcol lint unseen bench hosts quickstarts docs format pin
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -109,6 +111,14 @@ bench: $(DEV)
 hosts: $(DEV)
 	@echo "==> one agent under every kind of host program, on every Python that is found (some twenty minutes; it needs the network)"
 	@$(BIN)/python scripts/hosts.py --write $(ARGS)
+
+quickstarts: $(DEV)
+	@echo "==> running the quick starts, each with its framework in an environment of its own (some twenty minutes the first time; it needs the network)"
+	@$(BIN)/python scripts/quickstarts.py $(ARGS)
+
+docs: $(DEV)
+	@echo "==> building the documentation as a site"
+	@$(BIN)/python scripts/docs_site.py $(ARGS)
 
 format: $(DEV)
 	@$(BIN)/ruff check --fix-only --quiet .

@@ -72,7 +72,7 @@ def write_file(file: Path) -> int:
     """OTLP/JSON lines, a request each: how many spans they hold."""
     from google.protobuf.json_format import MessageToDict
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-    from receiving import SPANS, TURNS, request
+    from traffic import SPANS, TURNS, request
 
     dice = random.Random(11)
     with file.open("w", encoding="utf-8") as out:

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -125,6 +126,15 @@ class Runs:
     """What the children of a script said: by checkout and setup, one outcome for each round."""
 
     outcomes: dict[tuple[str, str], list[Outcome]] = field(default_factory=dict)
+    beside: dict[tuple[str, str], list[Outcome]] = field(default_factory=dict)
+    """What ran at the same time as each of them."""
+
+    def add(self, outcomes: tuple[Outcome, Outcome | None], setup: str, tree: str = AFTER) -> None:
+        """One round of a setup, and what ran beside it."""
+        outcome, other = outcomes
+        self.outcomes.setdefault((tree, setup), []).append(outcome)
+        if other is not None:
+            self.beside.setdefault((tree, setup), []).append(other)
 
     def best(self, setup: str, key: str, tree: str = AFTER) -> float:
         """The least of all rounds: what other work on the machine adds is never negative."""
@@ -164,6 +174,17 @@ def child(script: str, tree: Path, what: Mapping[str, Any], python: str = sys.ex
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
+def child_beside(
+    script: str, tree: Path, what: Mapping[str, Any], other: Mapping[str, Any] | None, python: str = sys.executable
+) -> tuple[Outcome, Outcome | None]:
+    """Run a script's child, and at the same time another one of this checkout, if there is to be one."""
+    if other is None:
+        return child(script, tree, what, python), None
+    with ThreadPoolExecutor(1) as pool:
+        beside = pool.submit(child, script, ROOT, other)
+        return child(script, tree, what, python), beside.result()
+
+
 def answer_as_child(args: argparse.Namespace, children: Mapping[str, Callable[[], Mapping[str, Any]]]) -> None:
     """In a child, print the outcome of what it was started for, and end: threads of outlets need not. In the parent, do nothing."""
     if args.child:
@@ -184,15 +205,19 @@ def running(*command: str) -> Iterator[int]:
 
 
 def alternate(
-    script: str, setups: Mapping[str, Mapping[str, Any]], against: Path | None, rounds: int, *, shared: Sequence[str] = ()
-) -> Runs:
-    """Children of each setup, each checkout in turn, the order reversed every other round. ``shared`` setups do not import the package."""
+    script: str, setups: Mapping[str, Mapping[str, Any]], against: Path | None, rounds: int, *, shared: Sequence[str] = (), beside: str = "",
+) -> Runs:  # fmt: skip
+    """Children of each setup, each checkout in turn, the order reversed every other round. ``shared`` setups do not import the package.
+
+    A child of the setup ``beside``, which does not import the package, runs at the same time as each other one, on another core: what a machine gives
+    differs from minute to minute by more than what is measured, and hardly at one moment.
+    """
     trees = {AFTER: ROOT} if against is None else {BEFORE: against.resolve(), AFTER: ROOT}
-    order = [(tree, setup) for setup in setups for tree in trees if tree == AFTER or setup not in shared]
-    found = Runs({pair: [] for pair in order})
+    order = [(tree, setup) for setup in setups for tree in trees if setup != beside and (tree == AFTER or setup not in shared)]
+    found = Runs()
     for number in range(rounds):
         for tree, setup in order if number % 2 == 0 else reversed(order):
-            found.outcomes[tree, setup].append(child(script, trees[tree], setups[setup]))
+            found.add(child_beside(script, trees[tree], setups[setup], setups.get(beside)), setup, tree)
             print(".", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     return found

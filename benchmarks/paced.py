@@ -15,9 +15,11 @@ import gc
 import json
 import logging
 import os
+import statistics
 import sys
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import harness
@@ -26,7 +28,7 @@ from harness import Row, Runs
 WARM_UP = 600
 """Turns before the pace begins, with everything delivered after each twenty: imports, caches, and what is kept of past turns."""
 SECONDS = {100: 5.0, 10: 8.0}
-ROUNDS = {100: 3, 10: 2}
+ROUNDS = {100: 5, 10: 3}
 EMPTY = [f"code_nothing_{number}" for number in range(18)]
 """Metrics that return 1 at once: what is left is everything around a metric."""
 SETUPS: dict[str, dict[str, Any] | None] = {
@@ -57,7 +59,7 @@ def run(what: dict[str, Any]) -> dict[str, float]:
     logging.disable(logging.CRITICAL)
     provider = TracerProvider()
     provider.add_span_processor(BatchSpanProcessor(NullExporter()))
-    turn = scenario.turn
+    turn: Any = scenario.turn
     flush = provider.force_flush
     if what.get("peer"):
         import peers
@@ -122,33 +124,44 @@ def at_pace(work: Any, rate: float, seconds: float) -> tuple[int, float]:
 
 
 class Figures:
-    """One setup of one checkout. Garbage collections fall on whichever thread allocates next: the mean of all rounds counts, and of the rest the best."""
+    """One setup, or what ran beside it: medians of its rounds. Garbage collections fall on whichever thread allocates next, so that of them the mean counts."""
 
-    def __init__(self, found: Runs, setup: str, tree: str = harness.AFTER) -> None:
-        self.thread_gc = found.mean(setup, "thread_gc", tree)
-        self.all_gc = found.mean(setup, "all_gc", tree)
-        self.thread = found.best(setup, "thread_rest", tree) + self.thread_gc
-        self.all = found.best(setup, "all_rest", tree) + self.all_gc
-        self.objects = found.best(setup, "objects", tree)
-        self.started = found.best(setup, "started", tree)
-        self.grown = found.best(setup, "grown", tree)
+    def __init__(self, outcomes: Sequence[Mapping[str, Any]]) -> None:
+        def middle(key: str) -> float:
+            return statistics.median(float(outcome[key]) for outcome in outcomes)
+
+        self.thread_gc = statistics.mean(outcome["thread_gc"] for outcome in outcomes)
+        self.all_gc = statistics.mean(outcome["all_gc"] for outcome in outcomes)
+        self.thread = middle("thread_rest") + self.thread_gc
+        self.all = middle("all_rest") + self.all_gc
+        self.objects = middle("objects")
+        self.started = middle("started")
+        self.grown = middle("grown")
 
 
 def rows_at(rate: int, found: Runs, peers: list[str]) -> list[Row]:
     """The lines of one pace."""
-    sdk = Figures(found, SDK)
+    sdk = Figures([outcome for beside in found.beside.values() for outcome in beside])
     rows = [
         Row(f"**{rate} turns a second.** F: the SDK alone, agent's thread", f"{sdk.thread:.0f} µs", "1.00 F"),
         Row(f"all threads; {sdk.objects:,.0f} objects for the garbage collector", f"{sdk.all:.0f} µs", "1.00 ×"),
     ]
     for name in [*list(SETUPS)[1:], *peers]:
         if (harness.AFTER, name) in found.outcomes:
-            old = Figures(found, name, harness.BEFORE) if found.has_before(name) else None
-            rows += _rows_of(name, sdk, Figures(found, name), old, bounded=name == DEFAULT and rate == 100)
+            rows += _rows_of(name, *_compared(found, name, harness.AFTER), bounded=name == DEFAULT and rate == 100)
+            if found.has_before(name):
+                for row, old in zip(
+                    rows[-4:], _rows_of(name, *_compared(found, name, harness.BEFORE), bounded=False), strict=True
+                ):
+                    row.before = f"{old.value} ({old.ratio})" if old.ratio else old.value
     return rows
 
 
-def _rows_of(name: str, sdk: Figures, now: Figures, old: Figures | None, *, bounded: bool) -> list[Row]:
+def _compared(found: Runs, name: str, tree: str) -> tuple[Figures, Figures]:
+    return Figures(found.beside[tree, name]), Figures(found.outcomes[tree, name])
+
+
+def _rows_of(name: str, sdk: Figures, now: Figures, *, bounded: bool) -> list[Row]:
     own, grown, started = now.thread - sdk.thread, now.grown - sdk.grown, now.started - sdk.started
     of_gc = max(0.0, now.thread_gc - sdk.thread_gc)
     thread = Row(
@@ -163,11 +176,6 @@ def _rows_of(name: str, sdk: Figures, now: Figures, old: Figures | None, *, boun
         thread.bound, thread.over = "≤ 0.25 F", own / sdk.thread / 0.25
         threads.bound, threads.over = "≤ 2.0 ×", now.all / sdk.all / 2.0
         plateau.bound, plateau.over = "≤ 5 MB", grown / 5
-    if old is not None:
-        thread.compared(own, old.thread - sdk.thread, "{:+.0f} µs")
-        threads.compared(now.all, old.all)
-        start.compared(started, old.started - sdk.started, "{:+.1f} MB")
-        plateau.compared(grown, old.grown - sdk.grown, "{:+.1f} MB")
     return [thread, threads, start, plateau]
 
 
@@ -179,7 +187,7 @@ def measure(rate: int, options: Any) -> list[Row]:
     setups = {
         name: {"config": config, "rate": rate, "seconds": options.seconds or SECONDS[rate]} for name, config in chosen.items()
     }
-    found = harness.alternate(__file__, setups, options.against, options.rounds or ROUNDS[rate], shared=(SDK,))
+    found = harness.alternate(__file__, setups, options.against, options.rounds or ROUNDS[rate], beside=SDK)
     said: list[str] = []
     if options.peers and rate == 100:
         import peers
@@ -188,9 +196,8 @@ def measure(rate: int, options: Any) -> list[Row]:
             for peer, name in PEERS.items():
                 what = {"config": None, "rate": rate, "seconds": SECONDS[rate], "peer": peer, "sink": address}
                 python = peers.python_of(peer)
-                found.outcomes[harness.AFTER, name] = [
-                    harness.child(__file__, harness.ROOT, what, python) for _ in range(ROUNDS[rate])
-                ]
+                for _ in range(options.rounds or ROUNDS[rate]):
+                    found.add(harness.child_beside(__file__, harness.ROOT, what, setups[SDK], python), name)
                 said.append(name)
     return rows_at(rate, found, said)
 

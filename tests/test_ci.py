@@ -18,7 +18,7 @@ test:
 	@test ! -e no-servers
 	@echo $(COVER) >>covered
 	@{sys.executable} -m pytest -q -o addopts= $(filter-out --numprocesses 0,$(ARGS))
-coverage wheel:
+coverage wheel docs quickstarts:
 	@test ! -e bad-$@
 """
 TESTS = """
@@ -85,8 +85,8 @@ def test_what_fails_twice_is_a_failure_also_beside_what_does_not(tmp_path: Path)
     ]
 
 
-@pytest.mark.parametrize("what", ["coverage", "wheel"])
-def test_coverage_and_the_built_package_count(what: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("what", ["coverage", "wheel", "docs", "quickstarts"])
+def test_coverage_the_built_package_and_the_documentation_count(what: str, tmp_path: Path) -> None:
     (tmp_path / f"bad-{what}").touch()
     status, said = ci(tmp_path)
     assert status != 0

@@ -94,7 +94,8 @@ CAPTURES: Sequence[Capture] = (
         off={"LANGSMITH_HIDE_INPUTS": "true", "LANGSMITH_HIDE_OUTPUTS": "true"},
     ),
     Capture(
-        "Google ADK", r"gcp\.vertex\.agent", r"google-adk", by_default=True, off={"ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS": "false"},
+        "Google ADK", r"gcp\.vertex\.agent", r"google-adk", {_GENAI: "SPAN_AND_EVENT"},
+        "ADK 1.x does so by itself", off={"ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS": "false"},
     ),
     Capture("Strands Agents", r"strands", r"strands-agents", by_default=True, code=f"newer attributes with {_OPT_IN}={_LATEST}"),
     Capture(
@@ -118,7 +119,7 @@ CAPTURES: Sequence[Capture] = (
     ),
     Capture(
         "Spring AI", r"org\.springframework\.(boot|ai)|io\.micrometer", "",
-        code="spring.ai.chat.observations.log-prompt, .log-completion and spring.ai.tools.observations.include-content: true",
+        code="an ObservationFilter (docs/quickstart/spring-ai.md), or spring.ai.chat.observations.log-prompt and .log-completion with log records sent too; spring.ai.tools.observations.include-content: true for tools",
     ),
     Capture("Claude Code", r"com\.anthropic\.claude_code", "", {"OTEL_LOG_USER_PROMPTS": "1", "OTEL_LOG_TOOL_DETAILS": "1"}),
 )  # fmt: skip

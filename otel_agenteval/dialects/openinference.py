@@ -35,7 +35,7 @@ KINDS = {
 }  # fmt: skip
 MARKS = frozenset(("openinference.span.kind",))
 SCOPES = re.compile(r"openinference\b")
-_LANGCHAIN_JS = "@arizeai/openinference-instrumentation-langchain"
+_LANGCHAIN = ("openinference.instrumentation.langchain", "@arizeai/openinference-instrumentation-langchain")
 _MAX_INDEX = 2_000
 _MAX_PATH = 16
 
@@ -46,10 +46,8 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     if kind is None:
         return None
     role = KINDS.get(kind.upper(), CHAIN) if kind.__class__ is str else UNKNOWN
-    if role == CHAIN and scope == _LANGCHAIN_JS:  # of an agent's graph it says only in its metadata that it is one
-        metadata = attributes.get("metadata")
-        if metadata.__class__ is str and f'"lc_agent_name":"{name}"' in metadata:
-            return AGENT
+    if role == CHAIN and scope in _LANGCHAIN and _langgraph_agent(attributes.get) == name:
+        return AGENT  # the graph of an agent, whose kind says so only if its name has "agent" in it
     if role == AGENT and scope.endswith(".openai_agents") and "graph.node.id" not in attributes:
         return WORKFLOW  # the trace of a whole run, under the workflow's name
     return HANDOFF if role == TOOL and name.startswith("handoff to ") else role

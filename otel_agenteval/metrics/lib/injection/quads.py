@@ -74,7 +74,7 @@ _FINDER = Finder((
     *((piece.translate(_NUMBERS), _IN_MARKED) for piece in _MARKED_PIECES),
 ))  # fmt: skip
 _WORDS = tuple((bit, piece.translate(_NUMBERS)) for piece, bit in _IN_A_WORD.items())
-_SHAPE = bytes(32 if code == 32 else 120 for code in range(256))
+_SHAPE = bytes(32 if code in b" \t\n\r\x0b\x0c" else 120 for code in range(256))
 _APART = b" x x x x "
 """Letters with spaces between them."""
 
@@ -96,4 +96,7 @@ def has_piece(text: str) -> bool:
     for bit, piece in _WORDS:
         if found & bit and piece in words:
             return True
-    return _APART in b" %b " % b" ".join(data.split()).translate(_SHAPE)
+    shape = data.translate(_SHAPE)
+    if b"  " in shape:
+        shape = b" ".join(shape.split())
+    return _APART in b" %b " % shape
