@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -215,6 +217,33 @@ def test_a_sidecar_before_and_after_its_first_spans(capsys: pytest.CaptureFixtur
         assert code == 0, said
         assert "✓ 1 requests with spans, 1 turns" in said
         assert "✓ scraped by prometheus" in said
+
+
+class Guarded(BaseHTTPRequestHandler):
+    """A page behind a proxy that wants a token."""
+
+    def do_GET(self) -> None:
+        known = self.headers["Authorization"] == "Bearer open"
+        body = b"agenteval_build_info 1\n" if known else b""
+        self.send_response(200 if known else 401)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None: ...
+
+
+def test_a_page_behind_a_token(capsys: pytest.CaptureFixture[str]) -> None:
+    with HTTPServer(("127.0.0.1", 0), Guarded) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        assert main(["doctor", "--url", url]) == 1
+        assert "--header 'Authorization: Bearer …'" in capsys.readouterr().out
+        assert main(["doctor", "--url", url, "--header", "Authorization: Bearer open"]) == 1
+        assert "no span was ever received" in capsys.readouterr().out
+        assert main(["doctor", "--url", url, "--header", "Authorization"]) == 2
+        assert "--header 'Authorization': it must be NAME: VALUE" in capsys.readouterr().err
+        server.shutdown()
 
 
 def test_an_address_where_no_sidecar_is(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable
 
 from ..config.loader import load_config
+from ..core.errors import ConfigError
 from ..engine.selected import selected
 from ..outlets.turn_text import colours_wanted
 from .diagnosis.configuration import configuration_findings, judge_findings
@@ -35,6 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--url", metavar="URL", help="of a running sidecar's /metrics: look at what it received, as http://127.0.0.1:9464"
     )
+    parser.add_argument(
+        "--header", metavar="NAME: VALUE", action="append", default=[],
+        help="sent to --url, where a proxy stands before it: --header 'Authorization: Bearer …'; may be given again",
+    )  # fmt: skip
     add_program(parser, "run it, and look at its spans: otel-agenteval doctor -- python app.py")
 
 
@@ -44,19 +49,34 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         ConfigError: the configuration has a fault.
     """
-    program = program_of(args)
+    program, headers = program_of(args), _headers(args.header)
     config = load_config(args.config)
     metrics = selected(config)
     worst = OK
     worst = max(worst, _show("this Python", [*python_findings(os.environ), *instrumentation_findings(os.environ)]))
     worst = max(worst, _show("configuration", [*configuration_findings(metrics), *judge_findings(config, metrics)]))
     if args.url is not None:
-        worst = max(worst, _show(args.url, sidecar_findings(args.url)))
+        worst = max(worst, _show(args.url, sidecar_findings(args.url, headers)))
     if program:
         worst = max(worst, _show(shlex.join(program), program_findings(program, config, metrics)))
     elif args.url is None:
         print("\nto see what a program really sends: otel-agenteval doctor -- python app.py")
     return worst
+
+
+def _headers(given: Iterable[str]) -> dict[str, str]:
+    """Headers by name.
+
+    Raises:
+        ConfigError: one has no name, or no colon.
+    """
+    headers = {}
+    for text in given:
+        name, colon, value = text.partition(":")
+        if not colon or not name.strip():
+            raise ConfigError(f"--header {name!r}: it must be NAME: VALUE")
+        headers[name.strip()] = value.strip()
+    return headers
 
 
 def _show(title: str, findings: Iterable[Finding]) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -37,16 +39,23 @@ class _Page:
         return {value: total for value, total in found.items() if total}
 
 
-def sidecar_findings(url: str) -> Findings:
-    """What a running sidecar received, made of it, and whether anybody reads its metrics."""
+def sidecar_findings(url: str, headers: Mapping[str, str]) -> Findings:
+    """What a running sidecar received, made of it, and whether anybody reads its metrics. ``headers`` are sent along, for a proxy before it."""
     if not url.startswith(("http://", "https://")):
         raise ConfigError(f"--url {url}: it must begin with http:// or https://")
     address = url.rstrip("/").removesuffix("/metrics")
     try:
-        answer = httpx.get(f"{address}/metrics", headers={"User-Agent": "otel-agenteval-doctor"}, timeout=10).raise_for_status()
+        answer = httpx.get(
+            f"{address}/metrics", headers={"User-Agent": "otel-agenteval-doctor", **headers}, timeout=10
+        ).raise_for_status()
         page = _Page(answer.text)
     except (httpx.HTTPError, ValueError) as error:
-        where = "is it the address `metrics` in the lines with which `otel-agenteval serve` starts?"
+        refused = isinstance(error, httpx.HTTPStatusError) and error.response.status_code in (401, 403)
+        where = (
+            "a proxy before it wants to know who asks: --header 'Authorization: Bearer …'"
+            if refused
+            else "is it the address `metrics` in the lines with which `otel-agenteval serve` starts?"
+        )
         yield Finding(BAD, f"no answer: {error}", where)
         return
     if "agenteval_build_info" not in page:
