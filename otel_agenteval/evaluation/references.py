@@ -7,25 +7,22 @@ Attributes of a span are data of its sender, so without ``accept_from`` they dec
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any
 
 from ..config.root import Config
 from ..config.selector import Selector
 from ..core import jsonio
 from ..core.errors import ConfigError
-from ..core.extras import require
 from ..core.score import Score
 from ..core.turn import Document, Retrieval, Turn
 from ..metrics.bound_metric import BoundMetric
+from .datasets import cases_in, written_value
 from .prompts import mapped_id, prompt_of
 
 BAGGAGE = "baggage:"
 _CASE = "case_id"
-_CASE_COLUMNS = ("case_id", "id", "case")
 _FIELDS = ("ground_truth", "relevant_ids")
 _FACTS = (
     "context", "history", "session", "workflow", "agents", "interactions", "conflicts", "metadata", "privacy", "logprobs", "attachments",
@@ -63,18 +60,12 @@ class ReferenceSources:
             self._read(options.dataset, config.where(("references", "dataset")))
 
     def _read(self, path: str, where: str) -> None:
-        for line, row in _rows(path, where):
-            case = next((str(row.pop(column)) for column in _CASE_COLUMNS if row.get(column) not in (None, "")), None)
-            asked = row.pop("input", None)
-            inner = row.pop("references", None)
-            found = {key: value for key, value in row.items() if key not in _CASE_COLUMNS and value is not None}
-            found |= inner if isinstance(inner, dict) else {}
-            if case is None and not isinstance(asked, str):
-                raise ConfigError(f"{where}: {path}:{line}: a case must have a case_id, an input (text), or both")
-            if case is not None:
-                self._by_case[case] = {_CASE: case, **found}
-            if isinstance(asked, str):
-                self._by_input[_normal(asked)] = {_CASE: case, **found} if case is not None else found
+        for case in cases_in(path, where):
+            if case.case_id is not None:
+                self._by_case[case.case_id] = {_CASE: case.case_id, **case.references}
+            if isinstance(case.input, str):
+                known = {_CASE: case.case_id} if case.case_id is not None else {}
+                self._by_input[_normal(case.input)] = {**known, **case.references}
 
     def attach(self, turn: Turn, attributes: Mapping[str, Any]) -> dict[str, str]:
         """Attach the turn's references before it is evaluated, and return the source of each."""
@@ -92,9 +83,9 @@ class ReferenceSources:
 
         for attribute, name in self._accepted:
             if attribute in attributes:
-                add({name: _value(attributes[attribute])}, f"span attribute {attribute}")
+                add({name: written_value(attributes[attribute])}, f"span attribute {attribute}")
         for key, value in (from_baggage or {}).items():
-            add({self.baggage[key]: _value(value)}, f"baggage {key}")
+            add({self.baggage[key]: written_value(value)}, f"baggage {key}")
         for when, given in self._given:
             if applies(when, turn):
                 add(given, "config")
@@ -240,7 +231,7 @@ _LISTS = ("documents", "results", "matches", "chunks", "hits", "items", "data")
 
 def _documents_in(result: Any) -> Iterator[dict[str, Any]]:
     """The documents in a tool's result: each entry of a list, or of the list in an object; otherwise the whole result is one document."""
-    value = _value(result)
+    value = written_value(result)
     if isinstance(value, Mapping):
         value = next((value[key] for key in _LISTS if isinstance(value.get(key), (list, tuple))), [value])
     for item in value if isinstance(value, (list, tuple)) else [value]:
@@ -258,42 +249,3 @@ def _documents_in(result: Any) -> Iterator[dict[str, Any]]:
 
 def _normal(text: str) -> str:
     return " ".join(text.split())
-
-
-def _value(raw: Any) -> Any:
-    """The value of an attribute, baggage entry or CSV cell, where lists and objects are written as JSON text."""
-    if isinstance(raw, str) and raw[:1] in '[{"':
-        try:
-            return jsonio.loads(raw)
-        except ValueError:
-            return raw
-    return list(raw) if isinstance(raw, tuple) else raw
-
-
-def _rows(path: str, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(line, row) of a JSON lines, CSV or Parquet file."""
-    try:
-        if path.endswith(".parquet"):
-            table = require("pyarrow.parquet", feature="reading a Parquet data set", extra="parquet").read_table(path)
-            yield from enumerate(table.to_pylist(), 1)
-        elif path.endswith(".csv"):
-            with Path(path).open(encoding="utf-8", newline="") as file:
-                for number, row in enumerate(csv.DictReader(file), 2):
-                    yield number, {key: _value(value) if value else None for key, value in row.items() if key}
-        else:
-            with Path(path).open(encoding="utf-8") as file:
-                for number, line in enumerate(file, 1):
-                    if line.strip():
-                        yield number, _object(line, f"{where}: {path}:{number}")
-    except (OSError, UnicodeDecodeError, csv.Error) as problem:
-        raise ConfigError(f"{where}: {path}: cannot be read: {getattr(problem, 'strerror', None) or problem}") from None
-
-
-def _object(line: str, where: str) -> dict[str, Any]:
-    try:
-        row = jsonio.loads(line)
-    except ValueError as problem:
-        raise ConfigError(f"{where}: not JSON: {problem}") from None
-    if not isinstance(row, dict):
-        raise ConfigError(f"{where}: a case must be a JSON object")
-    return row

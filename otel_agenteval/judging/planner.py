@@ -25,6 +25,7 @@ from .content import Content
 from .job import Decision, Gathering, Inner, Payload, Waiting, all_in, is_inner, judged_turn, key_of, unmarked, upstream_of
 from .judged_metrics import JudgedMetrics
 from .outcomes import NoScore, Outcomes, outcome_of
+from .proxies import proxies_of
 from .queues import Job
 from .sampling import Cascade, Chance, position
 
@@ -257,6 +258,7 @@ class Planner:
         earlier = self._chances.get(scored.supersedes or turn.turn_id, {}) if not scored.new else {}
         now = self._clock.time_ns() / 1e9
         composites = self.metrics.composites(conversation=scored.conversation)
+        proxies = None if scored.conversation else proxies_of(scored)
         for metric in (*self.metrics.all(conversation=scored.conversation), *composites):
             key = self._key(metric, scored)
             try:
@@ -277,6 +279,8 @@ class Planner:
                     continue
                 plan.chances[key] = earlier.get(key) or self.metrics.rule(key).chance(turn, known, now)
                 drawn.append(metric)
+                if proxies is not None and not is_inner(key):
+                    self.estimates.see(metric.name, turn.agent or "", scored.first_id, proxies)
             except Exception as error:
                 self._failed("judging", error)
                 self._end(key, metric.name, plan, NoScore.error(type(error).__name__))

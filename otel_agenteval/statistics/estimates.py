@@ -1,8 +1,8 @@
-"""What judged metrics would say of all turns, from those that were judged.
+"""What judged metrics would say of all turns, from those that were judged: by metric and agent, over the last hour and since the start.
 
-A score that was made with probability p stands for 1/p turns. The mean is Hájek's: the weighted sum over the sum of weights. Turns
-of one trace stand or fall together, so the trace is the unit of its variance, and the interval widens with it. Scores from 0 to 1 get
-Wilson's interval with that variance, which stays honest where all that were judged agree; other scores get a normal one.
+A score that was made with probability p stands for 1/p turns; turns of one trace stand or fall together, so the trace is the unit of the variance
+(:mod:`.weighted` has the mathematics). Of the hour there is a 95 % interval. Since the start there is a confidence sequence, whose interval holds at every
+look at once. Both are helped by proxies, which every turn has that takes part in the draw.
 
 Not every turn that was chosen gets its answer: the budget is used up, the judge is out. Those that did stand for the others of their
 class as well: turns that a rule chose for those of rules, turns that were drawn for drawn ones. What answers for itself, as an empty turn
@@ -17,16 +17,19 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ..core.clock import Clock
 from ..core.label_values import LabelValues
 from ..core.semconv import ESTIMATE_HIGH, ESTIMATE_LOW, ESTIMATE_MEAN, ESTIMATE_N, OTHER
 from ..core.telemetry import Telemetry
+from .weighted import Estimate, Everyone, Sums, padded, vector
 
-_Z = 1.959963984540054
 _PARTS = 60
+_EVER = -1
+"""The part of all time."""
+SINCE_START = "start"
+"""The label of the window of all time."""
 _SERIES = 1_000
 _TRACES = 10_000
 _TURNS = 50_000
@@ -45,75 +48,13 @@ def group_of(decided_by: str) -> Group:
     return "rule" if decided_by == "rule" else "drawn"
 
 
-class Estimate(NamedTuple):
-    """A mean over all turns, with its 95 % interval."""
-
-    mean: float
-    low: float
-    high: float
-    n_eff: float
-    """How many equally weighted traces would say as much: Kish's effective size."""
-
-
-@dataclass(slots=True)
-class Sums:
-    """What is kept of the traces of one time: with W a trace's sum of weights and S that of weighted scores."""
-
-    w: float = 0.0
-    s: float = 0.0
-    ww: float = 0.0
-    ws: float = 0.0
-    ss: float = 0.0
-    least: float = math.inf
-    most: float = -math.inf
-
-    def add(self, weight: float, weighted: float, sign: int = 1) -> None:
-        """Add a trace, or with a sign of -1 take it out again."""
-        self.w += sign * weight
-        self.s += sign * weighted
-        self.ww += sign * weight * weight
-        self.ws += sign * weight * weighted
-        self.ss += sign * weighted * weighted
-
-    def times(self, factor: float) -> Sums:
-        """As if every weight were so many times what it is."""
-        square = factor * factor
-        return Sums(self.w * factor, self.s * factor, self.ww * square, self.ws * square, self.ss * square, self.least, self.most)
-
-    def plus(self, other: Sums) -> Sums:
-        """Both together."""
-        return Sums(
-            self.w + other.w, self.s + other.s, self.ww + other.ww, self.ws + other.ws, self.ss + other.ss,
-            min(self.least, other.least), max(self.most, other.most),
-        )  # fmt: skip
-
-    def estimate(self) -> Estimate | None:
-        """The mean and its interval; None of nothing."""
-        if self.w <= 0 or self.ww <= 0:
-            return None
-        mean = self.s / self.w
-        n = self.w * self.w / self.ww
-        deviations = max(0.0, self.ss - 2 * mean * self.ws + mean * mean * self.ww)
-        # n / (n - 1) as for any variance around a mean that was estimated too
-        variance = deviations / (self.w * self.w) * (n / (n - 1) if n > 1 else 2.0)
-        if self.least < 0 or self.most > 1:
-            half = _Z * math.sqrt(variance)
-            return Estimate(mean, mean - half, mean + half, n)
-        z2 = _Z * _Z
-        middle = (mean + z2 / (2 * n)) / (1 + z2 / n)
-        half = _Z * math.sqrt(variance + z2 / (4 * n * n)) / (1 + z2 / n)
-        return Estimate(mean, max(0.0, min(mean, middle - half)), min(1.0, max(mean, middle + half)), n)
-
-
-_NOTHING = Sums()
-
-
 class _Part:
     """One part of the time of one metric and agent."""
 
-    __slots__ = ("chosen", "sums")
+    __slots__ = ("chosen", "everyone", "sums")
 
     def __init__(self) -> None:
+        self.everyone = Everyone()
         self.sums: dict[Group, Sums] = {}
         self.chosen: dict[Group, float] = {}
         """Sum of the weights of turns that were to be asked about."""
@@ -126,8 +67,8 @@ class _Trace:
 
     def __init__(self, part: int) -> None:
         self.part = part
-        self.sums: dict[Group, tuple[int, float, float]] = {}
-        """How many scores, and the sums of their weights and of the weighted scores."""
+        self.sums: dict[Group, tuple[int, Any]] = {}
+        """How many scores, and the sum of their vectors."""
 
 
 class _Answer(NamedTuple):
@@ -135,21 +76,21 @@ class _Answer(NamedTuple):
 
     trace: str
     group: Group
-    weight: float
-    weighted: float
+    vector: Any
     revision: int
 
 
 class _Turn:
     """What one metric is known to have made of one turn, so that its revisions take its place."""
 
-    __slots__ = ("answer", "chosen", "key")
+    __slots__ = ("answer", "chosen", "key", "proxies")
 
     def __init__(self, key: tuple[str, str]) -> None:
         self.key = key
         """Metric and agent that it counts towards: a revision may find that the agent is another one."""
         self.chosen = False
         self.answer: _Answer | None = None
+        self.proxies: Any = None
 
 
 class Estimates:
@@ -177,6 +118,29 @@ class Estimates:
         self._traces: OrderedDict[tuple[tuple[str, str], str], _Trace] = OrderedDict()
         self._turns: OrderedDict[tuple[str, str], _Turn] = OrderedDict()
         """By metric and turn."""
+        self._changes = 0
+        self._known: tuple[tuple[int, int], dict[tuple[str, str], Estimate], dict[tuple[str, str], Estimate]] | None = None
+        """What was read last, and of which state: a scrape asks for four fields of it."""
+        self._seen: OrderedDict[tuple[str, str], tuple[tuple[str, str], int, Any]] = OrderedDict()
+        """By metric and turn: where a turn's proxies were counted, and what they are."""
+
+    def see(self, metric: str, agent: str, turn_id: str, proxies: Sequence[float]) -> None:
+        """A turn takes part in the draw for a metric, and this is known of it. Of a turn that is seen again, what is known takes the place of what was."""
+        known = padded(proxies)
+        with self._lock:
+            key, number, part = self._now(metric, agent, 1)
+            before = self._seen.pop((metric, turn_id), None)
+            if before is not None:
+                for old in self._parts_of(before[0], before[1]):
+                    old.everyone.add(before[2], -1)
+            part.everyone.add(known)
+            self._series[key][_EVER].everyone.add(known)
+            self._seen[metric, turn_id] = key, number, known
+            if len(self._seen) > _TURNS:
+                self._seen.popitem(last=False)
+            turn = self._turns.get((metric, turn_id))
+            if turn is not None:
+                turn.proxies = known
 
     def choose(self, metric: str, agent: str, probability: float, group: Group, turn_id: str | None = None) -> None:
         """A turn was chosen with a probability, and a model is to be asked about it. A turn counts once, however often it is revised."""
@@ -190,8 +154,9 @@ class Estimates:
                     return
                 turn.chosen = True
                 if turn.key != key:
-                    part = self._now(*turn.key, 0)[2]
-            part.chosen[group] = part.chosen.get(group, 0.0) + 1 / probability
+                    key, _, part = self._now(*turn.key, 0)
+            for one in (part, self._series[key][_EVER]):
+                one.chosen[group] = one.chosen.get(group, 0.0) + 1 / probability
 
     def add(
         self,
@@ -229,42 +194,62 @@ class Estimates:
                 if one.answer is not None:
                     self._count(one.key, one.answer, -1)
                     one.answer = None
-            turn.answer = _Answer(trace, group, 1 / probability, value / probability, revision)
-            sums = self._count(turn.key, turn.answer, 1)
-            sums.least, sums.most = min(sums.least, value), max(sums.most, value)
+            proxies = self._usual(turn.key) if turn.proxies is None else turn.proxies
+            turn.answer = _Answer(trace, group, vector(1 / probability, value, proxies), revision)
+            for sums in self._count(turn.key, turn.answer, 1):
+                sums.least, sums.most = min(sums.least, value), max(sums.most, value)
+
+    def _usual(self, key: tuple[str, str]) -> Any:
+        """The mean of everybody's proxies, for a turn that was seen by another process or too long ago: it moves nothing."""
+        ever = self._series.get(key, {}).get(_EVER)
+        return ever.everyone.total / ever.everyone.n if ever is not None and ever.everyone.n > 0 else padded(())
+
+    def _parts_of(self, key: tuple[str, str], number: int) -> list[_Part]:
+        """A part of the time and the part of all time, as far as they are kept."""
+        parts = self._series.get(key, {})
+        return [parts[one] for one in (number, _EVER) if one in parts]
 
     def _turn(self, metric: str, turn_id: str, key: tuple[str, str]) -> _Turn:
-        found = self._turns.pop((metric, turn_id), None) or _Turn(key)
+        found = self._turns.pop((metric, turn_id), None)
+        if found is None:
+            found = _Turn(key)
+            seen = self._seen.get((metric, turn_id))
+            found.proxies = None if seen is None else seen[2]
         self._turns[metric, turn_id] = found
         if len(self._turns) > _TURNS:
             self._turns.popitem(last=False)
         return found
 
-    def _count(self, key: tuple[str, str], answer: _Answer, sign: int) -> Sums:
-        """Add an answer to the sums of its time, or with a sign of -1 take it out again, with the others of its trace."""
+    def _count(self, key: tuple[str, str], answer: _Answer, sign: int) -> list[Sums]:
+        """Add an answer to the sums of its time and of all time, or with a sign of -1 take it out again, with the others of its trace."""
         key, number, _ = self._now(*key, 0)
         parts = self._series[key]
         trace = self._traces.pop((key, answer.trace), None)
         if trace is None or trace.part not in parts:
             if sign < 0:  # its time is over
-                return Sums()
+                return []
             trace = _Trace(number)
-        sums = parts[trace.part].sums.setdefault(answer.group, Sums())
-        count, weight, weighted = trace.sums.get(answer.group, (0, 0.0, 0.0))
-        if count:
-            sums.add(weight, weighted, sign=-1)
-        count, weight, weighted = count + sign, weight + sign * answer.weight, weighted + sign * answer.weighted
-        if count:
-            sums.add(weight, weighted)
-        trace.sums[answer.group] = (count, weight, weighted) if count else (0, 0.0, 0.0)
+        found = [part.sums.setdefault(answer.group, Sums()) for part in (parts[trace.part], parts[_EVER])]
+        count, before = trace.sums.get(answer.group, (0, None))
+        after = answer.vector * sign if before is None else before + sign * answer.vector
+        for sums in found:
+            if before is not None:
+                sums.add(before, sign=-1)
+            if count + sign:
+                sums.add(after)
+        if count + sign:
+            trace.sums[answer.group] = count + sign, after
+        else:
+            trace.sums.pop(answer.group, None)
         self._traces[key, answer.trace] = trace
         if len(self._traces) > _TRACES:
             self._traces.popitem(last=False)
-        return sums
+        return found
 
     def _now(self, metric: str, agent: str, sightings: int) -> tuple[tuple[str, str], int, _Part]:
         """What a score of this moment counts towards; ``sightings`` as in :meth:`LabelValues.use`."""
         now = self._clock.monotonic()
+        self._changes += 1
         number = int(now // self._length)
         key = (metric, agent)
         if key in self._places:
@@ -277,9 +262,10 @@ class Estimates:
                 key = (metric, OTHER)
         parts = self._series.setdefault(key, {})
         if number not in parts:
-            for old in [old for old in parts if old <= number - _PARTS]:
+            for old in [old for old in parts if old != _EVER and old <= number - _PARTS]:
                 del parts[old]
             parts[number] = _Part()
+            parts.setdefault(_EVER, _Part())
         return key, number, parts[number]
 
     def _join_others(self, key: tuple[str, str]) -> None:
@@ -290,27 +276,44 @@ class Estimates:
         others = self._series.setdefault((key[0], OTHER), {})
         for number, part in parts.items():
             into = others.setdefault(number, _Part())
+            into.everyone = into.everyone.plus(part.everyone)
             for group, sums in part.sums.items():
-                into.sums[group] = into.sums.get(group, _NOTHING).plus(sums)
+                into.sums[group] = into.sums[group].plus(sums) if group in into.sums else sums
             for group, chosen in part.chosen.items():
                 into.chosen[group] = into.chosen.get(group, 0.0) + chosen
 
     def read(self) -> dict[tuple[str, str], Estimate]:
-        """The present estimates by metric and agent."""
-        oldest = int(self._clock.monotonic() // self._length) - _PARTS
+        """The present estimates of the window by metric and agent."""
+        return self._read()[0]
+
+    def read_since_start(self) -> dict[tuple[str, str], Estimate]:
+        """Estimates of everything since the start, with intervals that hold however often they are looked at."""
+        return self._read()[1]
+
+    def _read(self) -> tuple[dict[tuple[str, str], Estimate], dict[tuple[str, str], Estimate]]:
+        newest = int(self._clock.monotonic() // self._length)
         with self._lock:
-            found = {
-                key: _estimate([part for number, part in parts.items() if number > oldest]) for key, parts in self._series.items()
+            state = newest, self._changes
+            if self._known is not None and self._known[0] == state:
+                return self._known[1:]
+            recent = {
+                key: _total([part for number, part in parts.items() if number > newest - _PARTS and number != _EVER])
+                for key, parts in self._series.items()
             }
-        return {key: estimate for key, estimate in found.items() if estimate is not None}
+            ever = {key: _total([parts[_EVER]]) for key, parts in self._series.items() if _EVER in parts}
+        window = {key: sums.estimate(everyone) for key, (sums, everyone) in recent.items() if sums is not None}
+        since = {key: sums.sequence(everyone) for key, (sums, everyone) in ever.items() if sums is not None}
+        self._known = state, _without_none(window), _without_none(since)
+        return self._known[1:]
 
     def watch(self, telemetry: Telemetry) -> None:
         """Show them as gauges."""
 
         def reader(field: str) -> Callable[[], Iterator[tuple[Mapping[str, str], float]]]:
             def read() -> Iterator[tuple[Mapping[str, str], float]]:
-                for (metric, agent), estimate in self.read().items():
-                    yield {"metric": metric, "agent": agent, "window": self._label}, getattr(estimate, field)
+                for window, estimates in ((self._label, self.read()), (SINCE_START, self.read_since_start())):
+                    for (metric, agent), estimate in estimates.items():
+                        yield {"metric": metric, "agent": agent, "window": window}, getattr(estimate, field)
 
             return read
 
@@ -318,18 +321,25 @@ class Estimates:
             telemetry.watch(name, reader(field))
 
 
-def _estimate(parts: Sequence[_Part]) -> Estimate | None:
-    """Of all parts together; None where turns were chosen of which none has an answer."""
-    total = Sums()
+def _without_none(found: Mapping[tuple[str, str], Estimate | None]) -> dict[tuple[str, str], Estimate]:
+    return {key: estimate for key, estimate in found.items() if estimate is not None}
+
+
+def _total(parts: Sequence[_Part]) -> tuple[Sums | None, Everyone]:
+    """The sums of all parts together, None where turns were chosen of which none has an answer; and everybody's proxies."""
+    total, everyone = Sums(), Everyone()
+    for part in parts:
+        everyone = everyone.plus(part.everyone)
     for group in _GROUPS:
         answered = Sums()
         for part in parts:
-            answered = answered.plus(part.sums.get(group, _NOTHING))
+            if group in part.sums:
+                answered = answered.plus(part.sums[group])
         chosen = sum(part.chosen.get(group, 0.0) for part in parts)
-        if answered.w < _LEAST_WEIGHT:
+        if answered.weight < _LEAST_WEIGHT:
             if chosen:
-                return None
+                return None, everyone
             continue
         # Answers to questions that other processes chose, or that were chosen before the window began, stand for no other turn.
-        total = total.plus(answered.times(max(1.0, chosen / answered.w)))
-    return total.estimate()
+        total = total.plus(answered.times(max(1.0, chosen / answered.weight)))
+    return total, everyone

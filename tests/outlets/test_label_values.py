@@ -153,7 +153,7 @@ def test_estimates_of_real_agents_stand_apart_after_a_burst(clock: FakeClock) ->
     found = estimates.read()
     assert all(found["llm_a", agent].mean == 1.0 for agent in REAL)
     assert len(found) <= 1_001
-    assert sum(part.chosen["drawn"] for parts in estimates._series.values() for part in parts.values()) == 3_060
+    assert sum(part.chosen["drawn"] for parts in estimates._series.values() for at, part in parts.items() if at >= 0) == 3_060
 
 
 def test_a_provider_gets_a_bounded_number_of_label_sets(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,91 @@
+"""How often fleet estimates hold the truth, how much proxies narrow them, and what a score costs them, for docs/statistics.md.
+
+    python benchmarks/estimates.py            the tables on the terminal
+    python benchmarks/estimates.py --write    also into docs/statistics.md
+
+Fleets of known truth (``tests/support/simulated.py``) are sampled as turns are, 2,000 times each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+import harness
+
+sys.path[:0] = [str(harness.ROOT)] if str(harness.ROOT) not in sys.path else []
+
+from otel_agenteval.core.clock import SYSTEM_CLOCK  # noqa: E402 - found only now
+from otel_agenteval.statistics.estimates import Estimates  # noqa: E402 - the same
+from tests.support.simulated import FLEETS, Fleet, coverage, ever_missed  # noqa: E402 - the same
+
+PAGE = harness.ROOT / "docs" / "statistics.md"
+SERIES = 10_000
+
+
+def coverages(runs: int) -> str:
+    """A row for each fleet."""
+    lines = [["fleet", "holds the truth, without proxies", "with", "narrower by", "plain average is off by"]]
+    for fleet in FLEETS:
+        found = coverage(fleet, runs)
+        lines.append(
+            [
+                fleet.name,
+                f"{found.plain:.1%}",
+                f"{found.predicted:.1%}",
+                f"{max(0.0, found.narrower):.0%}",
+                f"{found.naive_bias:+.1f} of its own errors",
+            ]
+        )
+    return harness.plain_table(lines)
+
+
+def looks(runs: int) -> str:
+    """How often an interval misses at one of thirty looks."""
+    once, always = ever_missed(Fleet("scores", 400, None, 0.1, correlation=0.7), runs)
+    lines = [["looked at thirty times", "misses the truth at least once"], ["window `1h`: a 95 % interval", f"{once:.0%}"]]
+    return harness.plain_table([*lines, ["window `start`: a confidence sequence", f"{always:.1%}"]])
+
+
+def costs() -> str:
+    """What one turn and one score cost, with one series and with many."""
+    lines = [["series", "a turn that is seen", "a score", "a scrape"]]
+    for series in (1, 100, SERIES):
+        estimates = Estimates(3_600.0, SYSTEM_CLOCK)
+        started = time.process_time()
+        for number in range(SERIES):
+            estimates.see("m", f"a{number % series}", f"t{number}", (0.5, 0.0, 0.3))
+        seen = time.process_time() - started
+        started = time.process_time()
+        for number in range(SERIES):
+            estimates.add("m", f"a{number % series}", f"t{number}", f"t{number}", float(number % 3 > 0), 0.2)
+        added = time.process_time() - started
+        started = time.process_time()
+        estimates.read()
+        lines.append(
+            [
+                f"{series:,}",
+                f"{seen / SERIES * 1e6:.0f} µs",
+                f"{added / SERIES * 1e6:.0f} µs",
+                f"{(time.process_time() - started) * 1e3:.1f} ms",
+            ]
+        )
+    return harness.plain_table(lines)
+
+
+def main() -> int:
+    """Measure, and print or write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=2_000, help="of each fleet")
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/statistics.md")
+    args = parser.parse_args()
+    for name, made in (("coverage", coverages(args.runs)), ("looks", looks(max(50, args.runs // 4))), ("estimate-cost", costs())):
+        print(f"\n{made}")
+        if args.write:
+            harness.write(made, name, PAGE)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""Cases of a data set: an id, what goes in, and references. JSON lines, CSV, Parquet, or objects in memory."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..core import jsonio
+from ..core.errors import ConfigError
+from ..core.extras import require
+
+_CASE_COLUMNS = ("case_id", "id", "case")
+
+
+class Case(NamedTuple):
+    """One case."""
+
+    case_id: str | None
+    input: Any
+    """What goes in; None where only the id is known."""
+    references: dict[str, Any]
+    """What a metric compares with, by name."""
+
+
+def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str = "dataset") -> Iterator[Case]:
+    """The cases of a file (``.jsonl``, ``.csv``, ``.parquet``), of a list of mappings, or of a pandas DataFrame.
+
+    ``case_id`` (also ``id`` or ``case``) and ``input`` name themselves; an object under ``references``, and every other column, is a reference.
+
+    Args:
+        source: the file, or the rows.
+        where: what it is called in errors.
+
+    Raises:
+        ConfigError: the file cannot be read, or a case has neither an id nor an input.
+    """
+    for place, row in _rows(source, where):
+        case = next((str(row.pop(column)) for column in _CASE_COLUMNS if row.get(column) not in (None, "")), None)
+        asked = row.pop("input", None)
+        inner = row.pop("references", None)
+        found = {key: value for key, value in row.items() if key not in _CASE_COLUMNS and value is not None}
+        found |= inner if isinstance(inner, dict) else {}
+        if case is None and (asked is None or asked == ""):
+            raise ConfigError(f"{where}: {place}: a case must have a case_id, an input (text), or both")
+        yield Case(case, asked, found)
+
+
+def _rows(source: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    if isinstance(source, (str, Path)):
+        for line, row in _rows_of_file(str(source), where):
+            yield f"{source}:{line}", row
+        return
+    rows = source.to_dict("records") if hasattr(source, "to_dict") else source
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, Mapping):
+            raise ConfigError(f"{where}: case {number}: a mapping is expected, not {type(row).__name__}")
+        yield f"case {number}", {str(key): value for key, value in row.items() if value == value}  # noqa: PLR0124 - a frame's gaps are NaN
+
+
+def _rows_of_file(path: str, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(line, row) of a JSON lines, CSV or Parquet file."""
+    try:
+        if path.endswith(".parquet"):
+            table = require("pyarrow.parquet", feature="reading a Parquet data set", extra="parquet").read_table(path)
+            yield from enumerate(table.to_pylist(), 1)
+        elif path.endswith(".csv"):
+            with Path(path).open(encoding="utf-8", newline="") as file:
+                for number, row in enumerate(csv.DictReader(file), 2):
+                    yield number, {key: written_value(value) if value else None for key, value in row.items() if key}
+        else:
+            with Path(path).open(encoding="utf-8") as file:
+                for number, line in enumerate(file, 1):
+                    if line.strip():
+                        yield number, _object(line, f"{where}: {path}:{number}")
+    except (OSError, UnicodeDecodeError, csv.Error) as problem:
+        raise ConfigError(f"{where}: {path}: cannot be read: {getattr(problem, 'strerror', None) or problem}") from None
+
+
+def _object(line: str, where: str) -> dict[str, Any]:
+    try:
+        row = jsonio.loads(line)
+    except ValueError as problem:
+        raise ConfigError(f"{where}: not JSON: {problem}") from None
+    if not isinstance(row, dict):
+        raise ConfigError(f"{where}: a case must be a JSON object")
+    return row
+
+
+def written_value(raw: Any) -> Any:
+    """The value of an attribute, baggage entry or CSV cell, where lists and objects are written as JSON text."""
+    if isinstance(raw, str) and raw[:1] in '[{"':
+        try:
+            return jsonio.loads(raw)
+        except ValueError:
+            return raw
+    return list(raw) if isinstance(raw, tuple) else raw

@@ -1,0 +1,140 @@
+"""Fleet estimates hold the truth as often as they say, are narrower for proxies that say something, and may be looked at as often as one likes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from otel_agenteval.statistics.estimates import Estimates
+from otel_agenteval.statistics.weighted import Everyone, Sums, padded, vector
+from tests.support.clock import FakeClock
+from tests.support.simulated import FLEETS, Fleet, coverage, ever_missed
+
+RUNS = 2_000
+LEAST, MOST = 0.935, 0.975
+"""Of 2,000 runs. Where few turns fail, counts are whole numbers, and no interval holds exactly 95 % of the time: it may hold the truth more often, not less."""
+
+
+@pytest.mark.parametrize("fleet", FLEETS, ids=lambda fleet: fleet.name)
+def test_intervals_hold_the_truth_as_often_as_they_say(fleet: Fleet) -> None:
+    found = coverage(fleet, RUNS)
+    assert LEAST <= found.plain <= MOST
+    assert LEAST <= found.predicted <= MOST
+    assert found.narrower > -0.01
+
+
+def test_a_proxy_that_goes_with_the_score_narrows_as_much_as_can_be() -> None:
+    """With a correlation r no estimator is narrower by more than 1 - sqrt(1 - r²), 28.6 % at 0.7, even if it knew everything about every turn."""
+    found = coverage(Fleet("scores", 8_000, None, 0.05, correlation=0.7), 500)
+    assert 0.25 <= found.narrower <= 1 - math.sqrt(1 - 0.7**2)
+    assert coverage(Fleet("scores", 8_000, None, 0.05, correlation=0.9), 500).narrower >= 0.5
+
+
+def test_the_plain_average_of_what_was_judged_is_wrong_where_errors_are_judged_more_often() -> None:
+    fleet = next(fleet for fleet in FLEETS if fleet.name == "errors always, others 5 %, 5 % fail")
+    assert coverage(fleet, 200).naive_bias < -5
+
+
+def test_a_sequence_may_be_looked_at_as_often_as_one_likes_and_an_interval_may_not() -> None:
+    once, always = ever_missed(Fleet("scores", 400, None, 0.1, correlation=0.7), 400)
+    assert once > 0.12
+    assert always <= 0.05
+
+
+def test_a_sequence_is_wider_but_not_by_much() -> None:
+    sums, everyone, _ = Fleet("scores", 4_000, None, 0.1, correlation=0.7).sums(np.random.default_rng(3))
+    once, always = sums.estimate(everyone), sums.sequence(everyone)
+    assert once is not None
+    assert always is not None
+    assert once.mean == always.mean
+    assert 1.3 < (always.high - always.low) / (once.high - once.low) < 2
+
+
+def test_turns_of_one_trace_count_as_one_piece_of_evidence() -> None:
+    alone, together = Sums(), Sums()
+    for number in range(40):
+        value = float(number % 2)
+        for _ in range(5):
+            alone.add(vector(1.0, value))
+        together.add(5 * vector(1.0, value))
+    for sums in (alone, together):
+        sums.least, sums.most = 0.0, 1.0
+    apart, joined = alone.estimate(), together.estimate()
+    assert apart is not None
+    assert joined is not None
+    assert (round(apart.n_eff), round(joined.n_eff)) == (200, 40)
+    assert (joined.high - joined.low) > 2 * (apart.high - apart.low)
+
+
+def test_with_few_traces_proxies_are_left_out() -> None:
+    sums, everyone = Sums(), Everyone()
+    for number in range(12):
+        proxies = padded((number % 2, 0.5))
+        sums.add(vector(1.0, float(number % 2), proxies))
+        everyone.add(proxies)
+    sums.least, sums.most = 0.0, 1.0
+    assert sums.estimate(everyone) == sums.estimate()
+
+
+def hour(estimates: Estimates, *, seen: bool) -> None:
+    """200 turns, of which a fifth are judged; the proxy is the score, and by bad luck the judged ones are better than the others."""
+    for number in range(200):
+        good, judged = number % 10 < 5, number % 10 in (0, 9) or number % 40 == 1
+        if seen:
+            estimates.see("m", "bot", f"t{number}", (float(good) * 0.8 + 0.1 * (number % 3),))
+        if judged:
+            estimates.choose("m", "bot", 0.2, "drawn", f"t{number}")
+            estimates.add("m", "bot", f"t{number}", f"t{number}", float(good), 0.2)
+
+
+def test_what_is_known_of_every_turn_moves_the_estimate_to_the_truth() -> None:
+    without, helped = (Estimates(3_600.0, FakeClock()) for _ in range(2))
+    hour(without, seen=False)
+    hour(helped, seen=True)
+    (plain,), (predicted,) = without.read().values(), helped.read().values()
+    assert plain.mean > 0.54
+    assert abs(predicted.mean - 0.5) < 0.02
+    assert predicted.high - predicted.low < 0.6 * (plain.high - plain.low)
+    assert predicted.n_eff > plain.n_eff
+
+
+def test_a_turn_that_is_seen_again_counts_once_with_what_is_known_last() -> None:
+    once, again = (Estimates(3_600.0, FakeClock()) for _ in range(2))
+    hour(once, seen=True)
+    for number in range(200):
+        again.see("m", "bot", f"t{number}", (5.0, -3.0))
+    hour(again, seen=True)
+    (one,), (other,) = once.read().values(), again.read().values()
+    assert tuple(one) == pytest.approx(tuple(other))
+
+
+def test_an_answer_to_a_turn_that_another_process_saw_moves_nothing() -> None:
+    here, there = (Estimates(3_600.0, FakeClock()) for _ in range(2))
+    for estimates in (here, there):
+        hour(estimates, seen=True)
+    before = here.read()["m", "bot"]
+    here.add("m", "bot", "far", "far", before.mean, 0.2)
+    assert here.read()["m", "bot"].mean == pytest.approx(before.mean, abs=0.002)
+
+
+def test_the_window_forgets_and_the_start_does_not() -> None:
+    clock = FakeClock()
+    estimates = Estimates(3_600.0, clock)
+    hour(estimates, seen=True)
+    clock.advance(4_000)
+    assert estimates.read() == {}
+    (kept,) = estimates.read_since_start().values()
+    assert kept.low < 0.5 < kept.high
+
+
+def test_memory_does_not_grow_with_scores() -> None:
+    estimates = Estimates(3_600.0, FakeClock())
+    hour(estimates, seen=True)
+    parts = {key: len(series) for key, series in estimates._series.items()}
+    for repetition in range(5):
+        for number in range(200):
+            estimates.see("m", "bot", f"more{repetition}-{number}", (0.5,))
+            estimates.add("m", "bot", f"more{repetition}-{number}", f"more{repetition}-{number}", 1.0, 1.0)
+    assert {key: len(series) for key, series in estimates._series.items()} == parts

@@ -1,0 +1,134 @@
+"""Fleets whose truth is known, and samples of them: what estimates are tried on, by the tests and by ``benchmarks/estimates.py``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from otel_agenteval.statistics.weighted import PROXIES, Estimate, Everyone, Sums
+
+_NORMAL_POINTS = np.sort(np.random.default_rng(7).normal(size=400_000))
+_TROUBLED = 0.05
+"""Of the turns have something about them for which a rule may choose them, and fail eight times as often."""
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Turns of an hour, and how they are chosen."""
+
+    name: str
+    turns: int
+    failing: float | None
+    """Share of the turns that fail; None for scores between 0 and 1, with a mean of 0.6."""
+    rate: float
+    """At which turns are drawn."""
+    rule: float = 0.0
+    """At which those with something about them are chosen; 0 where there is no rule."""
+    correlation: float = 0.0
+    """Of the proxy with what is behind the score."""
+    skewed: bool = False
+    """Most scores near 1."""
+
+    def draw(self, dice: Any) -> tuple[Any, Any, Any, Any]:
+        """Scores, proxies, chances, and whether a turn was chosen."""
+        troubled = dice.random(self.turns) < _TROUBLED
+        behind = dice.normal(size=self.turns)
+        other = self.correlation * behind + np.sqrt(1 - self.correlation**2) * dice.normal(size=self.turns)
+        if self.failing is None:
+            scores, seen = _between(behind, self.skewed), _between(other, self.skewed)
+        else:
+            often = min(0.9, 8 * self.failing)
+            seldom = max(0.0, (self.failing - _TROUBLED * often) / (1 - _TROUBLED))
+            limits = np.where(
+                troubled, *(_NORMAL_POINTS[int((1 - share) * (len(_NORMAL_POINTS) - 1))] for share in (often, seldom))
+            )
+            scores, seen = (behind <= limits).astype(float), 1 / (1 + np.exp(4 * (other - limits)))
+        proxies = np.zeros((self.turns, PROXIES))
+        proxies[:, 0], proxies[:, 1] = seen, troubled
+        chances = np.where(troubled & (self.rule > 0), self.rule, self.rate)
+        return scores, proxies, chances, dice.random(self.turns) < chances
+
+    def truth(self) -> float:
+        """The mean over all turns that could come."""
+        return 1 - self.failing if self.failing is not None else float(_between(_NORMAL_POINTS, self.skewed).mean())
+
+    def sums(self, dice: Any) -> tuple[Sums, Everyone, float]:
+        """One hour of it, as estimates keep it; and the plain mean of what was chosen."""
+        scores, proxies, chances, chosen = self.draw(dice)
+        weights = 1 / chances[chosen]
+        traces = np.column_stack(
+            [weights, weights * scores[chosen], weights * scores[chosen] ** 2, weights[:, None] * proxies[chosen]]
+        )
+        sums, everyone = Sums(), Everyone()
+        sums.total, sums.outer, sums.least, sums.most = traces.sum(axis=0), traces.T @ traces, 0.0, 1.0
+        everyone.n, everyone.total, everyone.outer = float(self.turns), proxies.sum(axis=0), proxies.T @ proxies
+        return sums, everyone, float(scores[chosen].mean()) if chosen.any() else float("nan")
+
+
+def _between(behind: Any, skewed: bool) -> Any:
+    return 1 - np.clip(np.exp(behind - 2.5), 0, 1) if skewed else np.clip(0.6 + 0.2 * behind, 0, 1)
+
+
+FLEETS = (
+    Fleet("drawn, 0.5 % fail", 40_000, 0.005, 0.1, correlation=0.8),
+    Fleet("drawn, 2 % fail", 10_000, 0.02, 0.1, correlation=0.8),
+    Fleet("drawn, 5 % fail", 4_000, 0.05, 0.1, correlation=0.8),
+    Fleet("drawn, 10 % fail", 4_000, 0.1, 0.1, correlation=0.8),
+    Fleet("drawn, 10 % fail, 100 judged", 1_000, 0.1, 0.1, correlation=0.8),
+    Fleet("errors always, others 2 %, 2 % fail", 20_000, 0.02, 0.02, rule=1.0, correlation=0.8),
+    Fleet("errors always, others 5 %, 5 % fail", 10_000, 0.05, 0.05, rule=1.0, correlation=0.8),
+    Fleet("errors always, others 5 %, 10 % fail", 10_000, 0.1, 0.05, rule=1.0, correlation=0.8),
+    Fleet("scores, drawn", 2_000, None, 0.1, correlation=0.7),
+    Fleet("scores, 50 judged", 500, None, 0.1, correlation=0.7),
+    Fleet("scores, errors always, others 5 %", 4_000, None, 0.05, rule=1.0, correlation=0.7),
+    Fleet("scores, skewed", 2_000, None, 0.1, correlation=0.7, skewed=True),
+    Fleet("scores, a proxy that says nothing", 2_000, None, 0.1),
+)
+
+
+@dataclass
+class Coverage:
+    """How often intervals held the truth, and how wide they were."""
+
+    plain: float
+    predicted: float
+    narrower: float
+    """By how much intervals with proxies are narrower, of those without."""
+    naive_bias: float
+    """What the plain average of what was judged is off by, in its own standard deviations."""
+
+
+def coverage(fleet: Fleet, runs: int, seed: int = 1) -> Coverage:
+    """Try a fleet many times."""
+    dice = np.random.default_rng(seed)
+    truth, held, widths, naive = fleet.truth(), np.zeros(2), np.zeros(2), []
+    for _ in range(runs):
+        sums, everyone, average = fleet.sums(dice)
+        naive.append(average)
+        for place, estimate in enumerate((sums.estimate(), sums.estimate(everyone))):
+            assert estimate is not None
+            held[place] += _holds(estimate, truth)
+            widths[place] += estimate.high - estimate.low
+    off = (float(np.nanmean(naive)) - truth) / float(np.nanstd(naive))
+    return Coverage(*(held / runs), 1 - widths[1] / widths[0], off)
+
+
+def _holds(estimate: Estimate, truth: float) -> bool:
+    return bool(estimate.low <= truth <= estimate.high)
+
+
+def ever_missed(fleet: Fleet, runs: int, looks: int = 30, seed: int = 2) -> tuple[float, float]:
+    """How often an interval misses the truth at one of many looks, as scores come in: one for a single look, and the confidence sequence."""
+    dice = np.random.default_rng(seed)
+    truth, missed = fleet.truth(), np.zeros(2)
+    for _ in range(runs):
+        total, all_, wrong = Sums(), Everyone(), np.zeros(2, bool)
+        for _ in range(looks):
+            sums, everyone, _ = fleet.sums(dice)
+            total, all_ = total.plus(sums), all_.plus(everyone)
+            for place, estimate in enumerate((total.estimate(all_), total.sequence(all_))):
+                wrong[place] |= estimate is not None and not _holds(estimate, truth)
+        missed += wrong
+    return float(missed[0] / runs), float(missed[1] / runs)
