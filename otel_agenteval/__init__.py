@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .core.turn import Turn
     from .instrumentation.attach import Handle, instrument
     from .instrumentation.expectations import expect
+    from .instrumentation.experiment import evaluate
     from .instrumentation.log_processor import AgentEvalLogProcessor
     from .instrumentation.sampler import record_all
     from .instrumentation.span_exporter import AgentEvalSpanExporter
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from .metrics.bound_metric import BoundMetric, get_metric
     from .metrics.registry import Result, metric, skip, vacuous
     from .outlets.metrics_page import metrics_app
+    from .report.experiment import Experiment
     from .report.frames import ScoredTurns, score_turns, turns_frame
     from .turns.recordings import load_turns
 
@@ -38,6 +40,7 @@ _HOME = {  # the module of each public name
     "Config": "config.root",
     "ConfigError": "core.errors",
     "Embedder": "judging.models",
+    "Experiment": "report.experiment",
     "Handle": "instrumentation.attach",
     "Judge": "judging.models",
     "JudgeError": "core.errors",
@@ -47,6 +50,7 @@ _HOME = {  # the module of each public name
     "Score": "core.score",
     "ScoredTurns": "report.frames",
     "Turn": "core.turn",
+    "evaluate": "instrumentation.experiment",
     "expect": "instrumentation.expectations",
     "get_metric": "metrics.bound_metric",
     "instrument": "instrumentation.attach",
@@ -70,6 +74,7 @@ __all__ = [
     "Config",
     "ConfigError",
     "Embedder",
+    "Experiment",
     "Handle",
     "Judge",
     "JudgeError",
@@ -79,6 +84,7 @@ __all__ = [
     "Score",
     "ScoredTurns",
     "Turn",
+    "evaluate",
     "expect",
     "get_metric",
     "instrument",

@@ -122,10 +122,10 @@ class Evaluation:
 
         for key, turn, scores in self._scored((key, turn, begun(turn)) for key, turn in turns):
             conversations.note(turn, scores)
-            yield (0, key), self._shown(turn, scores)
+            yield (0, key), self.shown(turn, scores)
         wholes = ((ended.turn, self._begin(ended.turn, self._whole)) for ended in conversations.ended())
         for key, turn, scores in self._scored(((str(turn.start), turn.turn_id), turn, rest) for turn, rest in wholes):
-            yield (1, key), self._shown(turn, scores)
+            yield (1, key), self.shown(turn, scores)
 
     def _begin(self, turn: Turn, metrics: Sequence[BoundMetric]) -> Callable[[], list[Score]]:
         references = self._references if metrics is self._metrics else None
@@ -153,7 +153,8 @@ class Evaluation:
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _shown(self, turn: Turn, scores: Iterable[Score]) -> Evaluated:
+    def shown(self, turn: Turn, scores: Iterable[Score]) -> Evaluated:
+        """A turn that has its scores, as the outputs show it."""
         about = About.of(turn)  # after the references gave it its case
         redactor = Redactor(self._config.privacy.redact)
         scored = []

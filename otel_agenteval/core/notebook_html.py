@@ -55,6 +55,15 @@ def _said(score: Score) -> str:
     return f"{value}{bound if score.type != 'boolean' else ''}{f': {score.explanation}' if score.explanation else ''}"
 
 
+def table_html(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table with a line of heads."""
+    first = "".join(f'<th style="text-align:left">{escape(head)}</th>' for head in heads)
+    others = "".join(
+        "<tr>" + "".join(f'<td style="text-align:left">{escape(_cut(cell))}</td>' for cell in row) + "</tr>" for row in rows
+    )
+    return f'<table><caption style="text-align:left"><b>{escape(title)}</b></caption><tr>{first}</tr>{others}</table>'
+
+
 def _table(title: str, facts: str, rows: Iterable[tuple[str, str]]) -> str:
     cells = "".join(
         f'<tr><th style="text-align:left;vertical-align:top;white-space:nowrap">{escape(name)}</th>'

@@ -105,7 +105,7 @@ def instrument(
         provider = TracerProvider()
         trace.set_tracer_provider(provider)
     with _lock:
-        known = _handles.get(provider) or _already_attached(provider)
+        known = _handles.get(provider) or already_attached(provider)
         overrides = {"outlets": {"prometheus": {"port": prometheus_port}}} if prometheus_port is not None else None
         if known is None:
             known = _attach(provider, logger_provider, meter_provider, load_config(config, overrides=overrides))
@@ -135,7 +135,7 @@ def _runs_with(known: Handle, config: Any, overrides: dict[str, Any] | None) -> 
         return False
 
 
-def _already_attached(provider: Any) -> Handle | None:
+def already_attached(provider: Any) -> Handle | None:
     """Our span processor, if the application added one itself."""
     siblings = getattr(getattr(provider, "_active_span_processor", None), "_span_processors", ())
     found = next((sibling for sibling in siblings if isinstance(sibling, AgentEvalSpanProcessor)), None)

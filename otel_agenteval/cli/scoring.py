@@ -1,0 +1,106 @@
+"""What commands that score turns have in common: which metrics, which reports, gates, and what is said of models."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from ..core.errors import ConfigError
+from ..judging.models import Bench, Embedder, Judge, LocalEmbedder
+from ..metrics.bound_metric import BoundMetric, asked_in
+from ..metrics.registry import resolve
+from ..report import Report
+from .exit_codes import FAILED, OK
+from .options import add_config, names_of
+
+
+def add_scoring(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what is evaluated and what is written of it."""
+    parser.add_argument(
+        "--metrics", metavar="A,B", help="only these; with the parameters and policy that the configuration gives them"
+    )
+    add_config(parser)
+    parser.add_argument(
+        "--format",
+        action="append",
+        choices=("jsonl", "table", "junit", "markdown", "html"),
+        help="one JSON object per score (the default), a table per turn, JUnit XML, a summary for a pull request, or a page; repeatable",
+    )
+    parser.add_argument(
+        "--out",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="file of the format in the same place (default: standard output)",
+    )
+    parser.add_argument(
+        "--no-content", action="store_true", help="leave out of the reports what was asked and answered; scores can quote it"
+    )
+    parser.add_argument("--gate", action="store_true", help="exit with code 1 when a metric whose policy is gate fails")
+    parser.add_argument(
+        "--baseline",
+        metavar="FILE",
+        help="compare with an earlier run, as --format jsonl wrote it; with --gate no gate may regress",
+    )
+    parser.add_argument(
+        "--fail-on-regression",
+        metavar="A,B|all",
+        help="with --gate and --baseline: also exit with code 1 when one of these regresses",
+    )
+
+
+def warn_of_missing_models(
+    metrics: Sequence[BoundMetric], judge: Judge | Bench | None, embedder: Embedder | LocalEmbedder | None
+) -> None:
+    """Say which metrics are skipped because there is nothing to ask."""
+    for kind, given, section in (("llm", judge, "judge"), ("embed", embedder, "embedder")):
+        names = dict.fromkeys(metric.name for metric in asked_in(metrics) if metric.metric.kind == kind)
+        if names and given is None:
+            where = f"set {section}.base_url and {section}.model in the configuration"
+            print(f"no {section} is configured, so these metrics are skipped ({where}): {', '.join(names)}", file=sys.stderr)
+
+
+def close_models(judge: Judge | Bench | None, embedder: Embedder | LocalEmbedder | None) -> None:
+    """Print what judge and embedder used, and release their connections."""
+    for model in (judge, embedder):
+        if model is None:
+            continue
+        model.close()
+        total = model.total()
+        if total.requests:
+            cost = "cost unknown" if total.unpriced == total.requests - total.failed else f"{total.cost_usd:.4g} USD"
+            unpriced = f" (and {total.unpriced} requests of unknown cost)" if total.unpriced and "USD" in cost else ""
+            counts = f"{total.requests:,} requests, {total.failed:,} without an answer, {total.input_tokens + total.output_tokens:,} tokens"
+            print(f"{model.model}: {counts}, {cost}{unpriced}", file=sys.stderr)
+
+
+def watched(args: argparse.Namespace, metrics: Sequence[BoundMetric]) -> set[str]:
+    """The metrics whose regression is a failure, besides the gates.
+
+    Raises:
+        ConfigError: one that is not evaluated or cannot regress, or an option without those that it needs.
+    """
+    if args.fail_on_regression is None:
+        if args.gate and not any(metric.policy == "gate" for metric in metrics):
+            print("--gate: no metric has policy gate in the configuration, so none can fail", file=sys.stderr)
+        return set()
+    if not args.gate or args.baseline is None:
+        raise ConfigError("--fail-on-regression needs --baseline FILE and --gate")
+    names = names_of(args.fail_on_regression, "--fail-on-regression")
+    watch = {name if name == "all" else resolve(name)[0].name for name in names}
+    for name in sorted(watch - {"all"}):
+        if name not in {metric.name for metric in metrics}:
+            raise ConfigError(f"--fail-on-regression: {name} is not evaluated in this run; name it in --metrics or --config")
+        if resolve(name)[0].direction == "neutral":
+            raise ConfigError(f"--fail-on-regression: {name} is neutral: it can change, but not get worse")
+    return watch
+
+
+def gated(args: argparse.Namespace, report: Report) -> int:
+    """The exit code with ``--gate``; what failed is printed."""
+    if not args.gate or not report.failures:
+        return OK
+    for failure in report.failures:
+        print(failure, file=sys.stderr)
+    return FAILED

@@ -1,0 +1,275 @@
+"""A task run over a data set: its turns are captured, scored and summed up. ``oa.evaluate`` and ``otel-agenteval experiment``."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import sys
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..config.loader import load_config
+from ..config.root import Config
+from ..core.errors import ConfigError
+from ..core.score import Score
+from ..core.threads import mark_as_ours
+from ..core.turn import ErrorInfo, Turn
+from ..evaluation.datasets import Case, cases_in
+from ..report.experiment import Experiment, Trial
+from ..report.frames import score_turns
+from .attach import instrument
+from .expectations import expect
+
+if TYPE_CHECKING:
+    from ..engine.engine import Engine
+    from ..metrics.registry import Asks, Embeds
+
+_CONFIG = {
+    "inline": {"metrics": []},
+    "outlets": {"span_events": "off", "log_events": False, "prometheus": None},
+    "turn": {"stitch_timeout": 0},
+}
+"""Of a provider that nobody has instrumented yet: turns are put together, and scored once all are there."""
+_REPETITION = "repetition"
+_FLUSH_SECONDS = 60.0
+
+
+@dataclass(slots=True)
+class _Run:
+    """One repetition of one case."""
+
+    case: Case
+    case_id: str
+    repetition: int
+    output: Any = None
+    error: BaseException | None = None
+    seconds: float = 0.0
+    turns: list[Turn] = field(default_factory=list)
+
+
+def evaluate(
+    task: Callable[[Any], Any],
+    dataset: str | Path | Iterable[Mapping[str, Any]] | Any,
+    metrics: Sequence[str] | None = None,
+    *,
+    repetitions: int = 1,
+    concurrency: int = 8,
+    config: Config | Mapping[str, Any] | str | None = None,
+    judge: Asks | None = None,
+    embedder: Embeds | None = None,
+    tracer_provider: Any = None,
+    progress: bool | None = None,
+) -> Experiment:
+    """Run a task over a data set, and score the turns that it makes.
+
+    Each call of the task is one repetition of one case. The turns that it makes are captured as those of a live agent are, with the case's references; a call
+    that makes none is a turn of its input and output. A call that raises is a turn with that error, and the others go on.
+
+    Args:
+        task: called with a case's input; a function, or a coroutine function.
+        dataset: a file (``.jsonl``, ``.csv``, ``.parquet``), a list of mappings, or a DataFrame. ``input`` is what the task gets, ``case_id`` names the case; every other
+            column is a reference, as ``ground_truth`` and ``expected_tools``.
+        metrics: names; default: those that the configuration selects.
+        repetitions: of each case, for how much answers vary.
+        concurrency: calls at the same time.
+        config: as for :func:`load_config`.
+        judge: what ``llm_`` metrics ask; without one they are skipped.
+        embedder: likewise, for ``embed_`` metrics.
+        tracer_provider: whose spans are captured (default: the global one, which is made where there is none).
+        progress: whether a bar is shown on standard error (default: where that is a terminal).
+
+    Raises:
+        ConfigError: the data set cannot be read or is empty, a metric is unknown, or a number is not positive.
+    """
+    for name, number in (("repetitions", repetitions), ("concurrency", concurrency)):
+        if not isinstance(number, int) or number < 1:
+            raise ConfigError(f"{name}={number!r}: it must be a whole number from 1 on")
+    runs = _runs(dataset, repetitions)
+    loaded = load_config(config)
+    score_turns([], metrics, config=loaded)  # says what is wrong with the metrics before anything is run
+    bar = _Bar(len(runs), sys.stderr.isatty() if progress is None else progress)
+    with _captured(tracer_provider) as kept:
+        if inspect.iscoroutinefunction(task) or inspect.iscoroutinefunction(getattr(task, "__call__", None)):  # noqa: B004 - of an object whose call is one
+            _in_another_thread(lambda: asyncio.run(_run_all(task, runs, concurrency, bar)))
+        else:
+            with ThreadPoolExecutor(concurrency, "otel-agenteval-experiment") as pool:
+                list(pool.map(lambda run: _run_one(task, run, bar), runs))
+    bar.close()
+    _give_turns(runs, kept)
+    return Experiment(list(_scored(runs, metrics, loaded, judge, embedder)))
+
+
+def _runs(dataset: Any, repetitions: int) -> list[_Run]:
+    found, known = [], set()
+    for number, case in enumerate(cases_in(dataset), 1):
+        if case.input is None:
+            raise ConfigError(
+                f"dataset: case {case.case_id}: it has no input, which the task needs; other columns are references"
+            )
+        name = case.case_id or str(number)
+        if name in known:
+            raise ConfigError(f"dataset: duplicate case_id {name!r}")
+        known.add(name)
+        found += [_Run(case, name, repetition) for repetition in range(1, repetitions + 1)]
+    if not found:
+        raise ConfigError("dataset: it has no case")
+    return found
+
+
+# --- running -------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _captured(tracer_provider: Any) -> Iterator[deque[Any]]:
+    """The turns that close inside; after it all of them are there."""
+    handle = instrument(
+        tracer_provider=tracer_provider, create_provider=True, config=None if _is_attached(tracer_provider) else _CONFIG
+    )
+    if handle.processor is None:
+        raise ConfigError("nothing can be captured: OTEL_SDK_DISABLED or OTEL_AGENTEVAL_ENABLED switches it off")
+    engine: Engine = handle.processor.engine
+    handle.flush(_FLUSH_SECONDS)
+    kept: deque[Any] = deque()
+    outlet = engine.keep_turns(kept)
+    try:
+        yield kept
+    finally:
+        handle.flush(_FLUSH_SECONDS)
+        engine.outlets.remove(outlet)
+
+
+def _is_attached(provider: Any) -> bool:
+    from opentelemetry import trace
+
+    from .attach import already_attached
+
+    return already_attached(trace.get_tracer_provider() if provider is None else provider) is not None
+
+
+def _expecting(run: _Run) -> expect:
+    return expect(**{"case_id": run.case_id, **run.case.references, _REPETITION: run.repetition})
+
+
+def _run_one(task: Callable[[Any], Any], run: _Run, bar: _Bar) -> None:
+    started = time.perf_counter()
+    try:
+        with _expecting(run):
+            run.output = task(run.case.input)
+            if inspect.isawaitable(run.output):
+                run.output = asyncio.run(_awaited(run.output))
+    except Exception as error:
+        run.error = error
+    run.seconds = time.perf_counter() - started
+    bar.step()
+
+
+async def _awaited(something: Any) -> Any:
+    return await something
+
+
+async def _run_all(task: Callable[[Any], Any], runs: Sequence[_Run], concurrency: int, bar: _Bar) -> None:
+    room = asyncio.Semaphore(concurrency)
+
+    async def one(run: _Run) -> None:
+        async with room:
+            started = time.perf_counter()
+            try:
+                with _expecting(run):
+                    run.output = await task(run.case.input)
+            except Exception as error:
+                run.error = error
+            run.seconds = time.perf_counter() - started
+            bar.step()
+
+    await asyncio.gather(*map(one, runs))
+
+
+def _in_another_thread(work: Callable[[], None]) -> None:
+    """A notebook has a running event loop, in which no other can be started."""
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run, name="otel-agenteval-experiment")
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+
+
+# --- turns and scores ----------------------------------------------------------------------------------------------
+
+
+def _give_turns(runs: Sequence[_Run], kept: Iterable[Any]) -> None:
+    """Give each run the turns that were captured while it ran, the newest revision of each; one that made none has a turn of what went in and came out."""
+    by_run: dict[tuple[str, int], dict[str, Turn]] = {}
+    for scored in kept:
+        references = scored.turn.references
+        key = (str(references.get("case_id")), references.get(_REPETITION, 0))
+        by_run.setdefault(key, {})[scored.turn.turn_id] = scored.turn
+    for run in runs:
+        found = by_run.get((run.case_id, run.repetition), {}).values()
+        run.turns = sorted(found, key=lambda turn: turn.start.timestamp() if turn.start else 0.0) or [_turn_without_spans(run)]
+        for turn in run.turns:
+            turn.references.pop(_REPETITION, None)
+
+
+def _turn_without_spans(run: _Run) -> Turn:
+    error = None if run.error is None else ErrorInfo(type=type(run.error).__name__, message=str(run.error))
+    output = None if run.output is None else str(run.output)
+    references = {"case_id": run.case_id, **run.case.references}
+    return Turn(
+        turn_id=uuid.uuid4().hex, input=str(run.case.input), output=output, error=error, references=references,
+        ground_truth=references.get("ground_truth"), duration_s=run.seconds,
+    )  # fmt: skip
+
+
+def _scored(
+    runs: Sequence[_Run], metrics: Sequence[str] | None, config: Config, judge: Asks | None, embedder: Embeds | None
+) -> Iterator[Trial]:
+    def scores_of(run: _Run) -> list[tuple[Turn, Sequence[Score]]]:
+        return list(score_turns(run.turns, metrics, config=config, judge=judge, embedder=embedder))
+
+    asks = judge is not None or embedder is not None
+    with ThreadPoolExecutor(config.judge.max_concurrency if asks else 1, "otel-agenteval-scores", mark_as_ours) as pool:
+        for run, scored in zip(runs, pool.map(scores_of, runs), strict=True):
+            error = None if run.error is None else f"{type(run.error).__name__}: {run.error}"
+            yield Trial(run.case_id, run.repetition, scored, error, run.seconds)
+
+
+class _Bar:
+    """How far it is, on standard error."""
+
+    def __init__(self, total: int, shown: bool) -> None:
+        self._total, self._shown, self._done = total, shown, 0
+        self._lock = threading.Lock()
+
+    def step(self) -> None:
+        """One more is done."""
+        with self._lock:
+            self._done += 1
+            if self._shown:
+                filled = 30 * self._done // self._total
+                self._write(f"\r[{'█' * filled}{' ' * (30 - filled)}] {self._done} of {self._total}")
+
+    def close(self) -> None:
+        """Clear the line."""
+        if self._shown:
+            self._write("\r\033[K")
+
+    @staticmethod
+    def _write(text: str) -> None:
+        sys.stderr.write(text)
+        sys.stderr.flush()

@@ -1,0 +1,211 @@
+"""The result of an experiment: trials of cases with their turns and scores, summed up by metric."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..core.notebook_html import table_html
+from ..core.score import Score
+from ..core.turn import Turn
+from ..statistics.repeated import Tries, consistency, mean_by_case, pass_at_k, pass_hat_k
+from .compare import Comparison, compare
+from .comparison_table import render_comparison
+from .formatting import number, percent
+from .frames import ScoredTurns
+from .run import About, Run, line_of
+
+
+class Trial(NamedTuple):
+    """One repetition of one case."""
+
+    case_id: str
+    repetition: int
+    scored: Sequence[tuple[Turn, Sequence[Score]]]
+    """Its turns in their order, each with its scores."""
+    error: str | None
+    """What the task raised."""
+    seconds: float
+    """That the task took."""
+
+
+class Summary(NamedTuple):
+    """One metric over all cases. Intervals are 95 %; the case is their unit, however often it was repeated."""
+
+    metric: str
+    unit: str
+    cases: int
+    """With a value."""
+    n: int
+    """Values; vacuous ones, errors and skipped scores are none."""
+    mean: float | None
+    low: float | None
+    high: float | None
+    pass_rate: float | None
+    """Share of the trials that passed; None where the metric gives no verdict."""
+    pass_at_k: float | None
+    """The chance that at least one of as many trials as each case has passes: how good the task can be."""
+    pass_hat_k: float | None
+    """The chance that all of them pass: how far it can be relied on."""
+    consistency: float | None
+    """Share of the cases whose trials all have the same verdict; None without repetitions."""
+    errors: int
+    skipped: int
+
+
+class Experiment:
+    """What came of :func:`otel_agenteval.evaluate`."""
+
+    def __init__(self, trials: Sequence[Trial]) -> None:
+        self.trials = list(trials)
+
+    @property
+    def turns(self) -> list[Turn]:
+        """The turns of all trials."""
+        return [turn for trial in self.trials for turn, _ in trial.scored]
+
+    @property
+    def scored(self) -> ScoredTurns:
+        """All turns with their scores."""
+        return ScoredTurns(pair for trial in self.trials for pair in trial.scored)
+
+    @property
+    def failures(self) -> list[Trial]:
+        """Trials whose task raised, or which failed a metric."""
+        return [
+            trial
+            for trial in self.trials
+            if trial.error or any(score.verdict is False for _, scores in trial.scored for score in scores)
+        ]
+
+    def summary(self) -> list[Summary]:
+        """Each metric over all cases, in the order of the metrics."""
+        found: dict[str, list[tuple[Trial, Score]]] = {}
+        for trial in self.trials:
+            for _, scores in trial.scored:
+                for score in scores:
+                    found.setdefault(score.metric, []).append((trial, score))
+        return [_summary(name, scores) for name, scores in found.items()]
+
+    def frame(self) -> Any:
+        """One row per score, as a pandas DataFrame: ``case_id``, ``repetition``, and what :meth:`ScoredTurns.frame` has.
+
+        Raises:
+            MissingExtra: pandas is not installed.
+        """
+        frame = self.scored.frame()
+        rows = [(trial.case_id, trial.repetition) for trial in self.trials for _, scores in trial.scored for _ in scores]
+        frame.insert(0, "case_id", [case for case, _ in rows])
+        frame.insert(1, "repetition", [repetition for _, repetition in rows])
+        return frame
+
+    def run(self) -> Run:
+        """The scores as reports and comparisons take them."""
+        run = Run()
+        for trial in self.trials:
+            for turn, scores in trial.scored:
+                about = About.of(turn)
+                for score in scores:
+                    run.add(about, score)
+        return run
+
+    def compare(self, baseline: Experiment | str | Path, watch: Sequence[str] = ()) -> Comparison:
+        """Compare with an earlier one, case by case: difference, interval and p of each metric, corrected for their number.
+
+        Args:
+            baseline: an experiment, or a file that :meth:`write` or ``otel-agenteval eval --format jsonl`` wrote.
+            watch: metrics whose regression is a failure, beside those with policy ``gate``; ``all`` is every metric.
+
+        Raises:
+            AgentEvalError: the file cannot be read, or holds no score.
+        """
+        if isinstance(baseline, Experiment):
+            return compare(baseline.run(), self.run(), "the earlier experiment", watch)
+        return compare(Run.read(str(baseline)), self.run(), Path(baseline).name, watch)
+
+    def compared(self, baseline: Experiment | str | Path) -> str:
+        """:meth:`compare` as a text to read."""
+        return render_comparison(self.compare(baseline))
+
+    def write(self, path: str | Path) -> None:
+        """Write each score as a line of JSON, as ``otel-agenteval eval --format jsonl`` does: a baseline for later ones. It holds what scores quote."""
+        from ..core import jsonio
+
+        with Path(path).open("w", encoding="utf-8") as file:
+            for trial in self.trials:
+                for turn, scores in trial.scored:
+                    about = About.of(turn)
+                    file.writelines(jsonio.dumps(line_of(turn, about, score, "")) + "\n" for score in scores)
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+    def __repr__(self) -> str:
+        cases = len({trial.case_id for trial in self.trials})
+        return f"Experiment({cases} cases, {len(self.trials)} trials, {len(self.failures)} with a failure)"
+
+    def _repr_html_(self) -> str:
+        heads, *rows = _cells(self)
+        return table_html(repr(self), heads, rows)
+
+
+def _summary(metric: str, found: Sequence[tuple[Trial, Score]]) -> Summary:
+    values: dict[str, list[float]] = {}
+    verdicts: dict[str, list[bool]] = {}
+    for trial, score in found:
+        if score.status == "ok" and not score.vacuous:
+            if score.value is not None:
+                values.setdefault(trial.case_id, []).append(score.value)
+            if score.verdict is not None:
+                verdicts.setdefault(trial.case_id, []).append(score.verdict)
+    tries = [Tries(len(passed), sum(passed)) for passed in verdicts.values()]
+    k = min((one.n for one in tries), default=0)
+    estimate = mean_by_case(values)
+    mean, low, high = (None, None, None) if estimate is None else estimate[:3]
+    return Summary(
+        metric, found[0][1].unit, len(values), sum(map(len, values.values())), mean, low, high,
+        sum(one.passed for one in tries) / sum(one.n for one in tries) if tries else None,
+        sum(pass_at_k(one, k) for one in tries) / len(tries) if tries else None,
+        sum(pass_hat_k(one, k) for one in tries) / len(tries) if tries else None, consistency(tries),
+        sum(score.status == "error" for _, score in found), sum(score.status == "skipped" for _, score in found),
+    )  # fmt: skip
+
+
+def _cells(experiment: Experiment) -> Iterator[list[str]]:
+    """Heads, and a row for each metric that said something."""
+    summaries = [summary for summary in experiment.summary() if summary.n or summary.errors]
+    k = max((trial.repetition for trial in experiment.trials), default=1)
+    yield [
+        "metric",
+        "cases",
+        "mean",
+        "95 % interval",
+        "passed",
+        *([f"pass@{k}", f"pass^{k}", "consistent"] if k > 1 else []),
+        "errors",
+    ]
+    for one in summaries:
+        interval = "" if one.low is None or one.high is None else f"{number(one.low, one.unit)} … {number(one.high, one.unit)}"
+        repeated = [percent(one.pass_at_k), percent(one.pass_hat_k), percent(one.consistency)] if k > 1 else []
+        yield [
+            one.metric,
+            str(one.cases),
+            number(one.mean, one.unit),
+            interval,
+            percent(one.pass_rate),
+            *repeated,
+            str(one.errors or ""),
+        ]
+
+
+def _lines(experiment: Experiment) -> Iterator[str]:
+    rows = list(_cells(experiment))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    raised = [trial for trial in experiment.trials if trial.error]
+    for trial in raised[:5]:
+        yield f"{trial.case_id}, repetition {trial.repetition}: {trial.error}"
+    if len(raised) > 5:
+        yield f"and {len(raised) - 5} more calls raised"

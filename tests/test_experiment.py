@@ -1,0 +1,303 @@
+"""``oa.evaluate`` and ``otel-agenteval experiment``, with a real framework and with plain functions."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, UserPromptPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.instrumented import InstrumentationSettings
+
+import otel_agenteval as oa
+from otel_agenteval.core.errors import ConfigError
+from otel_agenteval.statistics.repeated import Tries, consistency, mean_by_case, pass_at_k, pass_hat_k
+from tests.support.process import environment
+
+CAPITALS = {"France": "Paris", "Italy": "Rome", "Peru": "Lima"}
+CASES = [
+    {"case_id": country, "input": f"What is the capital of {country}?", "ground_truth": city}
+    for country, city in CAPITALS.items()
+]
+EQUAL = ["code_equals_ground_truth"]
+
+
+@pytest.fixture
+def provider() -> Iterator[TracerProvider]:
+    """One of the test's own, so that no other test's turns come in."""
+    made = TracerProvider(shutdown_on_exit=False)
+    Agent.instrument_all(InstrumentationSettings(tracer_provider=made))
+    yield made
+    Agent.instrument_all(False)
+    made.shutdown()
+
+
+def agent() -> Agent[None, str]:
+    """It looks a capital up with a tool, and then says it."""
+
+    def script(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        asked = next(part.content for message in messages for part in message.parts if isinstance(part, UserPromptPart))
+        country = str(asked).removesuffix("?").rpartition(" ")[2]
+        if sum(isinstance(message, ModelRequest) for message in messages) == 1:
+            return ModelResponse(parts=[ToolCallPart("capital_of", {"country": country})], finish_reason="tool_call")
+        return ModelResponse(parts=[TextPart(CAPITALS[country])], finish_reason="stop")
+
+    made = Agent(FunctionModel(script, model_name="scripted"), name="guide")
+
+    @made.tool_plain
+    def capital_of(country: str) -> str:
+        return CAPITALS[country]
+
+    return made
+
+
+def test_the_turns_of_a_real_agent_are_captured_and_scored(provider: TracerProvider) -> None:
+    guide = agent()
+    found = oa.evaluate(
+        lambda asked: asyncio.run(guide.run(asked)).output,
+        CASES,
+        [*EQUAL, "code_tool_success"],
+        repetitions=2,
+        tracer_provider=provider,
+    )
+    assert [(trial.case_id, trial.repetition) for trial in found.trials] == list(itertools.product(CAPITALS, (1, 2)))
+    for trial in found.trials:
+        ((turn, scores),) = trial.scored
+        assert (turn.agent, turn.output, [call.name for call in turn.tool_calls or ()]) == (
+            "guide",
+            CAPITALS[trial.case_id],
+            ["capital_of"],
+        )
+        assert turn.references["case_id"] == trial.case_id
+        assert [score.passed for score in scores] == [True, True]
+    summary = {one.metric: one for one in found.summary()}["code_equals_ground_truth"]
+    assert (summary.cases, summary.n, summary.mean, summary.pass_at_k, summary.pass_hat_k, summary.consistency) == (
+        3,
+        6,
+        1.0,
+        1.0,
+        1.0,
+        1.0,
+    )
+
+
+def test_a_coroutine_runs_as_often_at_once_as_allowed_also_in_a_notebook(provider: TracerProvider) -> None:
+    running, most = 0, 0
+    guide = agent()
+
+    async def task(asked: str) -> str:
+        nonlocal running, most
+        running, most = running + 1, max(most, running + 1)
+        try:
+            return (await guide.run(asked)).output
+        finally:
+            running -= 1
+
+    async def notebook() -> oa.Experiment:
+        return oa.evaluate(task, CASES, EQUAL, repetitions=3, concurrency=2, tracer_provider=provider)
+
+    found = asyncio.run(notebook())
+    assert most == 2
+    assert len(found.turns) == 9
+    assert all(turn.agent == "guide" for turn in found.turns)
+
+
+def test_plain_functions_run_at_the_same_time() -> None:
+    both = threading.Barrier(2, timeout=20)
+
+    def task(asked: str) -> str:
+        both.wait()
+        return "Paris"
+
+    found = oa.evaluate(task, CASES[:2], EQUAL, concurrency=2)
+    assert [trial.error for trial in found.trials] == [None, None]
+
+
+def test_a_task_without_spans_is_a_turn_of_what_went_in_and_came_out() -> None:
+    found = oa.evaluate(lambda asked: "Paris", CASES, EQUAL)
+    assert [turn.output for turn in found.turns] == ["Paris"] * 3
+    assert [score.passed for _, scores in found.scored for score in scores] == [True, False, False]
+    assert {trial.case_id for trial in found.failures} == {"Italy", "Peru"}
+
+
+def test_a_call_that_raises_is_a_turn_with_that_error_and_the_others_go_on() -> None:
+    def task(asked: str) -> str:
+        if "Italy" in asked:
+            raise TimeoutError("no answer")
+        return "Paris"
+
+    found = oa.evaluate(task, CASES, ["code_turn_error"])
+    assert [trial.error for trial in found.trials] == [None, "TimeoutError: no answer", None]
+    assert [score.passed for _, scores in found.scored for score in scores] == [True, False, True]
+    assert "Italy, repetition 1: TimeoutError: no answer" in str(found)
+
+
+def test_repetitions_say_how_far_an_answer_can_be_relied_on() -> None:
+    turn = itertools.count()
+
+    def task(asked: str) -> str:  # France is always right, Italy every other time, Peru never
+        return "Paris" if "France" in asked else "Rome" if "Italy" in asked and next(turn) % 2 else "?"
+
+    found = oa.evaluate(task, CASES, EQUAL, repetitions=4, concurrency=1)
+    (summary,) = found.summary()
+    assert (summary.cases, summary.n, summary.pass_rate) == (3, 12, 0.5)
+    assert summary.pass_at_k == pytest.approx(2 / 3)
+    assert summary.pass_hat_k == pytest.approx(1 / 3)
+    assert summary.consistency == pytest.approx(2 / 3)
+    assert summary.low is not None
+    assert summary.high is not None
+    assert summary.high - summary.low > 0.6, "three cases are three pieces of evidence, however often they are repeated"
+    assert "pass^4" in str(found)
+
+
+def test_one_is_compared_with_another_case_by_case(tmp_path: Path) -> None:
+    cases = [{"case_id": str(number), "input": str(number), "ground_truth": "yes"} for number in range(20)]
+    good, bad = (oa.evaluate(lambda asked, answer=answer: answer, cases, EQUAL) for answer in ("yes", "no"))
+    good.write(tmp_path / "good.jsonl")
+    for baseline in (good, tmp_path / "good.jsonl"):
+        comparison = bad.compare(baseline, watch=EQUAL)
+        assert (comparison.paired_by, comparison.pairs) == ("case id", 20)
+        assert [change.label for change in comparison.regressions] == EQUAL
+    assert "code_equals_ground_truth" in bad.compared(good)
+
+
+def test_data_sets_of_every_kind_are_the_same(tmp_path: Path) -> None:
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    frame = pd.DataFrame(CASES)
+    frame.to_csv(tmp_path / "cases.csv", index=False)
+    pq.write_table(pa.Table.from_pandas(frame), tmp_path / "cases.parquet")
+    (tmp_path / "cases.jsonl").write_text("\n".join(map(json.dumps, CASES)), encoding="utf-8")
+    asked: dict[str, list[str]] = {}
+    for name, dataset in (
+        ("list", CASES),
+        ("frame", frame),
+        *((form, tmp_path / f"cases.{form}") for form in ("csv", "parquet", "jsonl")),
+    ):
+        found = oa.evaluate(
+            lambda text, name=name: asked.setdefault(name, []).append(text) or "Paris", dataset, EQUAL, concurrency=1
+        )
+        assert [score.passed for _, scores in found.scored for score in scores] == [True, False, False], name
+    assert len({tuple(texts) for texts in asked.values()}) == 1
+
+
+def test_its_frame_has_a_row_for_each_score_and_it_shows_itself() -> None:
+    found = oa.evaluate(lambda asked: "Paris", CASES, EQUAL, repetitions=2)
+    frame = found.frame()
+    assert list(frame.columns[:2]) == ["case_id", "repetition"]
+    assert len(frame) == 6
+    assert frame.groupby("case_id").passed.mean().to_dict() == {"France": 1.0, "Italy": 0.0, "Peru": 0.0}
+    assert "<td" in found._repr_html_()
+    assert repr(found) == "Experiment(3 cases, 6 trials, 4 with a failure)"
+
+
+@pytest.mark.parametrize(
+    ("dataset", "more", "says"),
+    [
+        ([], {}, "it has no case"),
+        ([{"case_id": "1", "ground_truth": "a"}], {}, "case 1: it has no input"),
+        ([{"ground_truth": "a"}], {}, "case 1: a case must have a case_id, an input"),
+        ([{"case_id": "1", "input": "a"}, {"case_id": "1", "input": "b"}], {}, "duplicate case_id '1'"),
+        (["What?"], {}, "case 1: a mapping is expected, not str"),
+        ("no-such-file.jsonl", {}, "no-such-file.jsonl: cannot be read"),
+        (CASES, {"metrics": ["code_no_such"]}, "code_no_such"),
+        (CASES, {"repetitions": 0}, "repetitions=0: it must be a whole number from 1 on"),
+        (CASES, {"concurrency": 0.5}, "concurrency=0.5"),
+    ],
+)
+def test_wrong_use_is_said_before_anything_runs(dataset: Any, more: dict[str, Any], says: str) -> None:
+    def task(asked: str) -> str:
+        raise AssertionError("it ran")
+
+    with pytest.raises(ConfigError, match=says):
+        oa.evaluate(task, dataset, **more)
+
+
+APP = """
+from opentelemetry import trace
+
+def answer(question):
+    with trace.get_tracer("app").start_as_current_span("invoke_agent guide") as span:
+        span.set_attributes({"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "guide"})
+        span.set_attribute("gen_ai.output.messages", '[{"role": "assistant", "parts": [{"type": "text", "content": "Paris"}]}]')
+        if "Peru" in question:
+            raise ValueError("unknown")
+        return "Paris"
+"""
+
+
+def experiment(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    (folder / "app.py").write_text(APP, encoding="utf-8")
+    (folder / "cases.jsonl").write_text("\n".join(map(json.dumps, CASES)), encoding="utf-8")
+    command = [sys.executable, "-m", "otel_agenteval", "experiment", *arguments]
+    return subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_the_command_writes_the_same_reports_as_eval_and_fails_where_the_task_raises(tmp_path: Path) -> None:
+    arguments = ("app:answer", "cases.jsonl", "--metrics", "code_equals_ground_truth,code_turn_error", "--repetitions", "2")
+    done = experiment(
+        tmp_path, *arguments, "--format", "jsonl", "--out", "scores.jsonl", "--format", "html", "--out", "report.html"
+    )
+    assert done.returncode == 1, done.stderr
+    assert "Peru, repetition 1: ValueError: unknown" in done.stderr
+    rows = [json.loads(line) for line in (tmp_path / "scores.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert len(rows) == 12
+    assert {row["case_id"] for row in rows} == set(CAPITALS)
+    assert "Peru" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+    again = experiment(tmp_path, *arguments, "--baseline", "scores.jsonl", "--gate", "--fail-on-regression", "all")
+    assert "pairs by case id" in again.stdout
+    assert again.returncode == 1, "the task raised again, but nothing got worse"
+    assert "regress" not in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("task", "says"),
+    [
+        ("app", "app: it must be MODULE:FUNCTION"),
+        ("nowhere:answer", "nowhere:answer: No module named 'nowhere'"),
+        ("app:nothing", "has no attribute 'nothing'"),
+        ("app:APP", "it is no function, but str"),
+    ],
+)
+def test_a_task_that_is_none_is_said(task: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("", encoding="utf-8")
+    done = (
+        experiment(tmp_path, task, "cases.jsonl")
+        if task != "app:APP"
+        else experiment(tmp_path, "app:trace.__name__", "cases.jsonl")
+    )
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_chances_of_repetitions_are_those_of_the_papers() -> None:
+    """pass@k is 1 - C(n - c, k) / C(n, k), pass^k is C(c, k) / C(n, k)."""
+    assert pass_at_k(Tries(10, 3), 1) == pytest.approx(0.3)
+    assert pass_at_k(Tries(10, 3), 5) == pytest.approx(1 - 21 / 252)
+    assert pass_hat_k(Tries(10, 8), 4) == pytest.approx(70 / 210)
+    assert pass_hat_k(Tries(4, 3), 4) == 0.0
+    with pytest.raises(ValueError, match="k = 5 of 4"):
+        pass_at_k(Tries(4, 1), 5)
+    assert consistency([Tries(1, 1)]) is None
+    assert mean_by_case({}) is None
+
+
+def test_the_page_shows_what_its_program_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "experiments.md").read_text(encoding="utf-8")
+    program, shown = page.partition("```python\n")[2].partition("```")[0], page.partition("```text\n")[2].partition("```")[0]
+    exec(compile(program, "experiments.md", "exec"), {})
+    assert capsys.readouterr().out == shown
