@@ -36,7 +36,7 @@ def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str 
     Raises:
         ConfigError: the file cannot be read, or a case has neither an id nor an input.
     """
-    for place, row in _rows(source, where):
+    for place, row in rows_in(source, where):
         case = next((str(row.pop(column)) for column in _CASE_COLUMNS if row.get(column) not in (None, "")), None)
         asked = row.pop("input", None)
         inner = row.pop("references", None)
@@ -47,7 +47,12 @@ def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str 
         yield Case(case, asked, found)
 
 
-def _rows(source: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def rows_in(source: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The rows of a file, a list of mappings or a DataFrame, each with its place for errors.
+
+    Raises:
+        ConfigError: the file cannot be read, or something is no mapping.
+    """
     if isinstance(source, (str, Path)):
         for line, row in _rows_of_file(str(source), where):
             yield f"{source}:{line}", row

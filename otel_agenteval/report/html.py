@@ -57,7 +57,6 @@ _DOCUMENT = """<!DOCTYPE html>
 
 def render_html(report: Report) -> str:
     """The report as one HTML document."""
-    style, script = ((files(__package__) / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     state = "fail" if report.failures else "pass" if report.decides else "dim"
     parts = [
         "<h1>Agent evaluation</h1>",
@@ -67,10 +66,21 @@ def render_html(report: Report) -> str:
     if report.comparison is not None:
         parts.append(_comparison(report.comparison))
     parts += [_metrics(report.run), _groups(report.run), _turns(report.run)]
+    return page(f"Agent evaluation: {report.verdict()}", parts)
+
+
+def page(title: str, parts: Iterable[str]) -> str:
+    """A document of parts, which are HTML. Tables can be sorted by their heads."""
+    style, script = ((files(__package__) / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     return _DOCUMENT.format(
-        title=escape(f"Agent evaluation: {report.verdict()}"), style=style, script=script, body="\n".join(filter(None, parts)),
-        style_hash=_hash(style), script_hash=_hash(script),
+        title=escape(title), style=style, script=script, body="\n".join(filter(None, parts)), style_hash=_hash(style),
+        script_hash=_hash(script),
     )  # fmt: skip
+
+
+def text_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of texts."""
+    return _table(caption, heads, [[_cell(escape(text)) for text in row] for row in rows])
 
 
 def _hash(text: str) -> str:

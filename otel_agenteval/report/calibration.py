@@ -1,0 +1,239 @@
+"""Labels of people beside the scores of a run: how far each metric can be trusted, as texts, JSON and a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import AgentEvalError, ConfigError
+from ..evaluation.datasets import rows_in
+from ..statistics.calibration import Confusion, Threshold, fit_threshold, interval_of, predicted_rate, rogan_gladen
+from ..statistics.weighted import Estimate
+from .formatting import number, percent
+from .html import page, text_table
+from .run import Row, Run, Series
+
+_GOOD = frozenset(("pass", "passed", "good", "true", "yes", "1", "1.0", "up", "+", "ok", "correct", "thumbs_up", "👍"))
+_BAD = frozenset(("fail", "failed", "bad", "false", "no", "0", "0.0", "down", "-", "wrong", "incorrect", "thumbs_down", "👎"))
+_FEW = 30
+"""Labels of each kind below which intervals are too wide to rely on."""
+_EXPLORED = 0.2
+"""Share of the suggested turns that are drawn from all, so that what the judge is sure of is looked at too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What a person said of a turn."""
+
+    turn: str
+    """Its id, or that of its case."""
+    good: bool
+    metric: str | None = None
+    """What it is about; None for every metric of the turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """How far one metric can be trusted."""
+
+    metric: str
+    confusion: Confusion
+    """By the metric's own verdicts."""
+    threshold: Threshold | None
+    """That the labels suggest; None where it cannot be fitted."""
+    current: float | None
+    """The threshold that it has."""
+    judged: int
+    """Turns with a verdict, labelled or not."""
+    said_bad: int
+    """Of those, how many the metric calls bad."""
+    corrected: Estimate | None
+    """The true share of bad turns, from the metric's rate and its mistakes (Rogan and Gladen)."""
+    predicted: Estimate | None
+    """The same from people's labels, helped by the scores of all turns (PPI++)."""
+
+
+def read_labels(path: str) -> list[Label]:
+    """Labels of a JSONL, CSV or Parquet file: ``turn_id`` or ``case_id``, ``label`` (pass, fail, good, bad, yes, no, 1, 0, 👍, 👎), and ``metric`` if it is about one.
+
+    Raises:
+        ConfigError: the file cannot be read, or a row is no label; it says which.
+    """
+    found = []
+    for place, row in rows_in(path, "labels"):
+        turn = next((str(row[name]) for name in ("turn_id", "case_id", "id") if row.get(name) not in (None, "")), None)
+        said = next((row[name] for name in ("label", "good", "passed") if row.get(name) not in (None, "")), None)
+        if turn is None or said is None:
+            raise ConfigError(
+                f"labels: {place}: a label must have a turn_id or case_id, and a label; it has {', '.join(sorted(row)) or 'nothing'}"
+            )
+        word = str(said).strip().lower()
+        if word not in _GOOD and word not in _BAD:
+            raise ConfigError(f"labels: {place}: label {said!r} is unknown; write pass or fail")
+        found.append(Label(turn, word in _GOOD, row.get("metric") or None))
+    if not found:
+        raise ConfigError(f"labels: {path}: there is none")
+    return found
+
+
+def trust_in(run: Run, labels: Sequence[Label], metric: str | None = None) -> list[Trust]:
+    """How far each metric that has labelled turns can be trusted.
+
+    Raises:
+        AgentEvalError: no label is about a turn of the run that has a verdict.
+    """
+    by_turn: dict[str, list[Label]] = {}
+    for label in labels:
+        by_turn.setdefault(label.turn, []).append(label)
+    found = []
+    for series in run.series.values():
+        if metric is not None and series.facts.metric != metric:
+            continue
+        labelled = list(_labelled(series, by_turn))
+        if labelled:
+            found.append(_trust(series, labelled))
+    if not found:
+        of = f" of {metric}" if metric is not None else ""
+        raise AgentEvalError(f"no label is about a turn that has a verdict{of}: are the turn_id or case_id those of the scores?")
+    return found
+
+
+def _labelled(series: Series, by_turn: Mapping[str, Sequence[Label]]) -> Iterator[tuple[bool, Row]]:
+    for row in series.rows:
+        if row.passed is None:
+            continue
+        for turn in dict.fromkeys((row.about.turn_id, row.about.case_id)):
+            said = [label for label in by_turn.get(turn or "", ()) if label.metric in (None, series.facts.metric)]
+            for label in said[-1:]:  # the last one of a turn counts
+                yield label.good, row
+
+
+def _trust(series: Series, labelled: Sequence[tuple[bool, Row]]) -> Trust:
+    confusion = Confusion.of([(good, bool(row.passed)) for good, row in labelled])
+    verdicts = [row for row in series.rows if row.passed is not None]
+    said_bad = sum(not row.passed for row in verdicts)
+    scored = [(good, row.value) for good, row in labelled if row.value is not None]
+    predicted = predicted_rate(
+        [(good, float(bool(row.passed))) for good, row in labelled], [float(bool(row.passed)) for row in verdicts]
+    )
+    return Trust(
+        series.label, confusion, fit_threshold(scored, lower_is_better=series.facts.direction == "down") if scored else None,
+        series.facts.threshold, len(verdicts), said_bad, rogan_gladen(said_bad, len(verdicts), confusion),
+        None if predicted is None else Estimate(1 - predicted.mean, 1 - predicted.high, 1 - predicted.low, predicted.n_eff),
+    )  # fmt: skip
+
+
+def to_label(run: Run, labels: Sequence[Label], count: int, metric: str | None = None) -> list[dict[str, Any]]:
+    """The turns whose labels would say most: those whose score lies nearest to the threshold, and one in five of any kind. Nobody has labelled them yet."""
+    known = {label.turn for label in labels}
+    rows = [
+        row
+        for series in run.series.values()
+        if metric is None or series.facts.metric == metric
+        for row in series.rows
+        if row.passed is not None and row.value is not None and row.about.turn_id not in known and row.about.case_id not in known
+    ]
+    explored = [rows[place] for place in np.random.default_rng(len(rows)).permutation(len(rows))[: round(count * _EXPLORED)]]
+    unsure = sorted(
+        rows,
+        key=lambda row: abs((row.value or 0.0) - (0.5 if row.series.facts.threshold is None else row.series.facts.threshold)),
+    )
+    chosen: dict[str, Row] = {}
+    for row in (*explored, *unsure):
+        chosen.setdefault(row.about.turn_id, row)
+    return [
+        {
+            "turn_id": turn,
+            "case_id": row.about.case_id,
+            "metric": row.series.facts.metric,
+            "score": row.value,
+            "passed": row.passed,
+            "label": None,
+        }
+        for turn, row in list(chosen.items())[:count]
+    ]
+
+
+# --- as texts ------------------------------------------------------------------------------------------------------
+
+
+def _share(share: float | None, n: int) -> str:
+    found = interval_of(share, n)
+    return "–" if share is None or found is None else f"{percent(share)} ({percent(found[0])} … {percent(found[1])}) of {n}"
+
+
+def _estimate(found: Estimate | None) -> str:
+    return "–" if found is None else f"{percent(found.mean)} ({percent(found.low)} … {percent(found.high)})"
+
+
+def _rows(trust: Trust) -> Iterator[tuple[str, str]]:
+    of = trust.confusion
+    said_bad = trust.said_bad / trust.judged if trust.judged else None
+    yield "labelled turns", f"{of.n}: {of.bad} bad, {of.good} good"
+    yield "found, missed, false alarms, passed", f"{of.found}, {of.missed}, {of.alarms}, {of.passed}"
+    yield "says what people say", _share(of.agreement, of.n)
+    yield "the same beyond chance (kappa)", "–" if of.kappa is None else number(of.kappa)
+    yield "finds of the bad ones (recall)", _share(of.recall, of.bad)
+    yield "right of its alarms (precision)", _share(of.precision, of.found + of.alarms)
+    yield "lets pass of the good ones (specificity)", _share(of.specificity, of.good)
+    yield "calls bad, of all turns", _share(said_bad, trust.judged)
+    yield "really bad, by its mistakes (Rogan–Gladen)", _estimate(trust.corrected)
+    yield "really bad, by labels and scores (PPI++)", _estimate(trust.predicted)
+    if trust.corrected is not None:
+        at = of.precision_at(trust.corrected.mean)
+        yield "right of its alarms at that rate", percent(at)
+    if trust.threshold is not None:
+        fitted = trust.threshold.confusion
+        yield (
+            "threshold",
+            f"{number(trust.current)}; these labels suggest {number(trust.threshold.value)}, with recall {percent(fitted.recall)}, specificity {percent(fitted.specificity)}",
+        )
+
+
+def warnings_of(trust: Trust) -> list[str]:
+    """What to know before relying on it."""
+    of, found = trust.confusion, []
+    if min(of.bad, of.good) < _FEW:
+        found.append(f"{trust.metric}: {of.bad} bad and {of.good} good labels; below {_FEW} of each the intervals are wide")
+    if of.recall is not None and of.specificity is not None and of.recall + of.specificity <= 1:
+        found.append(f"{trust.metric}: it does not distinguish bad turns from good ones better than chance")
+    return found
+
+
+def as_text(found: Sequence[Trust]) -> str:
+    """For a terminal."""
+    blocks = []
+    for trust in found:
+        rows = list(_rows(trust))
+        width = max(len(name) for name, _ in rows)
+        blocks.append("\n".join([trust.metric, *(f"  {name.ljust(width)}  {text}" for name, text in rows)]))
+    return "\n\n".join([*blocks, *(warning for trust in found for warning in warnings_of(trust))])
+
+
+def as_html(found: Sequence[Trust]) -> str:
+    """As one page."""
+    tables = [text_table(trust.metric, ("", "with 95 % interval"), _rows(trust)) for trust in found]
+    notes = [text_table("Before relying on it", ("",), [[warning] for trust in found for warning in warnings_of(trust)])]
+    return page("How far the judge can be trusted", ["<h1>How far the judge can be trusted</h1>", *tables, *notes])
+
+
+def as_data(found: Iterable[Trust]) -> list[dict[str, Any]]:
+    """For programs."""
+    return [
+        {
+            "metric": trust.metric, "labelled": trust.confusion.n, "confusion": trust.confusion._asdict(), "agreement": trust.confusion.agreement,
+            "kappa": trust.confusion.kappa, "recall": trust.confusion.recall, "precision": trust.confusion.precision,
+            "specificity": trust.confusion.specificity, "judged": trust.judged, "said_bad": trust.said_bad,
+            "corrected": None if trust.corrected is None else trust.corrected._asdict(),
+            "predicted": None if trust.predicted is None else trust.predicted._asdict(),
+            "threshold": trust.current, "suggested_threshold": None if trust.threshold is None else trust.threshold.value,
+            "warnings": warnings_of(trust),
+        }
+        for trust in found
+    ]  # fmt: skip
+
+
+RENDERINGS: Mapping[str, Callable[[Sequence[Trust]], str]] = {"table": as_text, "html": as_html}

@@ -1,0 +1,107 @@
+"""How far a judge can be trusted: against scikit-learn and statsmodels, and by simulation with known truth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import cohen_kappa_score, precision_score, recall_score, roc_curve
+from statsmodels.stats.proportion import proportion_confint
+
+from otel_agenteval.statistics.calibration import Confusion, fit_threshold, interval_of, predicted_rate, rogan_gladen
+
+RUNS = 2_000
+
+
+def drawn(seed: int, n: int = 300) -> list[tuple[bool, bool]]:
+    dice = np.random.default_rng(seed)
+    good = dice.random(n) < 0.8
+    return [(bool(one), bool(one if right else not one)) for one, right in zip(good, dice.random(n) < 0.85, strict=True)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_they_are_those_of_scikit_learn(seed: int) -> None:
+    pairs = drawn(seed)
+    people, judge = ([not one for one in side] for side in zip(*pairs, strict=True))  # what is looked for is what is bad
+    found = Confusion.of(pairs)
+    assert found.kappa == pytest.approx(cohen_kappa_score(people, judge))
+    assert found.precision == pytest.approx(precision_score(people, judge))
+    assert found.recall == pytest.approx(recall_score(people, judge))
+    assert interval_of(found.recall, found.bad) == pytest.approx(proportion_confint(found.found, found.bad, method="wilson"))
+
+
+def test_what_cannot_be_known_is_none() -> None:
+    nothing = Confusion.of([])
+    assert (nothing.agreement, nothing.kappa, nothing.recall, nothing.specificity, nothing.precision) == (None,) * 5
+    all_good = Confusion.of([(True, True)] * 10)
+    assert (all_good.kappa, all_good.recall, all_good.precision, all_good.specificity) == (None, None, None, 1.0)
+    assert rogan_gladen(3, 10, all_good) is None
+    assert rogan_gladen(3, 10, Confusion(5, 5, 5, 5)) is None, "it does not distinguish"
+
+
+def test_a_judge_that_finds_nothing_agrees_and_is_worth_nothing() -> None:
+    found = Confusion.of([(True, True)] * 95 + [(False, True)] * 5)
+    assert found.agreement == 0.95
+    assert found.kappa == pytest.approx(0.0)
+    assert found.recall == 0.0
+
+
+def test_most_alarms_are_false_where_little_is_bad() -> None:
+    found = Confusion(90, 10, 10, 90)
+    assert found.precision == 0.9
+    assert found.precision_at(0.01) == pytest.approx(0.009 / (0.009 + 0.099))
+
+
+@pytest.mark.parametrize(("bad", "recall", "specificity"), [(0.05, 0.8, 0.95), (0.2, 0.7, 0.9), (0.5, 0.9, 0.7)])
+def test_a_corrected_rate_holds_the_truth_and_the_judge_s_own_does_not(bad: float, recall: float, specificity: float) -> None:
+    dice = np.random.default_rng(11)
+    held, naive = 0, 0
+    for _ in range(RUNS):
+        labels = Confusion(*(int(one) for one in _labelled(dice, recall, specificity)))
+        n = 2_000
+        said = int(dice.binomial(n, bad * recall + (1 - bad) * (1 - specificity)))
+        found = rogan_gladen(said, n, labels)
+        assert found is not None
+        held += found.low <= bad <= found.high
+        low, high = proportion_confint(said, n, method="wilson")
+        naive += low <= bad <= high
+    assert 0.93 <= held / RUNS <= 0.985
+    assert naive / RUNS < 0.5
+
+
+def _labelled(dice: np.random.Generator, recall: float, specificity: float) -> tuple[int, int, int, int]:
+    """60 bad turns and 140 good ones that people have labelled."""
+    found, passed = dice.binomial(60, recall), dice.binomial(140, specificity)
+    return found, 60 - found, 140 - passed, passed
+
+
+def test_labels_helped_by_the_judge_hold_the_truth_and_are_narrower_than_labels_alone() -> None:
+    dice = np.random.default_rng(12)
+    held, width, alone = 0, 0.0, 0.0
+    for _ in range(RUNS):
+        good = dice.random(3_000) < 0.7
+        judge = np.where(dice.random(3_000) < 0.9, good, ~good).astype(float)
+        chosen = dice.choice(3_000, 200, replace=False)
+        found = predicted_rate([(bool(good[one]), float(judge[one])) for one in chosen], list(judge))
+        assert found is not None
+        held += found.low <= 0.7 <= found.high
+        width += found.high - found.low
+        low, high = proportion_confint(int(good[chosen].sum()), 200, method="wilson")
+        alone += high - low
+    assert 0.935 <= held / RUNS <= 0.97
+    assert width < 0.75 * alone
+
+
+@pytest.mark.parametrize("lower", [False, True])
+def test_the_threshold_is_the_one_with_the_most_recall_and_specificity(lower: bool) -> None:
+    dice = np.random.default_rng(13)
+    good = dice.random(400) < 0.6
+    scores = np.clip(dice.normal(np.where(good, 0.7, 0.4), 0.15), 0, 1)
+    given = 1 - scores if lower else scores
+    found = fit_threshold(list(zip(map(bool, good), map(float, given), strict=True)), lower_is_better=lower)
+    assert found is not None
+    false_alarms, passes, _ = roc_curve(good, scores)
+    assert found.confusion.recall is not None
+    assert found.confusion.specificity is not None
+    assert found.confusion.recall + found.confusion.specificity == pytest.approx(1 + (passes - false_alarms).max())
+    assert 0.4 < (1 - found.value if lower else found.value) < 0.7
+    assert fit_threshold([(True, 0.5)] * 3) is None

@@ -1,0 +1,114 @@
+"""``otel-agenteval calibrate``: labels of people beside scores of a run or a store."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from otel_agenteval.cli.main import main
+from otel_agenteval.core.score import Score
+from otel_agenteval.core.turn import Turn
+from otel_agenteval.report.calibration import read_labels, to_label
+from otel_agenteval.report.run import About, Run, line_of
+
+
+def judged(folder: Path, n: int = 200) -> tuple[Path, Path]:
+    """Scores of a judge, and labels of half of the turns: it misses one bad turn in five, and raises one false alarm in ten."""
+    scores, labels = folder / "scores.jsonl", folder / "labels.jsonl"
+    rows, said = [], []
+    for number in range(n):
+        bad = number % 4 == 0
+        says_bad = number % 20 != 0 if bad else number % 10 == 1
+        score = Score("llm_relevance", 0.3 if says_bad else 0.8, passed=not says_bad, threshold=0.5, kind="llm")
+        turn = Turn(turn_id=f"t{number}")
+        rows.append(json.dumps(line_of(turn, About.of(turn), score, "")))
+        if number < n // 2:
+            said.append({"turn_id": f"t{number}", "label": "fail" if bad else "pass"})
+    scores.write_text("\n".join(rows), encoding="utf-8")
+    labels.write_text("\n".join(map(json.dumps, said)), encoding="utf-8")
+    return scores, labels
+
+
+def test_it_says_how_far_the_judge_can_be_trusted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scores, labels = judged(tmp_path)
+    assert main(["calibrate", str(labels), "--scores", str(scores), "--format", "json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found["confusion"] == {"found": 20, "missed": 5, "alarms": 10, "passed": 65}
+    assert (found["recall"], found["agreement"]) == (0.8, 0.85)
+    assert found["judged"] == 200
+    for name in ("corrected", "predicted"):
+        assert found[name]["low"] < 0.25 < found[name]["high"]
+        assert abs(found[name]["mean"] - 0.25) < 0.03
+    assert 0.3 < found["suggested_threshold"] <= 0.8
+    assert found["warnings"] == ["llm_relevance: 25 bad and 75 good labels; below 30 of each the intervals are wide"]
+
+
+def test_as_a_text_and_as_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scores, labels = judged(tmp_path)
+    assert main(["calibrate", str(labels), "--scores", str(scores)]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"finds of the bad ones \(recall\) +80 % \(6[0-9.]+ % … 9[0-9.]+ %\) of 25", said)
+    assert "really bad, by its mistakes (Rogan–Gladen)" in said
+    assert (
+        main(["calibrate", str(labels), "--scores", str(scores), "--format", "html", "--out", str(tmp_path / "page.html")]) == 0
+    )
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<caption>llm_relevance</caption>" in page
+    assert "default-src &#x27;none&#x27;" in page or "default-src 'none'" in page
+
+
+def test_it_suggests_the_turns_whose_labels_would_say_most(tmp_path: Path) -> None:
+    run = Run()
+    for number in range(100):
+        run.add(About(f"t{number}"), Score("llm_relevance", number / 100, passed=number >= 50, threshold=0.5, kind="llm"))
+    labels = tmp_path / "labels.csv"
+    labels.write_text("turn_id,label\nt50,pass\nt49,fail\n", encoding="utf-8")
+    found = to_label(run, read_labels(str(labels)), 20)
+    assert len({row["turn_id"] for row in found}) == 20
+    near = [row for row in found if 0.4 <= row["score"] <= 0.6]
+    assert len(near) >= 16, "most lie where the judge is unsure"
+    assert len(near) < 20, "some of any kind"
+    assert not {"t49", "t50"} & {row["turn_id"] for row in found}, "these have one"
+
+
+def test_suggestions_are_written_as_labels_to_fill_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scores, labels = judged(tmp_path)
+    out = tmp_path / "to-label.jsonl"
+    assert main(["calibrate", str(labels), "--scores", str(scores), "--suggest", "5", "--suggestions", str(out)]) == 0
+    assert "5 turns to label" in capsys.readouterr().err
+    rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert len(rows) == 5
+    out.write_text("\n".join(json.dumps(row | {"label": "pass"}) for row in rows), encoding="utf-8")
+    assert len(read_labels(str(out))) == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{"turn_id": "t1", "label": "maybe"}', "labels.jsonl:1: label 'maybe' is unknown; write pass or fail"),
+        ('{"label": "pass"}', "labels.jsonl:1: a label must have a turn_id or case_id, and a label; it has label"),
+        ('{"turn_id": "t1", "label": null}', "a label must have"),
+        ("not json", "not JSON"),
+        ("", "there is none"),
+        ('{"turn_id": "elsewhere", "label": "pass"}', "no label is about a turn that has a verdict"),
+    ],
+)
+def test_wrong_labels_are_said(text: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scores, labels = judged(tmp_path)
+    labels.write_text(text, encoding="utf-8")
+    assert main(["calibrate", str(labels), "--scores", str(scores)]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_metric_that_nobody_labelled_and_options_that_exclude_each_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scores, labels = judged(tmp_path)
+    assert main(["calibrate", str(labels), "--scores", str(scores), "--metric", "llm_other"]) == 2
+    assert "that has a verdict of llm_other" in capsys.readouterr().err
+    assert main(["calibrate", str(labels), "--scores", str(scores), "--store", "x"]) == 2
+    assert "--scores and --store: name one of them" in capsys.readouterr().err
+    assert main(["calibrate", str(labels), "--scores", str(scores), "--suggest", "0"]) == 2
