@@ -165,6 +165,12 @@ def make_environment(
             _run([tool, *words, "--no-audit", "--no-fund", "--loglevel=error"], folder, more)
 
 
+def _environment() -> dict[str, str]:
+    """This process's variables without those that would change another Python, its SDK, or our configuration."""
+    ours = ("PYTHON", "OTEL_", "VIRTUAL_ENV", "AGENTEVAL_")
+    return {name: text for name, text in os.environ.items() if not name.startswith(ours)}
+
+
 def _pip(folder: Path) -> list[str]:
     return [
         str(folder / "venv" / "bin" / "python"),
@@ -178,14 +184,11 @@ def _pip(folder: Path) -> list[str]:
 
 
 def _run(command: Sequence[str], folder: Path, more: Mapping[str, str] | None = None) -> str:
-    clean = {name: text for name, text in os.environ.items() if not name.startswith(("PYTHON", "OTEL_", "VIRTUAL_ENV"))} | dict(
-        more or {}
-    )
     try:
         done = subprocess.run(
             command,
             cwd=folder,
-            env=clean,
+            env={**_environment(), **(more or {})},
             capture_output=True,
             text=True,
             timeout=_INSTALL_SECONDS,
@@ -284,14 +287,11 @@ def run(
 
 def _variables(address: str, binaries: Path, folder: Path) -> dict[str, str]:
     """What a reader would have exported, with the scripted model instead of OpenAI's."""
-    kept = {name: text for name, text in os.environ.items() if name in ("LANG", "LC_ALL", "TMPDIR", "JAVA_HOME", "SSL_CERT_FILE")}
-    home = cache() / "home"  # of tools that keep something: Maven what it loaded, others their settings
-    home.mkdir(parents=True, exist_ok=True)
     return {
-        **kept, "HOME": str(home), "PATH": f"{binaries}{os.pathsep}{folder / 'node_modules' / '.bin'}{os.pathsep}{os.environ['PATH']}", "PYTHONUNBUFFERED": "1",
+        **_environment(), "PATH": f"{binaries}{os.pathsep}{folder / 'node_modules' / '.bin'}{os.pathsep}{os.environ['PATH']}", "PYTHONUNBUFFERED": "1",
         "OPENAI_API_KEY": "scripted", "OPENAI_BASE_URL": f"{address}/v1", "OPENAI_API_BASE": f"{address}/v1", "MODEL_SERVER": address,
         "LANGFUSE_HOST": address, "LANGFUSE_BASE_URL": address, "LANGFUSE_PUBLIC_KEY": "pk-scripted", "LANGFUSE_SECRET_KEY": "sk-scripted",
-        "PHOENIX_COLLECTOR_ENDPOINT": address, "COLUMNS": "100", "NO_COLOR": "1",
+        "PHOENIX_COLLECTOR_ENDPOINT": address, "PROMPTFOO_CONFIG_DIR": str(folder / "promptfoo"), "COLUMNS": "100", "NO_COLOR": "1",
     }  # fmt: skip
 
 
