@@ -117,17 +117,21 @@ def catalogue() -> str:
             ("need", "any need", sorted({need for metric in metrics for need in metric.needs})),
         )
     )
-    return f"""# Catalogue
+    return f"""---
+hide: [toc]
+---
+
+# Catalogue
 
 All {len(metrics)} metrics. `code_` metrics compute, `embed_` metrics compare embeddings, `llm_` metrics ask a judge on a sample of the turns. A metric applies where what it needs is known.
 
-<form id="catalogue-filters" hidden>
+<form id="metrics-filters" hidden>
 <input type="search" name="text" placeholder="words" aria-label="words" autocomplete="off">
 {filters}
-<output id="catalogue-shown"></output>
+<output id="metrics-shown"></output>
 </form>
 
-<table id="catalogue">
+<table id="metrics-table">
 <thead><tr><th>Metric</th><th>What it says</th><th>Kind</th><th>Family</th><th>Needs</th><th>Groups</th></tr></thead>
 <tbody>
 {rows}

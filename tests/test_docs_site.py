@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import threading
+from functools import partial
 from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from otel_agenteval.metrics.registry import catalog
 from scripts import docs_site
+from tests.support.servers import program
 
 ROOT = Path(__file__).parent.parent
 CONFIG = ROOT / "mkdocs.yaml"
@@ -74,6 +79,31 @@ def test_the_catalogue_has_every_metric_with_what_it_is_filtered_by(site: Path) 
     assert 'data-kind="code"' in rows["code_refusal"]
     assert "default" in rows["code_refusal"]
     assert "assets/catalogue.js" in text
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None: ...
+
+
+def test_a_browser_filters_the_catalogue_and_offers_the_versions(site: Path, tmp_path: Path) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/0.1.0/metrics/catalogue.html?kind=embed&text=loop"
+        browser = [program("chromium"), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+        done = subprocess.run(
+            [*browser, "--virtual-time-budget=8000", "--dump-dom", address],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
+        server.shutdown()
+    rows = re.findall(r"<tr (data-kind=[^>]*)><td><a[^>]*><code>(\w+)", done.stdout)
+    shown = {name for data, name in rows if "hidden" not in data}
+    assert "embed_loop_detection" in shown
+    assert all(name.startswith("embed_") for name in shown)
+    assert f"{len(shown)} of {len(catalog())}" in done.stdout
+    assert "0.0.9" in done.stdout, "the older version is offered"
 
 
 def test_the_menu_has_a_place_for_every_page(site: Path) -> None:

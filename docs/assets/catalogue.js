@@ -1,10 +1,10 @@
 // The filters of the metric catalogue. Without it the table is whole.
 document.addEventListener("DOMContentLoaded", () => {
-  const table = document.getElementById("catalogue");
+  const table = document.getElementById("metrics-table");
   if (!table) return;
   const rows = [...table.tBodies[0].rows];
-  const filters = [...document.querySelectorAll("#catalogue-filters [name]")];
-  const shown = document.getElementById("catalogue-shown");
+  const filters = [...document.querySelectorAll("#metrics-filters [name]")];
+  const shown = document.getElementById("metrics-shown");
   const apply = () => {
     const wanted = Object.fromEntries(filters.map((filter) => [filter.name, filter.value.trim().toLowerCase()]));
     let count = 0;
@@ -25,6 +25,6 @@ document.addEventListener("DOMContentLoaded", () => {
     if (given.has(filter.name)) filter.value = given.get(filter.name);
     filter.addEventListener("input", apply);
   }
-  document.getElementById("catalogue-filters").hidden = false;
+  document.getElementById("metrics-filters").hidden = false;
   apply();
 });
