@@ -5,7 +5,7 @@
     python benchmarks/paced.py --peers            beside Langfuse's SDK and pydantic-evals, in environments of their own
     python benchmarks/paced.py --write | --check
 
-Each setup has a process of its own; setups alternate, and the best round of each counts. F is the CPU time that the agent's thread spends on
+Each setup has a process of its own, with a process of the SDK alone at the same time on another core; setups alternate, and medians of the rounds count. F is the CPU time that the agent's thread spends on
 one turn under the SDK with a batch processor whose exporter does nothing, at the same pace.
 """
 

@@ -453,6 +453,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 outcome = Outcome(path.stem, skipped="no time was left")
             else:
                 outcome = try_page(path, wheel, pin=args.pin, write=args.write)
+                if outcome.wrong and not args.write:  # servers and clocks of others take part: failing twice is failing
+                    print(f"once more: {outcome.name}", flush=True)
+                    outcome = try_page(path, wheel, pin=args.pin, write=False)
             outcomes.append(outcome)
             print(_line(outcome), flush=True)
     wrong = [outcome.name for outcome in outcomes if outcome.wrong]
