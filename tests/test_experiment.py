@@ -8,7 +8,9 @@ import json
 import subprocess
 import sys
 import threading
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +112,41 @@ def test_a_coroutine_runs_as_often_at_once_as_allowed_also_in_a_notebook(provide
     assert most == 2
     assert len(found.turns) == 9
     assert all(turn.agent == "guide" for turn in found.turns)
+
+
+def test_an_application_can_be_instrumented_afterwards_and_then_both_see_its_turns(provider: TracerProvider) -> None:
+    guide = agent()
+
+    def task(asked: str) -> str:
+        return asyncio.run(guide.run(asked)).output
+
+    oa.evaluate(task, CASES, EQUAL, tracer_provider=provider)
+    handle = oa.instrument(tracer_provider=provider, config={"inline": {"metrics": EQUAL}, "outlets": {"prometheus": None}})
+    assert handle.processor is not None
+    assert list(handle.processor.engine.config.inline.metrics) == EQUAL, "it is not what the experiment captured with"
+    live: deque[Any] = deque()
+    handle.processor.engine.keep_turns(live)
+    found = oa.evaluate(task, CASES, EQUAL, tracer_provider=provider)
+    assert [turn.output for turn in found.turns] == list(CAPITALS.values())
+    assert len(live) == 3
+    task(CASES[0]["input"])
+    assert handle.flush()
+    assert len(live) == 4
+    assert len(found.turns) == 3
+
+
+def test_two_experiments_at_the_same_time_keep_their_turns_apart(provider: TracerProvider) -> None:
+    guide = agent()
+    both = threading.Barrier(2, timeout=20)
+
+    def one(_: int) -> oa.Experiment:
+        both.wait()
+        return oa.evaluate(lambda asked: asyncio.run(guide.run(asked)).output, CASES, EQUAL, tracer_provider=provider)
+
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(one, range(2))
+    assert [len(trial.scored) for trial in (*first.trials, *second.trials)] == [1] * 6
+    assert not {turn.turn_id for turn in first.turns} & {turn.turn_id for turn in second.turns}
 
 
 def test_plain_functions_run_at_the_same_time() -> None:

@@ -8,10 +8,8 @@ import sys
 import threading
 import time
 import uuid
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,21 +23,14 @@ from ..core.turn import ErrorInfo, Turn
 from ..evaluation.datasets import Case, cases_in
 from ..report.experiment import Experiment, Trial
 from ..report.frames import score_turns
-from .attach import instrument
+from .capture import captured_turns
 from .expectations import expect
 
 if TYPE_CHECKING:
-    from ..engine.engine import Engine
     from ..metrics.registry import Asks, Embeds
 
-_CONFIG = {
-    "inline": {"metrics": []},
-    "outlets": {"span_events": "off", "log_events": False, "prometheus": None},
-    "turn": {"stitch_timeout": 0},
-}
-"""Of a provider that nobody has instrumented yet: turns are put together, and scored once all are there."""
-_REPETITION = "repetition"
-_FLUSH_SECONDS = 60.0
+_RUN = "experiment_run"
+"""Name of the reference that tells which call a turn came of, until it was told."""
 
 
 @dataclass(slots=True)
@@ -49,6 +40,8 @@ class _Run:
     case: Case
     case_id: str
     repetition: int
+    token: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """Also tells it from the same case of another experiment at the same time."""
     output: Any = None
     error: BaseException | None = None
     seconds: float = 0.0
@@ -96,7 +89,7 @@ def evaluate(
     loaded = load_config(config)
     score_turns([], metrics, config=loaded)  # says what is wrong with the metrics before anything is run
     bar = _Bar(len(runs), sys.stderr.isatty() if progress is None else progress)
-    with _captured(tracer_provider) as kept:
+    with captured_turns(tracer_provider) as kept:
         if inspect.iscoroutinefunction(task) or inspect.iscoroutinefunction(getattr(task, "__call__", None)):  # noqa: B004 - of an object whose call is one
             _in_another_thread(lambda: asyncio.run(_run_all(task, runs, concurrency, bar)))
         else:
@@ -127,35 +120,8 @@ def _runs(dataset: Any, repetitions: int) -> list[_Run]:
 # --- running -------------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def _captured(tracer_provider: Any) -> Iterator[deque[Any]]:
-    """The turns that close inside; after it all of them are there."""
-    handle = instrument(
-        tracer_provider=tracer_provider, create_provider=True, config=None if _is_attached(tracer_provider) else _CONFIG
-    )
-    if handle.processor is None:
-        raise ConfigError("nothing can be captured: OTEL_SDK_DISABLED or OTEL_AGENTEVAL_ENABLED switches it off")
-    engine: Engine = handle.processor.engine
-    handle.flush(_FLUSH_SECONDS)
-    kept: deque[Any] = deque()
-    outlet = engine.keep_turns(kept)
-    try:
-        yield kept
-    finally:
-        handle.flush(_FLUSH_SECONDS)
-        engine.outlets.remove(outlet)
-
-
-def _is_attached(provider: Any) -> bool:
-    from opentelemetry import trace
-
-    from .attach import already_attached
-
-    return already_attached(trace.get_tracer_provider() if provider is None else provider) is not None
-
-
 def _expecting(run: _Run) -> expect:
-    return expect(**{"case_id": run.case_id, **run.case.references, _REPETITION: run.repetition})
+    return expect(**{"case_id": run.case_id, **run.case.references, _RUN: run.token})
 
 
 def _run_one(task: Callable[[Any], Any], run: _Run, bar: _Bar) -> None:
@@ -214,16 +180,12 @@ def _in_another_thread(work: Callable[[], None]) -> None:
 
 def _give_turns(runs: Sequence[_Run], kept: Iterable[Any]) -> None:
     """Give each run the turns that were captured while it ran, the newest revision of each; one that made none has a turn of what went in and came out."""
-    by_run: dict[tuple[str, int], dict[str, Turn]] = {}
+    by_run: dict[str, dict[str, Turn]] = {}
     for scored in kept:
-        references = scored.turn.references
-        key = (str(references.get("case_id")), references.get(_REPETITION, 0))
-        by_run.setdefault(key, {})[scored.turn.turn_id] = scored.turn
+        by_run.setdefault(str(scored.turn.references.pop(_RUN, "")), {})[scored.turn.turn_id] = scored.turn
     for run in runs:
-        found = by_run.get((run.case_id, run.repetition), {}).values()
+        found = by_run.get(run.token, {}).values()
         run.turns = sorted(found, key=lambda turn: turn.start.timestamp() if turn.start else 0.0) or [_turn_without_spans(run)]
-        for turn in run.turns:
-            turn.references.pop(_REPETITION, None)
 
 
 def _turn_without_spans(run: _Run) -> Turn:

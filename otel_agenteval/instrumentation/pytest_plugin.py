@@ -26,11 +26,6 @@ if TYPE_CHECKING:
     from ..evaluation.scored_turn import ScoredTurn
     from ..metrics.bound_metric import BoundMetric
 
-_CONFIG = {
-    "inline": {"metrics": []},
-    "outlets": {"span_events": "off", "log_events": False, "prometheus": None},
-    "turn": {"stitch_timeout": 0},
-}
 _FLUSH_SECONDS = 30.0
 """Seconds that the turns of a test may take to be put together."""
 
@@ -205,8 +200,9 @@ def agenteval_tracer_provider() -> Any:
 @pytest.fixture(scope="session")
 def _agenteval_handle(agenteval_tracer_provider: Any) -> Iterator[Any]:
     from .attach import instrument
+    from .capture import CONFIG
 
-    handle = instrument(tracer_provider=agenteval_tracer_provider, config=_CONFIG, create_provider=True)
+    handle = instrument(tracer_provider=agenteval_tracer_provider, config=CONFIG, create_provider=True)
     yield handle
     handle.shutdown()
 

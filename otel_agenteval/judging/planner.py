@@ -258,7 +258,7 @@ class Planner:
         earlier = self._chances.get(scored.supersedes or turn.turn_id, {}) if not scored.new else {}
         now = self._clock.time_ns() / 1e9
         composites = self.metrics.composites(conversation=scored.conversation)
-        proxies = None if scored.conversation else proxies_of(scored)
+        proxies = None if scored.conversation else self._proxies(scored)
         for metric in (*self.metrics.all(conversation=scored.conversation), *composites):
             key = self._key(metric, scored)
             try:
@@ -288,6 +288,13 @@ class Planner:
         if len(self._chances) > _REMEMBERED:
             self._chances.popitem(last=False)
         return drawn
+
+    def _proxies(self, scored: ScoredTurn) -> tuple[float, float, float] | None:
+        try:
+            return proxies_of(scored)
+        except Exception as error:
+            self._failed("judging", error)
+            return None
 
     def _known(self, scored: ScoredTurn) -> Known:
         """What conditions may name beside the turn itself."""

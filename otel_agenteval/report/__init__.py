@@ -8,6 +8,9 @@ compare     two runs, metric by metric
 formatting  numbers and sentences that all reports have
 junit, markdown, html, text    one format each
 outputs     which formats are written, and to which files
+experiment  trials of cases, summed up
+calibration labels of people beside the scores of a run
+frames      turns and scores for notebooks
 """
 
 from .compare import compare

@@ -1,0 +1,117 @@
+"""Captures the turns of a provider for a while, without being what scores them from then on."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import _logs, trace
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
+
+from ..core.errors import ConfigError
+from ..engine.engine import switched_on
+from .attach import already_attached
+from .log_processor import AgentEvalLogProcessor
+from .span_processor import AgentEvalSpanProcessor
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+
+    from ..evaluation.scored_turn import ScoredTurn
+
+CONFIG = {
+    "inline": {"metrics": []},
+    "outlets": {"span_events": "off", "log_events": False, "prometheus": None},
+    "turn": {"stitch_timeout": 0},
+}
+"""Turns are put together, and nothing more: who captures them scores them."""
+_FLUSH_SECONDS = 60.0
+_lock = threading.Lock()
+
+
+class _Capture(SpanProcessor):
+    """A span processor that does nothing unless somebody captures; :func:`~.attach.instrument` does not take it for the application's own."""
+
+    def __init__(self) -> None:
+        self.inner = AgentEvalSpanProcessor(CONFIG)
+        self.users = 0
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        """Pass it on while somebody captures."""
+        if self.users:
+            self.inner.on_start(span, parent_context)
+
+    def _on_ending(self, span: Any) -> None:
+        if self.users:
+            self.inner._on_ending(span)
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Pass it on while somebody captures."""
+        if self.users:
+            self.inner.on_end(span)
+
+    def shutdown(self) -> None:
+        """The provider is shut down."""
+        self.inner.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Nothing of its own leaves."""
+        return True
+
+
+@contextmanager
+def captured_turns(tracer_provider: Any = None) -> Iterator[deque[ScoredTurn]]:
+    """The turns that close inside; after it all of them are there.
+
+    An application that is instrumented already goes on as it is; one that is not can be afterwards, with any configuration.
+
+    Raises:
+        ConfigError: the environment switches us off.
+    """
+    if not switched_on():
+        raise ConfigError("nothing can be captured: OTEL_SDK_DISABLED or OTEL_AGENTEVAL_ENABLED switches it off")
+    with _lock:
+        provider = _provider(tracer_provider)
+        known = already_attached(provider)
+        capture = None if known is not None else _capture_of(provider)
+        processor = known.processor if known is not None else None
+        if capture is not None:
+            capture.users += 1
+            processor = capture.inner
+    assert processor is not None
+    engine = processor.engine
+    engine.flush(_FLUSH_SECONDS)
+    kept: deque[ScoredTurn] = deque()
+    outlet = engine.keep_turns(kept)
+    try:
+        yield kept
+    finally:
+        engine.flush(_FLUSH_SECONDS)
+        engine.outlets.remove(outlet)
+        if capture is not None:
+            with _lock:
+                capture.users -= 1
+
+
+def _provider(given: Any) -> Any:
+    found = trace.get_tracer_provider() if given is None else given
+    if not hasattr(found, "add_span_processor"):
+        found = TracerProvider()
+        trace.set_tracer_provider(found)
+    return found
+
+
+def _capture_of(provider: Any) -> _Capture:
+    """The one that a provider has, or a new one."""
+    siblings = getattr(getattr(provider, "_active_span_processor", None), "_span_processors", ())
+    found = next((sibling for sibling in siblings if isinstance(sibling, _Capture)), None)
+    if found is None:
+        found = _Capture()
+        provider.add_span_processor(found)
+        logger_provider = _logs.get_logger_provider()
+        if hasattr(logger_provider, "add_log_record_processor"):
+            logger_provider.add_log_record_processor(AgentEvalLogProcessor(found.inner))
+    return found
