@@ -112,3 +112,44 @@ def test_a_metric_that_nobody_labelled_and_options_that_exclude_each_other(
     assert main(["calibrate", str(labels), "--scores", str(scores), "--store", "x"]) == 2
     assert "--scores and --store: name one of them" in capsys.readouterr().err
     assert main(["calibrate", str(labels), "--scores", str(scores), "--suggest", "0"]) == 2
+
+
+def test_users_are_labels_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scores, labels = judged(tmp_path)
+    said = [json.loads(line) for line in labels.read_text().splitlines()]
+    with scores.open("a", encoding="utf-8") as file:
+        for label in said:
+            turn, good = Turn(turn_id=label["turn_id"]), label["label"] == "pass"
+            score = Score("code_user_feedback", float(good), passed=good, threshold=0.5)
+            file.write("\n" + json.dumps(line_of(turn, About.of(turn), score, "")))
+    assert main(["calibrate", "--feedback", "--scores", str(scores), "--format", "json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found["confusion"] == {"found": 20, "missed": 5, "alarms": 10, "passed": 65}
+
+
+def test_feedback_in_recorded_traces_is_a_label(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    traces, scores = tmp_path / "traces.jsonl", tmp_path / "scores.jsonl"
+    spans, rows = [], []
+    for number in range(1, 5):
+        ids = {"traceId": f"{number:032x}", "spanId": f"{number:016x}", "startTimeUnixNano": "1", "endTimeUnixNano": "2"}
+        attributes = [{"key": "gen_ai.operation.name", "value": {"stringValue": "invoke_agent"}}]
+        said = [{"name": "thumbs_up" if number % 2 else "thumbs_down", "timeUnixNano": "2", "attributes": []}]
+        spans.append({**ids, "name": "invoke_agent bot", "attributes": attributes, "events": said})
+        turn = Turn(turn_id=f"{number:032x}-{number:016x}")
+        rows.append(
+            json.dumps(line_of(turn, About.of(turn), Score("llm_relevance", 0.9, passed=True, threshold=0.5, kind="llm"), ""))
+        )
+    traces.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"scope": {"name": "acme"}, "spans": spans}]}]}))
+    scores.write_text("\n".join(rows))
+    assert main(["calibrate", str(traces), "--scores", str(scores), "--format", "json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found["confusion"] == {"found": 0, "missed": 2, "alarms": 0, "passed": 2}
+
+
+def test_labels_and_feedback_are_one_or_the_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scores, labels = judged(tmp_path, 4)
+    for args in (["calibrate", "--scores", str(scores)], ["calibrate", str(labels), "--feedback", "--scores", str(scores)]):
+        assert main(args) == 2
+        assert "LABELS or --feedback: name one of them" in capsys.readouterr().err
+    assert main(["calibrate", "--feedback", "--scores", str(scores)]) == 2
+    assert "no score of code_user_feedback" in capsys.readouterr().err

@@ -11,7 +11,7 @@ from pathlib import Path
 from ..config.loader import load_config
 from ..core.errors import ConfigError
 from ..outlets.sqlite.store import StoreReader, Wanted, score_of_row, store_path
-from ..report.calibration import RENDERINGS, as_data, read_labels, to_label, trust_in
+from ..report.calibration import RENDERINGS, as_data, labels_in_traces, labels_of_feedback, read_labels, to_label, trust_in
 from ..report.run import About, Run
 from .exit_codes import OK, UNUSABLE
 from .options import add_store
@@ -27,8 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "labels",
         metavar="LABELS",
-        help="a .jsonl, .csv or .parquet file: turn_id or case_id, label (pass or fail), and metric if it is about one",
+        nargs="?",
+        help="a .jsonl, .csv or .parquet file: turn_id or case_id, label (pass or fail), and metric if it is about one; or recorded traces with users' feedback",
     )
+    parser.add_argument("--feedback", action="store_true", help="instead: what users said of the turns, as the scores have it")
     parser.add_argument(
         "--scores", metavar="FILE", help="scores as JSON lines, of eval, experiment or outlets.jsonl; default: a store"
     )
@@ -54,8 +56,10 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("--scores and --store: name one of them")
     if args.suggest is not None and args.suggest < 1:
         raise ConfigError(f"--suggest {args.suggest}: it must be 1 or more")
-    labels = read_labels(args.labels)
+    if (args.labels is None) == (not args.feedback):
+        raise ConfigError("LABELS or --feedback: name one of them")
     scores = Run.read(args.scores) if args.scores is not None else _stored(args.store)
+    labels = labels_of_feedback(scores) if args.feedback else labels_in_traces(args.labels) or read_labels(args.labels)
     found = trust_in(scores, labels, args.metric)
     text = json.dumps(as_data(found), indent=2) if args.format == "json" else RENDERINGS[args.format](found)
     with ExitStack() as stack:

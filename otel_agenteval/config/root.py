@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from ..core.errors import ConfigError
 from .conversation import ConversationOptions
 from .embedder import EmbedderOptions
+from .feedback import FeedbackOptions
 from .judge import JudgeOptions
 from .keypath import KeyPath, placed
 from .messages import explained
@@ -39,6 +40,8 @@ class Config(Section):
     """What turns are compared with."""
     conversation: ConversationOptions = ConversationOptions()
     """Metrics over whole conversations."""
+    feedback: FeedbackOptions = FeedbackOptions()
+    """What users say of turns."""
     judge: JudgeOptions = JudgeOptions()
     """The model that ``llm_`` metrics ask."""
     embedder: EmbedderOptions = EmbedderOptions()

@@ -79,6 +79,7 @@ RESULTS = "agenteval.results"
 DROPPED = "agenteval.dropped"
 SKIPPED = "agenteval.skipped"
 TURNS = "agenteval.turns"
+FEEDBACK = "agenteval.feedback"
 TURNS_READ = "agenteval.turns.read"
 UNREAD_TRACES = "agenteval.unread_traces"
 TURN_DURATION = "agenteval.turn.duration"
@@ -195,6 +196,10 @@ INSTRUMENTS: tuple[Instrument, ...] = (
         "Results of the outcome skipped, by why the metric had nothing to say about the turn.",
     ),
     Instrument(TURNS, "counter", "{turn}", ("agent", "service_name", "close_reason", "complete"), "Turns that were closed."),
+    Instrument(
+        FEEDBACK, "counter", "{feedback}", ("outcome",),
+        "What users said of turns: in_trace, joined, unmatched (its turn is not known), no_turn, unreadable or dropped.", about_us=True,
+    ),
     Instrument(
         TURNS_READ, "counter", "{turn}", ("scope", "reading"),
         "Turns by the instrumentation scope that wrote them, and by whether its dialect is known (exact) or they were read by their shape (inferred).",
@@ -329,6 +334,7 @@ KNOWN_LABELS: Mapping[str, tuple[Mapping[str, tuple[str, ...]], ...]] = {
         {"outlet": ("webhook",), "outcome": ("sent", "queue_full", "shutdown", "rejected", "expired", "fault")},
         {"outlet": ("otlp",), "outcome": ("sent", "queue_full", "shutdown", "refused", "rejected", "expired")},
     ),
+    FEEDBACK: ({"outcome": ("in_trace", "joined", "unmatched", "no_turn", "unreadable", "dropped")},),
     SPAN_EVENTS: ({"outcome": ("ending", "late_order", "no_room", "root_already_ended", "unsupported")},),
     JUDGE_REQUESTS: ({"outcome": ("ok", "error", "gated", "unreadable")},),
     JUDGE_CACHE: ({"outcome": ("hit", "miss", "audit")},),

@@ -67,6 +67,7 @@ class Ending:
         evaluate_until = until - timeout * _SHARE_OF_OUTLETS
         self._end_conversations(engine, _left(evaluate_until))
         engine.worker.drain(_left(evaluate_until))
+        engine.release_feedback()
         self._end_judging(engine, evaluate_until)
         store = engine.pipeline.conversations
         if store is not None:  # with the judges' last scores
@@ -101,6 +102,7 @@ class Ending:
         self._close_open(engine, "exit")
         self._end_conversations(engine, engine.config.exit_timeout)
         engine.worker.drain(_left(until))
+        engine.release_feedback()
         self._end_judging(engine, until)
         done = engine.worker.drain(_left(until))
         if not (engine.outlets.end_exit(_left(until)) and done):

@@ -152,6 +152,7 @@ class Engine(Intake):
         with self.assembler.lock:
             self.assembler.set_limits(self._limits(config))
         self.pipeline.evaluator.reload(metrics.computed, metrics.whole, references, config.inline.budget, config.inline.expected)
+        self.pipeline.feedback.reload(config.feedback)
         expect_metrics(self)
         self.config = config
         return fixed

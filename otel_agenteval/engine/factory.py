@@ -12,9 +12,11 @@ from ..evaluation.references import ReferenceSources
 from ..outlets.span_events import SpanEventOutlet
 from ..turns.composer import REVISABLE_BYTES, Composer
 from ..turns.conversations import Conversations
+from .feedback import FeedbackJoiner
 from .hints import Hints
 from .outcomes import TurnOutcomes
 from .pipeline import Pipeline
+from .recent_turns import RecentTurns
 from .selected import Selected
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from .engine import Engine
 
 
+_RECENT, _RECENT_IN_PROCESS = 20_000, 1_000
+"""Turns of which enough is remembered to add what people say of them."""
 _REVISABLE_IN_PROCESS = 3 * 2**20
 """Bytes of past turns that are remembered beside the agent: hardly a span comes late there, and its memory is the agent's."""
 
@@ -54,6 +58,8 @@ def pipeline_from(engine: Engine, metrics: Selected, clock: Clock, waited: Calla
         TurnOutcomes(engine.telemetry, composer, names, engine.outlets.count_error), _conversations_from(engine, metrics, waited), judging,
         lambda: engine.worker.bytes / engine.worker.max_bytes,
     )  # fmt: skip
+    recent = RecentTurns(_RECENT if engine.is_behind_otlp else _RECENT_IN_PROCESS)
+    pipeline.feedback = FeedbackJoiner(config.feedback, composer, recent, engine.telemetry, waited)
     pipeline.hints = Hints(named & set(evaluator.names))
     return pipeline
 

@@ -78,7 +78,7 @@ class Hints:
         if not self._never:
             return
         for scored in done:
-            if scored.judged is not None or scored.conversation or not scored.new:
+            if not scored.of_turn_itself or scored.conversation or not scored.new:
                 continue
             self._turns += 1
             for score in scored.scores:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core import semconv
+from ..core.feedback import Feedback, in_annotation, in_record
+from ..core.tenancy import turn_id_in
 from ..spans.record import LogPart
 from ..spans.wire import Part
 from ..turns.assembler import Assembler
@@ -14,6 +16,7 @@ from ..turns.early_logs import EarlyLogs
 from ..turns.roots import Group
 from ..turns.state import Closed
 from .ending_root import close_root
+from .feedback import Given, GivenFeedback
 from .pipeline import Pipeline
 from .work import ClosedSpans, EndedConversation, GroupedSpans, WorkItem
 from .worker import Worker
@@ -97,6 +100,34 @@ class Intake:
             if not self.assembler.add_log(trace_id, span_id, part, size):
                 self.late_log_records += self.early_logs.add(trace_id, span_id, part, size) if early else 1
 
+    def receive_feedback(self, given: Given) -> bool:
+        """What a user said of a turn: see :mod:`.feedback`. False when there is no room for it."""
+        item = GivenFeedback(self.pipeline, given)
+        taken = self.worker.put(item, item.size, must=self._keeps_all)
+        if not taken:
+            item.lose("queue_full")
+        return taken
+
+    def receive_annotation(self, trace_id: int, parent_id: int, span_id: int, attributes: Mapping[str, Any]) -> None:
+        """The same, in a span that was made for it below a span of the turn."""
+        self._receive_read(in_annotation(attributes, turn_id_in(trace_id, span_id)), trace_id, parent_id)
+
+    def receive_feedback_record(self, trace_id: int, span_id: int, part: LogPart) -> None:
+        """The same, in a log record."""
+        seed = f"{turn_id_in(trace_id, span_id)} {part.time_ns}"
+        self._receive_read(in_record(part.name, part.attributes, part.body, seed), trace_id, span_id)
+
+    def _receive_read(self, found: Feedback | None, trace_id: int, span_id: int) -> None:
+        if found is None:
+            self.pipeline.feedback.count("unreadable")
+        else:
+            self.receive_feedback(Given(found, trace_id, span_id))
+
+    def release_feedback(self) -> None:
+        """Feedback waits no longer: no further turn will come."""
+        for given in self.pipeline.feedback.due(everything=True):
+            self._put(GivenFeedback(self.pipeline, given, last=True), must=True)
+
     def count_drop(self, reason: str, spans: int) -> None:
         """Count spans that were received and are not used, by the reason why."""
         with self.assembler.lock:
@@ -137,11 +168,14 @@ class Intake:
         store = self.pipeline.conversations
         if store is not None:
             self.take_ended(store.due())
+        feedback = self.pipeline.feedback
+        for given in feedback.due():
+            self._put(GivenFeedback(self.pipeline, given, last=True), must=True)
         if self.pipeline.judging is not None:
             self.pipeline.judging.start()
         for _ in range(len(assembler.late_ages)):
             self.telemetry.observe(semconv.LATE_SPAN_AGE, assembler.late_ages.popleft())
-        return waiting or self.pipeline.composer.waiting > 0 or bool(store)
+        return waiting or self.pipeline.composer.waiting > 0 or bool(store) or len(feedback) > 0
 
     def forget_traces(self, trace_ids: set[int]) -> None:
         """Drop all that is known of some traces, also what waits to be evaluated: another process evaluates them."""
@@ -171,11 +205,16 @@ class Intake:
     @property
     def waits(self) -> bool:
         """Whether anything may become due as time passes."""
-        return self.assembler.waiting or self.pipeline.composer.waiting > 0 or bool(self.pipeline.conversations)
+        return (
+            self.assembler.waiting
+            or self.pipeline.composer.waiting > 0
+            or bool(self.pipeline.conversations)
+            or len(self.pipeline.feedback) > 0
+        )
 
     def held(self, trace_ids: set[int]) -> set[int]:
         """Those of some traces of which something is not evaluated yet, except what is in the worker's queue."""
         with self.assembler.lock:
             found = self.assembler.held(trace_ids)
             found |= {trace_id for trace_id in trace_ids if trace_id in self.early_logs}
-        return found | (trace_ids & self.pipeline.composer.waiting_traces())
+        return found | (trace_ids & self.pipeline.composer.waiting_traces()) | self.pipeline.feedback.held(trace_ids)

@@ -62,6 +62,14 @@ class TurnOutcomes:
             if len(self._outcomes) > _KEPT:
                 self._outcomes.popitem(last=False)
 
+    def add(self, turn_id: str, scores: Sequence[Score]) -> None:
+        """Remember scores that came later than a turn's own."""
+        with self._lock:
+            known = self._outcomes.get(turn_id, ())
+            if not isinstance(known, str):
+                new = dict(self._in_short(scores))
+                self._outcomes[turn_id] = (*((metric, outcome) for metric, outcome in known if metric not in new), *new.items())
+
     def _in_short(self, scores: Sequence[Score]) -> _Outcomes:
         found = tuple([(score.metric, "scored" if score.status == "ok" else outcome_of(score)) for score in scores])
         if len(self._alike) >= _KEPT:

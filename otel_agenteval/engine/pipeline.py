@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from ..core.feedback import EVENT_NAME
+from ..core.feedback import METRIC as FEEDBACK
 from ..core.threads import is_meant_for_host
 from ..evaluation.evaluator import Evaluator
 from ..evaluation.scored_turn import ScoredTurn
@@ -21,6 +23,7 @@ from ..outlets.span_events import SpanEventOutlet
 from ..turns.composer import Composer
 from ..turns.conversations import Conversations, conversation_of, signals_in
 from ..turns.roots import Group
+from .feedback import FeedbackJoiner
 from .hints import Hints
 from .outcomes import TurnOutcomes
 from .work import EndedConversation, WorkItem
@@ -62,6 +65,8 @@ class Pipeline:
         self.conversations = conversations
         self.judging = judging
         self._fill = fill
+        self.feedback: FeedbackJoiner
+        """Adds what people say of turns."""
         self.hints = Hints(())
         """What is logged once, for somebody who wonders."""
         self.ending = False
@@ -83,11 +88,14 @@ class Pipeline:
         if self.outlets.keeps_spans:
             scored.spans = tuple(group.members)
         self.evaluator.evaluate(scored, group.root.attributes, waited_for=waited_for)
+        self.feedback.add_to(scored, group)
         self.composer.keep(group, scored)
         self.hints.look_at_group(scored, group)
         self.outlets.redact(scored)
         if self.judging is not None and self.judging.metrics.wants_events:
             scored.events = {event.name for member in group.members for event in member.events}
+            if any(score.metric == FEEDBACK for score in scored.scores):
+                scored.events.add(EVENT_NAME)
         return scored
 
     # --- on the worker
@@ -144,7 +152,23 @@ class Pipeline:
         """Plan judges for turns. Returns the scores that could be made without asking a model."""
         assert self.judging is not None
         with self.judging.at_once():
-            return [found for scored in done if scored.final and scored.judged is None for found in self.judging.plan(scored)]
+            found = [made for scored in done if scored.final and scored.of_turn_itself for made in self.judging.plan(scored)]
+            if self.judging.metrics.wants_feedback:
+                again = [scored for one in done if one.said_later and (scored := self._read_again(one)) is not None]
+                found += [made for scored in again for made in self.judging.plan_again(scored)]
+            return found
+
+    def _read_again(self, later: ScoredTurn) -> ScoredTurn | None:
+        """A turn of which something was said later, with its inline scores and that one, as long as its spans are remembered."""
+        found = self.composer.read_again(later.root.trace_key, later.root.span_id)
+        if found is None:
+            return None
+        group, scored = found
+        self.evaluator.evaluate(scored, group.root.attributes)
+        scored.scores = [*scored.scores, *later.scores]
+        scored.events = {EVENT_NAME, *(event.name for member in group.members for event in member.events)}
+        self.outlets.redact(scored)
+        return scored
 
     def _add_to_conversations(self, done: Sequence[ScoredTurn]) -> list[WorkItem]:
         """Put turns into their conversations, all of them before any is judged: what each looks back on follows from their times alone.
@@ -154,7 +178,7 @@ class Pipeline:
         store = self.conversations
         if store is None:
             return []
-        turns = [scored for scored in done if scored.judged is None and not scored.conversation]
+        turns = [scored for scored in done if scored.of_turn_itself and not scored.conversation]
         ended = [
             one
             for scored in turns
@@ -172,8 +196,12 @@ class Pipeline:
         self.outlets.emit(done)
         self.hints.look(done)
         for scored in done:
-            if scored.judged is None:
+            if scored.of_turn_itself:
                 self.outcomes.keep(scored.turn.turn_id, scored.scores)
+                if not scored.conversation:
+                    self.feedback.recent.keep(scored)
+            elif scored.said_later:
+                self.outcomes.add(scored.turn.turn_id, scored.scores)
             elif self.judging is not None:
                 self.judging.note(scored)
             if self.conversations is not None and not scored.conversation:
@@ -183,6 +211,7 @@ class Pipeline:
         """The parent owns what waits; the child gets locks of its own."""
         self.composer.after_fork_in_child()
         self.outcomes.reset()
+        self.feedback.reset()
         if self.judging is not None:
             self.judging.after_fork_in_child()
         if self.conversations is not None:

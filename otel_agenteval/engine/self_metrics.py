@@ -47,6 +47,7 @@ def watch_engine(engine: Engine) -> None:
     expect(semconv.SPANS_DROPPED)
     expect(semconv.FAULTS)
     expect(semconv.SPAN_EVENTS)
+    expect(semconv.FEEDBACK)
     expect(semconv.EMIT_ERRORS, outlet=outlets)
     expect(semconv.EMIT_RECORDS, outlet=outlets)
     expect_metrics(engine)

@@ -91,6 +91,8 @@ class ScoredTurn:
     """Names of the events on its spans, if a sampling condition uses them."""
     judged: Judged | None = None
     """How a judged score was made, if the turn was already counted."""
+    said_later: bool = False
+    """Whether its scores are what people said of a turn that was counted before."""
     content: Mapping[str, str] = field(default_factory=dict)
     """The turn's content for log events, by attribute; empty unless the configuration exports content."""
     redactor: Redactor | None = None
@@ -109,6 +111,11 @@ class ScoredTurn:
     """Of a judged score: the job that made it."""
     on_span: Collection[int] = ()
     """Places in :attr:`scores` of those that the exported root span carries as events. Whoever writes the events notes them."""
+
+    @property
+    def of_turn_itself(self) -> bool:
+        """Whether it is what was made of the turn's spans, with its content: not a score that comes later."""
+        return self.judged is None and not self.said_later
 
     @property
     def first_id(self) -> str:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Mapping
 from typing import Any
 
 from ..config.loader import load_config
 from ..config.root import Config
 from ..core.errors import ConfigError
+from ..core.feedback import feedback_of, ids_of
 from ..core.identity import ByIdentity
 from ..engine.engine import switched_on
+from ..engine.feedback import Given
 from .log_processor import AgentEvalLogProcessor
 from .span_processor import AgentEvalSpanProcessor
 
@@ -48,6 +51,42 @@ class Handle:
     def why(self, turn_id: str) -> dict[str, str] | None:
         """For each metric, what became of it on a recent turn (``scored``, ``skipped: …``, ``sampled out …``); None if it is not remembered."""
         return self._processor.engine.why(turn_id) if self._processor is not None else None
+
+    def feedback(
+        self,
+        turn_id: Any,
+        *,
+        score: float | bool | None = None,
+        label: str | None = None,
+        comment: str | None = None,
+        edited: str | None = None,
+        scale: tuple[float, float] | None = None,
+        id: str | None = None,  # noqa: A002 - the word that requests use too
+    ) -> bool:
+        """What a user said of a turn, whenever that is. It becomes a score of ``code_user_feedback`` of the turn, from 0 to 1.
+
+        Args:
+            turn_id: ``TRACE_ID-SPAN_ID`` of the turn's root or any span of it, its span context or ``traceparent``, or ``TRACE_ID`` for the last turn
+                of a trace.
+            score: a number of the scale, or true or false.
+            label: a word: ``thumbs_up``, ``dislike``, ``👎``, … It stands for the score where there is none.
+            comment: what was said; it leaves as the score's explanation, redacted.
+            edited: the answer as the user would have had it. Without a score it counts as 0.
+            scale: the worst and the best score, ``(1, 5)``; by default 0 to 1.
+            id: the same for the same feedback, which counts once in every outlet then.
+
+        Returns False when nothing takes it: scoring is switched off, or the queue is full.
+
+        Raises:
+            ConfigError: the id is none, a value is not allowed, or it says neither good nor bad.
+        """
+        trace_id, span_id = ids_of(turn_id)
+        given = feedback_of(
+            score=score, label=label, comment=comment, edited=edited, scale=scale, id=id, seed=str(time.time_ns())
+        )
+        if self._processor is None:
+            return False
+        return self._processor.engine.receive_feedback(Given(given, trace_id, span_id))
 
     def end_conversation(self, conversation_id: str) -> bool:
         """Say that a conversation is over, instead of waiting until it was silent for ``conversation.idle_timeout``.

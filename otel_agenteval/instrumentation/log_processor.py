@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry.sdk._logs import LogRecordProcessor
 
 from ..core import semconv
+from ..core.feedback import is_feedback_record
 from ..spans.record import LogPart
 from .span_processor import AgentEvalSpanProcessor
 
@@ -21,6 +22,10 @@ _PREFIX = "gen_ai."
 def _may_be_message(body: Any) -> bool:
     """Whether a body may be a message to or from a model, of an instrumentation that nobody has named."""
     return '"role"' in body if body.__class__ is str else isinstance(body, Mapping) and "role" in body
+
+
+def _part_of(record: Any, name: str, attributes: Mapping[str, Any]) -> LogPart:
+    return LogPart(name, dict(attributes), record.body, record.timestamp or record.observed_timestamp or 0)
 
 
 class AgentEvalLogProcessor(LogRecordProcessor):
@@ -43,12 +48,16 @@ class AgentEvalLogProcessor(LogRecordProcessor):
             record = log_record.log_record
             attributes: Any = record.attributes or {}
             name = record.event_name or attributes.get("event.name") or ""
-            if not record.span_id or not record.trace_id or name == semconv.EVENT:
+            if not record.trace_id:
+                return
+            if is_feedback_record(name, attributes):
+                engine.receive_feedback_record(record.trace_id, record.span_id or 0, _part_of(record, name, attributes))
+                return
+            if not record.span_id or name == semconv.EVENT:
                 return
             if not name.startswith(_PREFIX) and not _may_be_message(record.body):
                 return
-            part = LogPart(name, dict(attributes), record.body, record.timestamp or record.observed_timestamp or 0)
-            engine.receive_log(record.trace_id, record.span_id, part)
+            engine.receive_log(record.trace_id, record.span_id, _part_of(record, name, attributes))
         except Exception as error:
             engine.failed("on_emit", error)
 

@@ -15,6 +15,7 @@ from ..config.loader import load_config
 from ..config.root import Config
 from ..core import semconv
 from ..core.clock import SYSTEM_CLOCK, Clock
+from ..core.feedback import LOGFIRE_FEEDBACK, LOGFIRE_SCOPE
 from ..dialects.reader import ROLE_KEYS, is_genai_scope, role_of
 from ..engine.engine import Engine
 from ..spans.sdk import end_of, start_of
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from ..spans.record import LogPart
 
 _MAX_SCOPES = 1_000
+_NO_PART_OF_A_TURN = (semconv.SCOPE, LOGFIRE_SCOPE)
 _log = logging.getLogger("otel_agenteval")
 
 
@@ -94,7 +96,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
                 plain = self._learn(scope)
             role = references = None
             if not (plain and ROLE_KEYS.isdisjoint(attributes)):
-                if scope == semconv.SCOPE:
+                if scope in _NO_PART_OF_A_TURN:
                     return
                 role = role_of(attributes, scope, span.name)
                 if (expect.in_use or self._baggage) and role is not None:
@@ -134,6 +136,9 @@ class AgentEvalSpanProcessor(SpanProcessor):
             if not self._active and not self._activate(span):
                 return
             trace_id, span_id, local_root, attributes = end_of(span)
+            if LOGFIRE_FEEDBACK in attributes and span.parent is not None:
+                self.engine.receive_annotation(trace_id, span.parent.span_id, span_id, attributes)
+                return
             closed = self.engine.span_ended(trace_id, span_id, span, attributes, local_root)
             if closed:
                 self.engine.root_closed(closed, span, still_ending=self._ending_is_called)
@@ -164,7 +169,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
 
     def _learn(self, scope: str) -> bool:
         """Whether a scope is an application's own: most spans are asked about by scopes that were seen before."""
-        plain = scope != semconv.SCOPE and not is_genai_scope(scope)
+        plain = scope not in _NO_PART_OF_A_TURN and not is_genai_scope(scope)
         if len(self._plain_scopes) < _MAX_SCOPES:
             self._plain_scopes[scope] = plain
         return plain

@@ -114,6 +114,12 @@ class Dispatcher:
         self._put(plan.jobs)
         return plan.answered
 
+    def plan_again(self, scored: ScoredTurn) -> list[ScoredTurn]:
+        """The same for a turn that was planned before, once its user has said something of it."""
+        plan = self.planner.plan_again(scored, self._models.can_ask)
+        self._put(plan.jobs)
+        return plan.answered
+
     @property
     def _models(self) -> Models:
         return self._runner.sessions.models

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..config.root import Config
-from ..evaluation.conditions import EVENT_PREFIX
+from ..core.feedback import EVENT_NAME, METRIC
+from ..evaluation.conditions import EVENT_PREFIX, SCORE_PREFIX
 from ..metrics.bound_metric import BoundMetric, asked_in
 from .baselines import COMPARISONS
 from .job import key_of
@@ -53,6 +54,8 @@ class JudgedMetrics:
         """Whether a condition compares turns with those before them."""
         self.wants_events = any(name.startswith(EVENT_PREFIX) for name in named)
         """Whether a condition names events on the turn's spans."""
+        self.wants_feedback = not named.isdisjoint((f"{SCORE_PREFIX}{METRIC}", f"{EVENT_PREFIX}{EVENT_NAME}"))
+        """Whether a condition names what users say of turns."""
 
     def all(self, *, conversation: bool) -> Sequence[BoundMetric]:
         """Those of turns, or of conversations, that ask a model and are configured themselves."""

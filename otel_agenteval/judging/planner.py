@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from ..core.clock import Clock
+from ..core.feedback import METRIC as FEEDBACK
 from ..core.score import SHED, Score
 from ..core.tenancy import qualified
 from ..core.turn import Turn
@@ -30,6 +31,7 @@ from .queues import Job
 from .sampling import Cascade, Chance, position
 
 _REMEMBERED = 1_000
+_CERTAIN = Chance(1.0, "rule")
 _ABSENT = frozenset(("no_judge", "no_embedder"))
 INCOMPLETE = "incomplete_turn"
 """Why a metric is skipped on a turn that was closed too early."""
@@ -278,6 +280,8 @@ class Planner:
                     self._note_final(key, plan, nothing, NEVER)
                     continue
                 plan.chances[key] = earlier.get(key) or self.metrics.rule(key).chance(turn, known, now)
+                if key in earlier and self._is_certain_now(metric, key, earlier[key], plan, known):
+                    plan.chances[key] = _CERTAIN
                 drawn.append(metric)
                 if proxies is not None and not is_inner(key):
                     self.estimates.see(metric.name, turn.agent or "", scored.first_id, proxies)
@@ -288,6 +292,43 @@ class Planner:
         if len(self._chances) > _REMEMBERED:
             self._chances.popitem(last=False)
         return drawn
+
+    def _is_certain_now(self, metric: BoundMetric, key: str, before: Chance, plan: Plan, known: Known) -> bool:
+        """Whether a rule chooses a turn by what its user said of it since it was drawn, or not drawn. What was drawn stands for itself then."""
+        rule, scored = self.metrics.rule(key), plan.scored
+        if before.by == "rule" or rule.always_if is None or not any(score.metric == FEEDBACK for score in known.scores):
+            return False
+        if not rule.always_if.holds(scored.turn, known):
+            return False
+        if plan.place < before.probability and not is_inner(key):
+            self.estimates.make_certain(metric.name, scored.first_id)
+        return True
+
+    def plan_again(self, scored: ScoredTurn, can_ask: Callable[[BoundMetric], bool]) -> Plan:
+        """What is judged on a turn that was planned before, now that its user has said something of it: what a rule chooses by that, and was not judged. Never raises."""
+        turn = scored.turn
+        plan = Plan(scored, position(_subject(scored), self._options.seed), can_ask)
+        earlier = self._chances.get(turn.turn_id, {})
+        try:
+            known = self._known(scored)
+            for metric in self.metrics.all(conversation=False) if turn.complete or self._options.incomplete else ():
+                key = self._key(metric, scored)
+                before = earlier.get(key) or self.metrics.rule(key).chance(
+                    turn
+                )  # a quota of a turn that is forgotten is forgotten
+                if (metric.when is not None and excluded_by(metric.when, turn) is not None) or metric.not_applicable(
+                    turn
+                ) is not None:
+                    continue
+                if not self._is_certain_now(metric, key, before, plan, known):
+                    continue
+                earlier[key] = plan.chances[key] = _CERTAIN
+                if plan.place >= before.probability:
+                    self._consider(metric, plan)
+        except Exception as error:
+            self._failed("judging", error)
+        plan.jobs = [payload.job(metric.left_out(""), metric) for payload, metric in plan.asked]
+        return plan
 
     def _proxies(self, scored: ScoredTurn) -> tuple[float, float, float] | None:
         try:

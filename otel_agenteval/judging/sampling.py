@@ -22,6 +22,7 @@ from ..config.root import Config
 from ..config.sampling import SampleOptions
 from ..config.selector import Selector
 from ..core.errors import ConfigError, nearest
+from ..core.feedback import METRIC as FEEDBACK
 from ..core.turn import Turn
 from ..evaluation.conditions import Condition, Known
 from ..evaluation.references import applies
@@ -156,7 +157,7 @@ def rules_of(config: Config, evaluated: Sequence[BoundMetric]) -> dict[BoundMetr
         ConfigError: a condition cannot be read, there is no such metric to judge first, or metrics wait for each other; with its path and,
             where it comes from a file, its line.
     """
-    computed = [metric.name for metric in evaluated if not metric.asks]
+    computed = [*(metric.name for metric in evaluated if not metric.asks), FEEDBACK]
     judged = [metric for metric in evaluated if metric.asks]
     found = {}
     for metric in judged:

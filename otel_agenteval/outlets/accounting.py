@@ -40,7 +40,7 @@ HISTOGRAM_OF_UNIT: Mapping[str, str] = {
 
 def account(telemetry: Telemetry, scored: ScoredTurn) -> None:
     """Count one scored turn. To be called once per turn and revision, whichever outlets are on."""
-    again = scored.conversation or scored.judged is not None or not scored.new
+    again = scored.conversation or not scored.of_turn_itself or not scored.new
     exemplar = exemplar_of(scored.root)
     if not scored.new:
         telemetry.record(observations(scored), exemplar, again=again)
@@ -93,7 +93,7 @@ def observations(scored: ScoredTurn) -> list[Observation]:
     if not scored.new:
         return [(RESULTS, (score.metric, agent, "superseded"), 1) for score in scored.scores]
     labels = _labels_of(turn)
-    found = [] if scored.conversation or scored.judged is not None else _of_turn(turn, labels)
+    found = [] if scored.conversation or not scored.of_turn_itself else _of_turn(turn, labels)
     for score in scored.scores:
         result = outcome(score)
         plan = _plan(score, result, labels)

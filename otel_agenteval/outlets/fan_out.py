@@ -85,8 +85,9 @@ class FanOut:
         self.redact(scored)
         account(self._telemetry, scored)
         judged = scored.judged
-        self._telemetry.observe(METRIC_DURATION, scored.seconds, kind="code" if judged is None else judged.kind)
-        if judged is None and self._exported is not None:
+        if not scored.said_later:
+            self._telemetry.observe(METRIC_DURATION, scored.seconds, kind="code" if judged is None else judged.kind)
+        if scored.of_turn_itself and self._exported is not None:
             scored.content = self._exported(scored.turn, scored.redactor)
 
     def redact(self, scored: ScoredTurn) -> None:

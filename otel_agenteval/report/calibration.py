@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..core.errors import AgentEvalError, ConfigError
+from ..core.feedback import METRIC
+from ..core.tenancy import turn_id_in
 from ..evaluation.datasets import rows_in
 from ..statistics.calibration import Confusion, Threshold, fit_threshold, interval_of, predicted_rate, rogan_gladen
 from ..statistics.weighted import Estimate
+from ..turns.reading.feedback import feedback_in
+from ..turns.recordings import Reading, read_items, to_stderr, wholes_of
 from .formatting import number, percent
 from .html import page, text_table
 from .run import Row, Run, Series
 
 _GOOD = frozenset(("pass", "passed", "good", "true", "yes", "1", "1.0", "up", "+", "ok", "correct", "thumbs_up", "👍"))
 _BAD = frozenset(("fail", "failed", "bad", "false", "no", "0", "0.0", "down", "-", "wrong", "incorrect", "thumbs_down", "👎"))
+_HEAD = 65_536
+_GOOD_FROM = 0.5
 _FEW = 30
 """Labels of each kind below which intervals are too wide to rely on."""
 _EXPLORED = 0.2
@@ -79,6 +86,46 @@ def read_labels(path: str) -> list[Label]:
     return found
 
 
+def labels_of_feedback(run: Run) -> list[Label]:
+    """What users said of the turns of a run, as its ``code_user_feedback`` has it.
+
+    Raises:
+        AgentEvalError: there is none.
+    """
+    found = [
+        Label(row.about.turn_id, row.passed)
+        for series in run.series.values()
+        if series.facts.metric == METRIC
+        for row in series.rows
+        if row.passed is not None
+    ]
+    if not found:
+        raise AgentEvalError(f"--feedback: there is no score of {METRIC} among the scores")
+    return found
+
+
+def labels_in_traces(path: str) -> list[Label] | None:
+    """What users said of the turns in recorded traces, in events and log records; None where the file is none of traces.
+
+    Raises:
+        AgentEvalError: there are traces, and no feedback is in them.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            if not any(sign in file.read(_HEAD) for sign in (b'"resourceSpans"', b'"resourceLogs"')):
+                return None
+    except OSError:
+        return None
+    found = []
+    for group in wholes_of(read_items([path], Reading(), to_stderr), to_stderr):
+        said = feedback_in(group.members)
+        if said:
+            found.append(Label(turn_id_in(group.root.trace_id, group.root.span_id), said[-1].score >= _GOOD_FROM))
+    if not found:
+        raise AgentEvalError(f"labels: {path}: no feedback of a user is in these traces")
+    return found
+
+
 def trust_in(run: Run, labels: Sequence[Label], metric: str | None = None) -> list[Trust]:
     """How far each metric that has labelled turns can be trusted.
 
@@ -90,7 +137,7 @@ def trust_in(run: Run, labels: Sequence[Label], metric: str | None = None) -> li
         by_turn.setdefault(label.turn, []).append(label)
     found = []
     for series in run.series.values():
-        if metric is not None and series.facts.metric != metric:
+        if (metric is not None and series.facts.metric != metric) or series.facts.metric == METRIC:
             continue
         labelled = list(_labelled(series, by_turn))
         if labelled:

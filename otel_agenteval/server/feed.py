@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ..config.serve import ServeOptions
 from ..core import semconv
+from ..core.feedback import is_feedback_record
 from ..dialects.reader import GENAI
 from ..engine.engine import Engine
 from ..spans.json_requests import json_logs, json_spans
@@ -96,7 +97,11 @@ class Feed:
         if batch.spans and batch.invalid:
             engine.count_drop("invalid", batch.invalid)
         for log, size in batch.logs:
-            if log.trace_id not in passed_over:
+            if log.trace_id in passed_over:
+                continue
+            if is_feedback_record(log.part.name, log.part.attributes):
+                engine.receive_feedback_record(log.trace_id, log.span_id, log.part)
+            else:
                 engine.receive_log(log.trace_id, log.span_id, log.part, size, early=True)
 
     def _read_spans(self, body: bytes, is_json: bool, base: int) -> Batch:
@@ -117,7 +122,10 @@ class Feed:
         logs, invalid = json_logs(body, GENAI) if is_json else split_logs(body, GENAI)
         wanted: list[tuple[OtlpLog, int]] = []
         for log, size in logs:
-            if log.part.name == semconv.EVENT or not log.trace_id or not log.span_id:  # a score of ours that came round
+            feedback = is_feedback_record(log.part.name, log.part.attributes)
+            if not log.trace_id or not (
+                feedback or (log.span_id and log.part.name != semconv.EVENT)
+            ):  # a score of ours that came round
                 continue
             if self._takes_all or self._is_sampled(log.trace_id.to_bytes(16, "big")):
                 log.trace_id += base

@@ -14,6 +14,7 @@ from ..spans.otlp import Signal
 from .admin import health
 from .admission import Share
 from .auth import Tenant
+from .feedback import as_log_records
 from .grpc import answer, response_of
 from .guard import Guard
 from .http_server import Exchange, Failure, Head, Response
@@ -23,6 +24,7 @@ from .responses import FAULT, Accepted, Kind, Refusal, Refused
 
 _PROTOBUF, _JSON = "application/x-protobuf", "application/json"
 _PATHS: dict[str, Signal] = {"/v1/traces": "traces", "/v1/logs": "logs"}
+_FEEDBACK = "/v1/feedback"
 
 
 class OtlpHandler:
@@ -46,15 +48,18 @@ class OtlpHandler:
         well = health(head, self._unready)
         if well is not None:
             return well
-        signal = _PATHS.get(head.path)
+        is_feedback = head.path == _FEEDBACK
+        signal: Signal | None = "logs" if is_feedback else _PATHS.get(head.path)
         content_type = head.headers.get("content-type", "").partition(";")[0].strip().lower()
         is_json = content_type == _JSON
         try:
             if signal is None:
-                raise Refusal("not_found", "OTLP is received at /v1/traces and /v1/logs")
+                raise Refusal("not_found", "OTLP is received at /v1/traces and /v1/logs, feedback at /v1/feedback")
             self._guard.check(head)
             if head.method != "POST":
                 raise Refusal("bad_method", "exports must be sent with POST")
+            if is_feedback and (not is_json or head.headers.get("content-encoding", "identity").strip().lower() != "identity"):
+                raise Refusal("bad_type", f"feedback is {_JSON}, not compressed")
             if not is_json and content_type != _PROTOBUF:
                 raise Refusal("bad_type", f"Content-Type must be {_PROTOBUF} or {_JSON}")
             tenant = self.receiver.authorize(head.headers.get("authorization"))
@@ -62,7 +67,8 @@ class OtlpHandler:
             self.receiver.admit(head.client, tenant)
         except Refusal as refusal:
             return self.refused(refusal.answer, signal or "other", is_json)
-        return _Export(self, head, signal, is_json, tenant)
+        kind = _Feedback if is_feedback else _Export
+        return kind(self, head, signal, is_json, tenant)
 
     def failed(self, error: Exception) -> Response:
         """A fault in this process: the sender may retry."""
@@ -132,6 +138,21 @@ class _Export:
         """Make room for the next request."""
         self._share.close()
         self._handler.receiver.release(self._head.client, size)
+
+
+class _Feedback(_Export):
+    """One request with what users say of turns: it becomes an export of log records."""
+
+    async def answer(self, body: bytes) -> Response:
+        """Receive the whole request."""
+        try:
+            body, count = as_log_records(body)
+        except Refusal as refusal:
+            return self._handler.refused(refusal.answer, self._signal, self._json)
+        found = await super().answer(body)
+        if found.status == 200:
+            found = Response(200, json.dumps({"accepted": count}).encode(), _JSON)
+        return found
 
 
 def _message(status: int, message: Any, is_json: bool) -> Response:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..core import jsonio
 from ..core.errors import NotASpan, NotOtlp
+from ..core.feedback import is_feedback
 from .otlp import OtlpLog, Signal, from_json
 from .record import SpanRecord, cut_long_values
 from .wire import Part, Vocabulary, WireSpan
@@ -49,7 +50,10 @@ def json_logs(body: bytes, vocabulary: Vocabulary) -> tuple[list[tuple[OtlpLog, 
     wanted = [
         (log, _LOG_SIZE + len(str(log.part.body)))
         for log in logs
-        if log.part.name.startswith(vocabulary.log_names) or vocabulary.is_scope(log.scope) or _may_hold_messages(log, vocabulary)
+        if log.part.name.startswith(vocabulary.log_names)
+        or is_feedback(log.part.name)
+        or vocabulary.is_scope(log.scope)
+        or _may_hold_messages(log, vocabulary)
     ]
     return wanted, len(items) - len(logs)
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from ..core.errors import NotASpan
+from ..core.feedback import is_feedback_record
 from ..core.semconv import EVENT, RESULT_ID, SCOPE, TURN_ID
 from .record import LogPart, SpanEvent, SpanRecord
 
@@ -29,9 +30,14 @@ def is_ours(scope: str, attributes: Mapping[str, Any], name: str = "") -> bool:
     """Whether a span or log record is a score, of whatever engine: it came back in a circle, and is never evaluated.
 
     Its scope shows that; where a hop on the way renamed the scope, the ids that each of them carries do. An evaluation by another
-    program is not something that the agent did either.
+    program is not something that the agent did either, unless a user made it: that is feedback.
     """
-    return scope == SCOPE or name == EVENT or TURN_ID in attributes or RESULT_ID in attributes
+    return (
+        scope == SCOPE
+        or (name == EVENT and not is_feedback_record(name, attributes))
+        or TURN_ID in attributes
+        or RESULT_ID in attributes
+    )
 
 
 class OtlpLog:

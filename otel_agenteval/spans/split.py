@@ -16,6 +16,7 @@ from google.protobuf.message import DecodeError
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from ..core.errors import NotOtlp
+from ..core.feedback import is_feedback
 from .otlp import HAS_IS_REMOTE, IS_REMOTE, OtlpLog, _log_from_proto
 from .pairs import attributes_of, pairs_of, read_all, value_of
 from .record import MAX_VALUE_CHARS, UNSET, SpanEvent, SpanRecord, cut_long_values
@@ -320,12 +321,14 @@ def split_logs(body: bytes, vocabulary: Vocabulary) -> tuple[list[tuple[OtlpLog,
             genai = vocabulary.is_scope(scope_name(raw_scope))
             for raw in items:
                 head = _parsed(_parse_log_head, raw, "logs.v1.LogRecord")
-                if len(head.trace_id) != 16 or len(head.span_id) != 8:
+                name = _event_name(head)
+                if len(head.trace_id) != 16 or not (len(head.span_id) == 8 or is_feedback(name)):
                     continue
                 if (
                     not genai
+                    and not name.startswith(vocabulary.log_names)
+                    and not is_feedback(name)
                     and not any(text in raw for text in vocabulary.log_texts)
-                    and not _event_name(head).startswith(vocabulary.log_names)
                 ):
                     continue
                 try:

@@ -83,12 +83,15 @@ class _Answer(NamedTuple):
 class _Turn:
     """What one metric is known to have made of one turn, so that its revisions take its place."""
 
-    __slots__ = ("answer", "chosen", "key", "proxies")
+    __slots__ = ("answer", "certain", "chosen", "key", "proxies")
 
     def __init__(self, key: tuple[str, str]) -> None:
         self.key = key
         """Metric and agent that it counts towards: a revision may find that the agent is another one."""
-        self.chosen = False
+        self.chosen: tuple[int, Group, float] | None = None
+        """The part of the time in which it was chosen, how, and what it stands for."""
+        self.certain = False
+        """Whether it turned out that it would have been chosen whatever was drawn."""
         self.answer: _Answer | None = None
         self.proxies: Any = None
 
@@ -147,16 +150,36 @@ class Estimates:
         if probability <= 0:
             return
         with self._lock:
-            key, _, part = self._now(metric, agent, 1)
+            key, number, part = self._now(metric, agent, 1)
             if turn_id is not None:
                 turn = self._turn(metric, turn_id, key)
-                if turn.chosen:
+                if turn.chosen is not None:
                     return
-                turn.chosen = True
                 if turn.key != key:
-                    key, _, part = self._now(*turn.key, 0)
+                    key, number, part = self._now(*turn.key, 0)
+                turn.chosen = number, group, 1 / probability
             for one in (part, self._series[key][_EVER]):
                 one.chosen[group] = one.chosen.get(group, 0.0) + 1 / probability
+
+    def make_certain(self, metric: str, turn_id: str) -> None:
+        """A turn that was drawn turned out to be one that a rule would have chosen, as by what its user said later: it stands for itself alone."""
+        with self._lock:
+            turn = self._turns.get((metric, turn_id))
+            if turn is None or turn.certain:
+                return
+            self._changes += 1
+            turn.certain = True
+            if turn.chosen is not None:
+                number, group, weight = turn.chosen
+                for part in self._parts_of(turn.key, number):
+                    part.chosen[group] = max(0.0, part.chosen.get(group, 0.0) - weight)
+                    part.chosen["rule"] = part.chosen.get("rule", 0.0) + 1.0
+                turn.chosen = number, "rule", 1.0
+            if turn.answer is not None and turn.answer.group != "itself":
+                answer = turn.answer
+                self._count(turn.key, answer, -1)
+                turn.answer = answer._replace(group="rule", vector=answer.vector / answer.vector[0])
+                self._count(turn.key, turn.answer, 1)
 
     def add(
         self,
@@ -190,6 +213,8 @@ class Estimates:
             turn = self._turn(metric, turn_id, self._now(metric, agent, 1 if group == "itself" else 0)[0])
             if turn.answer is not None and turn.answer.revision > revision:
                 return
+            if turn.certain and group != "itself":
+                probability, group = 1.0, "rule"
             for one in (turn, *(part for other in replaces if (part := self._turns.get((metric, other))) is not None)):
                 if one.answer is not None:
                     self._count(one.key, one.answer, -1)

@@ -28,6 +28,7 @@ from ..dialects.generic.keys import PLAIN_KEYS, is_plain
 from ..dialects.reader import ROLE_KEYS
 from ..dialects.step import AGENT, LLM, RETRIEVAL, ROOT_ROLES, TOOL, WORKFLOW
 from ..spans.record import LogPart
+from .live_roles import FEEDBACK
 from .state import OWNER_ROLES, Closed, Limits, Owner, Share, Trace, size_of
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ PLAIN_KEPT = 256
 _RECENT = 2_048
 _CLOSED_IDS = 50_000
 """Ids of spans in closed turns that are known at most: what starts below one of them belongs to its turn."""
-_MATTERS = frozenset((LLM, TOOL, RETRIEVAL, AGENT, WORKFLOW))
+_MATTERS = frozenset((LLM, TOOL, RETRIEVAL, AGENT, WORKFLOW, FEEDBACK))
 """Roles of spans that change what is known of a turn, even when they come after its close."""
 _PER_TICK = 3_000
 _TRACE_SIZE = 1_536

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
+from ..core.feedback import LOGFIRE_SCOPE
 from ..core.semconv import SCOPE
 from ..core.tenancy import trace_id_of
 from ..dialects.reader import role_in, unread_scope
@@ -27,6 +28,8 @@ from .stitching import Stitcher, reader_of, separate
 from .twins import Twins, seen_once
 
 SCORED = "scored"
+_NO_PART_OF_A_TURN = frozenset((SCOPE, LOGFIRE_SCOPE))
+"""Scopes of spans of ours that began inside a turn, and of feedback."""
 _HELD_BYTES = 32 * 1024 * 1024
 """Bytes that parts of turns may hold while they wait for their continuation."""
 REVISABLE_BYTES = 8 * 2**20
@@ -70,6 +73,8 @@ class Composer:
     ) -> None:
         self.spans = SpanAccount()
         self.readings = Readings()
+        self.notes: deque[SpanRecord] = deque()
+        """Spans that say something about the span above them, for whoever made turns of what was closed with them."""
         self.tenant_labels: Mapping[str, Mapping[str, str]] = {}
         """What scores carry beside their tenant, by its name."""
         self._now = now
@@ -85,10 +90,13 @@ class Composer:
 
     def _groups(self, closed: Closed) -> list[Group]:
         records = [record_of(span) for span in closed.spans]
-        records = [record for record in records if record.scope != SCOPE]  # spans of ours that began inside a turn
+        apart = [record for record in records if record.scope in _NO_PART_OF_A_TURN]
+        if apart:
+            records = [record for record in records if record.scope not in _NO_PART_OF_A_TURN]
+            self.notes.extend(record for record in apart if record.scope == LOGFIRE_SCOPE)
         portion = closed.portion = Portion(len(records), self.spans.count)
-        if len(records) < len(closed.spans):
-            self.spans.count("own", len(closed.spans) - len(records))
+        if apart:
+            self.spans.count("own", len(apart))
         if closed.size > MAX_VALUE_CHARS:
             for record in records:
                 if not isinstance(record.attributes, LazyAttributes):  # those are read on demand, and were cut already
@@ -198,6 +206,23 @@ class Composer:
         for portion in group.portions:
             portion.count(SCORED)
 
+    def turn_of(self, trace_id: int, span_id: int) -> str | None:
+        """The id of the remembered turn that a span is a part of."""
+        found = self._revisions.holding(trace_id, span_id)
+        return None if found is None else found[1].turn_id
+
+    def read_again(self, trace_id: int, span_id: int) -> tuple[Group, ScoredTurn] | None:
+        """The remembered turn that a span is a part of, as it was when it was evaluated last, without scores; None once it is forgotten."""
+        found = self._revisions.holding(trace_id, span_id)
+        if found is None:
+            return None
+        group, earlier = found
+        scored = self.read(group)
+        scored.turn.revision, scored.turn.turn_id = earlier.revision, earlier.turn_id or scored.turn.turn_id
+        scored.new, scored.supersedes = False, None
+        group.reader = None
+        return group, scored
+
     # --- what is not evaluated
 
     def count_closed(self, closed: Closed, outcome: str) -> None:
@@ -210,7 +235,7 @@ class Composer:
         """The roots of the turns in what was closed, each with whether all of the turn was seen. Lost turns are counted by them."""
         if closed.sole:
             return [(record_of(closed.root), closed.complete)]
-        records = [record for record in map(record_of, closed.spans) if record.scope != SCOPE]
+        records = [record for record in map(record_of, closed.spans) if record.scope not in _NO_PART_OF_A_TURN]
         groups = split(records, _known_roots(closed))
         if closed.late or closed.continued:  # what revises a turn was counted with it
             groups = [group for group in groups if stands_alone(group) and not self._revisions.before(group).revision]
@@ -233,6 +258,7 @@ class Composer:
         self._parts.forget()
         self._revisions.forget()
         self.spans.reset()
+        self.notes.clear()
         self.readings.reset()
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.feedback import LOGFIRE_SCOPE
 from ..core.semconv import SCOPE
 from ..dialects.reader import role_in, role_of
 from ..spans.record import SpanRecord
 from ..spans.sdk import attributes_of, scope_of
 from ..spans.wire import WireSpan
+
+FEEDBACK = "feedback"
+"""What a span says about a turn that is over."""
 
 
 def role_of_span(span: Any) -> str | None:
@@ -16,8 +20,9 @@ def role_of_span(span: Any) -> str | None:
     if span is None:
         return None
     if span.__class__ is SpanRecord:
-        return role_in(span)
+        return FEEDBACK if span.scope == LOGFIRE_SCOPE else role_in(span)
     if span.__class__ is WireSpan:
-        return role_in(span.record())
+        record = span.record()
+        return FEEDBACK if record.scope == LOGFIRE_SCOPE else role_in(record)
     scope = scope_of(span)
     return None if scope == SCOPE else role_of(attributes_of(span), scope, span.name)

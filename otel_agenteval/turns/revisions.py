@@ -381,6 +381,13 @@ class Revisions:
         with self._lock:
             return any((group.root.trace_id, record.span_id) in self._headless for record in group.members)
 
+    def holding(self, trace_id: int, span_id: int) -> tuple[Group, Earlier] | None:
+        """The remembered turn that a span is a part of, with what was evaluated of it."""
+        with self._lock:
+            trace = self._known(trace_id)
+            part = None if trace is None else trace.with_span(span_id)
+            return None if part is None or part.group is None else (part.group, part.earlier)
+
     def records(self, trace_id: int, span_ids: Iterable[int]) -> list[SpanRecord]:
         """Those of some spans of a trace that are remembered."""
         with self._lock:

@@ -181,7 +181,7 @@ class StoreOutlet(Outlet):
         }  # fmt: skip
 
     def _content(self, scored: ScoredTurn) -> str | None:
-        if not self.keeps_content or scored.judged is not None:  # a judged score comes with a turn without content
+        if not self.keeps_content or not scored.of_turn_itself:  # what comes later comes with a turn without content
             return None
         content = scored.turn.to_dict()
         if not self._redact:

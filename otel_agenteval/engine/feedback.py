@@ -1,0 +1,199 @@
+"""Joins what people say of a turn to the turn: in its own trace, or long after it was scored."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..config.feedback import FeedbackOptions
+from ..core.feedback import Feedback, in_annotation
+from ..core.semconv import FEEDBACK
+from ..core.telemetry import Telemetry
+from ..core.tenancy import tenant_of, trace_id_of, turn_id_in
+from ..evaluation.scored_turn import ScoredTurn
+from ..turns.composer import Composer
+from ..turns.reading.feedback import feedback_in
+from ..turns.roots import Group
+from .recent_turns import RecentTurn, RecentTurns, unknown_turn
+from .work import Work
+
+if TYPE_CHECKING:
+    from .pipeline import Pipeline
+
+_MOST_WAITING = 10_000
+_SIZE = 1024
+"""Bytes that feedback is taken to hold in a queue."""
+
+
+class Given(NamedTuple):
+    """Feedback, and what it is about."""
+
+    feedback: Feedback
+    trace_key: int
+    span_id: int = 0
+    """Any span of the turn; 0 for the last turn of the trace."""
+
+
+class FeedbackJoiner:
+    """Finds the turns that feedback is about. Feedback whose turn is not known yet waits for it.
+
+    Args:
+        options: as configured.
+        composer: knows which spans are parts of which turn.
+        recent: turns that were scored.
+        telemetry: counts.
+        now: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        options: FeedbackOptions,
+        composer: Composer,
+        recent: RecentTurns,
+        telemetry: Telemetry,
+        now: Callable[[], float],
+    ) -> None:
+        self._options = options
+        self._composer = composer
+        self.recent = recent
+        self._telemetry = telemetry
+        self._now = now
+        self.reset()
+
+    def reset(self) -> None:
+        """In a forked child: what waits is the parent's."""
+        self._lock = threading.Lock()
+        self._waiting: OrderedDict[Given, float] = OrderedDict()
+        """Until when."""
+        self.recent.forget()
+
+    def __len__(self) -> int:
+        return len(self._waiting) + len(self._composer.notes)
+
+    def reload(self, options: FeedbackOptions) -> None:
+        """Other options from now on."""
+        self._options = options
+
+    # --- feedback in the turn's own trace
+
+    def add_to(self, scored: ScoredTurn, group: Group) -> None:
+        """Add to a turn's scores what its own spans say of it, or of a revision, what was said of the turn before."""
+        turn = scored.turn
+        found = feedback_in(group.members, self._options.attributes)
+        if not scored.new and (before := self.recent.get(scored.supersedes)) is not None:
+            found = [*found, *before.feedback]
+        if not found:
+            return
+        score = found[-1].score_of(turn.turn_id, turn.revision, self._options.threshold)
+        if len(found) > 1:
+            score.detail["count"] = len(found)
+        scored.scores = [*scored.scores, score]
+        if scored.new:
+            self.count("in_trace")
+
+    # --- feedback that comes by itself
+
+    def take(self, given: Given, *, last: bool) -> Sequence[ScoredTurn]:
+        """The turn with the feedback as its score; nothing while the turn is not known. On the worker.
+
+        Args:
+            given: the feedback.
+            last: whether it has waited.
+        """
+        found = self._find(given)
+        if found is None:
+            return () if not last and self._wait(given) else self._give_up(given)
+        self.count("joined")
+        return [self._said_of(found, given.feedback)]
+
+    def _said_of(self, turn: RecentTurn, feedback: Feedback) -> ScoredTurn:
+        turn.feedback.append(feedback)
+        return turn.scored([feedback.score_of(turn.turn_id, turn.revision, self._options.threshold)])
+
+    def _find(self, given: Given) -> RecentTurn | None:
+        """The turn whose span was named, by any span of it; the last one of its trace where none was named."""
+        turns = self.recent.of_trace(given.trace_key)
+        if not given.span_id:
+            return turns[-1] if turns else None
+        named = turn_id_in(given.trace_key, given.span_id)
+        exact = next((turn for turn in turns if named in (turn.turn_id, turn.first_id)), None)
+        if exact is not None:
+            return exact
+        holding = self.recent.get(self._composer.turn_of(given.trace_key, given.span_id))
+        return holding or (turns[0] if len(turns) == 1 else None)
+
+    def _wait(self, given: Given) -> bool:
+        with self._lock:
+            if not self._options.wait or len(self._waiting) >= _MOST_WAITING:
+                return False
+            self._waiting[given] = self._now() + self._options.wait
+        return True
+
+    def _give_up(self, given: Given) -> Sequence[ScoredTurn]:
+        """Its turn never came: it leaves with the ids that it came with."""
+        if not given.span_id:
+            self.count("no_turn")
+            return ()
+        self.count("unmatched")
+        key = given.trace_key
+        turn = unknown_turn(turn_id_in(key, given.span_id), tenant_of(key), trace_id_of(key), given.span_id)
+        return [self._said_of(turn, given.feedback)]
+
+    def due(self, *, everything: bool = False) -> list[Given]:
+        """What has waited long enough, or whose turn is known by now. It does not wait any more."""
+        if self._composer.notes:
+            self._read_notes()
+        if not self._waiting:
+            return []
+        now = self._now()
+        with self._lock:
+            waiting = list(self._waiting.items())
+        found = [given for given, until in waiting if until <= now or everything or self._find(given) is not None]
+        with self._lock:
+            for given in found:
+                self._waiting.pop(given, None)
+        return found
+
+    def _read_notes(self) -> None:
+        """Feedback in spans that were made for it, each below the span that it is about."""
+        notes = self._composer.notes
+        while notes:
+            note = notes.popleft()
+            feedback = in_annotation(note.attributes, turn_id_in(note.trace_id, note.span_id))
+            if feedback is None or not self._wait(Given(feedback, note.trace_id, note.parent_id)):
+                self.count("unreadable" if feedback is None else "dropped")
+
+    def held(self, trace_keys: Collection[int]) -> set[int]:
+        """Those of some traces for which feedback waits."""
+        with self._lock:
+            return {given.trace_key for given in self._waiting if given.trace_key in trace_keys}
+
+    def count(self, outcome: str) -> None:
+        """Count what came of feedback."""
+        self._telemetry.add(FEEDBACK, outcome=outcome)
+
+
+class GivenFeedback(Work):
+    """Feedback that waits for the worker."""
+
+    __slots__ = ("_chain", "_given", "_last")
+    size = _SIZE
+
+    def __init__(self, chain: Pipeline, given: Given, *, last: bool = False) -> None:
+        self._chain = chain
+        self._given = given
+        self._last = last
+
+    def score(self) -> Sequence[ScoredTurn]:
+        """See :class:`~.work.WorkItem`."""
+        return self._chain.feedback.take(self._given, last=self._last)
+
+    def lose(self, reason: str) -> None:
+        """See :class:`~.work.WorkItem`."""
+        self._chain.feedback.count("dropped")
+
+    def leave(self, reason: str) -> set[int]:
+        """See :class:`~.work.WorkItem`."""
+        return {self._given.trace_key}

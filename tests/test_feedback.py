@@ -1,0 +1,499 @@
+"""What users say of turns: by the handle, in events and log records, and over HTTP; and what follows of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry._logs import LogRecord
+from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import SimpleLogRecordProcessor
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.trace import SpanContext, TraceFlags
+
+import otel_agenteval as oa
+from otel_agenteval.core import semconv
+from otel_agenteval.core.errors import ConfigError
+from otel_agenteval.core.feedback import METRIC, feedback_of, ids_of, in_event, is_feedback_record
+from otel_agenteval.outlets.sqlite.store import StoreReader
+from otel_agenteval.server.feedback import as_log_records
+from otel_agenteval.server.responses import Refusal
+from otel_agenteval.statistics.estimates import Estimates
+from tests.support.clock import FakeClock
+from tests.support.judges import ScriptedModels
+from tests.support.rig import Rig
+from tests.support.service import Sidecar, request, turn_of
+
+TRACE, SPAN = "0" * 31 + "1", "0" * 15 + "1"
+TURN = f"{TRACE}-{SPAN}"
+
+
+# --- what is said
+
+
+@pytest.mark.parametrize(
+    ("said", "score"),
+    [
+        ({"score": 1}, 1.0),
+        ({"score": 0.25}, 0.25),
+        ({"score": True}, 1.0),
+        ({"score": 4, "scale": (1, 5)}, 0.75),
+        ({"score": 1, "scale": (5, 1)}, 1.0),
+        ({"score": -1, "scale": (-1, 1)}, 0.0),
+        ({"label": "thumbs_up"}, 1.0),
+        ({"label": "Thumbs Down"}, 0.0),
+        ({"label": "👎"}, 0.0),
+        ({"label": "too slow", "score": 0.5}, 0.5),
+        ({"edited": "It is Paris."}, 0.0),
+        ({"edited": "It is Paris.", "score": 0.9}, 0.9),
+    ],
+)
+def test_what_is_given_becomes_a_score_from_0_to_1(said: dict[str, Any], score: float) -> None:
+    assert feedback_of(**said).score == score
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({}, "a score is required, or a label"),
+        ({"label": "too slow"}, "a score is required"),
+        ({"comment": "hm"}, "a score is required"),
+        ({"score": 4}, "4 is not within the scale 0 to 1"),
+        ({"score": float("nan")}, "must be a number"),
+        ({"score": "good"}, "must be a number"),
+        ({"score": 1, "scale": 5}, r"worst and the best score, as \[1, 5\]"),
+        ({"score": 1, "scale": (1, 1)}, "worst and the best"),
+        ({"score": 1, "comment": 3}, "feedback.comment: 3 is not allowed"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_what_is_allowed(said: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        feedback_of(**said)
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "body", "score"),
+    [
+        ("user_feedback", {"score": 1}, None, 1.0),
+        ("user.feedback", {"feedback.score": 0.5}, None, 0.5),
+        ("gen_ai.user.feedback", {"gen_ai.user.feedback.value": False}, None, 0.0),
+        ("feedback", {"rating": 5}, None, 1.0),
+        ("feedback", {"rating": 3, "max": 3}, None, 1.0),
+        ("rating", {"value": 1}, None, 0.0),
+        ("rating", {"value": 10}, None, 1.0),
+        ("feedback", {"thumbs": "up"}, None, 1.0),
+        ("feedback", {"score": -1}, None, 0.0),
+        ("feedback", {"score": "0.5"}, None, 0.5),
+        ("thumbs_down", {}, None, 0.0),
+        ("thumbs_up", {"comment": "nice"}, None, 1.0),
+        ("thumbs_up_down", {"vote": -1}, None, 0.0),
+        ("user-feedback", {"user_feedback.label": "dislike"}, None, 0.0),
+        ("chat.feedback", {"edited_response": "better"}, None, 0.0),
+        ("feedback", {}, {"score": 1}, 1.0),
+        ("gen_ai.evaluation.user_feedback", {"gen_ai.evaluation.score": 1.0}, None, 1.0),
+        ("feedback", {"score": 3}, None, None),
+        ("feedback", {"note": "hm"}, None, None),
+    ],
+)
+def test_common_spellings_are_read(name: str, attributes: dict[str, Any], body: Any, score: float | None) -> None:
+    assert is_feedback_record(name, attributes)
+    found = in_event(name, attributes, body)
+    assert (None if found is None else found.score) == score
+
+
+@pytest.mark.parametrize(
+    "name", ["message", "gen_ai.user.message", "gen_ai.choice", "exception", "feedback_loop", "agent.handoff", ""]
+)
+def test_other_events_are_no_feedback(name: str) -> None:
+    assert not is_feedback_record(name, {})
+
+
+def test_an_evaluation_is_feedback_by_its_name_unless_it_is_ours() -> None:
+    said = {semconv.EVALUATION_NAME: "user_feedback", semconv.SCORE_VALUE: 1.0}
+    assert is_feedback_record(semconv.EVENT, said)
+    assert not is_feedback_record(semconv.EVENT, {**said, semconv.RESULT_ID: "x"})
+    assert not is_feedback_record(semconv.EVENT, {**said, semconv.EVALUATION_NAME: "faithfulness"})
+
+
+def test_a_turn_is_named_in_all_the_ways_that_applications_know_it() -> None:
+    context = SpanContext(1, 1, is_remote=False)
+    assert ids_of(TURN) == ids_of(f"00-{TURN}-01") == ids_of(context) == (1, 1)
+    assert ids_of(TRACE) == (1, 0)
+    for wrong in ("", "x", f"{TRACE}-1", "0" * 32, None, 3):
+        with pytest.raises(ConfigError, match=r"feedback\.turn_id"):
+            ids_of(wrong)
+
+
+# --- by the handle
+
+
+def feedback_events(rig: Rig) -> list[dict[str, Any]]:
+    return [dict(one.attributes) for one in rig.log_events() if one.attributes[semconv.EVALUATION_NAME] == METRIC]
+
+
+def handle_of(rig: Rig) -> oa.Handle:
+    return oa.instrument(tracer_provider=rig.provider)
+
+
+def test_feedback_joins_its_turn_long_after_it_was_scored_and_leaves_through_every_outlet(tmp_path: Path) -> None:
+    path = tmp_path / "scores.db"
+    config = {"inline": {"metrics": ["code_latency"]}, "outlets": {"store": {"path": str(path), "content": True}}}
+    with Rig(config) as rig:
+        rig.run(attributes={"gen_ai.conversation.id": "c-1"})
+        turn = rig.turn()
+        with StoreReader(path) as reader:
+            before = reader.turn(turn.turn_id)
+        handle = handle_of(rig)
+        assert handle.feedback(turn.turn_id, score=2, scale=(1, 5), comment="Write to a@example.com", label="wrong city")
+        assert handle.flush()
+        [event] = feedback_events(rig)
+        assert event[semconv.SCORE_VALUE] == 0.25
+        assert event[semconv.PASSED] is False
+        assert event[semconv.EXPLANATION] == "Write to [EMAIL_1]"
+        assert (event[semconv.TURN_ID], event[semconv.AGENT_NAME], event[semconv.CONVERSATION_ID]) == (turn.turn_id, "bot", "c-1")
+        assert semconv.SAMPLE_PROBABILITY not in event
+        assert rig.count("agenteval.turns").popitem()[1] == 1
+        assert rig.count("agenteval.results")[METRIC, "bot", "fail"] == 1
+        assert rig.count("agenteval.feedback") == {("joined",): 1}
+        assert handle.why(turn.turn_id) == {"code_latency": "scored", METRIC: "scored"}
+        with StoreReader(path) as reader:
+            [row] = [row for row in reader.scores(turn.turn_id) if row["metric"] == METRIC]
+            after = reader.turn(turn.turn_id)
+            assert reader.why(turn.turn_id) == {"code_latency": "scored", METRIC: "scored"}
+        assert row["detail"] == {
+            "feedback_id": row["detail"]["feedback_id"],
+            "given": 2.0,
+            "scale": [1.0, 5.0],
+            "label": "wrong city",
+        }
+        assert before is not None
+        assert after == {**before, "stored_at": after["stored_at"]}  # nothing of the turn is lost by it
+
+
+def test_any_span_of_a_turn_names_it() -> None:
+    with Rig({"inline": {"metrics": ["code_latency"]}}) as rig:
+        with rig.agent():
+            chat = rig.start_chat("q", "a")
+            chat.end()
+        turn = rig.turn()
+        assert handle_of(rig).feedback(chat.get_span_context(), label="👍")
+        assert handle_of(rig).feedback(turn.turn_id.partition("-")[0], label="👍")
+        assert [event[semconv.TURN_ID] for event in feedback_events(rig)] == [turn.turn_id] * 2
+
+
+def test_two_users_have_two_scores_and_the_same_feedback_twice_is_one(tmp_path: Path) -> None:
+    path = tmp_path / "scores.db"
+    with Rig({"inline": {"metrics": []}, "outlets": {"store": str(path)}}) as rig:
+        rig.run()
+        turn, handle = rig.turn(), handle_of(rig)
+        for given in ({"label": "up"}, {"label": "down"}, {"label": "up", "id": "x"}, {"label": "up", "id": "x"}):
+            assert handle.feedback(turn.turn_id, **given)
+        assert handle.flush()
+        with StoreReader(path) as reader:
+            assert sorted(row["value"] for row in reader.scores(turn.turn_id)) == [0.0, 1.0, 1.0]
+
+
+def test_feedback_that_comes_before_its_turn_is_over_waits_for_it(clock: FakeClock) -> None:
+    with Rig({"inline": {"metrics": ["code_latency"]}}, clock=clock) as rig:
+        with rig.agent() as span:
+            assert handle_of(rig).feedback(span.get_span_context(), label="up")
+            assert feedback_events(rig) == []
+            rig.chat("q", "a")
+        [turn] = {scored.turn.turn_id for scored in rig.scored()}
+        assert [event[semconv.TURN_ID] for event in feedback_events(rig)] == [turn]
+        assert rig.count("agenteval.feedback") == {("joined",): 1}
+
+
+def test_feedback_of_a_turn_that_nobody_knows_leaves_with_its_ids(clock: FakeClock) -> None:
+    with Rig({"inline": {"metrics": ["code_latency"]}}, clock=clock) as rig:
+        rig.run()
+        assert handle_of(rig).feedback("a" * 32 + "-" + "b" * 16, label="up")
+        assert handle_of(rig).feedback("c" * 32, label="up")
+        assert feedback_events(rig) == []
+        clock.advance(61)
+        [event] = feedback_events(rig)
+        assert event[semconv.TURN_ID] == "a" * 32 + "-" + "b" * 16
+        assert rig.count("agenteval.feedback") == {("unmatched",): 1, ("no_turn",): 1}
+
+
+def test_what_waits_leaves_at_the_end(clock: FakeClock) -> None:
+    rig = Rig({"inline": {"metrics": ["code_latency"]}}, clock=clock)
+    with rig:
+        rig.run()
+        assert handle_of(rig).feedback("a" * 32 + "-" + "b" * 16, label="up")
+        rig.processor.shutdown()
+        assert rig.count("agenteval.feedback") == {("unmatched",): 1}
+        assert not handle_of(rig).feedback(TURN, label="up")
+
+
+def test_a_handle_that_is_switched_off_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_AGENTEVAL_ENABLED", "false")
+    assert oa.instrument(tracer_provider=TracerProvider(shutdown_on_exit=False)).feedback(TURN, label="up") is False
+
+
+# --- in the turn's own trace
+
+
+def test_an_event_in_the_turn_is_a_score_of_it() -> None:
+    with Rig({"inline": {"metrics": ["code_latency"]}}) as rig:
+        with rig.agent() as span:
+            rig.chat("q", "a")
+            span.add_event("user_feedback", {"score": 0})
+            span.add_event("user_feedback", {"score": 1, "comment": "better now"})
+        [scored] = rig.scored()
+        [score] = [score for score in scored.scores if score.metric == METRIC]
+        assert (score.value, score.explanation, score.detail["count"]) == (1.0, "better now", 2)
+        assert rig.score_events("invoke_agent bot")[METRIC][semconv.SCORE_VALUE] == 1.0
+        assert rig.count("agenteval.feedback") == {("in_trace",): 1}
+
+
+def test_attributes_are_feedback_only_where_the_configuration_names_them() -> None:
+    for named, expected in (([], []), (["app.stars"], [0.75])):
+        with Rig({"inline": {"metrics": []}, "feedback": {"attributes": named}}) as rig:
+            rig.run(attributes={"app.stars": 4, "app.rating": 1})
+            assert [score.value for scored in rig.scored() for score in scored.scores] == expected
+
+
+def test_a_threshold_says_what_passes() -> None:
+    with Rig({"inline": {"metrics": []}, "feedback": {"threshold": 0.9}}) as rig:
+        rig.run()
+        assert handle_of(rig).feedback(rig.turn().turn_id, score=0.8)
+        [event] = feedback_events(rig)
+        assert (event[semconv.PASSED], event[semconv.THRESHOLD]) == (False, 0.9)
+
+
+def test_a_log_record_is_feedback_wherever_it_is_written() -> None:
+    with Rig({"inline": {"metrics": ["code_latency"]}}) as rig:
+        rig.run()
+        turn = rig.turn()
+        of, _, span = turn.turn_id.partition("-")
+        logger = rig.logger_provider.get_logger("acme.web")
+        for attributes in ({"score": 1}, {"note": "nothing that can be read"}):
+            logger.emit(LogRecord(event_name="user_feedback", trace_id=int(of, 16), span_id=int(span, 16), attributes=attributes))
+        assert [event[semconv.TURN_ID] for event in feedback_events(rig)] == [turn.turn_id]
+        assert rig.count("agenteval.feedback") == {("joined",): 1, ("unreadable",): 1}
+
+
+def test_a_revision_keeps_what_was_said_of_the_turn(clock: FakeClock) -> None:
+    with Rig({"inline": {"metrics": ["code_latency"]}}, clock=clock) as rig:
+        with rig.agent() as span:
+            rig.chat("q", "a")
+            late = rig.start_chat("q", "b")
+        clock.advance(3)
+        turn = rig.turn()
+        assert handle_of(rig).feedback(span.get_span_context(), label="down")
+        assert rig.processor.force_flush()
+        late.end()
+        clock.advance(3)
+        rig.processor.force_flush()
+        newest = rig.scored()[-1]
+        assert (newest.turn.turn_id, newest.turn.revision) == (turn.turn_id, 2)
+        assert [score.value for score in newest.scores if score.metric == METRIC] == [0.0]
+
+
+def test_what_logfire_records_as_feedback_joins_the_turn(clock: FakeClock) -> None:
+    with Rig({"inline": {"metrics": ["code_latency"]}}, clock=clock) as rig:
+        with rig.agent() as span:
+            rig.chat("q", "a")
+        clock.advance(3)
+        turn = rig.turn()
+        context = span.get_span_context()
+        parent = trace.set_span_in_context(
+            trace.NonRecordingSpan(SpanContext(context.trace_id, context.span_id, is_remote=True, trace_flags=TraceFlags(1)))
+        )
+        attributes = {"logfire.feedback.name": "user rating", "user rating": False, "logfire.feedback.comment": "no"}
+        rig.provider.get_tracer("logfire.feedback").start_span("feedback: user rating", parent, attributes=attributes).end()
+        clock.advance(3)
+        [score] = [(one.turn.turn_id, score) for one in rig.scored() for score in one.scores if score.metric == METRIC]
+        assert (score[0], score[1].value, score[1].explanation) == (turn.turn_id, 0.0, "no")
+
+
+# --- in the sidecar
+
+
+def post(sidecar: Sidecar, body: Any, **headers: str) -> tuple[int, Any]:
+    status, _, answer = sidecar.post("/v1/feedback", json.dumps(body).encode(), {"Content-Type": "application/json", **headers})
+    return status, json.loads(answer)
+
+
+def said(sidecar: Sidecar) -> list[tuple[str, float | None]]:
+    sidecar.turns()
+    sidecar.engine.worker.flush(30)
+    return [(one.turn.turn_id, score.value) for one in sidecar.kept for score in one.scores if score.metric == METRIC]
+
+
+def test_the_sidecar_takes_feedback_over_http_before_and_after_its_turn() -> None:
+    with Sidecar({"inline": {"metrics": ["code_latency"]}}) as sidecar:
+        assert post(sidecar, {"turn_id": TURN, "score": 4, "scale": [1, 5]}) == (200, {"accepted": 1})
+        assert sidecar.post("/v1/traces", turn_of(1))[0] == 200
+        assert said(sidecar) == [(TURN, 0.75)]
+        several = [
+            {"trace_id": TRACE, "span_id": SPAN, "label": "down"},
+            {"traceparent": f"00-{TURN}-01", "edited": "So."},
+            {"trace_id": TRACE, "score": 1},
+        ]
+        assert post(sidecar, several) == (200, {"accepted": 3})
+        assert said(sidecar)[1:] == [(TURN, 0.0), (TURN, 0.0), (TURN, 1.0)]
+        assert {one.turn.agent for one in sidecar.kept if one.said_later} == {"bot"}
+
+
+def test_log_records_over_otlp_are_feedback_with_or_without_a_span() -> None:
+    with Sidecar({"inline": {"metrics": ["code_latency"]}}) as sidecar:
+        assert sidecar.post("/v1/traces", turn_of(1))[0] == 200
+        assert said(sidecar) == []
+        provider = LoggerProvider(shutdown_on_exit=False)
+        provider.add_log_record_processor(
+            SimpleLogRecordProcessor(OTLPLogExporter(f"http://{sidecar.addresses['http']}/v1/logs"))
+        )
+        said_of = {"gen_ai.evaluation.name": "user_feedback", "gen_ai.evaluation.score.value": 0.5}
+        logger = provider.get_logger("acme.web")
+        logger.emit(LogRecord(event_name=semconv.EVENT, trace_id=1, span_id=1, attributes=said_of))
+        logger.emit(LogRecord(event_name="user.feedback", trace_id=1, span_id=0, attributes={"thumb": "up"}))
+        provider.shutdown()
+        assert said(sidecar) == [(TURN, 0.5), (TURN, 1.0)]
+
+
+def test_logfires_feedback_joins_a_turn_in_the_sidecar_too() -> None:
+    with Sidecar({"inline": {"metrics": ["code_latency"]}}) as sidecar:
+        assert sidecar.post("/v1/traces", turn_of(1))[0] == 200
+        assert said(sidecar) == []
+        attributes = {"logfire.feedback.name": "stars", "stars": 5}
+        late = request(
+            {"trace": 1, "id": 9, "parent": 2, "name": "feedback: stars", "attributes": attributes}, scope="logfire.feedback"
+        )
+        assert sidecar.post("/v1/traces", late)[0] == 200
+        assert said(sidecar) == [(TURN, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("{", "not JSON"),
+        ("[]", "the list is empty"),
+        ("3", "must be an object"),
+        ('{"turn_id": "x", "score": 1}', "TRACE_ID-SPAN_ID"),
+        ('{"score": 1}', "one of turn_id, traceparent and trace_id"),
+        (f'{{"turn_id": "{TURN}"}}', "a score is required"),
+        (f'{{"turn_id": "{TURN}", "scores": 1}}', "unknown key; did you mean score"),
+        (
+            f'[{{"turn_id": "{TURN}", "score": 1}}, {{"turn_id": "{TURN}", "score": 7}}]',
+            r"\[1\]: feedback.score: 7 is not within",
+        ),
+    ],
+)
+def test_a_wrong_request_is_refused_with_what_is_allowed(body: str, message: str) -> None:
+    with pytest.raises(Refusal, match=message):
+        as_log_records(body.encode())
+
+
+def test_the_endpoint_is_guarded_as_that_of_spans() -> None:
+    config = {"serve": {"token": "s3cret-token-of-the-test"}, "inline": {"metrics": []}}
+    with Sidecar(config) as sidecar:
+        body = {"turn_id": TURN, "score": 1}
+        assert post(sidecar, body)[0] == 401
+        assert post(sidecar, body, Authorization="Bearer s3cret-token-of-the-test")[0] == 200
+        status, answer = post(sidecar, {"score": 1}, Authorization="Bearer s3cret-token-of-the-test")
+        assert (status, "turn_id" in answer["message"]) == (400, True)
+        assert sidecar.post("/v1/feedback", b"", {"Authorization": "Bearer s3cret-token-of-the-test"})[0] == 415
+
+
+def test_feedback_that_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
+    config = {"serve": {"journal": str(tmp_path / "journal")}, "inline": {"metrics": []}}
+    with Sidecar(config) as first:
+        assert post(first, {"turn_id": TURN, "score": 1})[0] == 200
+        copy = tmp_path / "copy"
+        copy.mkdir()
+        for file in (tmp_path / "journal").iterdir():  # what the disk has at this moment
+            if file.is_file():
+                (copy / file.name).write_bytes(file.read_bytes())
+    with Sidecar({**config, "serve": {"journal": str(copy)}}) as second:
+        assert second.post("/v1/traces", turn_of(1))[0] == 200
+        assert said(second) == [(TURN, 1.0)]
+
+
+def test_tenants_say_something_of_their_own_turns_only() -> None:
+    tenants = [{"name": name, "token": f"token-of-{name}-123456"} for name in ("acme", "globex")]
+    with Sidecar({"serve": {"tenants": tenants}, "inline": {"metrics": []}}) as sidecar:
+        for name in ("acme", "globex"):
+            assert sidecar.post("/v1/traces", turn_of(1), {"Authorization": f"Bearer token-of-{name}-123456"})[0] == 200
+        assert post(sidecar, {"turn_id": TURN, "score": 1}, Authorization="Bearer token-of-acme-123456")[0] == 200
+        assert said(sidecar) == [(f"acme:{TURN}", 1.0)]
+
+
+# --- what follows
+
+
+def judged(models: ScriptedModels, rate: float) -> dict[str, Any]:
+    sample = {"rate": rate, "always_if": f"score.{METRIC} < 0.5"}
+    return {
+        "judge": {"base_url": models.url, "model": "scripted"},
+        "metrics": [{"llm_relevance": {}, "sample": sample}],
+        "inline": {"metrics": ["code_latency"]},
+    }
+
+
+def test_a_turn_that_its_user_does_not_like_is_judged(models: ScriptedModels) -> None:
+    models.play({"score": 10, "reason": "No."})
+    with Rig(judged(models, 0)) as rig:
+        rig.run()
+        turn, handle = rig.turn(), handle_of(rig)
+        assert (rig.engine.why(turn.turn_id) or {})["llm_relevance"].startswith("sampled out")
+        handle.feedback(turn.turn_id, label="up")
+        assert rig.engine.drain(10, judges=True)
+        assert not models.requests
+        handle.feedback(turn.turn_id, label="down")
+        assert rig.engine.drain(10, judges=True)
+        handle.feedback(turn.turn_id, label="down")  # once is enough
+        assert rig.engine.drain(10, judges=True)
+        assert len(models.requests) == 1
+        [event] = [dict(one.attributes) for one in rig.log_events() if one.attributes[semconv.EVALUATION_NAME] == "llm_relevance"]
+        assert (event[semconv.SAMPLE_PROBABILITY], event[semconv.DECIDED_BY]) == (1.0, "rule")
+        assert (rig.engine.why(turn.turn_id) or {})["llm_relevance"] == "scored"
+
+
+def test_feedback_within_the_trace_chooses_the_turn_too(models: ScriptedModels) -> None:
+    models.play({"score": 10, "reason": "No."})
+    with Rig(judged(models, 0)) as rig:
+        with rig.agent() as span:
+            rig.chat("q", "a")
+            span.add_event("thumbs_down")
+        assert rig.engine.drain(10, judges=True)
+        assert len(models.requests) == 1
+
+
+def test_a_drawn_turn_that_a_rule_would_have_chosen_stands_for_itself_alone() -> None:
+    """One in ten is drawn; who says that it is bad has it judged anyway. 100 turns, 20 of them bad, half of those with feedback."""
+    estimates = Estimates(3600, FakeClock())
+    for number in range(100):
+        bad, speaks = number % 5 == 0, number % 10 == 0
+        drawn = number % 10 in (0, 1) and number % 20 in (0, 1)  # every 10th on average, of each kind
+        turn_id = f"t{number}"
+        if drawn:
+            estimates.choose("llm_x", "bot", 0.1, "drawn", turn_id)
+            estimates.add("llm_x", "bot", turn_id, turn_id, 0.0 if bad else 1.0, 0.1)
+        if speaks and drawn:
+            estimates.make_certain("llm_x", turn_id)
+        elif speaks:
+            estimates.choose("llm_x", "bot", 1.0, "rule", turn_id)
+            estimates.add("llm_x", "bot", turn_id, turn_id, 0.0 if bad else 1.0, 1.0, "rule")
+    found = estimates.read()["llm_x", "bot"]
+    # 10 that spoke, each for itself, all bad; 5 drawn that did not, each for ten, all good.
+    assert found.mean == pytest.approx(50 / 60)
+
+
+def test_logger_providers_of_the_application_get_no_second_copy() -> None:
+    """The record that carries feedback is the application's: it is read, not changed or sent again."""
+    with Rig({"inline": {"metrics": []}}) as rig:
+        assert isinstance(rig.logger_provider, LoggerProvider)
+        rig.run()
+        of, _, span = rig.turn().turn_id.partition("-")
+        record = LogRecord(event_name="user_feedback", trace_id=int(of, 16), span_id=int(span, 16), attributes={"score": 1})
+        rig.logger_provider.get_logger("acme").emit(record)
+        rig.scored()
+        sent = [item.log_record for item in rig._logs.get_finished_logs() if item.log_record.event_name == "user_feedback"]
+        assert len(sent) == 1
+        assert dict(sent[0].attributes or {}) == {"score": 1}
