@@ -1,0 +1,81 @@
+"""How often changes are reported without cause, how soon those with one, and what a score costs, for docs/statistics.md.
+
+    python benchmarks/changes.py            the tables on the terminal
+    python benchmarks/changes.py --write    also into docs/statistics.md
+
+Series of known means are simulated (``tests/support/changing.py``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+import harness
+import numpy as np
+
+sys.path[:0] = [str(harness.ROOT)] if str(harness.ROOT) not in sys.path else []
+
+from otel_agenteval.statistics.change import Series  # noqa: E402 - found only now
+from tests.support.changing import KINDS, OPTIONS, delays, false_alarms  # noqa: E402 - the same
+
+PAGE = harness.ROOT / "docs" / "statistics.md"
+_SCORES = 400_000
+
+
+def without_cause(series: int) -> str:
+    """A row for each kind of series."""
+    random = np.random.default_rng(20_261_123)
+    lines = [["series", "scores", "reports", "without cause"]]
+    for kind in KINDS:
+        alarms, scores = false_alarms(kind, series, random)
+        lines.append([kind.name, f"{scores:,}", str(alarms), f"1 in {scores // alarms:,}" if alarms else "none"])
+    return harness.plain_table(lines)
+
+
+def with_cause(series: int) -> str:
+    """A row for each kind and size of change."""
+    random = np.random.default_rng(20_261_124)
+    lines = [["series", "change of the mean", "scores until reported, median", "nine of ten", "not reported"]]
+    for kind in KINDS:
+        for change in kind.changes:
+            found, missed = delays(kind, change, series, random)
+            at, late = (f"{int(np.quantile(found, share)):,}" if found else "–" for share in (0.5, 0.9))
+            size = f"{change:.0%} slower" if not kind.bounded else f"{change:.2f} worse"
+            lines.append([kind.name, size, at, late, f"{missed / series:.0%}"])
+    return harness.plain_table(lines)
+
+
+def costs() -> str:
+    """What a score costs with one series and with many."""
+    values = (np.random.default_rng(1).random(_SCORES) >= 0.05).astype(float).tolist()
+    lines = [["series", "a score"]]
+    for count in (1, 100, 10_000):
+        many = [Series(OPTIONS) for _ in range(count)]
+        started = time.process_time()
+        for place, value in enumerate(values):
+            many[place % count].see(value, 0.0)
+        lines.append([f"{count:,}", f"{(time.process_time() - started) / _SCORES * 1e6:.1f} µs"])
+    return harness.plain_table(lines)
+
+
+def main() -> int:
+    """Measure, print, and write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--series", type=int, default=400, help="simulated, of each kind")
+    parser.add_argument("--write", action="store_true", help="write the tables into docs/statistics.md")
+    args = parser.parse_args()
+    for name, table in (
+        ("false-alarms", without_cause(args.series)),
+        ("delays", with_cause(max(20, args.series // 4))),
+        ("change-cost", costs()),
+    ):
+        print(f"{table}\n")
+        if args.write:
+            harness.write(table, name, PAGE)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

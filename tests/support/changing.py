@@ -1,0 +1,86 @@
+"""Series of scores that change, or do not: how soon is it reported, and how often without cause?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from otel_agenteval.statistics.change import Found, Options, Series
+
+LENGTH = 20_000
+OPTIONS = Options()
+
+
+class Kind(NamedTuple):
+    """A kind of scores: how they are drawn before and after a change of a size."""
+
+    name: str
+    draw: Callable[[Any, float, int], Any]
+    changes: tuple[float, ...]
+    bounded: bool = True
+    probability: float = 1.0
+    """With which a score is made."""
+
+
+def _fails(rate: float) -> Callable[[Any, float, int], Any]:
+    return lambda random, change, n: (random.random(n) >= rate + change).astype(float)
+
+
+def _skewed(random: Any, change: float, n: int) -> Any:
+    mean = 0.85 - change
+    return random.beta(12 * mean, 12 * (1 - mean), n)
+
+
+def _seconds(random: Any, change: float, n: int) -> Any:
+    return random.lognormal(1.0, 0.7, n) * (1.0 + change)
+
+
+KINDS = (
+    Kind("never fails", _fails(0.0), (0.02, 0.1)),
+    Kind("0.5 % fail", _fails(0.005), (0.03, 0.1)),
+    Kind("5 % fail", _fails(0.05), (0.05, 0.1, 0.3)),
+    Kind("30 % fail", _fails(0.3), (0.1, 0.3)),
+    Kind("scores around 0.85", _skewed, (0.05, 0.1)),
+    Kind("seconds, skewed", _seconds, (0.2, 0.5), bounded=False),
+    Kind("5 % fail, one in ten is judged", _fails(0.05), (0.1, 0.3), probability=0.1),
+)
+
+
+def run(kind: Kind, change: float, after: int, length: int, random: Any, options: Options = OPTIONS) -> tuple[int, Found] | None:
+    """The first report of one series and after how many scores it came, counted from the first score after a change of a size ``after`` so many."""
+    values = (
+        kind.draw(random, 0.0, length)
+        if not change
+        else np.concatenate([kind.draw(random, 0.0, after), kind.draw(random, change, length - after)])
+    )
+    weight = 1.0 / kind.probability
+    series = Series(options, bounded=kind.bounded)
+    for place, value in enumerate(values.tolist()):
+        found = series.see(value, float(place), weight)
+        if found is not None:
+            return place + 1, found
+    return None
+
+
+def false_alarms(kind: Kind, series: int, random: Any, options: Options = OPTIONS) -> tuple[int, float]:
+    """Reports without cause, and the scores in which they came."""
+    alarms = scores = 0
+    for _ in range(series):
+        found = run(kind, 0.0, 0, LENGTH, random, options)
+        alarms += found is not None
+        scores += LENGTH if found is None else found[0]
+    return alarms, scores
+
+
+def delays(kind: Kind, change: float, series: int, random: Any) -> tuple[list[int], int]:
+    """Scores from a change to its report, and how many were reported before or never."""
+    found, missed = [], 0
+    for _ in range(series):
+        first = run(kind, change, 2_000, 2_000 + LENGTH, random)
+        if first is None or first[0] <= 2_000:
+            missed += 1
+        else:
+            found.append(first[0] - 2_000)
+    return found, missed
