@@ -266,6 +266,13 @@ def fleet() -> Dashboard:
             units.Short, (estimate(f'window="1h",{AGENT}', "agent, metric"), "{{agent}}: {{metric}}"), most=1,
         )
     )  # fmt: skip
+    found.with_panel(
+        bars(
+            "Scores that have changed", "By how much their mean moved, of the changes that were found within the last day.", units.Short,
+            f"min by (metric, agent, verdict) ({gauge(semconv.CHANGE_SIZE, AGENT)} and on (metric, agent, verdict) "
+            f"(time() - {gauge(semconv.CHANGE_TIME, AGENT)} < 86400))", "{{agent}}: {{metric}} ({{verdict}})",
+        )
+    )  # fmt: skip
     found.with_row(Row("Cost and latency"))
     cost = rate(semconv.TURN_COST, AGENT_AND_SERVICE)
     found.with_panel(

@@ -19,6 +19,7 @@ from .queue import QueueOptions
 from .references import ReferenceOptions
 from .section import NO_ENTRIES, Section, validator_of
 from .serve import ServeOptions
+from .statistics import StatisticsOptions
 from .turn import TurnOptions
 from .types import DurationOrZero, Kind
 
@@ -42,6 +43,8 @@ class Config(Section):
     """Metrics over whole conversations."""
     feedback: FeedbackOptions = FeedbackOptions()
     """What users say of turns."""
+    statistics: StatisticsOptions = StatisticsOptions()
+    """What is said of many turns."""
     judge: JudgeOptions = JudgeOptions()
     """The model that ``llm_`` metrics ask."""
     embedder: EmbedderOptions = EmbedderOptions()

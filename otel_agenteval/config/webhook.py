@@ -20,7 +20,7 @@ def _floors(value: Any) -> Any:
     raise ValueError("it must be a mapping of metrics to numbers")
 
 
-_REASONS = ("gates", "failed", "errors")
+_REASONS = ("gates", "failed", "errors", "changes")
 
 
 def _reasons(value: Any) -> Any:
@@ -36,8 +36,8 @@ class WebhookOptions(Section):
     """Where messages are posted; a secret for most services, as ``${env:NAME}``. PagerDuty's is ``https://events.pagerduty.com/v2/enqueue``."""
     format: Literal["generic", "slack", "teams", "pagerduty"] = "generic"
     """``generic`` is one JSON object with all notices; the others are what these services show."""
-    about: Annotated[tuple[str, ...], Before(_reasons), Kind("list of gates, failed, errors")] = ("gates",)
-    """Which scores are reported: failed ``gates`` (metrics with ``policy: gate``), every ``failed`` score, and ``errors`` of metrics."""
+    about: Annotated[tuple[str, ...], Before(_reasons), Kind("list of gates, failed, errors, changes")] = ("gates", "changes")
+    """What is reported: failed ``gates`` (metrics with ``policy: gate``), every ``failed`` score, ``errors`` of metrics, and ``changes`` of scores, where those are looked for."""
     floors: Annotated[dict[str, float], Before(_floors), Kind("mapping of metrics to numbers")] = NO_ENTRIES
     """The worst mean that a metric may have over ``window``, for each agent: below it, or above it where less is better, it is reported, and once more when it is well again."""
     window: Duration = 3600.0

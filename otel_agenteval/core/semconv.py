@@ -32,6 +32,8 @@ RESPONSE_ID = "gen_ai.response.id"
 CONVERSATION_ID = "gen_ai.conversation.id"
 AGENT_NAME = "gen_ai.agent.name"
 ERROR_TYPE = "error.type"
+SERVICE_NAME = "service.name"
+SERVICE_VERSION = "service.version"
 
 # --- ours ------------------------------------------------------------------------------------------------------------
 
@@ -39,6 +41,25 @@ RESULT_ID = "agenteval.result.id"
 """The same in every outlet."""
 INSTANCE_ID = "agenteval.instance.id"
 """The engine that made the score: one id per process."""
+CHANGE_EVENT = "agenteval.change"
+"""Name of the event: the scores of a metric have changed."""
+CHANGE_VERDICT = "agenteval.change.verdict"
+"""``worse``, ``better``, or ``changed`` where the metric has no better."""
+CHANGE_DETECTOR = "agenteval.change.detector"
+"""``cusum``, ``ewma`` or ``release``."""
+CHANGE_BEFORE = "agenteval.change.mean.before"
+CHANGE_AFTER = "agenteval.change.mean.after"
+CHANGE_DIFFERENCE = "agenteval.change.difference"
+CHANGE_LOW = "agenteval.change.difference.ci_low"
+CHANGE_HIGH = "agenteval.change.difference.ci_high"
+CHANGE_SINCE = "agenteval.change.since"
+"""ISO 8601."""
+CHANGE_N = "agenteval.change.n_eff"
+CHANGE_TURNS = "agenteval.change.turns"
+"""Ids of turns that show it."""
+CHANGE_TRACES = "agenteval.change.traces"
+CHANGE_VERSION_BEFORE = "agenteval.change.version.before"
+CHANGE_VERSION = "agenteval.change.version"
 CASE_ID = "agenteval.case.id"
 """Baggage key of ``expect(case_id=…, propagate=True)``."""
 TENANT = "agenteval.tenant"
@@ -109,6 +130,8 @@ ESTIMATE_HIGH = "agenteval.estimate.ci_high"
 ESTIMATE_N = "agenteval.estimate.n_eff"
 ESTIMATES = (ESTIMATE_MEAN, ESTIMATE_LOW, ESTIMATE_HIGH, ESTIMATE_N)
 """What is believed of all turns, from those that were judged."""
+CHANGE_TIME = "agenteval.change.timestamp"
+CHANGE_SIZE = "agenteval.change.size"
 LOAD_LEVEL = "agenteval.load_level"
 SERVE_REQUESTS = "agenteval.serve.requests"
 SERVE_SCRAPES = "agenteval.serve.scrapes"
@@ -189,6 +212,8 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(ESTIMATE_LOW, "gauge", "", _OF_AN_ESTIMATE, "Lower end of its 95 % interval."),
     Instrument(ESTIMATE_HIGH, "gauge", "", _OF_AN_ESTIMATE, "Upper end of its 95 % interval."),
     Instrument(ESTIMATE_N, "gauge", "{turn}", _OF_AN_ESTIMATE, "How many turns, drawn alike, would tell as much."),
+    Instrument(CHANGE_TIME, "gauge", "s", ("metric", "agent", "verdict"), "When the scores of a metric were last found to have changed (worse, better, changed), in seconds since the Unix epoch.", over="max"),
+    Instrument(CHANGE_SIZE, "gauge", "", ("metric", "agent", "verdict"), "By how much their mean moved then.", over="max"),
     Instrument(RESULTS, "counter", "{result}", ("metric", "agent", "outcome"), "What came of each metric on each turn."),
     Instrument(DROPPED, "counter", "{result}", ("metric", "reason"), "Results of the outcome dropped, by what was in the way."),
     Instrument(

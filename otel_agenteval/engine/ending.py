@@ -81,6 +81,7 @@ class Ending:
         done = self.delivered and not left
         if not done and not at_exit:
             _log.warning("not all scores were delivered within %.3g s", engine.config.exit_timeout)
+        engine.pipeline.fleet.close()
         engine.outlets.close()
         return done
 

@@ -13,6 +13,7 @@ from ..outlets.span_events import SpanEventOutlet
 from ..turns.composer import REVISABLE_BYTES, Composer
 from ..turns.conversations import Conversations
 from .feedback import FeedbackJoiner
+from .fleet import Fleet
 from .hints import Hints
 from .outcomes import TurnOutcomes
 from .pipeline import Pipeline
@@ -60,6 +61,9 @@ def pipeline_from(engine: Engine, metrics: Selected, clock: Clock, waited: Calla
     )  # fmt: skip
     recent = RecentTurns(_RECENT if engine.is_behind_otlp else _RECENT_IN_PROCESS)
     pipeline.feedback = FeedbackJoiner(config.feedback, composer, recent, engine.telemetry, waited)
+    estimates = None if judging is None else judging.planner.estimates
+    pipeline.fleet = Fleet(config.statistics, estimates, engine.telemetry, clock)
+    engine.outlets.look_for_changes = pipeline.fleet.look
     pipeline.hints = Hints(named & set(evaluator.names))
     return pipeline
 

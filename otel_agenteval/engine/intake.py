@@ -168,6 +168,7 @@ class Intake:
         store = self.pipeline.conversations
         if store is not None:
             self.take_ended(store.due())
+        self.pipeline.fleet.tick()
         feedback = self.pipeline.feedback
         for given in feedback.due():
             self._put(GivenFeedback(self.pipeline, given, last=True), must=True)

@@ -24,6 +24,7 @@ from ..turns.composer import Composer
 from ..turns.conversations import Conversations, conversation_of, signals_in
 from ..turns.roots import Group
 from .feedback import FeedbackJoiner
+from .fleet import Fleet
 from .hints import Hints
 from .outcomes import TurnOutcomes
 from .work import EndedConversation, WorkItem
@@ -67,6 +68,8 @@ class Pipeline:
         self._fill = fill
         self.feedback: FeedbackJoiner
         """Adds what people say of turns."""
+        self.fleet: Fleet
+        """Knows what many turns say."""
         self.hints = Hints(())
         """What is logged once, for somebody who wonders."""
         self.ending = False
@@ -212,6 +215,7 @@ class Pipeline:
         self.composer.after_fork_in_child()
         self.outcomes.reset()
         self.feedback.reset()
+        self.fleet.after_fork_in_child()
         if self.judging is not None:
             self.judging.after_fork_in_child()
         if self.conversations is not None:

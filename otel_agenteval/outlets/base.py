@@ -18,10 +18,11 @@ from ..config.keypath import KeyPath
 from ..core.semconv import EMIT_RECORDS
 from ..core.telemetry import Telemetry
 from ..core.writable import warn_of_fault
-from ..evaluation.scored_turn import ScoredTurn
+from ..evaluation.scored_turn import Root, ScoredTurn
 
 if TYPE_CHECKING:
     from ..config.root import Config
+    from ..statistics.changes import Change
 
 
 class RecordAccount:
@@ -105,6 +106,9 @@ class Outlet(ABC):
 
     def note_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
         """A judged metric gave no score, or none yet: why. Called on any thread; must neither wait nor raise."""
+
+    def announce(self, change: Change, root: Root) -> None:
+        """The scores of a metric have changed; ``root`` is that of the turn which showed it. May raise."""
 
     def keep_all(self) -> None:
         """From now on drop nothing for lack of room: the worker emits nothing while an outlet is :attr:`full`."""

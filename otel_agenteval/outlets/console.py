@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ..evaluation.redaction import Redactor
-from ..evaluation.scored_turn import ScoredTurn
+from ..evaluation.scored_turn import Root, ScoredTurn
 from .accounting import outcome
 from .base import Outlet, Setup
 from .turn_text import colours_wanted, columns, render_scores, render_turn
+
+if TYPE_CHECKING:
+    from ..statistics.changes import Change
 
 _ID = 8
 """Characters of a turn id that are shown."""
@@ -49,6 +52,13 @@ class ConsoleOutlet(Outlet):
         stream.write("".join(_rendered(scored, width, colour) for scored in wanted))
         stream.flush()
 
+    def announce(self, change: Change, root: Root) -> None:
+        """One line about a change."""
+        stream = sys.stderr
+        if stream is not None and (change.verdict == "worse" or not self._failed_only):
+            stream.write(f"{change.title}\n")
+            stream.flush()
+
 
 def _rendered(scored: ScoredTurn, width: int, colour: bool) -> str:
     """A turn with its scores; of what was shown before, the new scores alone."""
@@ -56,6 +66,8 @@ def _rendered(scored: ScoredTurn, width: int, colour: bool) -> str:
     title = f"{turn.agent or 'agent'} · turn {(turn.turn_id or '')[:_ID]}"
     if scored.judged is not None:
         return render_scores(scored.scores, width, title=f"{title} · judged by {scored.judged.model or 'a model'}", colour=colour)
+    if scored.said_later:
+        return render_scores(scored.scores, width, title=f"{title} · said by its user", colour=colour)
     if scored.conversation:
         return render_scores(scored.scores, width, title=f"{title} · the conversation", colour=colour)
     if scored.supersedes is not None:

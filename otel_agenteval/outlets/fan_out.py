@@ -6,14 +6,18 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from ..core.semconv import METRIC_DURATION
 from ..core.telemetry import Telemetry
 from ..core.threads import is_meant_for_host
 from ..evaluation.redaction import Exporter, Redactor, without_texts
-from ..evaluation.scored_turn import ScoredTurn
+from ..evaluation.scored_turn import Root, ScoredTurn
 from .accounting import account
 from .base import Outlet, RecordAccount
+
+if TYPE_CHECKING:
+    from ..statistics.changes import Change
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -44,6 +48,8 @@ class FanOut:
         """Whether anything that leaves is made from what was said in a turn."""
         self.errors: Counter[tuple[str, str]] = Counter()
         """How often an outlet failed, by its name and the reason."""
+        self.look_for_changes: Callable[[Sequence[ScoredTurn]], Iterable[tuple[Change, Root]]] = lambda batch: ()
+        """The changes of scores that a batch shows."""
         self._keeps_all = False
         self._behind: dict[str, bool] = {}
         """Outlets that did not take what came last; whether they were waited for."""
@@ -80,6 +86,12 @@ class FanOut:
                     raise
                 self._behind.setdefault(outlet.name, False)
                 self.count_error(outlet.name, type(error).__name__, error)
+        for change, root in self.look_for_changes(batch):
+            self._announce(change, root)
+
+    def _announce(self, change: Change, root: Root) -> None:
+        _log.log(logging.WARNING if change.verdict == "worse" else logging.INFO, "%s", change.title)
+        self._each(lambda outlet: outlet.announce(change, root))
 
     def _prepare(self, scored: ScoredTurn) -> None:
         self.redact(scored)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from ..evaluation.scored_turn import ScoredTurn
+from ..evaluation.scored_turn import Root, ScoredTurn
 from .base import Outlet
+
+if TYPE_CHECKING:
+    from ..statistics.changes import Change
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -46,6 +50,13 @@ class LateOutlet(Outlet):
         elif not self._logged and self._is_missed(batch):
             self._logged = True
             _log.info("%s", self._missing)
+
+    def announce(self, change: Change, root: Root) -> None:
+        """Pass it on, if there is an outlet by now."""
+        if self._outlet is None:
+            self._outlet = self._make()
+        if self._outlet is not None:
+            self._outlet.announce(change, root)
 
     def flush(self, timeout: float) -> bool:
         """Flush the outlet, if it was made."""

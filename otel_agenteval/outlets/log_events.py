@@ -19,11 +19,14 @@ from ..core.score import Score
 from ..evaluation.scored_turn import Root, ScoredTurn
 from .accounting import answering_call
 from .base import Outlet, Setup
+from .change_event import change_attributes
 from .late_outlet import LateOutlet
 from .selection import LogEvents, log_mode, scores_to_log
 
 if TYPE_CHECKING:
     from opentelemetry._logs import Logger, LoggerProvider
+
+    from ..statistics.changes import Change
 
 _NO_PROVIDER = (
     "no SDK LoggerProvider is set up, so scores that their span does not carry leave no event (outlets.log_events: off says that "
@@ -133,6 +136,23 @@ class LogEventOutlet(Outlet):
         try:
             for scored in batch:
                 self._emit_turn(scored)
+        finally:
+            detach(token)
+
+    def announce(self, change: Change, root: Root) -> None:
+        """Write one record, under the turn that showed the change."""
+        now = self._clock.time_ns()
+        token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
+        try:
+            self.logger_of(root).emit(
+                timestamp=now,
+                observed_timestamp=now,
+                context=context_of(root),
+                severity_number=SeverityNumber.WARN if change.verdict == "worse" else SeverityNumber.INFO,
+                event_name=semconv.CHANGE_EVENT,
+                body=change.title,
+                attributes=change_attributes(change, self.instance_id),
+            )
         finally:
             detach(token)
 

@@ -20,6 +20,7 @@ def as_sidecar(config: Config) -> Config:
     more: dict[str, Any] = {"outlets": {"prometheus": None}}
     if "log_events" not in config.outlets.options_given:  # there is no application here that would have set up its logging
         more["outlets"]["log_events"] = "off"
+    more["statistics"] = _statistics(config)
     judged = any(service.model is not None for service in (config.judge, config.embedder))
     if judged and "backend" not in config.judge.queue.options_given:
         more["judge"] = {"queue": {"backend": "sqlite", "path": str(state_folder() / "queue.db")}}
@@ -28,6 +29,19 @@ def as_sidecar(config: Config) -> Config:
         # else the journal would have to keep the requests of every score that a receiver does not take
         more["outlets"]["otlp"] = {"spool": {"directory": str(Path(config.serve.journal) / "spool")}}
     return load_config(config, overrides=more)
+
+
+def _statistics(config: Config) -> dict[str, Any]:
+    """Changes are looked for, and what is known outlives the process, unless the configuration says otherwise."""
+    wanted, found = config.statistics, dict[str, Any]()
+    if wanted.changes.detect == "auto":
+        found["changes"] = {"detect": True}
+    if wanted.state == "auto":
+        try:
+            found["state"] = str(state_folder() / "statistics.json")
+        except ConfigError:  # nothing of the user's work depends on it
+            found["state"] = None
+    return found
 
 
 def state_folder() -> Path:

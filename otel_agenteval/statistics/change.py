@@ -38,6 +38,8 @@ _EXPECTED_EVENTS = 5.0
 _LEAST_SPREAD = 0.02
 _SURE = 1.0
 """Standard errors by which the usual mean is taken to be uncertain."""
+_HARDLY_ANYTHING = 20.0
+"""A stake that chance alone makes in one of so many series."""
 _GROWTH = 1.2
 _LARGEST_REFERENCE = 10
 """How many times its first size what is usual may grow to."""
@@ -394,6 +396,9 @@ class Series:
 
     def _begin_release(self, version: str, at: float) -> None:
         self._flush_block()
+        for side in (self._low, self._high):  # so that what begins now begins with the release
+            if side.stakes and sum(side.stakes) / len(side.stakes) < _HARDLY_ANYTHING:
+                side.rest()
         if self._version is not None:
             self._previous, self._version_before = self._release, self._version
             self._release_since = at

@@ -26,6 +26,8 @@ from ..core.telemetry import Telemetry
 from .weighted import Estimate, Everyone, Sums, padded, vector
 
 _PARTS = 60
+_KEPT_TOGETHER = 10
+"""Parts that are kept as one over restarts."""
 _EVER = -1
 """The part of all time."""
 SINCE_START = "start"
@@ -58,6 +60,14 @@ class _Part:
         self.sums: dict[Group, Sums] = {}
         self.chosen: dict[Group, float] = {}
         """Sum of the weights of turns that were to be asked about."""
+
+    def join(self, other: _Part) -> None:
+        """Add what another part has."""
+        self.everyone = self.everyone.plus(other.everyone)
+        for group, sums in other.sums.items():
+            self.sums[group] = self.sums[group].plus(sums) if group in self.sums else sums
+        for group, chosen in other.chosen.items():
+            self.chosen[group] = self.chosen.get(group, 0.0) + chosen
 
 
 class _Trace:
@@ -300,12 +310,7 @@ class Estimates:
             del self._traces[trace]
         others = self._series.setdefault((key[0], OTHER), {})
         for number, part in parts.items():
-            into = others.setdefault(number, _Part())
-            into.everyone = into.everyone.plus(part.everyone)
-            for group, sums in part.sums.items():
-                into.sums[group] = into.sums[group].plus(sums) if group in into.sums else sums
-            for group, chosen in part.chosen.items():
-                into.chosen[group] = into.chosen.get(group, 0.0) + chosen
+            others.setdefault(number, _Part()).join(part)
 
     def read(self) -> dict[tuple[str, str], Estimate]:
         """The present estimates of the window by metric and agent."""
@@ -330,6 +335,57 @@ class Estimates:
         since = {key: sums.sequence(everyone) for key, (sums, everyone) in ever.items() if sums is not None}
         self._known = state, _without_none(window), _without_none(since)
         return self._known[1:]
+
+    # --- kept over restarts
+
+    def state(self) -> list[list[Any]]:
+        """What is known of each series, as plain values, in parts of ten minutes and that of all time."""
+        newest = int(self._clock.monotonic() // self._length)
+        with self._lock:
+            return [[*key, self._state_of(parts, newest)] for key, parts in self._series.items()]
+
+    @staticmethod
+    def _state_of(parts: Mapping[int, _Part], newest: int) -> list[list[Any]]:
+        gathered: dict[int, _Part] = {}
+        for number, part in parts.items():
+            age = newest - number
+            if number != _EVER and age >= _PARTS:
+                continue
+            into = gathered.setdefault(_EVER if number == _EVER else age // _KEPT_TOGETHER * _KEPT_TOGETHER, _Part())
+            into.join(part)
+        return [
+            [age, part.everyone.state(), {group: sums.state() for group, sums in part.sums.items()}, part.chosen]
+            for age, part in gathered.items()
+        ]
+
+    def restore(self, state: Any, passed: float = 0.0) -> None:
+        """Go on where another process ended.
+
+        Args:
+            state: as :meth:`state` made it.
+            passed: seconds since then.
+
+        Raises:
+            TypeError, ValueError: it is none.
+        """
+        newest = int(self._clock.monotonic() // self._length)
+        found: dict[tuple[str, str], dict[int, _Part]] = {}
+        for metric, agent, kept in state:
+            parts = found.setdefault((str(metric), str(agent)), {_EVER: _Part()})
+            for age, everyone, sums, chosen in kept:
+                older = int(age) + int(passed // self._length)
+                if age != _EVER and older >= _PARTS:
+                    continue
+                part = parts[_EVER if age == _EVER else newest - older] = _Part()
+                part.everyone = Everyone.of_state(everyone)
+                part.sums = {group: Sums.of_state(sums[group]) for group in _GROUPS if group in sums}
+                part.chosen = {group: float(chosen[group]) for group in _GROUPS if group in chosen}
+        with self._lock:
+            self._changes += 1
+            for key, parts in found.items():
+                if key[1] != OTHER:
+                    self._places.ask(key, self._clock.monotonic())
+                self._series[key] = parts
 
     def watch(self, telemetry: Telemetry) -> None:
         """Show them as gauges."""

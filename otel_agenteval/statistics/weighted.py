@@ -59,11 +59,34 @@ class Everyone:
         self.total += sign * proxies
         self.outer += sign * np.outer(proxies, proxies)
 
+    def state(self) -> list[Any]:
+        """For keeping."""
+        return [self.n, self.total.tolist(), self.outer.tolist()]
+
+    @classmethod
+    def of_state(cls, state: Sequence[Any]) -> Everyone:
+        """What :meth:`state` came from.
+
+        Raises:
+            TypeError, ValueError: it is none.
+        """
+        found = cls()
+        found.n = float(state[0])
+        found.total, found.outer = _array(state[1], found.total), _array(state[2], found.outer)
+        return found
+
     def plus(self, other: Everyone) -> Everyone:
         """Both together."""
         found = Everyone()
         found.n, found.total, found.outer = self.n + other.n, self.total + other.total, self.outer + other.outer
         return found
+
+
+def _array(values: Any, like: Any) -> Any:
+    found = np.asarray(values, dtype=float)
+    if found.shape != like.shape:
+        raise ValueError("of another form")
+    return found
 
 
 class Sums:
@@ -88,6 +111,24 @@ class Sums:
         """Add a trace, or with a sign of -1 take it out again."""
         self.total += sign * trace
         self.outer += sign * np.outer(trace, trace)
+
+    def state(self) -> list[Any]:
+        """For keeping."""
+        ends = [value if math.isfinite(value) else None for value in (self.least, self.most)]
+        return [self.total.tolist(), self.outer.tolist(), *ends]
+
+    @classmethod
+    def of_state(cls, state: Sequence[Any]) -> Sums:
+        """What :meth:`state` came from.
+
+        Raises:
+            TypeError, ValueError: it is none.
+        """
+        found = cls()
+        total, outer, least, most = state
+        found.total, found.outer = _array(total, found.total), _array(outer, found.outer)
+        found.least, found.most = math.inf if least is None else float(least), -math.inf if most is None else float(most)
+        return found
 
     def times(self, factor: float) -> Sums:
         """As if every weight were so many times what it is."""

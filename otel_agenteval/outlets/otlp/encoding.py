@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core import semconv
 from ...core.score import Facts, Score
-from ...evaluation.scored_turn import ScoredTurn
+from ...evaluation.scored_turn import Root, ScoredTurn
+from ..change_event import change_attributes
 from ..log_events import turn_attributes
 from ..selection import LogEvents, scores_sent, scores_to_log
 from .protobuf import BYTES, FIXED32, FIXED64, AttributeWriter, as_double, as_fixed32, as_fixed64, delimited, tag, utf8, varint
+
+if TYPE_CHECKING:
+    from ...statistics.changes import Change
 
 _SAMPLED = 0x1
 _HAS_IS_REMOTE, _IS_REMOTE = 0x100, 0x200
@@ -25,6 +29,7 @@ _MAX_METRICS = 1_000
 # Fields of a request, which are the same for logs and spans: ResourceLogs or -Spans 1, in it Resource 1 and ScopeLogs or -Spans 2,
 # in that the scope 1 and the records 2.
 _RECORD = tag(2, BYTES)
+_CHANGE_NAME = delimited(12, utf8(semconv.CHANGE_EVENT))
 _EVENT_NAME = delimited(12, utf8(semconv.EVENT))
 _INFO, _WARN = b"\x10\x09", b"\x10\x0d"
 _RECORD_TIME, _OBSERVED_TIME = tag(1, FIXED64), tag(11, FIXED64)
@@ -139,6 +144,19 @@ class ScoreEncoder:
         ids = delimited(9, root.trace_id.to_bytes(16, "big")) + delimited(10, root.span_id.to_bytes(8, "big"))
         shared = self._of_record.write(turn_attributes(scored, instance_id))
         return b"".join((times, _RECORD_FLAGS if root.sampled else b"", ids, shared))
+
+    def change(self, change: Change, root: Root, now: int, instance_id: str) -> bytes:
+        """An export request with the log record of a change, see :func:`~otel_agenteval.outlets.change_event.change_attributes`."""
+        groups = _Groups(self._of_resource)
+        ids = delimited(9, root.trace_id.to_bytes(16, "big")) + delimited(10, root.span_id.to_bytes(8, "big"))
+        groups.of(root.resource).append(
+            delimited(
+                2, _RECORD_TIME, as_fixed64(now), _OBSERVED_TIME, as_fixed64(now), _CHANGE_NAME, _RECORD_FLAGS if root.sampled else b"", ids,
+                _WARN if change.verdict == "worse" else _INFO, delimited(5, delimited(1, utf8(change.title))),
+                self._of_record.write(change_attributes(change, instance_id)),
+            )
+        )  # fmt: skip
+        return b"".join(groups.requests(self._scope))
 
     def evaluate_spans(self, batch: Sequence[ScoredTurn], now: int, instance_id: str, *, child: bool) -> tuple[bytes, int]:
         """An export request with a span for each turn, whose events are its scores, and how many there are.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from ...config.otlp import OtlpOptions
 from ...core import semconv
@@ -16,7 +17,7 @@ from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.errors import ConfigError
 from ...core.telemetry import Telemetry
 from ...core.writable import fault_of_folder
-from ...evaluation.scored_turn import ScoredTurn
+from ...evaluation.scored_turn import Root, ScoredTurn
 from ...spans.otlp import Signal
 from ..base import Outlet, RecordAccount, Setup
 from ..selection import LogEvents, log_mode
@@ -25,6 +26,9 @@ from .encoding import ScoreEncoder
 from .metrics import MetricsEncoder
 from .sender import Sender
 from .spool import Spool, SpoolFile
+
+if TYPE_CHECKING:
+    from ...statistics.changes import Change
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -110,6 +114,11 @@ class OtlpOutlet(Outlet):
         if self._wanted.metrics_interval:
             self._begun = True
             self._sender.start()
+
+    def announce(self, change: Change, root: Root) -> None:
+        """A log record about a change, under the Resource of the turn that showed it."""
+        if self._log_events != "off":
+            self._put("logs", self._encoder.change(change, root, self._clock.time_ns(), self._instance_id()), 1)
 
     def _put(self, signal: Signal, body: bytes, items: int) -> None:
         if items:

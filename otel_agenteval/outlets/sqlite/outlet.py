@@ -10,7 +10,7 @@ import logging
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...config.store import StoreOptions
 from ...core import jsonio, semconv
@@ -18,10 +18,13 @@ from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.score import Score
 from ...core.telemetry import Telemetry
 from ...evaluation.redaction import Redactor
-from ...evaluation.scored_turn import ScoredTurn
+from ...evaluation.scored_turn import Root, ScoredTurn
 from ..accounting import answering_call
 from ..base import Outlet, RecordAccount, Setup
 from .store import SCHEMA, Retention, ScoreStore
+
+if TYPE_CHECKING:
+    from ...statistics.changes import Change
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -117,6 +120,22 @@ class StoreOutlet(Outlet):
         self._write()
         self._keep_house()
 
+    def announce(self, change: Change, root: Root) -> None:
+        """Keep a change of scores.
+
+        Raises:
+            sqlite3.Error: the file cannot be written at the moment; the change is not kept.
+            OSError: the same.
+        """
+        found = change.found
+        low, high = found.difference
+        self._store.write_change({
+            "at": change.at, "metric": change.metric, "agent": change.agent, "service": _text(root.resource.get(semconv.SERVICE_NAME)),
+            "tenant": root.tenant, "verdict": change.verdict, "detector": found.detector, "mean_before": found.before, "mean_after": found.after,
+            "ci_low": low, "ci_high": high, "since": found.since, "n_eff": found.n, "version_before": found.version_before,
+            "version": found.version, "turns": jsonio.dumps([one.turn_id for one in found.exemplars]), "instance_id": self._instance_id(),
+        })  # fmt: skip
+
     def flush(self, timeout: float) -> bool:
         """Write what waits; False if it still does. SQLite itself waits at most two seconds for another process."""
         try:
@@ -170,7 +189,7 @@ class StoreOutlet(Outlet):
         return {
             "turn_id": turn.turn_id, "tenant": root.tenant, "labels": jsonio.dumps(dict(root.labels)) if root.labels else None, "trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}",
             "revision": turn.revision, "supersedes": scored.supersedes, "superseded_by": None,
-            "conversation_id": turn.conversation_id, "service": turn.service, "agent": turn.agent,
+            "conversation_id": turn.conversation_id, "service": turn.service, "version": _text(root.resource.get(semconv.SERVICE_VERSION)), "agent": turn.agent,
             "model": call.model if call is not None else None, "start": turn.start.timestamp() if turn.start is not None else None,
             "duration_s": turn.duration_s, "cost_usd": turn.cost_usd,
             "input_tokens": usage.input_tokens if usage is not None else None,
@@ -206,6 +225,10 @@ class StoreOutlet(Outlet):
             "judge_model": judged.model if judged is not None else None,
             "judge_cost_usd": judged.cost_usd if judged is not None else None, "scored_at": self._clock.time_ns() / 1e9,
         }  # fmt: skip
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
 
 
 def _json(value: dict[str, Any]) -> str | None:

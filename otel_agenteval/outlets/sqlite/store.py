@@ -35,9 +35,9 @@ TURN_COLUMNS: Mapping[str, str] = {
     "superseded_by": "TEXT", "conversation_id": "TEXT", "service": "TEXT", "agent": "TEXT", "model": "TEXT", "start": "REAL",
     "duration_s": "REAL", "cost_usd": "REAL", "input_tokens": "INTEGER", "output_tokens": "INTEGER", "close_reason": "TEXT",
     "complete": "INTEGER", "is_conversation": "INTEGER NOT NULL DEFAULT 0", "skipped": "TEXT", "content": "TEXT",
-    "instance_id": "TEXT", "stored_at": "REAL NOT NULL", "tenant": "TEXT", "labels": "TEXT",
+    "instance_id": "TEXT", "stored_at": "REAL NOT NULL", "tenant": "TEXT", "labels": "TEXT", "version": "TEXT",
 }  # fmt: skip
-"""One row per turn. ``tenant`` is who sent it; ``labels`` is what the configuration says of the tenant, a JSON object. ``start`` and
+"""One row per turn. ``tenant`` is who sent it; ``version`` is the ``service.version`` of its root; ``labels`` is what the configuration says of the tenant, a JSON object. ``start`` and
 ``stored_at`` are seconds since the Unix epoch. ``skipped`` is a JSON object, metric → reason. ``content`` is the turn in form
 ``turn.v1``, where the configuration keeps it."""
 
@@ -50,6 +50,13 @@ SCORE_COLUMNS: Mapping[str, str] = {
     "judge_cost_usd": "REAL", "scored_at": "REAL NOT NULL",
 }  # fmt: skip
 """One row per score; ``detail`` and ``also`` are JSON."""
+
+CHANGE_COLUMNS: Mapping[str, str] = {
+    "at": "REAL NOT NULL", "metric": "TEXT NOT NULL", "agent": "TEXT", "service": "TEXT", "tenant": "TEXT", "verdict": "TEXT NOT NULL",
+    "detector": "TEXT NOT NULL", "mean_before": "REAL", "mean_after": "REAL", "ci_low": "REAL", "ci_high": "REAL", "since": "REAL", "n_eff": "REAL",
+    "version_before": "TEXT", "version": "TEXT", "turns": "TEXT", "instance_id": "TEXT",
+}  # fmt: skip
+"""One row per change of a series. The interval is that of the difference; ``turns`` is a JSON list of ids."""
 
 CURRENT = "turns.superseded_by IS NULL AND scores.revision = turns.revision"
 """The condition under which a joined row holds now."""
@@ -84,6 +91,11 @@ ALTER TABLE outcomes RENAME COLUMN fate TO outcome;
 DROP INDEX fates_by_time;
 CREATE INDEX outcomes_by_time ON outcomes (at);
 """
+_CHANGES = f"""
+CREATE TABLE IF NOT EXISTS changes ({", ".join(f"{name} {kind}" for name, kind in CHANGE_COLUMNS.items())});
+CREATE INDEX IF NOT EXISTS changes_by_time ON changes (at);
+"""
+_NO_CHANGES = f"CREATE TEMP VIEW changes AS SELECT {', '.join(f'NULL AS {name}' for name in CHANGE_COLUMNS)} WHERE 0;"
 _OUTCOMES_BEFORE = "CREATE TEMP VIEW outcomes AS SELECT turn_id, metric, fate AS outcome, at FROM main.fates;"
 
 SCHEMA = Schema(
@@ -91,6 +103,7 @@ SCHEMA = Schema(
     steps=(
         Step(_FIRST_TABLES),
         Step(_OUTCOMES, columns={"turns": {"tenant": "TEXT", "labels": "TEXT"}}, reading=_OUTCOMES_BEFORE),
+        Step(_CHANGES, columns={"turns": {"version": "TEXT"}}, reading=_NO_CHANGES),
     ),
 )  # fmt: skip
 """A column is added by a step here, and in :data:`TURN_COLUMNS` or :data:`SCORE_COLUMNS`."""
@@ -107,6 +120,9 @@ _PUT_SCORE = (
     f"INSERT INTO scores ({', '.join(SCORE_COLUMNS)}) VALUES ({', '.join(f':{name}' for name in SCORE_COLUMNS)}) "
     "ON CONFLICT (result_id) DO NOTHING"
 )
+
+
+_PUT_CHANGE = f"INSERT INTO changes ({', '.join(CHANGE_COLUMNS)}) VALUES ({', '.join(f':{name}' for name in CHANGE_COLUMNS)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +175,11 @@ class ScoreStore:
             db.executemany(_PUT_SCORE, scores)
             db.executemany("INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?, ?)", [(*outcome, now) for outcome in outcomes])
 
+    def write_change(self, change: Mapping[str, Any]) -> None:
+        """Keep a change of scores, a row with the keys of :data:`CHANGE_COLUMNS`."""
+        with self._file.transaction() as db:
+            db.execute(_PUT_CHANGE, change)
+
     def retain(self) -> bool:
         """Delete what is too old or too much; False when there is more to delete than one call should."""
         oldest = self._clock.time_ns() / 1e9 - self._retention.max_age
@@ -169,6 +190,7 @@ class ScoreStore:
                     "DELETE FROM outcomes WHERE (turn_id, metric) IN (SELECT turn_id, metric FROM outcomes WHERE at < ? LIMIT ?)",
                     (oldest, _SLICE),
                 ).rowcount
+                gone += db.execute("DELETE FROM changes WHERE at < ?", (oldest,)).rowcount
                 if _size(db) > self._retention.max_bytes:
                     gone += _delete(db, "1", None)
             if not gone:
@@ -251,14 +273,14 @@ class Wanted:
 
 
 EXPORTED: tuple[str, ...] = (
-    "turn_id", "tenant", "trace_id", "span_id", "conversation_id", "service", "agent", "model", "start", "duration_s", "close_reason", "complete",
+    "turn_id", "tenant", "trace_id", "span_id", "conversation_id", "service", "version", "agent", "model", "start", "duration_s", "close_reason", "complete",
     "supersedes", "revision", "metric", "kind", "version", "type", "unit", "direction", "policy", "status", "value", "passed", "label",
     "threshold", "error_type", "explanation", "detail", "also", "sample_probability", "sample_upstream_probability", "sample_decided_by", "judge_model", "judge_cost_usd", "result_id",
     "scored_at",
 )  # fmt: skip
 """Keys of a row of :meth:`StoreReader.rows`, in order."""
 _BOOLEANS = ("complete", "passed", "is_conversation")
-_JSON = ("detail", "also", "skipped", "content", "labels")
+_JSON = ("detail", "also", "skipped", "content", "labels", "turns")
 
 
 class StoreReader:
@@ -353,6 +375,11 @@ class StoreReader:
             values,
         )
         return [dict(row) for row in rows]
+
+    def changes(self, since: float | None = None, limit: int = 100) -> list[dict[str, Any]]:
+        """The latest changes of scores, newest first; ``since`` a time in seconds since the Unix epoch."""
+        rows = self._db.execute("SELECT * FROM changes WHERE at >= ? ORDER BY at DESC LIMIT ?", (since or 0.0, limit))
+        return [_plain(row) for row in rows]
 
     def agents(self) -> list[str]:
         """Names of all agents."""

@@ -13,8 +13,15 @@ _MOST_NOTICES = 20
 """Of one message to people; more would be cut by the service."""
 _MOST_CHARS = 300
 """Of an explanation."""
-_SEVERITY = {"gate": "critical", "failed": "error", "error": "warning", "floor": "error", "recovered": "info"}
-_SIGN = {"gate": "🛑", "failed": "❌", "error": "⚠️", "floor": "📉", "recovered": "✅"}
+_SEVERITY = {
+    "gate": "critical",
+    "failed": "error",
+    "error": "warning",
+    "floor": "error",
+    "recovered": "info",
+    "change": "warning",
+}
+_SIGN = {"gate": "🛑", "failed": "❌", "error": "⚠️", "floor": "📉", "recovered": "✅", "change": "📈"}
 
 
 class Context(NamedTuple):

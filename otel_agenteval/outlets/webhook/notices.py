@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ...core.score import Score
 from ...evaluation.scored_turn import ScoredTurn
 from ...metrics.registry import EPSILON
 from ..accounting import outcome
+from ..change_event import change_attributes
 
-Kind = Literal["gate", "failed", "error", "floor", "recovered"]
+if TYPE_CHECKING:
+    from ...statistics.changes import Change
+
+Kind = Literal["gate", "failed", "error", "floor", "recovered", "change"]
 _MOST_EXAMPLES = 3
 _MOST_SERIES = 1_000
 """Metrics times agents of which means are kept."""
@@ -47,6 +51,7 @@ class Notice:
     mean: float | None = None
     """Of a floor: the mean that crossed it."""
     error_type: str | None = None
+    change: Change | None = None
     examples: list[Example] = field(default_factory=list)
 
     @property
@@ -60,6 +65,8 @@ class Notice:
         """What happened, in a few words."""
         agent = f" of {self.agent}" if self.agent else ""
         times = "once" if self.count == 1 else f"{self.count:,} times"
+        if self.change is not None:
+            return self.change.title
         if self.kind == "gate":
             return f"Gate {self.metric}{agent} failed {times}"
         if self.kind == "failed":
@@ -71,15 +78,24 @@ class Notice:
 
     def merged(self, later: Notice) -> Notice:
         """This notice and a later one about the same thing."""
-        if later.kind in ("floor", "recovered"):
+        if later.kind in ("floor", "recovered", "change"):
             return later
         return replace(later, count=self.count + later.count, examples=(self.examples + later.examples)[:_MOST_EXAMPLES])
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON; what is not known is left out."""
-        found = {"title": self.title, **asdict(self)}
+        found = {"title": self.title, **asdict(replace(self, change=None))}
+        if self.change is not None:
+            found["change"] = change_attributes(self.change, "")
         found["examples"] = [{key: value for key, value in one.items() if value is not None} for one in found["examples"]]
         return {key: value for key, value in found.items() if value not in (None, [], "")}
+
+
+def notice_of(change: Change, service: str) -> Notice:
+    """The notice of a change."""
+    examples = [Example(one.turn_id, one.trace_id, one.span_id, None) for one in change.found.exemplars]
+    found = change.found
+    return Notice("change", change.metric, change.agent, service, round(found.n), None, found.after, None, change, examples)
 
 
 class _Mean:
@@ -134,7 +150,7 @@ class Watch:
             if kind is not None:
                 error = score.error_type if kind == "error" else None
                 example = _example(scored, score)
-                found.append(Notice(kind, score.metric, agent, service, 1, score.threshold, None, error, [example]))
+                found.append(Notice(kind, score.metric, agent, service, 1, score.threshold, None, error, examples=[example]))
             floor = self._floors.get(score.metric)
             if floor is not None and score.status == "ok" and score.value is not None and scored.new and not score.vacuous:
                 notice = self._compared(scored, score, floor, now)
@@ -171,7 +187,7 @@ class Watch:
             return None
         series.is_below = below
         examples = [_example(scored, score)] if below else []
-        return Notice("floor" if below else "recovered", *key, turns, floor, mean, None, examples)
+        return Notice("floor" if below else "recovered", *key, turns, floor, mean, examples=examples)
 
 
 def _example(scored: ScoredTurn, score: Score) -> Example:

@@ -11,7 +11,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, detach, set_value
 
@@ -20,11 +20,14 @@ from ...core import jsonio
 from ...core.errors import ConfigError
 from ...core.telemetry import Telemetry
 from ...core.threads import started
-from ...evaluation.scored_turn import ScoredTurn
+from ...evaluation.scored_turn import Root, ScoredTurn
 from ...metrics.registry import resolve
 from ..base import Outlet, RecordAccount, Setup
 from .formats import Context, bodies
-from .notices import Notice, Watch
+from .notices import Notice, Watch, notice_of
+
+if TYPE_CHECKING:
+    from ...statistics.changes import Change
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -98,7 +101,14 @@ class WebhookOutlet(Outlet):
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
         """Gather what is worth a message. Never waits for the network."""
         now = self._monotonic()
-        found = [notice for scored in batch for notice in self._watch.notices(scored, now)]
+        self._gather_all([notice for scored in batch for notice in self._watch.notices(scored, now)], now)
+
+    def announce(self, change: Change, root: Root) -> None:
+        """Gather a change of scores, if that is worth a message."""
+        if "changes" in self._options.about:
+            self._gather_all([notice_of(change, str(root.resource.get("service.name") or ""))], self._monotonic())
+
+    def _gather_all(self, found: Sequence[Notice], now: float) -> None:
         if not found:
             return
         self.records.add(len(found))

@@ -1,0 +1,191 @@
+"""What is said of many turns: changes of scores as they leave, and what is kept of estimates and changes over restarts."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..config.statistics import StatisticsOptions
+from ..core import jsonio
+from ..core.clock import Clock
+from ..core.files import private
+from ..core.semconv import SERVICE_VERSION
+from ..core.telemetry import Telemetry
+from ..evaluation.scored_turn import Root, ScoredTurn
+
+if TYPE_CHECKING:
+    from ..statistics.changes import Change, Changes
+    from ..statistics.estimates import Estimates
+
+_log = logging.getLogger("otel_agenteval")
+
+_EVERY = 60.0
+"""Seconds between two writes."""
+_FILES = 64
+"""Processes that may share one configured path: each has a file of its own beside it."""
+_FORM = 1
+
+
+class Fleet:
+    """Watches scores for changes, and keeps what is known of the fleet.
+
+    Args:
+        options: as configured.
+        estimates: of judged metrics, where there are any.
+        telemetry: shows changes.
+        clock: dates what is found.
+    """
+
+    def __init__(self, options: StatisticsOptions, estimates: Estimates | None, telemetry: Telemetry, clock: Clock) -> None:
+        wanted = options.changes
+        self.changes: Changes | None = None
+        if wanted.detect is True:
+            from ..statistics.change import Options  # only who looks for changes pays for numpy
+            from ..statistics.changes import Changes
+
+            self.changes = Changes(Options(float(wanted.false_alarm_every), wanted.least, wanted.reference), clock)
+            self.changes.watch(telemetry)
+        self._estimates = estimates
+        self._clock = clock
+        keeps = options.state not in (None, "auto") and (self.changes is not None or estimates is not None)
+        self._file = StateFile(str(options.state)) if keeps else None
+        self._due = clock.monotonic() + _EVERY
+        self._restore()
+
+    def _restore(self) -> None:
+        found = self._file.read() if self._file is not None else None
+        if found is None:
+            return
+        passed = max(0.0, self._clock.time_ns() / 1e9 - float(found.get("at", 0.0)))
+        for what, known in ((self._estimates, found.get("estimates")), (self.changes, found.get("changes"))):
+            if what is not None and known is not None:
+                try:
+                    what.restore(known, passed)
+                except (KeyError, TypeError, ValueError, IndexError) as error:
+                    _log.warning("%s: cannot be used any more: %s; begun anew", self._file, type(error).__name__)
+
+    def look(self, batch: Sequence[ScoredTurn]) -> list[tuple[Change, Root]]:
+        """The changes that scores on their way out show, each with the root of the turn that showed it."""
+        changes = self.changes
+        if changes is None:
+            return []
+        from ..statistics.change import Exemplar
+
+        found = []
+        for scored in batch:
+            if not scored.new and not scored.said_later:
+                continue
+            root, judged, turn = scored.root, scored.judged, scored.turn
+            weight = 1.0 / judged.probability if judged is not None and judged.probability > 0 else 1.0
+            version = root.resource.get(SERVICE_VERSION)
+            exemplar = Exemplar(turn.turn_id or "", f"{root.trace_id:032x}", f"{root.span_id:016x}")
+            for score in scored.scores:
+                change = changes.see(score, turn.agent or "", weight, version if isinstance(version, str) else None, exemplar)
+                if change is not None:
+                    found.append((change, root))
+        return found
+
+    def tick(self) -> None:
+        """Write what is known, now and then. Raises nothing."""
+        if self._file is not None and self._clock.monotonic() >= self._due:
+            self._due = self._clock.monotonic() + _EVERY
+            self.save()
+
+    def save(self) -> None:
+        """Write what is known now."""
+        if self._file is None:
+            return
+        said = {
+            "form": _FORM, "at": self._clock.time_ns() / 1e9,
+            "estimates": None if self._estimates is None else self._estimates.state(),
+            "changes": None if self.changes is None else self.changes.state(),
+        }  # fmt: skip
+        self._file.write(said)
+
+    def close(self) -> None:
+        """Write for the last time, and let another process have the file."""
+        self.save()
+        if self._file is not None:
+            self._file.close()
+
+    def after_fork_in_child(self) -> None:
+        """The parent keeps the file; the child has seen nothing yet."""
+        self._file = None
+        if self.changes is not None:
+            self.changes.reset()
+
+
+class StateFile:
+    """A file that one process has for itself. Where several have the same path, the others get one beside it: ``statistics.1.json``, and so on.
+
+    Args:
+        path: of the first one.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._lock: int | None = None
+        self._warned = False
+        self._writing = threading.Lock()
+        import fcntl  # not on Windows, where no state is kept
+
+        first = Path(path)
+        for number in range(_FILES):
+            self.path = first if not number else first.with_name(f"{first.stem}.{number}{first.suffix}")
+            try:
+                first.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                lock = private(f"{self.path}.lock", os.O_RDWR | os.O_CREAT)
+            except OSError as error:
+                self._warn(error)
+                return
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                os.close(lock)
+                continue
+            self._lock = lock
+            return
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def read(self) -> dict[str, Any] | None:
+        """What was written last; None of nothing, or of what is no such file."""
+        if self._lock is None:
+            return None
+        try:
+            found = jsonio.loads(self.path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            self._warn(error)
+            return None
+        return found if isinstance(found, dict) and found.get("form") == _FORM else None
+
+    def write(self, said: dict[str, Any]) -> None:
+        """Write the whole file; a reader sees the old or the new one."""
+        if self._lock is None:
+            return
+        partial = f"{self.path}.partial"
+        with self._writing:
+            try:
+                with os.fdopen(private(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
+                    file.write(jsonio.dumps(said).encode())
+                Path(partial).replace(self.path)
+            except (OSError, ValueError, TypeError) as error:
+                self._warn(error)
+
+    def close(self) -> None:
+        """Let go of it. Safe to call twice."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _warn(self, error: BaseException) -> None:
+        if not self._warned:
+            self._warned = True
+            why = getattr(error, "strerror", None) or type(error).__name__
+            _log.warning("%s: estimates and changes are not kept over restarts: %s", self.path, why)

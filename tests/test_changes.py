@@ -1,0 +1,211 @@
+"""Changes of scores in a running engine: who is told of them, and what a restart keeps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+
+from otel_agenteval.config.loader import load_config
+from otel_agenteval.core import semconv
+from otel_agenteval.core.score import Score
+from otel_agenteval.core.turn import Turn
+from otel_agenteval.engine.engine import Engine
+from otel_agenteval.engine.fleet import StateFile
+from otel_agenteval.evaluation.scored_turn import Judged, Root, ScoredTurn
+from otel_agenteval.outlets.change_event import change_attributes
+from otel_agenteval.outlets.console import ConsoleOutlet
+from otel_agenteval.outlets.otlp.encoding import ScoreEncoder
+from otel_agenteval.outlets.sqlite.store import StoreReader
+from otel_agenteval.outlets.webhook.formats import Context, bodies
+from otel_agenteval.outlets.webhook.notices import notice_of
+from otel_agenteval.server.settings import as_sidecar
+from otel_agenteval.statistics.changes import Change
+from tests.support.clock import FakeClock
+from tests.support.rig import Rig
+
+WATCHED = {"statistics": {"changes": {"detect": True}}}
+
+
+def turns(values: list[float], *, judged: float | None = None, first: int = 1, version: str = "1") -> list[ScoredTurn]:
+    """Scored turns of an agent, one for each value of a metric."""
+    found = []
+    for number, value in enumerate(values, first):
+        root = Root(number, number, resource={"service.name": "shop", "service.version": version})
+        turn = Turn(turn_id=f"{number:032x}-{number:016x}", agent="bot")
+        how = None if judged is None else Judged("llm", judged)
+        found.append(ScoredTurn(turn, root, [Score("llm_relevance", value, value >= 0.5, kind="llm", threshold=0.5)], judged=how))
+    return found
+
+
+def changed() -> tuple[Change, Root]:
+    engine = Engine(load_config({**WATCHED, "outlets": {"prometheus": None}}), clock=FakeClock(time_ns=10**18))
+    try:
+        [(change, root)] = engine.pipeline.fleet.look(turns([0.9] * 300 + [0.2] * 40))
+    finally:
+        engine.shutdown()
+    return change, root
+
+
+def test_every_outlet_hears_of_a_change(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "scores.db"
+    config = {**WATCHED, "outlets": {"store": str(path)}}
+    with Rig(config) as rig:
+        rig.engine.outlets.emit(turns([0.9] * 300 + [0.2] * 100, judged=0.5))
+        records = [item.log_record for item in rig._logs.get_finished_logs()]
+        [record] = [one for one in records if one.event_name == semconv.CHANGE_EVENT]
+        said = dict(record.attributes or {})
+        assert said[semconv.EVALUATION_NAME] == "llm_relevance"
+        assert said[semconv.AGENT_NAME] == "bot"
+        assert said[semconv.CHANGE_VERDICT] == "worse"
+        assert said[semconv.CHANGE_BEFORE] == pytest.approx(0.9, abs=0.02)
+        assert said[semconv.CHANGE_LOW] <= said[semconv.CHANGE_DIFFERENCE] <= said[semconv.CHANGE_HIGH] < 0
+        assert len(said[semconv.CHANGE_TRACES]) == len(said[semconv.CHANGE_TURNS]) >= 1
+        assert record.severity_text in (None, "WARN")
+        assert f"{record.trace_id:032x}" in said[semconv.CHANGE_TRACES]
+        values = rig.engine.telemetry.read(semconv.CHANGE_SIZE).values
+        assert values == {("llm_relevance", "bot", "worse"): pytest.approx(-0.7, abs=0.05)}
+        with StoreReader(path) as reader:
+            [row] = reader.changes()
+        assert (row["metric"], row["agent"], row["service"], row["verdict"]) == ("llm_relevance", "bot", "shop", "worse")
+        assert row["turns"] == list(said[semconv.CHANGE_TURNS])
+    assert "llm_relevance of bot is worse" in caplog.text
+
+
+def test_over_otlp_it_is_the_same_record() -> None:
+    change, root = changed()
+    request = ExportLogsServiceRequest.FromString(ScoreEncoder("1").change(change, root, 5, "engine-1"))
+    [group] = request.resource_logs
+    assert {pair.key: pair.value.string_value for pair in group.resource.attributes}["service.name"] == "shop"
+    [record] = group.scope_logs[0].log_records
+    assert (record.event_name, record.body.string_value) == (semconv.CHANGE_EVENT, change.title)
+    assert record.trace_id == root.trace_id.to_bytes(16, "big")
+    names = {pair.key for pair in record.attributes}
+    assert names == set(change_attributes(change, "engine-1"))
+
+
+@pytest.mark.parametrize("form", ["generic", "slack", "teams", "pagerduty"])
+def test_a_webhook_says_it_in_each_form(form: str) -> None:
+    change, _ = changed()
+    options = load_config({"outlets": {"webhook": {"url": "http://127.0.0.1:1", "format": form, "routing_key": "r"}}}, {})
+    assert options.outlets.webhook is not None
+    assert "changes" in options.outlets.webhook.about
+    said = json.dumps(bodies([notice_of(change, "shop")], Context(options.outlets.webhook, "engine-1", "now")))
+    assert "llm_relevance of bot is worse" in said.replace("\\", "")
+    assert change.found.exemplars[0].turn_id[:8] in said
+
+
+def test_nothing_is_looked_for_in_process_unless_it_is_asked_for() -> None:
+    with Rig() as rig:
+        assert rig.engine.pipeline.fleet.changes is None
+    assert as_sidecar(load_config({}, {})).statistics.changes.detect is True
+    off = load_config({"statistics": {"changes": {"detect": False}, "state": None}}, {})
+    assert as_sidecar(off).statistics == off.statistics
+
+
+def test_revisions_are_no_second_look() -> None:
+    engine = Engine(load_config({**WATCHED, "outlets": {"prometheus": None}}))
+    again = turns([0.9] * 300)
+    for scored in again:
+        scored.new = False
+    assert engine.pipeline.fleet.look(again) == []
+    assert engine.pipeline.fleet.changes is not None
+    assert engine.pipeline.fleet.changes.state() == []
+    engine.shutdown()
+
+
+# --- over restarts
+
+
+def judged_config(path: Path) -> dict[str, Any]:
+    return {
+        "statistics": {"changes": {"detect": True}, "state": str(path)},
+        "judge": {"base_url": "http://127.0.0.1:1/v1", "model": "m"},
+        "metrics": ["llm_relevance"],
+        "outlets": {"prometheus": None},
+    }
+
+
+def estimates_of(engine: Engine) -> Any:
+    assert engine.judging is not None
+    return engine.judging.planner.estimates
+
+
+def test_estimates_and_what_is_usual_outlive_the_process(tmp_path: Path) -> None:
+    path, clock = tmp_path / "state" / "statistics.json", FakeClock(time_ns=10**18)
+    first = Engine(load_config(judged_config(path)), clock=clock)
+    estimates = estimates_of(first)
+    for number in range(60):
+        estimates.see("llm_relevance", "bot", f"t{number}", (0.5, 0.0, number % 2))
+        if number % 2:
+            estimates.choose("llm_relevance", "bot", 0.5, "drawn", f"t{number}")
+            estimates.add("llm_relevance", "bot", f"t{number}", f"t{number}", float(number % 4 > 1), 0.5)
+    first.pipeline.fleet.look(turns([0.9] * 300))
+    before = estimates.read(), estimates.read_since_start()
+    first.shutdown()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+    second = Engine(load_config(judged_config(path)), clock=clock)
+    assert estimates_of(second).read() == before[0]
+    assert estimates_of(second).read_since_start() == before[1]
+    assert second.pipeline.fleet.look(turns([0.2] * 40)) != []  # it knows what was usual
+    second.shutdown()
+
+    clock.advance(7_200)
+    third = Engine(load_config(judged_config(path)), clock=clock)
+    assert estimates_of(third).read() == {}  # the hour is over
+    assert estimates_of(third).read_since_start() == before[1]
+    third.shutdown()
+
+
+def test_it_is_written_now_and_then_so_that_a_kill_loses_a_minute(tmp_path: Path) -> None:
+    path, clock = tmp_path / "statistics.json", FakeClock(time_ns=10**18)
+    engine = Engine(load_config(judged_config(path)), clock=clock)
+    engine.pipeline.fleet.look(turns([0.9] * 300))
+    engine.tick()
+    assert not path.exists()
+    clock.advance(61)
+    engine.tick()
+    assert json.loads(path.read_text())["changes"][0][:2] == ["llm_relevance", "bot"]
+    engine.shutdown()
+
+
+def test_processes_that_share_a_path_have_a_file_each(tmp_path: Path) -> None:
+    files = [StateFile(str(tmp_path / "s.json")) for _ in range(3)]
+    assert [file.path.name for file in files] == ["s.json", "s.1.json", "s.2.json"]
+    files[1].write({"form": 1, "at": 0})
+    files[1].close()
+    again = StateFile(str(tmp_path / "s.json"))
+    assert (again.path.name, again.read()) == ("s.1.json", {"form": 1, "at": 0})
+    for file in (files[0], files[2], again):
+        file.close()
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b'{"form": 99}', b'{"form": 1, "at": 0, "estimates": [1], "changes": [[1, 2]]}']
+)
+def test_a_file_that_cannot_be_read_is_begun_anew(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "statistics.json"
+    path.write_bytes(content)
+    engine = Engine(load_config(judged_config(path)))
+    assert estimates_of(engine).read() == {}
+    engine.shutdown()
+    assert json.loads(path.read_text())["form"] == 1
+
+
+def test_a_folder_that_cannot_be_written_costs_nothing_but_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "file").write_text("")
+    engine = Engine(load_config(judged_config(tmp_path / "file" / "statistics.json")))
+    engine.pipeline.fleet.look(turns([0.9] * 3))
+    engine.shutdown()
+    assert "are not kept over restarts" in caplog.text
+
+
+def test_the_terminal_shows_it_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    change, root = changed()
+    for shown in ("all", "failed"):
+        ConsoleOutlet(shown).announce(change, root)
+    assert capsys.readouterr().err == f"{change.title}\n" * 2
