@@ -83,6 +83,8 @@ class _Outpost:
         self.folder = tempfile.TemporaryDirectory()
         store = str(Path(self.folder.name) / "scores.db")
         outlets, journal = {"log_events": False, "store": store}, str(Path(self.folder.name) / "journal")
+        queue = {"backend": "sqlite", "path": str(Path(self.folder.name) / "queue.db")}  # not that of whoever runs the tests
+        config = {**config, "judge": {**config["judge"], "queue": queue}}
         self.sidecar = Sidecar({**config, "turn": {"decision_delay": "500ms"}, "outlets": outlets, "serve": {"journal": journal}})
         self.provider = TracerProvider(resource=Resource({"service.name": name}), shutdown_on_exit=False)
         self._spans = BatchSpanProcessor(self.sidecar.exporter("http"), schedule_delay_millis=3_600_000)
@@ -124,6 +126,8 @@ class Fleet:
             "judge": {**judge, "budget": {"usd_per_hour": 2.0}},
             "metrics": [{"llm_relevance": {}, "sample": {"rate": 0.5, "always_if": "error"}}, "llm_coherence"],
             "outlets": {"log_events": False},
+            # hasty, so that there are changes to show
+            "statistics": {"changes": {"detect": True, "reference": 10, "false_alarm_every": 1}},
         }
         short = {
             **config,

@@ -39,6 +39,10 @@ class Sidecar:
         given = dict(config or {})
         listening = dict.fromkeys(("grpc", "http", "metrics", "web"), ANY_PORT)
         given["serve"] = {**listening, "drain_timeout": "10s", **given.get("serve", {})}
+        given["statistics"] = {
+            "state": None,
+            **given.get("statistics", {}),
+        }  # else every test would go on where another one ended
         self.kept: deque[ScoredTurn] = deque()
         self.ledger: dict[str, Any] = {}
         self.service = Service(load_config(given), clock=clock)
