@@ -24,6 +24,7 @@ COMMANDS = {
     "demo": "run a scripted agent and show its turns, their scores and /metrics; needs no network and no key",
     "eval": "score the turns of recorded traces",
     "experiment": "run a task over a data set, and score the turns that it makes",
+    "compare": "compare two versions, models or prompts on live traffic",
     "calibrate": "find out how far a judge can be trusted, by labels of people",
     "turns": "print the turns of recorded traces, one JSON object (form turn.v1) per line",
     "record": "run a program and keep its spans in a file that eval and turns read; needs no Collector",

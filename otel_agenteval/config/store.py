@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Annotated, Any
 
 from .section import Section
-from .types import Duration, FilePath, Size, Switch
+from .types import Before, Duration, FilePath, Kind, Size, Switch
+
+
+def _names(value: Any) -> Any:
+    if isinstance(value, (list, tuple)) and all(isinstance(item, str) and item.strip() for item in value):
+        return tuple(item.strip() for item in value)
+    raise ValueError("it must be a list of attributes")
 
 
 class StoreOptions(Section):
@@ -20,6 +26,9 @@ class StoreOptions(Section):
     """Size of the file at which the oldest turns are deleted."""
     content: Switch = False
     """Whether each turn is kept with its messages, redacted as ``privacy.redact`` says."""
+
+    attributes: Annotated[tuple[str, ...], Before(_names), Kind("list of attributes")] = ()
+    """Names of span or resource attributes that are kept with each turn, for ``compare --by``: ``gen_ai.prompt.version``."""
 
     @classmethod
     def _read(cls, value: Any) -> Any:

@@ -70,6 +70,8 @@ class StoreOutlet(Outlet):
     ) -> None:
         self.keeps_content = wanted.content
         """Whether turns must come with what was said."""
+        self.keeps_spans = bool(wanted.attributes)
+        self._attributes = wanted.attributes
         self._store = ScoreStore(wanted.path, Retention(wanted.max_age, wanted.max_bytes), clock)
         self._telemetry = telemetry
         self._instance_id = instance_id
@@ -189,15 +191,26 @@ class StoreOutlet(Outlet):
         return {
             "turn_id": turn.turn_id, "tenant": root.tenant, "labels": jsonio.dumps(dict(root.labels)) if root.labels else None, "trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}",
             "revision": turn.revision, "supersedes": scored.supersedes, "superseded_by": None,
-            "conversation_id": turn.conversation_id, "service": turn.service, "version": _text(root.resource.get(semconv.SERVICE_VERSION)), "agent": turn.agent,
+            "conversation_id": turn.conversation_id, "service": turn.service, "service_version": _text(root.resource.get(semconv.SERVICE_VERSION)), "agent": turn.agent,
             "model": call.model if call is not None else None, "start": turn.start.timestamp() if turn.start is not None else None,
             "duration_s": turn.duration_s, "cost_usd": turn.cost_usd,
             "input_tokens": usage.input_tokens if usage is not None else None,
             "output_tokens": usage.output_tokens if usage is not None else None,
             "close_reason": turn.close_reason, "complete": turn.complete, "is_conversation": scored.conversation,
             "skipped": jsonio.dumps(skipped) if skipped else None, "content": self._content(scored),
+            "attributes": self._attributes_of(scored) if self._attributes else None,
             "instance_id": self._instance_id(), "stored_at": self._clock.time_ns() / 1e9,
         }  # fmt: skip
+
+    def _attributes_of(self, scored: ScoredTurn) -> str | None:
+        """What the turn's spans say under the configured names, the root's first."""
+        found: dict[str, Any] = {}
+        for name in self._attributes:
+            places = (*(span.attributes for span in scored.spans), scored.root.resource)
+            value = next((place[name] for place in places if isinstance(place.get(name), (str, int, float, bool))), None)
+            if value is not None:
+                found[name] = value if isinstance(value, str) else jsonio.dumps(value)
+        return _json(found)
 
     def _content(self, scored: ScoredTurn) -> str | None:
         if not self.keeps_content or not scored.of_turn_itself:  # what comes later comes with a turn without content

@@ -12,12 +12,12 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...core import jsonio
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.errors import ConfigError, StoreError
-from ...core.score import FIELDS, Score
+from ...core.score import FIELDS, Direction, Score
 from ...core.sqlite import Schema, SqliteFile, Step, open_to_read
 
 if TYPE_CHECKING:
@@ -35,9 +35,11 @@ TURN_COLUMNS: Mapping[str, str] = {
     "superseded_by": "TEXT", "conversation_id": "TEXT", "service": "TEXT", "agent": "TEXT", "model": "TEXT", "start": "REAL",
     "duration_s": "REAL", "cost_usd": "REAL", "input_tokens": "INTEGER", "output_tokens": "INTEGER", "close_reason": "TEXT",
     "complete": "INTEGER", "is_conversation": "INTEGER NOT NULL DEFAULT 0", "skipped": "TEXT", "content": "TEXT",
-    "instance_id": "TEXT", "stored_at": "REAL NOT NULL", "tenant": "TEXT", "labels": "TEXT", "version": "TEXT",
+    "instance_id": "TEXT", "stored_at": "REAL NOT NULL", "tenant": "TEXT", "labels": "TEXT", "service_version": "TEXT",
+    "attributes": "TEXT",
 }  # fmt: skip
-"""One row per turn. ``tenant`` is who sent it; ``version`` is the ``service.version`` of its root; ``labels`` is what the configuration says of the tenant, a JSON object. ``start`` and
+"""One row per turn. ``tenant`` is who sent it; ``service_version`` is that of its root, ``attributes`` those of its spans
+that the configuration names, a JSON object; ``labels`` is what the configuration says of the tenant, a JSON object. ``start`` and
 ``stored_at`` are seconds since the Unix epoch. ``skipped`` is a JSON object, metric → reason. ``content`` is the turn in form
 ``turn.v1``, where the configuration keeps it."""
 
@@ -103,7 +105,7 @@ SCHEMA = Schema(
     steps=(
         Step(_FIRST_TABLES),
         Step(_OUTCOMES, columns={"turns": {"tenant": "TEXT", "labels": "TEXT"}}, reading=_OUTCOMES_BEFORE),
-        Step(_CHANGES, columns={"turns": {"version": "TEXT"}}, reading=_NO_CHANGES),
+        Step(_CHANGES, columns={"turns": {"service_version": "TEXT", "attributes": "TEXT"}}, reading=_NO_CHANGES),
     ),
 )  # fmt: skip
 """A column is added by a step here, and in :data:`TURN_COLUMNS` or :data:`SCORE_COLUMNS`."""
@@ -273,14 +275,14 @@ class Wanted:
 
 
 EXPORTED: tuple[str, ...] = (
-    "turn_id", "tenant", "trace_id", "span_id", "conversation_id", "service", "version", "agent", "model", "start", "duration_s", "close_reason", "complete",
+    "turn_id", "tenant", "trace_id", "span_id", "conversation_id", "service", "service_version", "agent", "model", "start", "duration_s", "close_reason", "complete",
     "supersedes", "revision", "metric", "kind", "version", "type", "unit", "direction", "policy", "status", "value", "passed", "label",
     "threshold", "error_type", "explanation", "detail", "also", "sample_probability", "sample_upstream_probability", "sample_decided_by", "judge_model", "judge_cost_usd", "result_id",
     "scored_at",
 )  # fmt: skip
 """Keys of a row of :meth:`StoreReader.rows`, in order."""
 _BOOLEANS = ("complete", "passed", "is_conversation")
-_JSON = ("detail", "also", "skipped", "content", "labels", "turns")
+_JSON = ("detail", "also", "skipped", "content", "labels", "turns", "attributes")
 
 
 class StoreReader:
@@ -360,6 +362,35 @@ class StoreReader:
         )
         return map(_plain, rows)
 
+    def groups(self, by: str, wanted: Wanted = Wanted()) -> dict[str, int]:
+        """The groups that turns make, each with how many there are, in the order in which they came up.
+
+        Args:
+            by: one of :data:`GROUPED_BY`, or the name of a stored attribute.
+            wanted: which turns.
+        """
+        column, given = _grouping(by)
+        where, values = _conditions(wanted, of_scores=True)
+        rows = self._db.execute(
+            f"SELECT {column} AS name, count(DISTINCT turns.turn_id) FROM turns JOIN scores USING (turn_id) WHERE {where} AND name IS NOT NULL "
+            "GROUP BY name ORDER BY min(turns.stored_at)",
+            [*given, *values],
+        )
+        return {str(name): int(count) for name, count in rows}
+
+    def values(self, by: str, groups: Sequence[str], wanted: Wanted = Wanted()) -> Iterator[Value]:
+        """The values that hold now of some groups' turns, oldest first; those that only mean that there was nothing to evaluate are left out."""
+        column, given = _grouping(by)
+        where, values = _conditions(wanted, of_scores=True)
+        marks = ", ".join("?" * len(groups))
+        rows = self._db.execute(
+            f"SELECT {column} AS name, scores.metric, scores.unit, scores.direction, coalesce(turns.trace_id, turns.turn_id), scores.value, "
+            f"coalesce(scores.sample_probability, 1.0) FROM turns JOIN scores USING (turn_id) WHERE {where} AND name IN ({marks}) AND status = 'ok' "
+            "AND value IS NOT NULL AND NOT coalesce(json_extract(scores.detail, '$.vacuous'), 0) ORDER BY turns.stored_at",
+            [*given, *values, *groups],
+        )
+        return (Value(*row) for row in rows if row[6] > 0)
+
     def has_metric(self, name: str) -> bool:
         """Whether there is a score of a metric."""
         return self._db.execute("SELECT 1 FROM scores WHERE metric = ? LIMIT 1", (name,)).fetchone() is not None
@@ -398,6 +429,32 @@ class StoreReader:
         )
         scored = {row["metric"]: "scored" if row["status"] == "ok" else f"error: {row['error_type']}" for row in rows}
         return {**skipped, **outcomes, **scored}
+
+
+class Value(NamedTuple):
+    """One value, with what comparing groups needs."""
+
+    group: str
+    metric: str
+    unit: str
+    direction: Direction
+    trace: str
+    value: float
+    probability: float
+
+
+GROUPED_BY: Mapping[str, str] = {
+    "service.version": "turns.service_version", "version": "turns.service_version", "model": "turns.model", "gen_ai.request.model": "turns.model",
+    "agent": "turns.agent", "gen_ai.agent.name": "turns.agent", "service": "turns.service", "service.name": "turns.service",
+    "judge_model": "scores.judge_model", "tenant": "turns.tenant",
+}  # fmt: skip
+"""What turns may be grouped by, and its column. Any other name is that of an attribute that the store keeps."""
+
+
+def _grouping(by: str) -> tuple[str, list[str]]:
+    """The SQL of a group, and its values."""
+    column = GROUPED_BY.get(by)
+    return (column, []) if column is not None else ("json_extract(turns.attributes, ?)", [f"$.{jsonio.dumps(by)}"])
 
 
 def score_of_row(row: Mapping[str, Any]) -> Score:

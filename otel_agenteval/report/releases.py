@@ -1,0 +1,199 @@
+"""Two versions, models or prompts on live traffic, metric by metric: what differs by more than chance, and what cannot be known yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any, Literal
+
+from ..core.errors import AgentEvalError
+from ..core.score import Direction
+from ..outlets.sqlite.store import StoreReader, Wanted
+from ..statistics.groups import Difference, Group, in_pairs
+from ..statistics.tests import holm
+from .formatting import number, p_value
+from .html import page, text_table
+
+ALPHA = 0.05
+_FEW = 30
+"""Turns of a group below which intervals are wide."""
+
+Verdict = Literal["worse", "better", "changed", "no difference shown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One metric in both groups."""
+
+    metric: str
+    unit: str
+    difference: Difference
+    turns: tuple[int, int]
+    adjusted: float
+    """p, corrected for the number of metrics (Holm)."""
+    verdict: Verdict
+    needed: tuple[int, int] | None
+    """Turns that each group still needs for the effect that was asked for, or for the one that was observed; None where that is for nothing."""
+
+
+@dataclass(slots=True)
+class Releases:
+    """A comparison of two groups."""
+
+    by: str
+    before: str
+    after: str
+    turns: tuple[int, int]
+    lines: list[Line] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+    """Groups that were left out."""
+    alone: list[str] = field(default_factory=list)
+    """Metrics that only one of them has."""
+
+    @property
+    def worse(self) -> list[Line]:
+        """The metrics that are worse."""
+        return [line for line in self.lines if line.verdict == "worse"]
+
+
+def compare_groups(
+    reader: StoreReader, by: str, wanted: Wanted, groups: Sequence[str] = (), effect: float | None = None
+) -> Releases:
+    """Compare two groups of stored turns.
+
+    Args:
+        reader: the store.
+        by: what makes groups: ``service.version``, ``model``, ``agent``, ``service``, ``judge_model``, or a stored attribute.
+        wanted: which turns.
+        groups: the two to compare, the earlier one first; without, the two that were seen last for the first time.
+        effect: the difference that matters.
+
+    Raises:
+        AgentEvalError: there are no two groups, or one of them has no turn.
+    """
+    known = reader.groups(by, wanted)
+    names = _chosen(by, known, groups)
+    metrics: dict[str, dict[str, Group]] = {name: {} for name in names}
+    about: dict[str, tuple[str, Direction]] = {}
+    for row in reader.values(by, names, wanted):
+        about[row.metric] = row.unit, row.direction
+        metrics[row.group].setdefault(row.metric, Group()).add(row.trace, row.value, row.probability)
+    before, after = names
+    found = Releases(by, before, after, (known[before], known[after]), others=[name for name in known if name not in names])
+    pairs = sorted(in_pairs(metrics[before], metrics[after]))
+    found.alone = sorted(metrics[before].keys() ^ metrics[after].keys())
+    # What does not vary at all cannot differ by chance, and takes no part in the correction.
+    testable = [one for one in pairs if one[1].size or one[1].p < 1]
+    adjusted = dict(zip((one[0] for one in testable), holm([one[1].p for one in testable]), strict=True))
+    for metric, difference, turns in pairs:
+        unit, direction = about[metric]
+        p = adjusted.get(metric, 1.0)
+        verdict = _verdict(difference.size, p, direction)
+        aim = effect if effect is not None else difference.size
+        needed = difference.turns_needed(turns, aim) if verdict == "no difference shown" and aim else None
+        found.lines.append(Line(metric, unit, difference, turns, p, verdict, needed))
+    found.lines.sort(key=lambda line: (("worse", "changed", "better", "no difference shown").index(line.verdict), line.metric))
+    return found
+
+
+def _chosen(by: str, known: Mapping[str, int], groups: Sequence[str]) -> tuple[str, str]:
+    listed = ", ".join(f"{name} ({turns} turns)" for name, turns in known.items()) or "none"
+    for name in groups:
+        if name not in known:
+            raise AgentEvalError(f"{by}: there is no turn of {name!r} in the store; there are: {listed}")
+    if groups:
+        return groups[0], groups[1]
+    if len(known) < 2:
+        raise AgentEvalError(f"{by}: two groups are needed to compare; the store has: {listed}")
+    before, after = list(known)[-2:]
+    return before, after
+
+
+def _verdict(size: float, p: float, direction: Direction) -> Verdict:
+    if p >= ALPHA:
+        return "no difference shown"
+    if direction == "neutral":
+        return "changed"
+    return "better" if (size > 0) == (direction == "up") else "worse"
+
+
+# --- as texts ------------------------------------------------------------------------------------------------------
+
+_HEADS = ("metric", "before", "after", "difference, 95 % interval", "p", "turns", "", "shows from", "turns still needed")
+
+
+def _cells(line: Line) -> tuple[str, ...]:
+    of, unit = line.difference, line.unit
+    low, high = of.interval
+    needed = (
+        "–"
+        if line.needed is None
+        else "more than there can be"
+        if min(line.needed) < 0
+        else f"{line.needed[0]:,} and {line.needed[1]:,}"
+    )
+    return (
+        line.metric, number(of.before.mean, unit), number(of.after.mean, unit),
+        f"{number(of.size, unit, signed=True)} ({number(low, unit, signed=True)} … {number(high, unit, signed=True)})", p_value(line.adjusted),
+        f"{line.turns[0]:,} and {line.turns[1]:,}", line.verdict, number(of.detectable, unit), needed,
+    )  # fmt: skip
+
+
+def warnings_of(found: Releases) -> list[str]:
+    """What to know before relying on it."""
+    said = []
+    if min(found.turns) < _FEW:
+        said.append(f"{found.turns[0]} and {found.turns[1]} turns: below {_FEW} the intervals are wide")
+    if found.alone:
+        said.append(f"only one of them has: {', '.join(found.alone)}")
+    if found.others:
+        said.append(f"left out: {', '.join(found.others)}")
+    return said
+
+
+def _title(found: Releases) -> str:
+    return f"{found.by}: {found.before} ({found.turns[0]:,} turns) and {found.after} ({found.turns[1]:,} turns)"
+
+
+def as_text(found: Releases) -> str:
+    """For a terminal."""
+    rows = [_HEADS, *map(_cells, found.lines)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return "\n".join([_title(found), "", *lines, *(["", *warnings_of(found)] if warnings_of(found) else [])])
+
+
+def as_markdown(found: Releases) -> str:
+    """For a pull request."""
+    rows = [_HEADS, ["---"] * len(_HEADS), *map(_cells, found.lines)]
+    return "\n".join([f"**{_title(found)}**", "", *(f"| {' | '.join(row)} |" for row in rows), "", *warnings_of(found)])
+
+
+def as_html(found: Releases) -> str:
+    """As one page."""
+    notes = (
+        [text_table("Before relying on it", ("",), [[warning] for warning in warnings_of(found)])] if warnings_of(found) else []
+    )
+    table = text_table("After minus before, corrected for the number of metrics", _HEADS, map(_cells, found.lines))
+    return page(_title(found), [f"<h1>{escape(found.before)} and {escape(found.after)}</h1>", table, *notes])
+
+
+def as_data(found: Releases) -> dict[str, Any]:
+    """For programs."""
+    return {
+        "by": found.by, "before": found.before, "after": found.after, "turns": list(found.turns), "warnings": warnings_of(found),
+        "metrics": [
+            {
+                "metric": line.metric, "before": line.difference.before._asdict(), "after": line.difference.after._asdict(),
+                "difference": line.difference.size, "interval": list(line.difference.interval), "p": line.difference.p, "p_adjusted": line.adjusted,
+                "turns": list(line.turns), "verdict": line.verdict, "detectable": line.difference.detectable,
+                "turns_needed": None if line.needed is None or min(line.needed) < 0 else list(line.needed),
+            }
+            for line in found.lines
+        ],
+    }  # fmt: skip
+
+
+RENDERINGS: Mapping[str, Callable[[Releases], str]] = {"table": as_text, "markdown": as_markdown, "html": as_html}
+"""How a comparison may be written."""

@@ -1,0 +1,89 @@
+"""Two groups of turns of live traffic: by how much they differ, how sure that is, and how many more turns it would take to know.
+
+Scores count by the turns that they stand for, and the trace is the unit, as in :mod:`.weighted`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from .intervals import Z95, Interval
+from .weighted import Estimate, Sums, padded, vector
+
+_Z80 = 0.8416212335729143
+"""For a power of 80 %."""
+_OPEN_TRACES = 10_000
+_NO_PROXIES = padded(())
+
+
+class Group:
+    """The scores of one metric in one group, read in any order; turns of a trace mostly follow one another."""
+
+    __slots__ = ("_open", "_sums", "turns")
+
+    def __init__(self) -> None:
+        self.turns = 0
+        self._sums = Sums()
+        self._open: OrderedDict[str, Any] = OrderedDict()
+
+    def add(self, trace: str, value: float, probability: float = 1.0) -> None:
+        """A score that was made with a probability."""
+        self.turns += 1
+        sums = self._sums
+        sums.least, sums.most = min(sums.least, value), max(sums.most, value)
+        own = vector(1.0 / probability, value, _NO_PROXIES)
+        before = self._open.pop(trace, None)
+        self._open[trace] = own if before is None else before + own
+        if len(self._open) > _OPEN_TRACES:
+            sums.add(self._open.popitem(last=False)[1])
+
+    def estimate(self) -> Estimate | None:
+        """The mean over all turns with its interval; None of nothing."""
+        while self._open:
+            self._sums.add(self._open.popitem()[1])
+        return self._sums.estimate()
+
+
+class Difference(NamedTuple):
+    """How two means differ: after minus before."""
+
+    before: Estimate
+    after: Estimate
+    interval: Interval
+    """95 %, not corrected for the number of metrics."""
+    p: float
+    detectable: float
+    """The smallest difference that so many turns show in four of five cases."""
+
+    @property
+    def size(self) -> float:
+        """After minus before."""
+        return self.after.mean - self.before.mean
+
+    def turns_needed(self, turns: tuple[int, int], effect: float) -> tuple[int, int]:
+        """How many more turns each group needs until a difference of a size would show in four of five cases."""
+        factor = (self.detectable / abs(effect)) ** 2 if effect else math.inf
+        before, after = (max(0, math.ceil(n * factor) - n) if math.isfinite(factor) else -1 for n in turns)
+        return before, after
+
+
+def difference(before: Estimate, after: Estimate) -> Difference:
+    """How two means differ: the interval is made of those of both (MOVER, Zou and Donner 2008), so that it stays honest near 0 and 1."""
+    size = after.mean - before.mean
+    down = math.hypot(after.mean - after.low, before.high - before.mean)
+    up = math.hypot(after.high - after.mean, before.mean - before.low)
+    towards = up if size < 0 else down
+    p = math.erfc(abs(size) / (towards / Z95) / math.sqrt(2)) if towards > 0 else (1.0 if not size else 0.0)
+    return Difference(before, after, (size - down, size + up), p, (Z95 + _Z80) / Z95 * (down + up) / 2)
+
+
+def in_pairs(groups: dict[str, Group], other: dict[str, Group]) -> Iterator[tuple[str, Difference, tuple[int, int]]]:
+    """The metrics that both have: name, difference, and the turns of both."""
+    for name, group in groups.items():
+        if name in other:
+            before, after = group.estimate(), other[name].estimate()
+            if before is not None and after is not None:
+                yield name, difference(before, after), (group.turns, other[name].turns)

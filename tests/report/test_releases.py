@@ -1,0 +1,139 @@
+"""``otel-agenteval compare``: two groups of the turns in a store."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from otel_agenteval.cli.main import main
+from otel_agenteval.config.loader import load_config
+from otel_agenteval.core.score import Score
+from otel_agenteval.core.telemetry import Telemetry
+from otel_agenteval.core.turn import LlmCall, Turn
+from otel_agenteval.evaluation.scored_turn import Judged, Root, ScoredTurn
+from otel_agenteval.outlets.sqlite.outlet import StoreOutlet
+from otel_agenteval.outlets.sqlite.store import StoreReader
+from otel_agenteval.spans.record import SpanRecord
+from tests.support.rig import Rig
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    """Three versions of an agent: the second and third differ in relevance, and not in success."""
+    path = str(tmp_path / "scores.db")
+    options = load_config({"outlets": {"store": {"path": path, "attributes": ["app.prompt"]}}}, {}).outlets.store
+    assert options is not None
+    outlet = StoreOutlet(options, Telemetry(), lambda: "engine-1")
+    random = np.random.default_rng(1)
+    number = 0
+    for version, bad in (("1.0", 0.5), ("1.1", 0.1), ("1.2", 0.3)):
+        batch = []
+        for _ in range(400):
+            number += 1
+            root = Root(number, number, resource={"service.name": "shop", "service.version": version})
+            turn = Turn(turn_id=f"{number:032x}-{number:016x}", agent="bot", llm_calls=[LlmCall(model=f"m-{number % 2}")])
+            relevant = float(random.random() >= bad)
+            scores = [
+                Score("llm_relevance", relevant, relevant == 1.0, threshold=0.5, kind="llm", result_id=f"{number:032x}"),
+                Score("code_tool_success", float(random.random() >= 0.1), True, result_id=f"{number + 10_000:032x}"),
+                Score("code_latency", 2.0, unit="s", direction="down", result_id=f"{number + 20_000:032x}"),
+            ]
+            spans = (SpanRecord("chat", number, number, attributes={"app.prompt": f"p{number % 2}"}),)
+            batch.append(ScoredTurn(turn, root, scores[1:], spans=spans))
+            batch.append(ScoredTurn(turn, root, scores[:1], judged=Judged("llm", 0.5)))
+        outlet.emit(batch)
+    outlet.close()
+    return path
+
+
+def run(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, Any]:
+    code = main(["compare", *args, "--format", "json"])
+    said = capsys.readouterr()
+    return code, json.loads(said.out) if said.out else said.err
+
+
+def test_the_two_latest_versions_are_compared_metric_by_metric(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, found = run(capsys, "--store", store)
+    assert code == 0
+    assert (found["before"], found["after"], found["turns"]) == ("1.1", "1.2", [400, 400])
+    by_name = {metric["metric"]: metric for metric in found["metrics"]}
+    relevance = by_name["llm_relevance"]
+    assert relevance["verdict"] == "worse"
+    assert relevance["interval"][0] < -0.2 < relevance["interval"][1] < 0
+    assert relevance["p_adjusted"] >= relevance["p"]
+    success = by_name["code_tool_success"]
+    assert success["verdict"] == "no difference shown"
+    assert success["detectable"] == pytest.approx(0.06, abs=0.01)
+    assert by_name["code_latency"]["p"] == 1.0
+    assert found["warnings"] == ["left out: 1.0"]
+
+
+def test_any_two_can_be_named_and_a_gate_fails_when_one_is_worse(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, found = run(capsys, "1.0", "1.1", "--store", store, "--gate")
+    assert (code, found["metrics"][0]["verdict"]) == (0, "better")
+    assert run(capsys, "1.1", "1.2", "--store", store, "--gate")[0] == 1
+
+
+def test_it_says_how_many_turns_an_effect_would_take(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _, found = run(capsys, "--store", store, "--effect", "0.02", "--metric", "code_tool_success")
+    [metric] = found["metrics"]
+    turns = 400 + metric["turns_needed"][0]
+    assert turns == pytest.approx(400 * (metric["detectable"] / 0.02) ** 2, rel=0.01)
+    assert turns > 2_000
+
+
+@pytest.mark.parametrize(
+    ("by", "names"), [("model", ("m-1", "m-0")), ("gen_ai.request.model", ("m-1", "m-0")), ("app.prompt", ("p1", "p0"))]
+)
+def test_groups_may_be_models_or_attributes_that_the_store_keeps(
+    store: str, capsys: pytest.CaptureFixture[str], by: str, names: tuple[str, str]
+) -> None:
+    code, found = run(capsys, "--by", by, "--store", store)
+    assert code == 0
+    assert {found["before"], found["after"]} == set(names)
+    assert found["turns"] == [600, 600]
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "html"])
+def test_it_can_be_read(store: str, tmp_path: Path, form: str) -> None:
+    out = tmp_path / "out"
+    assert main(["compare", "--store", store, "--format", form, "--out", str(out)]) == 0
+    said = out.read_text(encoding="utf-8")
+    assert "service.version: 1.1 (400 turns) and 1.2 (400 turns)" in said
+    assert "llm_relevance" in said
+    assert "worse" in said
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["1.1"], "name two groups"),
+        (["1.1", "9.9"], "there is no turn of '9.9' in the store; there are: 1.0 (400 turns), 1.1 (400 turns)"),
+        (["--by", "agent"], "two groups are needed to compare; the store has: bot (1200 turns)"),
+        (["--by", "nothing"], "the store has: none"),
+        (["--effect", "0"], "must be above 0"),
+        (["--since", "yesterday"], "--since"),
+    ],
+)
+def test_wrong_use_says_what_is_there(store: str, capsys: pytest.CaptureFixture[str], args: list[str], message: str) -> None:
+    assert main(["compare", *args, "--store", store]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_the_version_of_a_live_turn_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "scores.db"
+    config = {
+        "inline": {"metrics": ["code_latency"]},
+        "outlets": {"store": {"path": str(path), "attributes": ["app.prompt", "service.name"]}},
+    }
+    with Rig(config) as rig:
+        rig.run(attributes={"app.prompt": 3})
+        turn = rig.turn()
+    with StoreReader(path) as reader:
+        row = reader.turn(turn.turn_id)
+    assert row is not None
+    assert row["attributes"] == {"app.prompt": "3", "service.name": "shop"}
