@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from .section import Section
-from .types import Before, Count, Kind, Share, file_path
+from .types import Before, Count, FilePath, Kind, Share, file_path
 
 
 def _detect(value: Any) -> Any:
@@ -38,5 +38,7 @@ class StatisticsOptions(Section):
 
     changes: ChangeOptions = ChangeOptions()
     """When scores have changed."""
+    calibration: FilePath | None = None
+    """What ``otel-agenteval calibrate --format json`` wrote: the pass rates of its metrics are also shown corrected by the mistakes that the labels have shown."""
     state: Annotated[str | None, Before(_state), Kind("`auto` or path")] = "auto"
     """File that keeps estimates and what is usual over restarts; ``auto`` is one under ``$XDG_STATE_HOME`` in the sidecar, and none elsewhere. null keeps nothing."""

@@ -130,6 +130,9 @@ ESTIMATE_HIGH = "agenteval.estimate.ci_high"
 ESTIMATE_N = "agenteval.estimate.n_eff"
 ESTIMATES = (ESTIMATE_MEAN, ESTIMATE_LOW, ESTIMATE_HIGH, ESTIMATE_N)
 """What is believed of all turns, from those that were judged."""
+ESTIMATE_PASSES = "agenteval.estimate.pass_rate"
+ESTIMATE_PASSES_LOW = "agenteval.estimate.pass_rate.ci_low"
+ESTIMATE_PASSES_HIGH = "agenteval.estimate.pass_rate.ci_high"
 CHANGE_TIME = "agenteval.change.timestamp"
 CHANGE_SIZE = "agenteval.change.size"
 LOAD_LEVEL = "agenteval.load_level"
@@ -199,6 +202,7 @@ _OF_A_SCORE = ("metric", "kind", "agent", "model", "service_name")
 _OF_A_TURN = ("agent", "model", "service_name")
 _OF_A_BOUND = ("metric", "window")
 """The metric that a bound is for, empty for all; ``minute``, ``hour`` or ``day``."""
+_OF_PASSES = ("metric", "agent", "window", "method")
 _OF_AN_ESTIMATE = ("metric", "agent", "window")
 
 INSTRUMENTS: tuple[Instrument, ...] = (
@@ -212,6 +216,12 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(ESTIMATE_LOW, "gauge", "", _OF_AN_ESTIMATE, "Lower end of its 95 % interval."),
     Instrument(ESTIMATE_HIGH, "gauge", "", _OF_AN_ESTIMATE, "Upper end of its 95 % interval."),
     Instrument(ESTIMATE_N, "gauge", "{turn}", _OF_AN_ESTIMATE, "How many turns, drawn alike, would tell as much."),
+    Instrument(
+        ESTIMATE_PASSES, "gauge", "", _OF_PASSES,
+        "Share of all turns that pass a judged metric: as the judge has it (raw), or corrected by the mistakes that labels have shown (rogan_gladen, ppi).",
+    ),
+    Instrument(ESTIMATE_PASSES_LOW, "gauge", "", _OF_PASSES, "Lower end of its 95 % interval."),
+    Instrument(ESTIMATE_PASSES_HIGH, "gauge", "", _OF_PASSES, "Upper end of its 95 % interval."),
     Instrument(CHANGE_TIME, "gauge", "s", ("metric", "agent", "verdict"), "When the scores of a metric were last found to have changed (worse, better, changed), in seconds since the Unix epoch.", over="max"),
     Instrument(CHANGE_SIZE, "gauge", "", ("metric", "agent", "verdict"), "By how much their mean moved then.", over="max"),
     Instrument(RESULTS, "counter", "{result}", ("metric", "agent", "outcome"), "What came of each metric on each turn."),

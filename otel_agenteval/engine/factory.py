@@ -61,8 +61,8 @@ def pipeline_from(engine: Engine, metrics: Selected, clock: Clock, waited: Calla
     )  # fmt: skip
     recent = RecentTurns(_RECENT if engine.is_behind_otlp else _RECENT_IN_PROCESS)
     pipeline.feedback = FeedbackJoiner(config.feedback, composer, recent, engine.telemetry, waited)
-    estimates = None if judging is None else judging.planner.estimates
-    pipeline.fleet = Fleet(config.statistics, estimates, engine.telemetry, clock)
+    kept = {} if judging is None else {"estimates": judging.planner.estimates, "verdicts": judging.planner.corrected}
+    pipeline.fleet = Fleet(config.statistics, kept, engine.telemetry, clock)
     engine.outlets.look_for_changes = pipeline.fleet.look
     pipeline.hints = Hints(named & set(evaluator.names))
     return pipeline

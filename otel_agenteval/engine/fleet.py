@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..config.statistics import StatisticsOptions
 from ..core import jsonio
@@ -19,7 +19,6 @@ from ..evaluation.scored_turn import Root, ScoredTurn
 
 if TYPE_CHECKING:
     from ..statistics.changes import Change, Changes
-    from ..statistics.estimates import Estimates
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -30,17 +29,29 @@ _FILES = 64
 _FORM = 1
 
 
+class Keeps(Protocol):
+    """Something whose state outlives the process."""
+
+    def state(self) -> Any:
+        """What is known, as plain values."""
+
+    def restore(self, state: Any, passed: float = 0.0) -> None:
+        """Go on with a state that is so many seconds old."""
+
+
 class Fleet:
     """Watches scores for changes, and keeps what is known of the fleet.
 
     Args:
         options: as configured.
-        estimates: of judged metrics, where there are any.
+        estimates: what is kept over restarts beside changes, by name.
         telemetry: shows changes.
         clock: dates what is found.
     """
 
-    def __init__(self, options: StatisticsOptions, estimates: Estimates | None, telemetry: Telemetry, clock: Clock) -> None:
+    def __init__(
+        self, options: StatisticsOptions, estimates: Mapping[str, Keeps | None], telemetry: Telemetry, clock: Clock
+    ) -> None:
         wanted = options.changes
         self.changes: Changes | None = None
         if wanted.detect is True:
@@ -49,9 +60,11 @@ class Fleet:
 
             self.changes = Changes(Options(float(wanted.false_alarm_every), wanted.least, wanted.reference), clock)
             self.changes.watch(telemetry)
-        self._estimates = estimates
+        self._kept: dict[str, Keeps] = {
+            name: one for name, one in {**estimates, "changes": self.changes}.items() if one is not None
+        }
         self._clock = clock
-        keeps = options.state not in (None, "auto") and (self.changes is not None or estimates is not None)
+        keeps = options.state not in (None, "auto") and bool(self._kept)
         self._file = StateFile(str(options.state)) if keeps else None
         self._due = clock.monotonic() + _EVERY
         self._restore()
@@ -61,10 +74,10 @@ class Fleet:
         if found is None:
             return
         passed = max(0.0, self._clock.time_ns() / 1e9 - float(found.get("at", 0.0)))
-        for what, known in ((self._estimates, found.get("estimates")), (self.changes, found.get("changes"))):
-            if what is not None and known is not None:
+        for name, what in self._kept.items():
+            if found.get(name) is not None:
                 try:
-                    what.restore(known, passed)
+                    what.restore(found[name], passed)
                 except (KeyError, TypeError, ValueError, IndexError) as error:
                     _log.warning("%s: cannot be used any more: %s; begun anew", self._file, type(error).__name__)
 
@@ -99,12 +112,8 @@ class Fleet:
         """Write what is known now."""
         if self._file is None:
             return
-        said = {
-            "form": _FORM, "at": self._clock.time_ns() / 1e9,
-            "estimates": None if self._estimates is None else self._estimates.state(),
-            "changes": None if self.changes is None else self.changes.state(),
-        }  # fmt: skip
-        self._file.write(said)
+        known = {name: what.state() for name, what in self._kept.items()}
+        self._file.write({"form": _FORM, "at": self._clock.time_ns() / 1e9, **known})
 
     def close(self) -> None:
         """Write for the last time, and let another process have the file."""

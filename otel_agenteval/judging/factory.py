@@ -14,6 +14,7 @@ from ..core.writable import warn_of_fault
 from ..evaluation.load_shedding import Shedding
 from ..evaluation.redaction import exporter_of
 from ..metrics.bound_metric import BoundMetric
+from ..statistics.corrected import Corrected, read_calibration
 from ..statistics.estimates import Estimates
 from .budget import WINDOWS, Budget, bounds_of
 from .circuit_breaker import CircuitBreakers
@@ -80,6 +81,10 @@ def judging_from(
     content = Content(config.privacy.redact, exporter_of(config))
     planning = PlanOptions(wanted.seed or "", wanted.incomplete == "judge")
     planner = Planner(metrics, content, outcomes, estimates, shedding, planning, failed, clock)
+    if config.statistics.calibration is not None:
+        where = config.where(("statistics", "calibration"))
+        planner.corrected = Corrected(read_calibration(config.statistics.calibration, where), WINDOWS["hour"], clock)
+        planner.corrected.watch(telemetry)
     options = JobOptions(
         attempts=wanted.attempts, threads=wanted.max_concurrency, max_age=wanted.queue.max_age,
         audit=wanted.cache.audit if wanted.cache.path is not None else 0.0, works=wanted.queue.work,

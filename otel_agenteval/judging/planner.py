@@ -19,6 +19,7 @@ from ..evaluation.load_shedding import Shedding
 from ..evaluation.references import excluded_by
 from ..evaluation.scored_turn import Judged, ScoredTurn
 from ..metrics.bound_metric import BoundMetric
+from ..statistics.corrected import Corrected
 from ..statistics.estimates import Estimates, group_of
 from .baselines import History
 from .composites import ALWAYS, NEVER, can_be_made, leaves, missing_in, parts, result_of, scored_or_not, unevaluated
@@ -121,6 +122,8 @@ class Planner:
         self._options = options
         self._failed = failed
         self._clock = clock
+        self.corrected: Corrected | None = None
+        """Learns of the verdicts of metrics that people's labels have calibrated."""
         self._history = History()
         self._reset()
 
@@ -132,6 +135,8 @@ class Planner:
         """Forget the turns: they are the parent's."""
         self._reset()
         self.estimates.after_fork_in_child()
+        if self.corrected is not None:
+            self.corrected.verdicts.after_fork_in_child()
 
     def plan(self, scored: ScoredTurn, can_ask: Callable[[BoundMetric], bool]) -> Plan:
         """What is judged on a turn that has its inline scores, and the scores that take no question. Never raises.
@@ -284,7 +289,8 @@ class Planner:
                     plan.chances[key] = _CERTAIN
                 drawn.append(metric)
                 if proxies is not None and not is_inner(key):
-                    self.estimates.see(metric.name, turn.agent or "", scored.first_id, proxies)
+                    for estimates in self._estimates_of(metric.name):
+                        estimates.see(metric.name, turn.agent or "", scored.first_id, proxies)
             except Exception as error:
                 self._failed("judging", error)
                 self._end(key, metric.name, plan, NoScore.error(type(error).__name__))
@@ -301,7 +307,8 @@ class Planner:
         if not rule.always_if.holds(scored.turn, known):
             return False
         if plan.place < before.probability and not is_inner(key):
-            self.estimates.make_certain(metric.name, scored.first_id)
+            for estimates in self._estimates_of(metric.name):
+                estimates.make_certain(metric.name, scored.first_id)
         return True
 
     def plan_again(self, scored: ScoredTurn, can_ask: Callable[[BoundMetric], bool]) -> Plan:
@@ -439,7 +446,8 @@ class Planner:
         """A model is to be asked: if it gives no answer, the answers to like questions stand for it."""
         if not scored.conversation and not is_inner(self._key(metric, scored)):
             agent, group = scored.turn.agent or "", group_of(chance.by)
-            self.estimates.choose(metric.name, agent, chance.probability, group, scored.first_id)
+            for estimates in self._estimates_of(metric.name):
+                estimates.choose(metric.name, agent, chance.probability, group, scored.first_id)
 
     def follow_ups(self, payload: Payload, scored: ScoredTurn, score: Score, judged: Judged) -> Following:
         """What follows for the metrics that wait for the score of a job. Called on any thread."""
@@ -548,10 +556,20 @@ class Planner:
             if score.status == "ok" and score.value is not None and not score.vacuous:
                 trace = qualified(turn.tenant, f"{scored.root.trace_id:032x}")
                 group = group_of(judged.decided_by) if judged.asked else "itself"
-                self.estimates.add(
-                    score.metric, turn.agent or "", trace, scored.first_id, score.value, judged.probability, group,
-                    turn.revision, scored.absorbs,
-                )  # fmt: skip
+                for estimates in self._estimates_of(score.metric):
+                    value = score.value if estimates is self.estimates else score.verdict
+                    if value is not None:
+                        estimates.add(
+                            score.metric, turn.agent or "", trace, scored.first_id, float(value), judged.probability, group,
+                            turn.revision, scored.absorbs,
+                        )  # fmt: skip
+
+    def _estimates_of(self, metric: str) -> tuple[Estimates, ...]:
+        """Of its scores, and of its verdicts where it was calibrated."""
+        corrected = self.corrected
+        return (
+            (self.estimates,) if corrected is None or metric not in corrected.confusions else (self.estimates, corrected.verdicts)
+        )
 
 
 def _subject(scored: ScoredTurn) -> str:

@@ -93,7 +93,7 @@ def interval_of(share: float | None, n: int) -> Interval | None:
     return None if share is None or not n else wilson(round(share * n), n)
 
 
-def rogan_gladen(said_bad: int, n: int, confusion: Confusion) -> Estimate | None:
+def rogan_gladen(said_bad: float, n: float, confusion: Confusion) -> Estimate | None:
     """The true share of bad turns, from how many of n the judge calls bad and from what it finds and lets pass of labelled ones.
 
     The interval is that of Lang and Reiczigel (2014), which counts the uncertainty of all three; None where the judge does not distinguish bad from good, or
