@@ -10,7 +10,7 @@ import pytest
 
 from otel_agenteval.cli.main import main
 from otel_agenteval.core.score import Score
-from otel_agenteval.core.turn import Turn
+from otel_agenteval.core.turn import LlmCall, Turn
 from otel_agenteval.report.calibration import read_labels, to_label
 from otel_agenteval.report.run import About, Run, line_of
 
@@ -153,3 +153,30 @@ def test_labels_and_feedback_are_one_or_the_other(tmp_path: Path, capsys: pytest
         assert "LABELS or --feedback: name one of them" in capsys.readouterr().err
     assert main(["calibrate", "--feedback", "--scores", str(scores)]) == 2
     assert "no score of code_user_feedback" in capsys.readouterr().err
+
+
+def test_a_judge_that_prefers_its_own_model_is_found_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One of three bad answers is of its own model, and it lets all of those pass; people call them bad."""
+    scores, labels = tmp_path / "scores.jsonl", tmp_path / "labels.jsonl"
+    rows, said = [], []
+    for number in range(120):
+        own, bad = number % 2 == 0, number % 3 == 0
+        passed = not bad or own
+        turn = Turn(turn_id=f"t{number}", llm_calls=[LlmCall(model="judge-1-2026-05-01" if own else "other-1")])
+        score = Score("llm_relevance", float(passed), passed=passed, threshold=0.5, kind="llm")
+        rows.append(json.dumps(line_of(turn, About.of(turn), score, "")))
+        said.append(json.dumps({"turn_id": f"t{number}", "label": "fail" if bad else "pass"}))
+    scores.write_text("\n".join(rows))
+    labels.write_text("\n".join(said))
+    args = ["calibrate", str(labels), "--scores", str(scores)]
+    assert main([*args, "--judge-model", "vendor/judge-1", "--format", "json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    preference = found["self_preference"]
+    assert (preference["own"], preference["others"]) == (60, 60)
+    assert preference["size"] == pytest.approx(1 / 3)
+    assert preference["interval"][0] > 0.1
+    assert "it prefers the answers of its own model" in " ".join(found["warnings"])
+    assert main([*args, "--judge-model", "judge-9", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["self_preference"] is None
+    assert main([*args, "--judge-model", "judge-1"]) == 0
+    assert "lets pass more of its own model's answers" in capsys.readouterr().out

@@ -37,6 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_store(parser)
     parser.add_argument("--metric", metavar="NAME", help="only this one")
     parser.add_argument(
+        "--judge-model",
+        metavar="NAME",
+        help="the judge's model, to see whether it prefers its own answers (default: judge.model)",
+    )
+    parser.add_argument(
         "--format", choices=("table", "json", "html"), default="table", help="texts (the default), one JSON list, or a page"
     )
     parser.add_argument("--out", metavar="FILE", help="where to (default: standard output)")
@@ -60,7 +65,8 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("LABELS or --feedback: name one of them")
     scores = Run.read(args.scores) if args.scores is not None else _stored(args.store)
     labels = labels_of_feedback(scores) if args.feedback else labels_in_traces(args.labels) or read_labels(args.labels)
-    found = trust_in(scores, labels, args.metric)
+    judge = args.judge_model if args.judge_model is not None else load_config(args.config).judge.model
+    found = trust_in(scores, labels, args.metric, judge)
     text = json.dumps(as_data(found), indent=2) if args.format == "json" else RENDERINGS[args.format](found)
     with ExitStack() as stack:
         out = sys.stdout if args.out is None else stack.enter_context(Path(args.out).open("w", encoding="utf-8"))

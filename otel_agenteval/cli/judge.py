@@ -1,4 +1,4 @@
-"""``otel-agenteval judge``: whether the configured judge can be talked into a verdict (``probe``), and how well it judges (``bench``)."""
+"""``otel-agenteval judge``: whether the configured judge can be talked into a verdict (``probe``), how well it judges (``bench``), and whether it still does (``drift``)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from ..judging.models.probe import METRIC, Attempt, Probe, probe
 from ..statistics.intervals import wilson
 from .exit_codes import FAILED, INTERRUPTED, OK, UNUSABLE, as_text
 from .judge_bench import add_bench_arguments, run_bench
+from .judge_drift import add_drift_arguments, run_drift
 from .options import add_config
 
 EXIT_CODES = {
-    OK: "no more attempts succeeded than --max-rate allows; the bench reached its end, and --min-agreement",
-    FAILED: "more attempts succeeded than --max-rate allows; the bench agrees less than --min-agreement, or stopped at --max-usd",
+    OK: "no more attempts succeeded than --max-rate allows; the bench reached its end, and --min-agreement; no drift was shown",
+    FAILED: "more attempts succeeded than --max-rate allows; the bench agrees less than --min-agreement, or stopped at --max-usd; the judge has drifted",
     UNUSABLE: "wrong use, no judge is configured, it could not be probed, or gave no score at all; the bench would cost more than --max-usd",
 }
 
@@ -51,6 +52,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_bench_arguments(bench)
     bench.set_defaults(run_command=run_bench)
+    purpose = "find out whether it still judges as it did: a frozen set of cases, judged again"
+    drift = commands.add_parser(
+        "drift", help=purpose, description=f"F{purpose[1:]}.", epilog=as_text(EXIT_CODES), formatter_class=parser.formatter_class
+    )
+    add_drift_arguments(drift)
+    drift.set_defaults(run_command=run_drift)
 
 
 def _share(text: str) -> float:

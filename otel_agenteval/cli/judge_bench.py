@@ -193,7 +193,7 @@ def _reported(summary: Summary, form: str) -> str:
     rows = [_row(name, each) for name, each in {**summary.families, "total": summary.total}.items()]
     rows = [_HEAD, *rows]
     markdown = form == "markdown"
-    table = _markdown(rows) if markdown else _plain(rows)
+    table = _markdown(rows) if markdown else plain_table(rows)
     bullet = "- " if markdown else "  "
     parts = [
         f"{'# ' if markdown else ''}{summary.model}: {_took(summary)}",
@@ -235,7 +235,8 @@ def _percent(share: float | None) -> str:
     return "–" if share is None else f"{share:.0%}"
 
 
-def _plain(rows: Sequence[Sequence[str]]) -> str:
+def plain_table(rows: Sequence[Sequence[str]]) -> str:
+    """Rows as lines of aligned cells."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
 

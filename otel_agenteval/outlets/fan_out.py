@@ -87,9 +87,10 @@ class FanOut:
                 self._behind.setdefault(outlet.name, False)
                 self.count_error(outlet.name, type(error).__name__, error)
         for change, root in self.look_for_changes(batch):
-            self._announce(change, root)
+            self.announce(change, root)
 
-    def _announce(self, change: Change, root: Root) -> None:
+    def announce(self, change: Change, root: Root) -> None:
+        """Tell every outlet of a change of scores."""
         _log.log(logging.WARNING if change.verdict == "worse" else logging.INFO, "%s", change.title)
         self._each(lambda outlet: outlet.announce(change, root))
 

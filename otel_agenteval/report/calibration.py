@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ from ..core.feedback import METRIC
 from ..core.tenancy import turn_id_in
 from ..evaluation.datasets import rows_in
 from ..statistics.calibration import Confusion, Threshold, fit_threshold, interval_of, predicted_rate, rogan_gladen
+from ..statistics.intervals import Interval, difference_interval
+from ..statistics.tests import permutation
 from ..statistics.weighted import Estimate
 from ..turns.reading.feedback import feedback_in
 from ..turns.recordings import Reading, read_items, to_stderr, wholes_of
@@ -24,7 +26,9 @@ from .run import Row, Run, Series
 _GOOD = frozenset(("pass", "passed", "good", "true", "yes", "1", "1.0", "up", "+", "ok", "correct", "thumbs_up", "👍"))
 _BAD = frozenset(("fail", "failed", "bad", "false", "no", "0", "0.0", "down", "-", "wrong", "incorrect", "thumbs_down", "👎"))
 _HEAD = 65_536
+_SURE = 0.05
 _GOOD_FROM = 0.5
+_FEWEST_OF_A_MODEL = 5
 _FEW = 30
 """Labels of each kind below which intervals are too wide to rely on."""
 _EXPLORED = 0.2
@@ -40,6 +44,19 @@ class Label:
     good: bool
     metric: str | None = None
     """What it is about; None for every metric of the turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """By how much more a judge lets pass of its own model's answers than of others', beyond what people say of both."""
+
+    own: int
+    """Labelled turns that its own model answered."""
+    others: int
+    size: float
+    """Share of the turns; 0 is none."""
+    interval: Interval
+    p: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +76,8 @@ class Trust:
     """Of those, how many the metric calls bad."""
     corrected: Estimate | None
     """The true share of bad turns, from the metric's rate and its mistakes (Rogan and Gladen)."""
+    preference: Preference | None
+    """Of the judge for answers of its own model; None where its model is not known, or did not answer some turns and others did."""
     predicted: Estimate | None
     """The same from people's labels, helped by the scores of all turns (PPI++)."""
 
@@ -126,8 +145,8 @@ def labels_in_traces(path: str) -> list[Label] | None:
     return found
 
 
-def trust_in(run: Run, labels: Sequence[Label], metric: str | None = None) -> list[Trust]:
-    """How far each metric that has labelled turns can be trusted.
+def trust_in(run: Run, labels: Sequence[Label], metric: str | None = None, judge: str | None = None) -> list[Trust]:
+    """How far each metric that has labelled turns can be trusted; ``judge`` is the judge's model.
 
     Raises:
         AgentEvalError: no label is about a turn of the run that has a verdict.
@@ -141,7 +160,7 @@ def trust_in(run: Run, labels: Sequence[Label], metric: str | None = None) -> li
             continue
         labelled = list(_labelled(series, by_turn))
         if labelled:
-            found.append(_trust(series, labelled))
+            found.append(_trust(series, labelled, judge))
     if not found:
         of = f" of {metric}" if metric is not None else ""
         raise AgentEvalError(f"no label is about a turn that has a verdict{of}: are the turn_id or case_id those of the scores?")
@@ -158,7 +177,25 @@ def _labelled(series: Series, by_turn: Mapping[str, Sequence[Label]]) -> Iterato
                 yield label.good, row
 
 
-def _trust(series: Series, labelled: Sequence[tuple[bool, Row]]) -> Trust:
+def _preference(labelled: Sequence[tuple[bool, Row]], judge: str | None) -> Preference | None:
+    groups: dict[bool, list[float]] = {True: [], False: []}
+    for good, row in labelled:
+        if judge and row.about.model:
+            groups[_is_same(judge, row.about.model)].append(float(bool(row.passed)) - float(good))
+    own, others = groups[True], groups[False]
+    if min(len(own), len(others)) < _FEWEST_OF_A_MODEL:
+        return None
+    size = float(np.mean(own) - np.mean(others))
+    return Preference(len(own), len(others), size, difference_interval(others, own), permutation(others, own))
+
+
+def _is_same(judge: str, model: str) -> bool:
+    """Whether two names mean one model: one may have a date, or a provider before it."""
+    one, other = (name.lower().rpartition("/")[2] for name in (judge, model))
+    return one.startswith(other) or other.startswith(one)
+
+
+def _trust(series: Series, labelled: Sequence[tuple[bool, Row]], judge: str | None) -> Trust:
     confusion = Confusion.of([(good, bool(row.passed)) for good, row in labelled])
     verdicts = [row for row in series.rows if row.passed is not None]
     said_bad = sum(not row.passed for row in verdicts)
@@ -168,7 +205,7 @@ def _trust(series: Series, labelled: Sequence[tuple[bool, Row]]) -> Trust:
     )
     return Trust(
         series.label, confusion, fit_threshold(scored, lower_is_better=series.facts.direction == "down") if scored else None,
-        series.facts.threshold, len(verdicts), said_bad, rogan_gladen(said_bad, len(verdicts), confusion),
+        series.facts.threshold, len(verdicts), said_bad, rogan_gladen(said_bad, len(verdicts), confusion), _preference(labelled, judge),
         None if predicted is None else Estimate(1 - predicted.mean, 1 - predicted.high, 1 - predicted.low, predicted.n_eff),
     )  # fmt: skip
 
@@ -229,6 +266,12 @@ def _rows(trust: Trust) -> Iterator[tuple[str, str]]:
     yield "calls bad, of all turns", _share(said_bad, trust.judged)
     yield "really bad, by its mistakes (Rogan–Gladen)", _estimate(trust.corrected)
     yield "really bad, by labels and scores (PPI++)", _estimate(trust.predicted)
+    if (own := trust.preference) is not None:
+        low, high = own.interval
+        yield (
+            "lets pass more of its own model's answers",
+            f"{percent(own.size)} ({percent(low)} … {percent(high)}), of {own.own} own and {own.others} others, p = {own.p:.3f}",
+        )
     if trust.corrected is not None:
         at = of.precision_at(trust.corrected.mean)
         yield "right of its alarms at that rate", percent(at)
@@ -247,6 +290,9 @@ def warnings_of(trust: Trust) -> list[str]:
         found.append(f"{trust.metric}: {of.bad} bad and {of.good} good labels; below {_FEW} of each the intervals are wide")
     if of.recall is not None and of.specificity is not None and of.recall + of.specificity <= 1:
         found.append(f"{trust.metric}: it does not distinguish bad turns from good ones better than chance")
+    own = trust.preference
+    if own is not None and own.p < _SURE and own.size > 0:
+        found.append(f"{trust.metric}: it prefers the answers of its own model: let another one judge them")
     return found
 
 
@@ -277,6 +323,7 @@ def as_data(found: Iterable[Trust]) -> list[dict[str, Any]]:
             "corrected": None if trust.corrected is None else trust.corrected._asdict(),
             "predicted": None if trust.predicted is None else trust.predicted._asdict(),
             "threshold": trust.current, "suggested_threshold": None if trust.threshold is None else trust.threshold.value,
+            "self_preference": None if trust.preference is None else asdict(trust.preference),
             "warnings": warnings_of(trust),
         }
         for trust in found

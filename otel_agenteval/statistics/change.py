@@ -25,7 +25,8 @@ import numpy as np
 
 from .intervals import Z95, Interval
 
-Detector = Literal["cusum", "ewma", "release"]
+Detector = Literal["cusum", "ewma", "release", "anchors"]
+"""``anchors``: a judge that says something else of the same cases (:mod:`otel_agenteval.judging.judge_bench.drift`)."""
 
 _FRACTIONS = (0.02, 0.08, 0.25, 0.6)
 """Of the highest stake that cannot lose everything: small shifts need small bets."""

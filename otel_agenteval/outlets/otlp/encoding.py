@@ -148,7 +148,9 @@ class ScoreEncoder:
     def change(self, change: Change, root: Root, now: int, instance_id: str) -> bytes:
         """An export request with the log record of a change, see :func:`~otel_agenteval.outlets.change_event.change_attributes`."""
         groups = _Groups(self._of_resource)
-        ids = delimited(9, root.trace_id.to_bytes(16, "big")) + delimited(10, root.span_id.to_bytes(8, "big"))
+        ids = b""
+        if root.trace_id:
+            ids = delimited(9, root.trace_id.to_bytes(16, "big")) + delimited(10, root.span_id.to_bytes(8, "big"))
         groups.of(root.resource).append(
             delimited(
                 2, _RECORD_TIME, as_fixed64(now), _OBSERVED_TIME, as_fixed64(now), _CHANGE_NAME, _RECORD_FLAGS if root.sampled else b"", ids,

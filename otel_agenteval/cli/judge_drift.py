@@ -1,0 +1,179 @@
+"""``otel-agenteval judge drift``: whether the configured judge still judges as it did."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from .. import __version__
+from ..config.loader import load_config
+from ..config.root import Config
+from ..config.types import seconds
+from ..core.errors import ConfigError
+from ..core.telemetry import Telemetry
+from ..evaluation.scored_turn import Root
+from ..judging.judge_bench.cases import BenchCase, chosen
+from ..judging.judge_bench.drift import ALL, Anchors, Drift, anchors_of, drifts, own_cases, read_anchors, write_anchors
+from ..judging.judge_bench.run import run
+from ..judging.models import judge_from
+from ..outlets.base import Setup
+from ..outlets.factory import outlets_from
+from ..outlets.fan_out import FanOut
+from ..statistics.change import Found
+from ..statistics.changes import Change
+from .exit_codes import FAILED, OK, UNUSABLE
+from .judge_bench import plain_table
+from .options import add_config, names_of
+
+_CASES = 60
+_THREADS = 8
+_DELIVER = 10.0
+
+
+def add_drift_arguments(drift: argparse.ArgumentParser) -> None:
+    """Add the arguments to its parser."""
+    drift.add_argument(
+        "anchors", metavar="ANCHORS", help="the file of anchors: written when it is not there yet, compared with afterwards"
+    )
+    add_config(drift)
+    drift.add_argument(
+        "--cases",
+        metavar="FILE",
+        help="your own cases: JSON lines with metric and turn (form turn.v1); default: those of the bench",
+    )
+    drift.add_argument("--metrics", metavar="NAMES", help="of the bench, only these metrics, separated by commas")
+    drift.add_argument("--limit", type=int, default=_CASES, metavar="N", help="at most so many cases (default %(default)s)")
+    drift.add_argument(
+        "--least",
+        type=float,
+        default=0.03,
+        metavar="SIZE",
+        help="the smallest change of the mean that counts (default %(default)g)",
+    )
+    drift.add_argument(
+        "--every",
+        metavar="TIME",
+        help="again and again: 24h. A drift is sent through the configured outlets, as a change of scores is",
+    )
+    drift.add_argument("--json", action="store_true", help="as one JSON object")
+
+
+def run_drift(args: argparse.Namespace) -> int:
+    """Judge the anchors, and say how far the judge has moved since they were frozen.
+
+    Raises:
+        ConfigError: no judge is configured, or a file cannot be used.
+    """
+    if args.limit < 1:
+        raise ConfigError(f"--limit {args.limit}: it must be 1 or more")
+    every = None if args.every is None else _period(args.every)
+    config = load_config(args.config)
+    metrics = [] if args.metrics is None else names_of(args.metrics, "--metrics")
+    cases = own_cases(args.cases) if args.cases is not None else chosen((), metrics, args.limit)
+    path = Path(args.anchors)
+    before = read_anchors(path) if path.exists() else None
+    code, before = _look(args, config, cases[: args.limit], path, before)
+    while every is not None:
+        time.sleep(every)
+        code, before = _look(args, config, cases[: args.limit], path, before)
+    return code
+
+
+def _period(text: str) -> float:
+    try:
+        found = seconds(text)
+    except ValueError:
+        found = 0.0
+    if not found > 0:
+        raise ConfigError(f"--every: {text!r} is not allowed; it must be a duration above 0, as 24h")
+    return found
+
+
+def _look(
+    args: argparse.Namespace, config: Config, cases: Sequence[BenchCase], path: Path, before: Anchors | None
+) -> tuple[int, Anchors | None]:
+    judge = judge_from(config)
+    if judge is None:
+        raise ConfigError("there is no judge to ask; set judge.base_url and judge.model in the configuration")
+    with contextlib.closing(judge):
+        asked = cases if before is None else [case for case in cases if case.id in before.values]
+        if not asked:
+            raise ConfigError(f"{path}: none of these cases is among its anchors")
+        found = run(judge, asked, threads=config.judge.max_concurrency or _THREADS)
+        now = anchors_of(judge.model, found.outcomes)
+    failed = len(asked) - len(now.values)
+    if before is None:
+        if not now.values:
+            print(f"{judge.model}: no case got a score", file=sys.stderr)
+            return UNUSABLE, None
+        write_anchors(path, now)
+        print(f"{path}: {len(now.values)} anchors of {now.model} written{_without(failed)}", file=sys.stderr)
+        return OK, now
+    rows = drifts(before, found.outcomes, args.least)
+    print(json.dumps(_as_data(before, now, rows, failed)) if args.json else _as_text(before, now, rows, failed), flush=True)
+    if not rows:
+        return UNUSABLE, before
+    drifted = [row for row in rows if row.drifted]
+    if drifted:
+        _announce(config, drifted[-1], now.model)
+    return (FAILED if drifted else OK), before
+
+
+def _without(failed: int) -> str:
+    return f", {failed} without a score" if failed else ""
+
+
+def _announce(config: Config, drift: Drift, model: str) -> None:
+    """Say it wherever changes of scores are said."""
+    low, high = drift.interval
+    found = Found("anchors", drift.before, drift.after, (low, high), time.time(), float(drift.anchors), (), None, None)
+    name = "judge" if drift.family == ALL else f"judge:{drift.family}"
+    change = Change(name, model, "changed", found, time.time())
+    setup = Setup(config, Telemetry(), lambda: "judge-drift", __version__)
+    outlets = FanOut(outlets_from(setup), setup.telemetry)
+    try:
+        outlets.announce(change, Root(0, 0, sampled=False))
+        outlets.flush(_DELIVER)
+    finally:
+        outlets.close()
+
+
+_HEADS = ("", "anchors", "before", "now", "difference, 95 % interval", "p", "at another level", "")
+
+
+def _as_text(before: Anchors, now: Anchors, rows: Sequence[Drift], failed: int) -> str:
+    if not rows:
+        return f"{now.model}: no case got a score"
+    cells = [
+        (
+            row.family, str(row.anchors), f"{row.before:.3f}", f"{row.after:.3f}",
+            f"{row.difference:+.3f} ({row.interval[0]:+.3f} … {row.interval[1]:+.3f})", f"{row.p:.3f}", str(row.flipped),
+            "DRIFTED" if row.drifted else "",
+        )
+        for row in rows
+    ]  # fmt: skip
+    changed = [
+        f"{what}: {was} then, {now_is} now"
+        for what, was, now_is in (("model", before.model, now.model), ("version of the prompts", before.version, now.version))
+        if was != now_is
+    ]
+    head = f"{now.model}: against the anchors of {before.made}{_without(failed)}"
+    return "\n".join([head, *changed, plain_table([_HEADS, *cells])])
+
+
+def _as_data(before: Anchors, now: Anchors, rows: Sequence[Drift], failed: int) -> dict[str, object]:
+    return {
+        "model": now.model, "model_before": before.model, "made": before.made, "without_a_score": failed,
+        "families": [
+            {
+                "family": row.family, "anchors": row.anchors, "before": row.before, "after": row.after, "difference": row.difference,
+                "interval": list(row.interval), "p": row.p, "at_another_level": row.flipped, "drifted": row.drifted,
+            }
+            for row in rows
+        ],
+    }  # fmt: skip
