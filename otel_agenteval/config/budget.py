@@ -41,11 +41,22 @@ class SpendingOptions(Section):
     """Questions."""
 
 
+class AllocateOptions(Section):
+    """Spreads the budget of an hour over metrics and agents, so that the widest intervals of their means shrink most."""
+
+    least: Count = 5
+    """Turns of each agent that each metric is judged on in an hour, as far as it has so many."""
+    power: Share = 0.5
+    """How much an agent's traffic counts: 1 makes the mean over all turns as sure as can be, 0 that of each agent by itself."""
+
+
 class BudgetOptions(SpendingOptions):
     """What judges and embedders may spend together. Beyond that their jobs wait. What was spent is kept with the queue."""
 
     soft: Share = 0.8
     """Share of each limit above which only gates, turns of ``always_if`` and jobs already started continue."""
+    allocate: AllocateOptions | None = None
+    """Has ``usd_per_hour``, or else ``calls_per_hour``, spread over metrics and agents by what is known of each, instead of one share for all; ``{}`` for the defaults."""
     metrics: Annotated[dict[str, SpendingOptions], Kind("bounds by metric, see [judging](judging.md#budget-and-failures)")] = (
         NO_ENTRIES
     )

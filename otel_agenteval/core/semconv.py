@@ -81,7 +81,7 @@ SAMPLE_PROBABILITY = "agenteval.sample.probability"
 UPSTREAM_PROBABILITY = "agenteval.sample.upstream_probability"
 """Of a judged score: P(the trace was kept by head samplers), where its trace state says so."""
 DECIDED_BY = "agenteval.sample.decided_by"
-"""Of a judged score: ``rate``, ``rule``, ``quota``, or the metric that was asked before and decided."""
+"""Of a judged score: ``rate``, ``rule``, ``quota``, ``budget``, or the metric that was asked before and decided."""
 JUDGE_MODEL = "agenteval.judge.model"
 JUDGE_COST = "agenteval.judge.cost_usd"
 """Cost of the requests to models for this score, where it is known."""
@@ -133,6 +133,8 @@ ESTIMATES = (ESTIMATE_MEAN, ESTIMATE_LOW, ESTIMATE_HIGH, ESTIMATE_N)
 ESTIMATE_PASSES = "agenteval.estimate.pass_rate"
 ESTIMATE_PASSES_LOW = "agenteval.estimate.pass_rate.ci_low"
 ESTIMATE_PASSES_HIGH = "agenteval.estimate.pass_rate.ci_high"
+ALLOCATED_RATE = "agenteval.allocation.rate"
+ALLOCATED_TURNS = "agenteval.allocation.turns"
 CHANGE_TIME = "agenteval.change.timestamp"
 CHANGE_SIZE = "agenteval.change.size"
 LOAD_LEVEL = "agenteval.load_level"
@@ -222,6 +224,8 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     ),
     Instrument(ESTIMATE_PASSES_LOW, "gauge", "", _OF_PASSES, "Lower end of its 95 % interval."),
     Instrument(ESTIMATE_PASSES_HIGH, "gauge", "", _OF_PASSES, "Upper end of its 95 % interval."),
+    Instrument(ALLOCATED_RATE, "gauge", "", ("metric", "agent"), "Share of an agent's turns that judge.budget.allocate has judged by a metric.", over="max"),
+    Instrument(ALLOCATED_TURNS, "gauge", "{turn}", ("metric", "agent"), "How many turns that is in an hour, as planned."),
     Instrument(CHANGE_TIME, "gauge", "s", ("metric", "agent", "verdict"), "When the scores of a metric were last found to have changed (worse, better, changed), in seconds since the Unix epoch.", over="max"),
     Instrument(CHANGE_SIZE, "gauge", "", ("metric", "agent", "verdict"), "By how much their mean moved then.", over="max"),
     Instrument(RESULTS, "counter", "{result}", ("metric", "agent", "outcome"), "What came of each metric on each turn."),

@@ -57,7 +57,7 @@ class Judged:
     cost_usd: float | None = None
     """Cost of all questions; None if the price of any of them is unknown."""
     decided_by: str = "rate"
-    """What determined the probability: ``rate``, ``rule``, ``quota``, or the metric that was asked before."""
+    """What determined the probability: ``rate``, ``rule``, ``quota``, ``budget``, or the metric that was asked before."""
     upstream: float | None = None
     """P(the trace was kept by head samplers); None if unknown."""
     asked: bool = True

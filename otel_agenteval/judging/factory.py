@@ -16,6 +16,7 @@ from ..evaluation.redaction import exporter_of
 from ..metrics.bound_metric import BoundMetric
 from ..statistics.corrected import Corrected, read_calibration
 from ..statistics.estimates import Estimates
+from .allocator import Allocator
 from .budget import WINDOWS, Budget, bounds_of
 from .circuit_breaker import CircuitBreakers
 from .content import Content
@@ -81,6 +82,13 @@ def judging_from(
     content = Content(config.privacy.redact, exporter_of(config))
     planning = PlanOptions(wanted.seed or "", wanted.incomplete == "judge")
     planner = Planner(metrics, content, outcomes, estimates, shedding, planning, failed, clock)
+    if wanted.budget.allocate is not None:
+        if wanted.budget.usd_per_hour is None and wanted.budget.calls_per_hour is None:
+            raise ConfigError(
+                f"{config.where(('judge', 'budget', 'allocate'))}: it needs usd_per_hour or calls_per_hour beside it"
+            )
+        planner.allocator = Allocator(wanted.budget, clock)
+        planner.allocator.watch(telemetry)
     if config.statistics.calibration is not None:
         where = config.where(("statistics", "calibration"))
         planner.corrected = Corrected(read_calibration(config.statistics.calibration, where), WINDOWS["hour"], clock)

@@ -21,6 +21,7 @@ from ..evaluation.scored_turn import Judged, ScoredTurn
 from ..metrics.bound_metric import BoundMetric
 from ..statistics.corrected import Corrected
 from ..statistics.estimates import Estimates, group_of
+from .allocator import Allocator
 from .baselines import History
 from .composites import ALWAYS, NEVER, can_be_made, leaves, missing_in, parts, result_of, scored_or_not, unevaluated
 from .content import Content
@@ -122,6 +123,8 @@ class Planner:
         self._options = options
         self._failed = failed
         self._clock = clock
+        self.allocator: Allocator | None = None
+        """Sets the share of turns that are drawn, where the configuration has it done."""
         self.corrected: Corrected | None = None
         """Learns of the verdicts of metrics that people's labels have calibrated."""
         self._history = History()
@@ -137,6 +140,8 @@ class Planner:
         self.estimates.after_fork_in_child()
         if self.corrected is not None:
             self.corrected.verdicts.after_fork_in_child()
+        if self.allocator is not None:
+            self.allocator.reset()
 
     def plan(self, scored: ScoredTurn, can_ask: Callable[[BoundMetric], bool]) -> Plan:
         """What is judged on a turn that has its inline scores, and the scores that take no question. Never raises.
@@ -284,7 +289,9 @@ class Planner:
                         scored.scores = [*scored.scores, nothing]
                     self._note_final(key, plan, nothing, NEVER)
                     continue
-                plan.chances[key] = earlier.get(key) or self.metrics.rule(key).chance(turn, known, now)
+                plan.chances[key] = earlier.get(key) or self._allocated(
+                    metric, key, scored, self.metrics.rule(key).chance(turn, known, now)
+                )
                 if key in earlier and self._is_certain_now(metric, key, earlier[key], plan, known):
                     plan.chances[key] = _CERTAIN
                 drawn.append(metric)
@@ -298,6 +305,12 @@ class Planner:
         if len(self._chances) > _REMEMBERED:
             self._chances.popitem(last=False)
         return drawn
+
+    def _allocated(self, metric: BoundMetric, key: str, scored: ScoredTurn, chance: Chance) -> Chance:
+        """The chance that the budget leaves, where it is spread over agents; what rules and quotas say stays."""
+        if self.allocator is None or chance.by != "rate" or scored.conversation or is_inner(key) or metric.metric.kind == "code":
+            return chance
+        return Chance(self.allocator.rate(metric.name, scored.turn.agent or "", chance.probability), "budget")
 
     def _is_certain_now(self, metric: BoundMetric, key: str, before: Chance, plan: Plan, known: Known) -> bool:
         """Whether a rule chooses a turn by what its user said of it since it was drawn, or not drawn. What was drawn stands for itself then."""
@@ -556,6 +569,9 @@ class Planner:
             if score.status == "ok" and score.value is not None and not score.vacuous:
                 trace = qualified(turn.tenant, f"{scored.root.trace_id:032x}")
                 group = group_of(judged.decided_by) if judged.asked else "itself"
+                if self.allocator is not None and judged.asked:
+                    forced = judged.decided_by == "rule"
+                    self.allocator.judged(score.metric, turn.agent or "", score.value, judged.cost_usd, forced=forced)
                 for estimates in self._estimates_of(score.metric):
                     value = score.value if estimates is self.estimates else score.verdict
                     if value is not None:

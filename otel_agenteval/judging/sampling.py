@@ -56,7 +56,7 @@ class Chance(NamedTuple):
 
     probability: float
     by: str
-    """``rule``, ``quota``, ``rate``, or the metric that is judged before."""
+    """``rule``, ``quota``, ``rate``, ``budget``, or the metric that is judged before."""
 
 
 class Cascade(NamedTuple):
