@@ -45,6 +45,7 @@ NEEDED = {
     "outlets.webhook": {"url": "https://hooks.example/x"},
     "outlets.otlp.spool": {"directory": "spool"},
     "outlets.store": {"path": "scores.db"},
+    "judge.budget.allocate": {},
 }
 """Options that a section is not complete without."""
 PAIRS = {"outlets.otlp.cert_file": "key_file", "outlets.otlp.key_file": "cert_file"}
