@@ -25,6 +25,7 @@ COMMANDS = {
     "eval": "score the turns of recorded traces",
     "experiment": "run a task over a data set, and score the turns that it makes",
     "compare": "compare two versions, models or prompts on live traffic",
+    "estimates": "say what the scores of a store mean for all turns, judged or not",
     "calibrate": "find out how far a judge can be trusted, by labels of people",
     "turns": "print the turns of recorded traces, one JSON object (form turn.v1) per line",
     "record": "run a program and keep its spans in a file that eval and turns read; needs no Collector",

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import datetime
 import time
+from pathlib import Path
 from typing import Any, Protocol
 
 from ..config.types import seconds
 from ..core.errors import ConfigError
+from ..outlets.sqlite.store import Wanted
 from ..server import logformat
 
 
@@ -72,6 +74,49 @@ def add_store(parser: Arguments) -> None:
     """Add the store, and the configuration that names it."""
     parser.add_argument("--store", metavar="FILE", help="the store (default: outlets.store of the configuration)")
     add_config(parser)
+
+
+def add_turns(parser: Arguments) -> None:
+    """Add which turns of a store are wanted."""
+    for name in ("agent", "service", "metric"):
+        parser.add_argument(f"--{name}", action="append", default=[], metavar="NAME", help=f"only this {name}; repeatable")
+    parser.add_argument("--since", metavar="TIME", help="only turns kept since: 24h, 7d, 2026-11-20, 2026-11-20T12:00")
+    parser.add_argument("--until", metavar="TIME", help="only turns kept before")
+
+
+def turns_wanted(args: argparse.Namespace) -> Wanted:
+    """Which turns are wanted.
+
+    Raises:
+        ConfigError: a time is none.
+    """
+    return Wanted(
+        since=moment(args.since, "--since"), until=moment(args.until, "--until"), agents=args.agent, services=args.service,
+        metrics=args.metric,
+    )  # fmt: skip
+
+
+def add_report(parser: Arguments) -> None:
+    """Add the form of a report, and where it goes."""
+    parser.add_argument(
+        "--format", choices=("table", "json", "markdown", "html"), default="table", help="a text (the default), or one of these"
+    )
+    parser.add_argument("--out", metavar="FILE", help="where to (default: standard output)")
+
+
+def write_report(text: str, out: str | None) -> None:
+    """Write a report.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
+    if out is None:
+        print(text)
+        return
+    try:
+        Path(out).write_text(f"{text}\n", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"--out: {out} cannot be written: {error.strerror}") from None
 
 
 def names_of(text: str, option: str) -> list[str]:

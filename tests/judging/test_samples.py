@@ -21,7 +21,7 @@ from otel_agenteval.evaluation.conditions import Condition, Known
 from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.judging.baselines import History
 from otel_agenteval.judging.sampling import Cascade, Chance, Rule, position, rules_of, upstream_probability
-from otel_agenteval.statistics.estimates import SINCE_START, Estimates
+from otel_agenteval.statistics.estimates import SINCE_START, Estimates, group_of
 from otel_agenteval.statistics.weighted import Sums, vector
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
@@ -102,6 +102,30 @@ def test_the_mean_of_all_turns_is_recovered_within_its_interval(population: Popu
     naive = sum(value for _, _, value, _ in judged) / len(judged)
     if "condition" in name or "cascade" in name or "all" in name:
         assert not estimate.low <= naive <= estimate.high  # the plain mean of what was judged is not it
+
+
+def test_rules_quotas_cascades_and_head_sampling_together_favour_nothing(population: Population) -> None:
+    """Of the turns that came in, over many samples: the mean of the errors is nothing, and intervals are as wide as errors are large."""
+    errors, hits, runs = [], 0, 40
+    for seed in range(runs):
+        rule = RULES["all of them"]
+        rule._hours.clear()
+        kept = Population.__new__(Population)
+        sampled = random.Random(seed)
+        kept.turns = [turn for turn in population.turns if sampled.random() < 0.2]
+        truth = sum(value for _, _, value, _, _ in kept.turns) / len(kept.turns)
+        estimates = Estimates(3600.0, FakeClock())
+        for trace, _, value, probability in draw(rule, kept, str(seed)):
+            group = group_of("rule" if probability == 1.0 else "rate")
+            estimates.choose("m", "", probability, group, trace)
+            estimates.add("m", "", trace, trace, value, probability, group)
+        [estimate] = estimates.read().values()
+        errors.append((estimate.mean - truth) / ((estimate.high - estimate.low) / 2 / 1.96))
+        hits += estimate.low <= truth <= estimate.high
+    mean = sum(errors) / runs
+    assert abs(mean) < 3 / math.sqrt(runs)
+    assert 0.7 < math.sqrt(sum((error - mean) ** 2 for error in errors) / runs) < 1.3
+    assert hits >= 34  # of 38 that are expected
 
 
 def test_the_interval_holds_the_mean_as_often_as_it_says(population: Population) -> None:

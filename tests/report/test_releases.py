@@ -124,6 +124,24 @@ def test_wrong_use_says_what_is_there(store: str, capsys: pytest.CaptureFixture[
     assert message in capsys.readouterr().err
 
 
+def test_estimates_say_what_the_scores_mean_for_all_turns(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["estimates", "--by", "service.version", "--store", store, "--format", "json"]) == 0
+    rows = {(row["group"], row["metric"]): row for row in json.loads(capsys.readouterr().out)}
+    relevance = rows["1.0", "llm_relevance"]
+    assert (relevance["scored"], relevance["turns"]) == (400, 400)
+    assert relevance["low"] < 0.5 < relevance["high"]
+    assert rows["1.2", "llm_relevance"]["low"] < 0.7 < rows["1.2", "llm_relevance"]["high"]
+    for form in ("table", "markdown", "html"):
+        assert main(["estimates", "--store", store, "--format", form]) == 0
+        said = capsys.readouterr().out
+        assert "llm_relevance" in said
+        assert "95 % interval" in said
+    assert main(["estimates", "--store", store, "--agent", "nobody"]) == 2
+    assert "there is no score of such turns" in capsys.readouterr().err
+    assert main(["estimates", "--store", store, "--out", "/nowhere/x"]) == 2
+    assert "--out: /nowhere/x cannot be written" in capsys.readouterr().err
+
+
 def test_the_version_of_a_live_turn_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "scores.db"
     config = {

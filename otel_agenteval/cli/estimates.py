@@ -1,0 +1,42 @@
+"""``otel-agenteval estimates``: what the scores of a store say of all turns, judged or not."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from ..config.loader import load_config
+from ..outlets.sqlite.store import StoreReader, store_path
+from ..report.estimates import RENDERINGS, as_data, estimates_of
+from .exit_codes import OK, UNUSABLE
+from .options import add_report, add_store, add_turns, turns_wanted, write_report
+
+EXIT_CODES = {
+    OK: "the estimates were written",
+    UNUSABLE: "wrong use, the store cannot be read, or it has no such score",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command to its parser."""
+    parser.add_argument(
+        "--by",
+        default="agent",
+        metavar="WHAT",
+        help="what makes groups: agent (the default), service, service.version, model, judge_model, tenant, or an attribute that the store keeps (outlets.store.attributes)",
+    )
+    add_store(parser)
+    add_turns(parser)
+    add_report(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Estimate, and write.
+
+    Raises:
+        AgentEvalError: wrong use, or there is nothing to estimate from.
+    """
+    with StoreReader(store_path(args.store, load_config(args.config))) as reader:
+        rows = estimates_of(reader, args.by, turns_wanted(args))
+    write_report(json.dumps(as_data(rows), indent=2) if args.format == "json" else RENDERINGS[args.format](rows), args.out)
+    return OK

@@ -1,0 +1,115 @@
+"""What the scores of a store say of all turns, judged or not: by metric and group, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from ..core.errors import AgentEvalError
+from ..outlets.sqlite.store import StoreReader, Wanted
+from ..statistics.groups import Group
+from ..statistics.weighted import Estimate
+from .formatting import number
+from .html import page, text_table
+
+_FEW = 30.0
+"""Effective turns below which an interval is wide."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One metric in one group."""
+
+    group: str
+    metric: str
+    unit: str
+    scored: int
+    """Turns with a score."""
+    turns: int
+    """All turns of the group."""
+    estimate: Estimate
+
+
+def estimates_of(reader: StoreReader, by: str, wanted: Wanted) -> list[Row]:
+    """What the stored scores say of all turns that are stored.
+
+    Args:
+        reader: the store.
+        by: what makes groups, as in :func:`.releases.compare_groups`.
+        wanted: which turns.
+
+    Raises:
+        AgentEvalError: there is no score.
+    """
+    turns = reader.groups(by, wanted)
+    groups: dict[tuple[str, str], Group] = {}
+    units: dict[str, str] = {}
+    for value in reader.values(by, list(turns), wanted) if turns else ():
+        units[value.metric] = value.unit
+        groups.setdefault((value.group, value.metric), Group()).add(value.trace, value.value, value.probability)
+    found = [
+        Row(name, metric, units[metric], group.turns, turns[name], estimate)
+        for (name, metric), group in sorted(groups.items())
+        if (estimate := group.estimate()) is not None
+    ]
+    if not found:
+        raise AgentEvalError(f"{by}: there is no score of such turns in the store")
+    return found
+
+
+_HEADS = ("", "metric", "mean of all turns", "95 % interval", "scored", "of", "n_eff", "")
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    of = row.estimate
+    low, high = number(of.low, row.unit), number(of.high, row.unit)
+    few = "few" if of.n_eff < _FEW else ""
+    return (
+        row.group,
+        row.metric,
+        number(of.mean, row.unit),
+        f"{low} … {high}",
+        f"{row.scored:,}",
+        f"{row.turns:,}",
+        f"{of.n_eff:,.0f}",
+        few,
+    )
+
+
+def as_text(rows: Sequence[Row]) -> str:
+    """For a terminal."""
+    table = [_HEADS, *map(_cells, rows)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table)
+
+
+def as_markdown(rows: Sequence[Row]) -> str:
+    """For a report."""
+    return "\n".join(f"| {' | '.join(row)} |" for row in (_HEADS, ("---",) * len(_HEADS), *map(_cells, rows)))
+
+
+def as_html(rows: Sequence[Row]) -> str:
+    """As one page."""
+    title = "What the scores say of all turns"
+    return page(title, [f"<h1>{escape(title)}</h1>", text_table("By group and metric", _HEADS, map(_cells, rows))])
+
+
+def as_data(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """For programs."""
+    return [
+        {
+            "group": row.group,
+            "metric": row.metric,
+            "unit": row.unit,
+            "scored": row.scored,
+            "turns": row.turns,
+            **row.estimate._asdict(),
+        }
+        for row in rows
+    ]
+
+
+RENDERINGS: Mapping[str, Callable[[Sequence[Row]], str]] = {"table": as_text, "markdown": as_markdown, "html": as_html}
+"""How estimates may be written."""
