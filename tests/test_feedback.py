@@ -75,6 +75,22 @@ def test_what_cannot_be_read_is_refused_with_what_is_allowed(said: dict[str, Any
         feedback_of(**said)
 
 
+def test_a_refusal_does_not_quote_what_somebody_wrote() -> None:
+    """Refusals are logged, and nothing of what users say may be."""
+    for said in (
+        {"label": {"a": "secret"}},
+        {"score": "secret"},
+        {"score": 1, "comment": ["secret"]},
+        {"score": 1, "scale": "secret"},
+    ):
+        with pytest.raises(ConfigError) as caught:
+            feedback_of(**said)
+        assert "secret" not in str(caught.value)
+    with pytest.raises(ConfigError) as caught:
+        ids_of("secret")
+    assert "a text of 6 characters" in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("name", "attributes", "body", "score"),
     [
@@ -164,12 +180,7 @@ def test_feedback_joins_its_turn_long_after_it_was_scored_and_leaves_through_eve
             [row] = [row for row in reader.scores(turn.turn_id) if row["metric"] == METRIC]
             after = reader.turn(turn.turn_id)
             assert reader.why(turn.turn_id) == {"code_latency": "scored", METRIC: "scored"}
-        assert row["detail"] == {
-            "feedback_id": row["detail"]["feedback_id"],
-            "given": 2.0,
-            "scale": [1.0, 5.0],
-            "label": "wrong city",
-        }
+        assert row["detail"] == {"given": 2.0, "scale": "1 to 5", "label": "wrong city"}
         assert before is not None
         assert after == {**before, "stored_at": after["stored_at"]}  # nothing of the turn is lost by it
 

@@ -60,7 +60,7 @@ class Feedback:
         detail: dict[str, Any] = {
             name: value
             for name, value in (
-                ("feedback_id", self.id), ("given", self.value), ("scale", None if self.scale is None else list(self.scale)),
+                ("given", self.value), ("scale", None if self.scale is None else "{:g} to {:g}".format(*self.scale)),
                 ("label", self.label), ("edited", self.edited),
             )
             if value is not None
@@ -104,7 +104,7 @@ def feedback_of(
                 "feedback: a score is required, or a label that says good or bad (thumbs_up, thumbs_down, like, dislike, 👍, 👎, …), or the edited answer"
             )
     elif number is None:
-        raise ConfigError(f"feedback.score: {score!r} is not allowed; it must be a number, true or false")
+        raise ConfigError(f"feedback.score: {_shown(score)} is not allowed; it must be a number, true or false")
     else:
         worst, best = ends
         if not min(ends) <= number <= max(ends):
@@ -142,7 +142,7 @@ def ids_of(turn: Any) -> tuple[int, int]:
     found = _IDS.fullmatch(turn.strip().lower()) if isinstance(turn, str) else None
     if found is None or not int(found[1], 16):
         raise ConfigError(
-            f"feedback.turn_id: {turn!r} is not allowed; it must be TRACE_ID-SPAN_ID, TRACE_ID, both in hex digits, or a traceparent"
+            f"feedback.turn_id: {_shown(turn)} is not allowed; it must be TRACE_ID-SPAN_ID, TRACE_ID, both in hex digits, or a traceparent"
         )
     return int(found[1], 16), int(found[2] or "0", 16)
 
@@ -160,14 +160,21 @@ def _scale(value: Any) -> tuple[float, float]:
         worst, best = (_number(one) for one in value)
         if worst is not None and best is not None and worst != best:
             return worst, best
-    raise ConfigError(f"feedback.scale: {value!r} is not allowed; it must be the worst and the best score, as [1, 5]")
+    raise ConfigError(f"feedback.scale: {_shown(value)} is not allowed; it must be the worst and the best score, as [1, 5]")
+
+
+def _shown(value: Any) -> str:
+    """A value in a message that may be logged: what somebody wrote is not quoted."""
+    if value is None or isinstance(value, (bool, int, float)):
+        return str(value)
+    return f"a text of {len(value)} characters" if isinstance(value, str) else f"{type(value).__name__}"
 
 
 def _text(name: str, value: Any) -> str | None:
     if value is None or value == "":
         return None
     if not isinstance(value, str):
-        raise ConfigError(f"feedback.{name}: {value!r} is not allowed; it must be text")
+        raise ConfigError(f"feedback.{name}: {_shown(value)} is not allowed; it must be text")
     return value[:_MAX_TEXT]
 
 
