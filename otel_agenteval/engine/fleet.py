@@ -86,8 +86,6 @@ class Fleet:
         changes = self.changes
         if changes is None:
             return []
-        from ..statistics.change import Exemplar
-
         found = []
         for scored in batch:
             if not scored.new and not scored.said_later:
@@ -95,11 +93,10 @@ class Fleet:
             root, judged, turn = scored.root, scored.judged, scored.turn
             weight = 1.0 / judged.probability if judged is not None and judged.probability > 0 else 1.0
             version = root.resource.get(SERVICE_VERSION)
-            exemplar = Exemplar(turn.turn_id or "", f"{root.trace_id:032x}", f"{root.span_id:016x}")
-            for score in scored.scores:
-                change = changes.see(score, turn.agent or "", weight, version if isinstance(version, str) else None, exemplar)
-                if change is not None:
-                    found.append((change, root))
+            seen = changes.see(
+                scored.scores, turn.agent or "", weight, version if version.__class__ is str else None, turn.turn_id or None
+            )
+            found += [(change, root) for change in seen]
         return found
 
     def tick(self) -> None:

@@ -16,12 +16,11 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
-
-import numpy as np
 
 from .intervals import Z95, Interval
 
@@ -74,8 +73,16 @@ class Exemplar(NamedTuple):
     """A turn that shows a change."""
 
     turn_id: str
-    trace_id: str
-    span_id: str
+
+    @property
+    def trace_id(self) -> str:
+        """Of its root, in hex."""
+        return self.turn_id.rpartition(":")[2].partition("-")[0]
+
+    @property
+    def span_id(self) -> str:
+        """The same."""
+        return self.turn_id.rpartition("-")[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +176,7 @@ class _Side:
         self.stakes: tuple[float, ...] = ()
         self.run = Moments()
         self.since = 0.0
-        self.exemplars: list[Exemplar] = []
+        self.exemplars: list[str] = []
 
     def set_bound(self, bound: float) -> None:
         """Bet against another bound."""
@@ -177,7 +184,7 @@ class _Side:
         # A bet of f / (1 - bound) leaves 1 - f of the stake when the value is 1.
         self.bets = tuple([fraction / (1.0 - bound) for fraction in _FRACTIONS]) if 0.0 < bound < 1.0 else ()
 
-    def see(self, value: float, raw: float, at: float, exemplar: Exemplar | None) -> float:
+    def see(self, value: float, raw: float, at: float, exemplar: str | None) -> float:
         """The mean of the stakes after one more value."""
         gain = self.bound - value
         if not self.bets:
@@ -242,7 +249,7 @@ class Series:
         self._run = Moments()
         """What came since the weighted mean was where it usually is."""
         self._run_since = 0.0
-        self._exemplars: list[Exemplar] = []
+        self._exemplars: list[str] = []
 
     @property
     def usual(self) -> float:
@@ -255,7 +262,7 @@ class Series:
         return not self._known
 
     def see(
-        self, value: float, at: float = 0.0, weight: float = 1.0, version: str | None = None, exemplar: Exemplar | None = None
+        self, value: float, at: float = 0.0, weight: float = 1.0, version: str | None = None, exemplar: str | None = None
     ) -> Found | None:
         """One more score: a change that it shows, if any.
 
@@ -264,9 +271,9 @@ class Series:
             at: seconds since the Unix epoch.
             weight: what it stands for: one over the probability that it was made with.
             version: of the service that made the turn.
-            exemplar: the turn.
+            exemplar: the id of the turn.
         """
-        if version is not None and version != self._version:
+        if version is not None and version is not self._version and version != self._version:
             self._begin_release(version, at)
         if not self._known:
             self._release.add(value, weight)
@@ -325,22 +332,31 @@ class Series:
 
     # --- detectors
 
-    def _observe(self, raw: float, at: float, exemplar: Exemplar | None) -> Found | None:
+    def _observe(self, raw: float, at: float, exemplar: str | None) -> Found | None:
+        # Written out flat: this is done for each score.
         if self._bounded:
             value = 0.0 if raw < 0.0 else min(raw, 1.0)
         else:
             value = self._rank(raw)
         block = self._block
         if not block.weight:
-            self._run_since = self._run_since or at
-            if exemplar is not None:
-                self._exemplars = [*self._exemplars[1 - _EXEMPLARS :], exemplar]
-        block.add(raw)
+            self._begin_block(at, exemplar)
+        block.weight += 1.0
+        block.sum += raw
+        block.squares += raw * raw
         self._block_ranks += value
-        for side, seen in ((self._low, value), (self._high, 1.0 - value)):
-            if (side.stakes or seen < side.bound) and side.see(seen, raw, at, exemplar) >= self._options.stake:
-                return self._found("cusum", side.run, side.since, side.exemplars)
+        low, high = self._low, self._high
+        if (low.stakes or value < low.bound) and low.see(value, raw, at, exemplar) >= self._options.stake:
+            return self._found("cusum", low.run, low.since, low.exemplars)
+        value = 1.0 - value
+        if (high.stakes or value < high.bound) and high.see(value, raw, at, exemplar) >= self._options.stake:
+            return self._found("cusum", high.run, high.since, high.exemplars)
         return self._end_block() if block.weight >= self._block_size else None
+
+    def _begin_block(self, at: float, exemplar: str | None) -> None:
+        self._run_since = self._run_since or at
+        if exemplar is not None:
+            self._exemplars = [*self._exemplars[1 - _EXEMPLARS :], exemplar]
 
     def _end_block(self) -> Found | None:
         """Look at the weighted mean, and at the release."""
@@ -365,15 +381,16 @@ class Series:
         return self._compare_release()
 
     def _flush_block(self) -> None:
+        self._block.weight_squares = self._block.weight  # each counts as one
         for moments in (self._release, self._open, self._run):
             moments.join(self._block)
         self._block, self._block_ranks = Moments(), 0.0
 
-    def _found(self, detector: Detector, run: Moments, since: float, exemplars: Iterable[Exemplar]) -> Found:
+    def _found(self, detector: Detector, run: Moments, since: float, exemplars: Sequence[str]) -> Found:
         """A change; what came since it began is what is usual from now on."""
         released = since >= self._release_since if self._version_before is not None else False
         found = Found(
-            detector, self._usual.mean, run.mean, self._difference(self._usual, run, Z95), since, run.n, tuple(exemplars)[-_EXEMPLARS:],
+            detector, self._usual.mean, run.mean, self._difference(self._usual, run, Z95), since, run.n, _exemplars_of(exemplars),
             self._version_before if released else None, self._version,
         )  # fmt: skip
         self._flush_block()
@@ -418,7 +435,7 @@ class Series:
     def _found_release(self, before: Moments, after: Moments) -> Found:
         found = Found(
             "release", before.mean, after.mean, self._difference(before, after, Z95), self._release_since, after.n,
-            tuple(self._exemplars), self._version_before, self._version,
+            _exemplars_of(self._exemplars), self._version_before, self._version,
         )  # fmt: skip
         self._learn_anew(after)
         return found
@@ -451,7 +468,7 @@ class Series:
             ):
                 if len(stakes) == len(side.bets):
                     side.stakes, side.since = tuple(map(float, stakes)), float(since)
-                    side.run, side.exemplars = Moments(*map(float, run)), [Exemplar(*one) for one in exemplars]
+                    side.run, side.exemplars = Moments(*map(float, run)), [str(one) for one in exemplars]
         found._ewma, found._open = state["ewma"], Moments(*map(float, state["open"]))
         found._open.join(Moments(*map(float, state["block"])))
         found._version, found._version_before = state["version"], state["version_before"]
@@ -461,6 +478,10 @@ class Series:
         return found
 
 
+def _exemplars_of(turn_ids: Sequence[str]) -> tuple[Exemplar, ...]:
+    return tuple([Exemplar(turn_id) for turn_id in turn_ids[-_EXEMPLARS:]])
+
+
 def _always_valid(n: float, error: float) -> float:
     """By how many standard errors an interval must be wide to hold at every look (see :meth:`.weighted.Sums.sequence`)."""
     tuned = (-2 * math.log(error) + math.log(-2 * math.log(error) + 1)) / 300.0
@@ -468,25 +489,18 @@ def _always_valid(n: float, error: float) -> float:
     return math.sqrt(2 * (size + 1) / size * math.log(math.sqrt(size + 1) / error))
 
 
+_LIMITS = (
+    (1.0, 1.0179), (1.5, 1.4381), (2.0, 1.8646), (2.25, 2.0967), (2.5, 2.3481), (2.75, 2.6227), (3.0, 2.9234), (3.25, 3.252), (3.5, 3.6095), (3.75, 3.9962), (4.0, 4.412), (4.25, 4.8565), (4.5, 5.3296), (4.75, 5.8308), (5.0, 6.3599), (5.25, 6.9166), (5.5, 7.5006), (6.0, 8.7502), (6.5, 10.1073), (7.0, 11.5707),
+)  # fmt: skip
+"""Standard deviations, and the decimal logarithm of the mean number of steps until an EWMA with :data:`_SMOOTHING` leaves them: Brook and Evans' Markov chain, which
+``tests/statistics/test_change.py`` runs."""
+
+
 @lru_cache(maxsize=64)
 def _limit(batches: float) -> float:
-    """How many standard deviations an EWMA may move, so that it leaves them once in so many batches: by Brook and Evans' Markov chain."""
-    low, high = 1.0, 8.0
-    for _ in range(30):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _run_length(middle) < batches else (low, middle)
-    return high
-
-
-def _run_length(limit: float) -> float:
-    """The mean number of steps until an EWMA of standard normal values leaves its limits."""
-    states = 101
-    edge = limit * math.sqrt(_SMOOTHING / (2 - _SMOOTHING))
-    width = 2 * edge / states
-    centres = -edge + width * (np.arange(states) + 0.5)
-    upper = (centres[None, :] + width / 2 - (1 - _SMOOTHING) * centres[:, None]) / _SMOOTHING
-    lower = (centres[None, :] - width / 2 - (1 - _SMOOTHING) * centres[:, None]) / _SMOOTHING
-    normal = np.vectorize(lambda x: 0.5 * math.erfc(-x / math.sqrt(2)))
-    moves = normal(upper) - normal(lower)
-    runs = np.linalg.solve(np.eye(states) - moves, np.ones(states))
-    return float(runs[states // 2])
+    """How many standard deviations an EWMA may move, so that it leaves them once in so many batches."""
+    wanted = math.log10(max(batches, 1.0))
+    for (low, before), (high, after) in pairwise(_LIMITS):
+        if wanted <= after:
+            return low + (high - low) * max(0.0, wanted - before) / (after - before)
+    return _LIMITS[-1][0]

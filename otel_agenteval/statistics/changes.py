@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,10 +12,12 @@ from ..core.label_values import LabelValues
 from ..core.score import Direction, Score
 from ..core.semconv import CHANGE_SIZE, CHANGE_TIME, OTHER
 from ..core.telemetry import Telemetry
-from .change import Exemplar, Found, Options, Series
+from .change import Found, Options, Series
 
 Verdict = Literal["worse", "better", "changed"]
 _SERIES = 10_000
+_USES = 64
+"""Scores of a series that are noted as used at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,18 @@ def verdict_of(direction: Direction, size: float) -> Verdict:
     return "better" if (size > 0) == (direction == "up") else "worse"
 
 
+class _Place:
+    """A series that is in use."""
+
+    __slots__ = ("agent", "left", "series")
+
+    def __init__(self, series: Series, agent: str) -> None:
+        self.series = series
+        self.agent = agent
+        self.left = _USES
+        """Scores until its use is noted again."""
+
+
 class Changes:
     """Looks for changes of scores. Thread-safe.
 
@@ -64,43 +78,69 @@ class Changes:
         self._lock = threading.Lock()
         self._series: dict[tuple[str, str], Series] = {}
         self._places: LabelValues[tuple[str, str]] = LabelValues(_SERIES)
+        self._of_agent: dict[str, dict[str, _Place]] = {}
+        """The same, by agent, then by metric."""
         self._last: dict[tuple[str, str], Change] = {}
         """The last change of each series that had one."""
 
-    def see(self, score: Score, agent: str, weight: float, version: str | None, exemplar: Exemplar | None) -> Change | None:
-        """One more score: what it shows, if anything.
+    def see(self, scores: Iterable[Score], agent: str, weight: float, version: str | None, turn_id: str | None) -> list[Change]:
+        """The scores of one more turn: what they show, if anything.
 
         Args:
-            score: of a turn that was not scored by the metric before.
+            scores: of metrics by which the turn was not scored before.
             agent: who answered.
-            weight: one over the probability that it was made with.
+            weight: one over the probability that they were made with.
             version: of the service that made the turn.
-            exemplar: the turn.
+            turn_id: of the turn.
         """
-        value = score.value
-        if value is None or score.status != "ok" or score.vacuous:
-            return None
         now = self._clock.time_ns() / 1e9
+        changes: list[Change] = []
         with self._lock:
-            key, series = self._series_of((score.metric, agent), bounded=score.unit == "1")
-            found = series.see(value, now, weight, version, exemplar)
-            if found is None:
-                return None
-            change = self._last[key] = Change(*key, verdict_of(score.direction, found.size), found, now)
-            return change
+            known = self._of_agent.get(agent) or {}
+            for score in scores:
+                value = score.value
+                if value is None or score.status != "ok" or score.vacuous:
+                    continue
+                metric = score.facts.metric
+                place = known.get(metric)
+                if place is None or place.left <= 0:
+                    place = self._place_of(metric, agent, bounded=score.facts.unit == "1")
+                place.left -= 1
+                found = place.series.see(value, now, weight, version, turn_id)
+                if found is not None:
+                    change = Change(metric, place.agent, verdict_of(score.direction, found.size), found, now)
+                    self._last[metric, place.agent] = change
+                    changes.append(change)
+        return changes
 
-    def _series_of(self, key: tuple[str, str], *, bounded: bool) -> tuple[tuple[str, str], Series]:
-        found = self._series.get(key)
-        if found is not None:
-            self._places.use(key, self._clock.monotonic())
-            return key, found
-        admitted, leaving = self._places.ask(key, self._clock.monotonic())
-        if leaving is not None:
-            self._series.pop(leaving, None)
-            self._last.pop(leaving, None)
-        if not admitted:
-            key = key[0], OTHER
-        return key, self._series.setdefault(key, Series(self._options, bounded=bounded))
+    def _place_of(self, metric: str, agent: str, *, bounded: bool) -> _Place:
+        """The series that a score counts towards. Asked for now and then, so that series which nobody uses can go."""
+        key, now = (metric, agent), self._clock.monotonic()
+        if key in self._places:
+            self._places.use(key, now, _USES)
+        else:
+            admitted, leaving = self._places.ask(key, now)
+            if leaving is not None:
+                self._forget(leaving)
+            if not admitted:
+                key = metric, OTHER
+        series = self._series.get(key)
+        if series is None:
+            series = self._series[key] = Series(self._options, bounded=bounded)
+        found = _Place(series, key[1])
+        if key[1] == agent:
+            self._of_agent.setdefault(agent, {})[metric] = found
+        return found
+
+    def _forget(self, key: tuple[str, str]) -> None:
+        metric, agent = key
+        self._series.pop(key, None)
+        self._last.pop(key, None)
+        known = self._of_agent.get(agent)
+        if known is not None:
+            known.pop(metric, None)
+            if not known:
+                del self._of_agent[agent]
 
     def read(self) -> list[Change]:
         """The last change of each series that had one."""

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from otel_agenteval.core.score import Score
-from otel_agenteval.statistics.change import Exemplar, Found, Moments, Options, Series, _limit, _run_length
+from otel_agenteval.statistics.change import Found, Moments, Options, Series, _limit
 from otel_agenteval.statistics.changes import Changes, verdict_of
 from tests.support.changing import KINDS, delays, false_alarms
 from tests.support.clock import FakeClock
@@ -20,7 +21,7 @@ OFTEN = Options(false_alarm_every=5_000.0)
 
 def fed(series: Series, values: Any, start: float = 0.0, **more: Any) -> tuple[int, Found] | None:
     for place, value in enumerate(values):
-        found = series.see(float(value), start + place, exemplar=Exemplar(f"t{place}", "a", "b"), **more)
+        found = series.see(float(value), start + place, exemplar=f"t{place}", **more)
         if found is not None:
             return place, found
     return None
@@ -65,10 +66,22 @@ def test_a_detector_that_took_each_score_for_normal_would_cry_wolf() -> None:
     assert ours == 0
 
 
+def run_length(limit: float, smoothing: float = 0.1, states: int = 101) -> float:
+    """The mean number of steps until an EWMA of standard normal values leaves its limits (Brook and Evans' Markov chain)."""
+    edge = limit * math.sqrt(smoothing / (2 - smoothing))
+    width = 2 * edge / states
+    centres = -edge + width * (np.arange(states) + 0.5)
+    middle = centres[None, :] - (1 - smoothing) * centres[:, None]
+    moves = stats.norm.cdf((middle + width / 2) / smoothing) - stats.norm.cdf((middle - width / 2) / smoothing)
+    return float(np.linalg.solve(np.eye(states) - moves, np.ones(states))[states // 2])
+
+
 def test_limits_have_the_run_length_that_they_are_for() -> None:
     """Lucas and Saccucci (1990), table 3: a weight of 0.1 and limits of 2.814 give a run length of 500."""
-    assert _run_length(2.814) == pytest.approx(500, rel=0.02)
-    assert _run_length(_limit(5_000.0)) == pytest.approx(5_000, rel=0.01)
+    assert run_length(2.814) == pytest.approx(500, rel=0.02)
+    for batches in (20.0, 500.0, 5_000.0, 123_456.0, 1e7):
+        assert run_length(_limit(batches)) == pytest.approx(batches, rel=0.06)
+    assert _limit(1e20) == 7.0
 
 
 # --- what is said
@@ -176,19 +189,28 @@ def test_only_scores_that_say_something_count() -> None:
     changes = Changes(Options(reference=20), FakeClock())
     for one in (score(0.1, status="error"), Score("llm_relevance", None), score(1.0, detail={"vacuous": True})):
         for _ in range(50):
-            assert changes.see(one, "bot", 1.0, None, None) is None
+            assert changes.see([one], "bot", 1.0, None, None) == []
     assert changes.state() == []
 
 
 def test_each_agent_has_a_series_of_its_own_and_says_whether_it_is_worse() -> None:
     changes = Changes(Options(), FakeClock())
     found = [
-        changes.see(score(value if agent == "bot" else 0.9), agent, 1.0, None, None)
+        changes.see([score(value if agent == "bot" else 0.9)], agent, 1.0, None, None)
         for value in [0.9] * 300 + [0.4] * 60
         for agent in ("bot", "other")
     ]
-    [change] = [one for one in found if one is not None]
+    [change] = [one for some in found for one in some]
     assert (change.agent, change.verdict) == ("bot", "worse")
     assert change.title == "llm_relevance of bot is worse: mean 0.4, before 0.9"
     assert changes.read() == [change]
     assert [verdict_of(direction, 0.1) for direction in ("up", "down", "neutral")] == ["better", "worse", "changed"]
+
+
+def test_names_without_end_take_no_memory_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("otel_agenteval.statistics.changes._SERIES", 10)
+    changes = Changes(Options(), FakeClock())
+    for number in range(1_000):
+        changes.see([score(0.9)], f"agent-{number}", 1.0, None, None)
+    assert len(changes.state()) <= 11
+    assert len(changes._of_agent) <= 10
