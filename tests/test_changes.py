@@ -25,6 +25,7 @@ from otel_agenteval.outlets.webhook.notices import notice_of
 from otel_agenteval.server.settings import as_sidecar
 from otel_agenteval.statistics.changes import Change
 from tests.support.clock import FakeClock
+from tests.support.process import output_of
 from tests.support.rig import Rig
 
 WATCHED = {"statistics": {"changes": {"detect": True}}}
@@ -209,3 +210,19 @@ def test_the_terminal_shows_it_in_a_line(capsys: pytest.CaptureFixture[str]) -> 
     for shown in ("all", "failed"):
         ConsoleOutlet(shown).announce(change, root)
     assert capsys.readouterr().err == f"{change.title}\n" * 2
+
+
+def test_a_program_that_just_ends_keeps_what_is_known(tmp_path: Path) -> None:
+    path = tmp_path / "statistics.json"
+    config = {"statistics": {"changes": {"detect": True}, "state": str(path)}, "outlets": {"prometheus": None}}
+    code = f"""
+import otel_agenteval as oa
+from opentelemetry.sdk.trace import TracerProvider
+provider = TracerProvider()
+oa.instrument(tracer_provider=provider, config={config!r})
+tracer = provider.get_tracer("acme")
+with tracer.start_as_current_span("invoke_agent bot", attributes={{"gen_ai.operation.name": "invoke_agent"}}):
+    pass
+"""
+    output_of(code)
+    assert json.loads(path.read_text())["changes"]

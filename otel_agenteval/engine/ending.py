@@ -106,6 +106,7 @@ class Ending:
         engine.release_feedback()
         self._end_judging(engine, until)
         done = engine.worker.drain(_left(until))
+        engine.pipeline.fleet.save()
         if not (engine.outlets.end_exit(_left(until)) and done):
             _log.warning("not all scores were delivered within %.3g s at exit", engine.config.exit_timeout)
 

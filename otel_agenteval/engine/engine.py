@@ -137,7 +137,7 @@ class Engine(Intake):
         metrics, references = selected(config), ReferenceSources(config)
         fixed = [
             name
-            for name in ("judge", "embedder", "privacy", "outlets", "queue", "conversation")
+            for name in ("judge", "embedder", "privacy", "outlets", "queue", "conversation", "statistics")
             if getattr(config, name) != getattr(self.config, name)
         ]
         if self.judging is not None:

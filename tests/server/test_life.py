@@ -234,6 +234,7 @@ def test_a_request_that_is_inside_when_the_drain_begins_is_answered_and_evaluate
 def reload(sidecar: Sidecar, config: dict[str, Any]) -> list[str]:
     listening = dict.fromkeys(("grpc", "http", "metrics", "web"), ANY_PORT)
     given = {**config, "serve": {**listening, "drain_timeout": "10s", **config.get("serve", {})}}
+    given["statistics"] = {"state": None, **config.get("statistics", {})}  # as the test's sidecar has it
 
     async def work() -> list[str]:
         return sidecar.service.reload(load_config(given))
@@ -262,6 +263,7 @@ def test_a_reload_changes_metrics_references_limits_and_tokens_while_turns_stay_
 def test_a_reload_names_what_needs_a_restart_and_a_bad_one_changes_nothing() -> None:
     with Sidecar({"inline": {"metrics": ["code_latency"]}}) as sidecar:
         assert reload(sidecar, {"outlets": {"jsonl": "x"}, "serve": {"max_body": "1MiB"}}) == ["outlets", "serve.max_body"]
+        assert reload(sidecar, {"statistics": {"changes": {"least": 0.5}}}) == ["statistics"]
         metrics = [metric.name for metric in sidecar.engine.pipeline.evaluator.metrics]
         with pytest.raises(ConfigError):
             reload(sidecar, {"inline": {"metrics": ["code_nonsense"]}})
