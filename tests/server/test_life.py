@@ -263,7 +263,7 @@ def test_a_reload_changes_metrics_references_limits_and_tokens_while_turns_stay_
 def test_a_reload_names_what_needs_a_restart_and_a_bad_one_changes_nothing() -> None:
     with Sidecar({"inline": {"metrics": ["code_latency"]}}) as sidecar:
         assert reload(sidecar, {"outlets": {"jsonl": "x"}, "serve": {"max_body": "1MiB"}}) == ["outlets", "serve.max_body"]
-        assert reload(sidecar, {"statistics": {"changes": {"least": 0.5}}}) == ["statistics"]
+        assert "statistics" in reload(sidecar, {"statistics": {"changes": {"least": 0.5}}})
         metrics = [metric.name for metric in sidecar.engine.pipeline.evaluator.metrics]
         with pytest.raises(ConfigError):
             reload(sidecar, {"inline": {"metrics": ["code_nonsense"]}})

@@ -200,7 +200,8 @@ def test_a_reload_changes_tokens_quotas_and_labels() -> None:
         changed = [{**A, "token": "new", "labels": {"team": "x"}, "quotas": {"spans_per_second": 1}}, B]
 
         async def work() -> list[str]:
-            given = {**tenants(), "serve": {**listening, "drain_timeout": "10s", "tenants": changed}}
+            serve = {**listening, "drain_timeout": "10s", "tenants": changed}
+            given = {**tenants(), "serve": serve, "statistics": {"state": None}}
             return sidecar.service.reload(load_config(given))
 
         assert sidecar.on_loop(work) == []
