@@ -6,12 +6,14 @@ import argparse
 import datetime
 import time
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..config.types import seconds
 from ..core.errors import ConfigError
-from ..outlets.sqlite.store import Wanted
 from ..server import logformat
+
+if TYPE_CHECKING:
+    from ..outlets.sqlite.store import Wanted
 
 
 class Arguments(Protocol):
@@ -90,6 +92,8 @@ def turns_wanted(args: argparse.Namespace) -> Wanted:
     Raises:
         ConfigError: a time is none.
     """
+    from ..outlets.sqlite.store import Wanted  # the other commands read no store
+
     return Wanted(
         since=moment(args.since, "--since"), until=moment(args.until, "--until"), agents=args.agent, services=args.service,
         metrics=args.metric,
