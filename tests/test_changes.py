@@ -226,3 +226,25 @@ with tracer.start_as_current_span("invoke_agent bot", attributes={{"gen_ai.opera
 """
     output_of(code)
     assert json.loads(path.read_text())["changes"]
+
+
+def test_a_fault_in_looking_at_many_turns_costs_no_score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any, **__: Any) -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("otel_agenteval.statistics.changes.Changes.see", broken)
+    monkeypatch.setattr("otel_agenteval.statistics.changes.Changes.state", broken)
+    monkeypatch.setattr("otel_agenteval.engine.feedback.feedback_in", broken)
+    config = {
+        "statistics": {"changes": {"detect": True}, "state": str(tmp_path / "s.json")},
+        "inline": {"metrics": ["code_latency"]},
+    }
+    with Rig(config) as rig:
+        rig.run()
+        rig.run()
+        assert [len(scored.scores) for scored in rig.scored()] == [1, 1]
+        assert len(rig.log_events()) == 2
+        assert rig.engine.outlets.errors["changes", "ZeroDivisionError"] >= 1  # by batch
+        assert rig.engine.outlets.errors["feedback", "ZeroDivisionError"] == 2
+        rig.engine.pipeline.fleet.save()
+    assert not (tmp_path / "s.json").exists()

@@ -109,7 +109,11 @@ class Fleet:
         """Write what is known now."""
         if self._file is None:
             return
-        known = {name: what.state() for name, what in self._kept.items()}
+        try:
+            known = {name: what.state() for name, what in self._kept.items()}
+        except Exception as error:  # nothing else may fail by it
+            self._file.warn(error)
+            return
         self._file.write({"form": _FORM, "at": self._clock.time_ns() / 1e9, **known})
 
     def close(self) -> None:
@@ -145,7 +149,7 @@ class StateFile:
                 first.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 lock = private(f"{self.path}.lock", os.O_RDWR | os.O_CREAT)
             except OSError as error:
-                self._warn(error)
+                self.warn(error)
                 return
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -167,7 +171,7 @@ class StateFile:
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            self._warn(error)
+            self.warn(error)
             return None
         return found if isinstance(found, dict) and found.get("form") == _FORM else None
 
@@ -182,7 +186,7 @@ class StateFile:
                     file.write(jsonio.dumps(said).encode())
                 Path(partial).replace(self.path)
             except (OSError, ValueError, TypeError) as error:
-                self._warn(error)
+                self.warn(error)
 
     def close(self) -> None:
         """Let go of it. Safe to call twice."""
@@ -190,7 +194,8 @@ class StateFile:
             os.close(self._lock)
             self._lock = None
 
-    def _warn(self, error: BaseException) -> None:
+    def warn(self, error: BaseException) -> None:
+        """Say once that nothing is kept, and why."""
         if not self._warned:
             self._warned = True
             why = getattr(error, "strerror", None) or type(error).__name__

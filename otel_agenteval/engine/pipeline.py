@@ -91,7 +91,10 @@ class Pipeline:
         if self.outlets.keeps_spans:
             scored.spans = tuple(group.members)
         self.evaluator.evaluate(scored, group.root.attributes, waited_for=waited_for)
-        self.feedback.add_to(scored, group)
+        try:
+            self.feedback.add_to(scored, group)
+        except Exception as error:  # what was said is lost, the turn is not
+            self.outlets.count_error("feedback", type(error).__name__)
         self.composer.keep(group, scored)
         self.hints.look_at_group(scored, group)
         self.outlets.redact(scored)

@@ -86,7 +86,12 @@ class FanOut:
                     raise
                 self._behind.setdefault(outlet.name, False)
                 self.count_error(outlet.name, type(error).__name__, error)
-        for change, root in self.look_for_changes(batch):
+        try:
+            changes = self.look_for_changes(batch)
+        except Exception as error:  # the scores have left
+            self.count_error("changes", type(error).__name__)
+            return
+        for change, root in changes:
             self.announce(change, root)
 
     def announce(self, change: Change, root: Root) -> None:
