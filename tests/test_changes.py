@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,19 @@ def test_processes_that_share_a_path_have_a_file_each(tmp_path: Path) -> None:
     assert (again.path.name, again.read()) == ("s.1.json", {"form": 1, "at": 0})
     for file in (files[0], files[2], again):
         file.close()
+
+
+def test_a_forked_child_leaves_the_file_to_its_parent(tmp_path: Path) -> None:
+    file = StateFile(str(tmp_path / "s.json"))
+    child = os.fork()
+    if not child:
+        file.close()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    other = StateFile(str(tmp_path / "s.json"))
+    assert other.path.name == "s.1.json"  # the parent still has its own
+    other.close()
+    file.close()
 
 
 @pytest.mark.parametrize(

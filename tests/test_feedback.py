@@ -380,6 +380,26 @@ def test_logfires_feedback_joins_a_turn_in_the_sidecar_too() -> None:
         assert said(sidecar) == [(TURN, 1.0)]
 
 
+def test_two_users_who_say_the_same_over_http_are_two(tmp_path: Path) -> None:
+    path = tmp_path / "scores.db"
+    with Sidecar({"inline": {"metrics": []}, "outlets": {"store": str(path)}}) as sidecar:
+        assert sidecar.post("/v1/traces", turn_of(1))[0] == 200
+        for given in ({}, {}, {"id": "x"}, {"id": "x"}):
+            assert post(sidecar, {"turn_id": TURN, "label": "up", **given})[0] == 200
+        said(sidecar)
+        with StoreReader(path) as reader:
+            assert len(reader.scores(TURN)) == 3
+
+
+def test_feedback_on_turns_without_end_takes_no_memory_without_end(clock: FakeClock) -> None:
+    with Rig({"inline": {"metrics": ["code_latency"]}, "feedback": {"wait": "0"}}, clock=clock) as rig:
+        rig.run()
+        for number in range(1, 1_200):
+            handle_of(rig).feedback(f"{number:032x}-{1:016x}", label="up")
+        assert rig.processor.force_flush()
+        assert len(rig.engine.pipeline.outcomes._outcomes) <= 1_000
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [

@@ -10,7 +10,7 @@ from ..core.errors import ConfigError
 from ..outlets.sqlite.store import StoreReader, store_path
 from ..report.releases import RENDERINGS, as_data, compare_groups
 from .exit_codes import FAILED, OK, UNUSABLE
-from .options import add_report, add_store, add_turns, turns_wanted, write_report
+from .options import add_grouping, add_report, add_store, add_turns, turns_wanted, write_report
 
 EXIT_CODES = {
     OK: "the comparison was written",
@@ -24,12 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "groups", nargs="*", metavar="GROUP", help="the two to compare, the earlier one first (default: the two that came last)"
     )
-    parser.add_argument(
-        "--by",
-        default="service.version",
-        metavar="WHAT",
-        help="what makes groups: service.version (the default), model, agent, service, judge_model, tenant, or an attribute that the store keeps (outlets.store.attributes)",
-    )
+    add_grouping(parser, "service.version")
     add_store(parser)
     add_turns(parser)
     parser.add_argument(

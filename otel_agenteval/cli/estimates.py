@@ -9,7 +9,7 @@ from ..config.loader import load_config
 from ..outlets.sqlite.store import StoreReader, store_path
 from ..report.estimates import RENDERINGS, as_data, estimates_of
 from .exit_codes import OK, UNUSABLE
-from .options import add_report, add_store, add_turns, turns_wanted, write_report
+from .options import add_grouping, add_report, add_store, add_turns, turns_wanted, write_report
 
 EXIT_CODES = {
     OK: "the estimates were written",
@@ -19,12 +19,7 @@ EXIT_CODES = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command to its parser."""
-    parser.add_argument(
-        "--by",
-        default="agent",
-        metavar="WHAT",
-        help="what makes groups: agent (the default), service, service.version, model, judge_model, tenant, or an attribute that the store keeps (outlets.store.attributes)",
-    )
+    add_grouping(parser, "agent")
     add_store(parser)
     add_turns(parser)
     add_report(parser)

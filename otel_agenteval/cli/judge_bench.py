@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable
 
 from ..config.loader import load_config
 from ..core.errors import ConfigError
@@ -14,8 +13,9 @@ from ..judging.judge_bench.cases import chosen
 from ..judging.judge_bench.run import BenchRun, Estimate, Outcome, estimate, run
 from ..judging.judge_bench.summary import Measures, Summary, summarised
 from ..judging.models import judge_from
+from ..report.formatting import aligned, markdown_table
 from .exit_codes import FAILED, INTERRUPTED, OK, UNUSABLE
-from .options import add_config, names_of
+from .options import add_config, names_of, write_report
 
 FORMATS = ("table", "json", "markdown")
 
@@ -98,7 +98,7 @@ def run_bench(args: argparse.Namespace) -> int:
     finally:
         judge.close()
     summary = summarised(judge.model, found)
-    _write(_reported(summary, args.format), args.out)
+    write_report(_reported(summary, args.format), args.out)
     return _code(summary, args.min_agreement)
 
 
@@ -156,16 +156,6 @@ def _code(summary: Summary, least: float) -> int:
     return FAILED if summary.run.stopped is not None or summary.total.agreement < least else OK
 
 
-def _write(text: str, out: str | None) -> None:
-    if out is None:
-        print(text)
-        return
-    try:
-        Path(out).write_text(f"{text}\n", encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"--out: {out} cannot be written: {error.strerror}") from None
-
-
 # --- the report
 
 _HEAD = (
@@ -193,7 +183,7 @@ def _reported(summary: Summary, form: str) -> str:
     rows = [_row(name, each) for name, each in {**summary.families, "total": summary.total}.items()]
     rows = [_HEAD, *rows]
     markdown = form == "markdown"
-    table = _markdown(rows) if markdown else plain_table(rows)
+    table = markdown_table(rows) if markdown else aligned(rows)
     bullet = "- " if markdown else "  "
     parts = [
         f"{'# ' if markdown else ''}{summary.model}: {_took(summary)}",
@@ -233,18 +223,6 @@ def _number_of(value: float | None, sign: str = "") -> str:
 
 def _percent(share: float | None) -> str:
     return "–" if share is None else f"{share:.0%}"
-
-
-def plain_table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as lines of aligned cells."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
-
-
-def _markdown(rows: Sequence[Sequence[str]]) -> str:
-    head, *body = rows
-    lines = [head, ["---"] * len(head), *body]
-    return "\n".join(f"| {' | '.join(row)} |" for row in lines)
 
 
 def _listed(title: str, sentences: Iterable[str], bullet: str) -> str:

@@ -24,10 +24,10 @@ from ..judging.models import judge_from
 from ..outlets.base import Setup
 from ..outlets.factory import outlets_from
 from ..outlets.fan_out import FanOut
+from ..report.formatting import aligned
 from ..statistics.change import Found
 from ..statistics.changes import Change
 from .exit_codes import FAILED, OK, UNUSABLE
-from .judge_bench import plain_table
 from .options import add_config, names_of
 
 _CASES = 60
@@ -134,6 +134,8 @@ def _announce(config: Config, drift: Drift, model: str) -> None:
     found = Found("anchors", drift.before, drift.after, (low, high), time.time(), float(drift.anchors), (), None, None)
     name = "judge" if drift.family == ALL else f"judge:{drift.family}"
     change = Change(name, model, "changed", found, time.time())
+    quiet = {"prometheus": None, "otlp_metrics": False, "jsonl": None, "otlp_file": None, "console": "off"}
+    config = load_config(config, overrides={"outlets": quiet})  # what shows scores has nothing to show here
     setup = Setup(config, Telemetry(), lambda: "judge-drift", __version__)
     outlets = FanOut(outlets_from(setup), setup.telemetry)
     try:
@@ -163,7 +165,7 @@ def _as_text(before: Anchors, now: Anchors, rows: Sequence[Drift], failed: int) 
         if was != now_is
     ]
     head = f"{now.model}: against the anchors of {before.made}{_without(failed)}"
-    return "\n".join([head, *changed, plain_table([_HEADS, *cells])])
+    return "\n".join([head, *changed, aligned([_HEADS, *cells])])
 
 
 def _as_data(before: Anchors, now: Anchors, rows: Sequence[Drift], failed: int) -> dict[str, object]:

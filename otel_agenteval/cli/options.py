@@ -78,6 +78,16 @@ def add_store(parser: Arguments) -> None:
     add_config(parser)
 
 
+def add_grouping(parser: Arguments, default: str) -> None:
+    """Add what makes groups of a store's turns."""
+    parser.add_argument(
+        "--by",
+        default=default,
+        metavar="WHAT",
+        help="what makes groups: agent, service, service.version, model, judge_model, tenant, or an attribute that the store keeps (outlets.store.attributes); default %(default)s",
+    )
+
+
 def add_turns(parser: Arguments) -> None:
     """Add which turns of a store are wanted."""
     for name in ("agent", "service", "metric"):

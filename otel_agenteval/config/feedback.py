@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from .section import Section
-from .types import Before, DurationOrZero, Kind, Share
-
-
-def _names(value: Any) -> Any:
-    if isinstance(value, (list, tuple)) and all(isinstance(item, str) and item.strip() for item in value):
-        return tuple(item.strip() for item in value)
-    raise ValueError("it must be a list of span attributes")
+from .types import Before, DurationOrZero, Kind, Share, name_list
 
 
 class FeedbackOptions(Section):
@@ -19,7 +13,7 @@ class FeedbackOptions(Section):
 
     threshold: Share = 0.5
     """From which score on, of 0 to 1, a turn passes."""
-    attributes: Annotated[tuple[str, ...], Before(_names), Kind("list of span attributes")] = ()
+    attributes: Annotated[tuple[str, ...], Before(name_list("span attributes")), Kind("list of span attributes")] = ()
     """Names of span attributes that are feedback. Events and log records are known by their names; no attribute is read that is not named here."""
     wait: DurationOrZero = 60.0
     """Seconds that feedback waits for a turn that is not known yet. Then it leaves with the ids that it came with."""

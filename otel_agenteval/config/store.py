@@ -6,13 +6,7 @@ import os
 from typing import Annotated, Any
 
 from .section import Section
-from .types import Before, Duration, FilePath, Kind, Size, Switch
-
-
-def _names(value: Any) -> Any:
-    if isinstance(value, (list, tuple)) and all(isinstance(item, str) and item.strip() for item in value):
-        return tuple(item.strip() for item in value)
-    raise ValueError("it must be a list of attributes")
+from .types import Before, Duration, FilePath, Kind, Size, Switch, name_list
 
 
 class StoreOptions(Section):
@@ -27,7 +21,7 @@ class StoreOptions(Section):
     content: Switch = False
     """Whether each turn is kept with its messages, redacted as ``privacy.redact`` says."""
 
-    attributes: Annotated[tuple[str, ...], Before(_names), Kind("list of attributes")] = ()
+    attributes: Annotated[tuple[str, ...], Before(name_list("attributes")), Kind("list of attributes")] = ()
     """Names of span or resource attributes that are kept with each turn, for ``compare --by``: ``gen_ai.prompt.version``."""
 
     @classmethod

@@ -217,6 +217,17 @@ def _share(value: Any) -> float:
     return number
 
 
+def name_list(what: str) -> Callable[[Any], tuple[str, ...]]:
+    """What checks a list of names of something."""
+
+    def read(value: Any) -> tuple[str, ...]:
+        if isinstance(value, (list, tuple)) and all(isinstance(item, str) and item.strip() for item in value):
+            return tuple(item.strip() for item in value)
+        raise ValueError(f"it must be a list of {what}")
+
+    return read
+
+
 def _address(value: Any) -> str:
     host, port = split_address(value)
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

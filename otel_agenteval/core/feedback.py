@@ -321,6 +321,5 @@ def in_annotation(attributes: Mapping[str, Any], seed: str = "") -> Feedback | N
 
 def in_attribute(name: str, value: Any, seed: str = "") -> Feedback | None:
     """The feedback in a span attribute that the configuration names; None where it cannot be read."""
-    return in_event(
-        name.rpartition(".")[2], {name: value} if normal(name.rpartition(".")[2]) in _SCORES else {"value": value}, None, seed
-    )
+    last = name.rpartition(".")[2]
+    return in_event(last, {last if normal(last) in _SCORES else "value": value}, None, seed)

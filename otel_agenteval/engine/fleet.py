@@ -124,7 +124,9 @@ class Fleet:
 
     def after_fork_in_child(self) -> None:
         """The parent keeps the file; the child has seen nothing yet."""
-        self._file = None
+        if self._file is not None:
+            self._file.close()  # the parent's lock stays
+            self._file = None
         if self.changes is not None:
             self.changes.reset()
 
@@ -140,9 +142,12 @@ class StateFile:
         self._lock: int | None = None
         self._warned = False
         self._writing = threading.Lock()
-        import fcntl  # not on Windows, where no state is kept
-
-        first = Path(path)
+        self.path = first = Path(path)
+        try:
+            import fcntl
+        except ImportError as error:  # Windows has no such locks
+            self.warn(error)
+            return
         for number in range(_FILES):
             self.path = first if not number else first.with_name(f"{first.stem}.{number}{first.suffix}")
             try:

@@ -69,6 +69,8 @@ class TurnOutcomes:
             if not isinstance(known, str):
                 new = dict(self._in_short(scores))
                 self._outcomes[turn_id] = (*((metric, outcome) for metric, outcome in known if metric not in new), *new.items())
+                if len(self._outcomes) > _KEPT:
+                    self._outcomes.popitem(last=False)
 
     def _in_short(self, scores: Sequence[Score]) -> _Outcomes:
         found = tuple([(score.metric, "scored" if score.status == "ok" else outcome_of(score)) for score in scores])

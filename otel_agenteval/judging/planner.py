@@ -328,7 +328,9 @@ class Planner:
         """What is judged on a turn that was planned before, now that its user has said something of it: what a rule chooses by that, and was not judged. Never raises."""
         turn = scored.turn
         plan = Plan(scored, position(_subject(scored), self._options.seed), can_ask)
-        earlier = self._chances.get(turn.turn_id, {})
+        earlier = self._chances.setdefault(turn.turn_id, {})
+        if len(self._chances) > _REMEMBERED:
+            self._chances.popitem(last=False)
         try:
             known = self._known(scored)
             for metric in self.metrics.all(conversation=False) if turn.complete or self._options.incomplete else ():

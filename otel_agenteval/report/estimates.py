@@ -11,7 +11,7 @@ from ..core.errors import AgentEvalError
 from ..outlets.sqlite.store import StoreReader, Wanted
 from ..statistics.groups import Group
 from ..statistics.weighted import Estimate
-from .formatting import number
+from .formatting import aligned, markdown_table, number
 from .html import page, text_table
 
 _FEW = 30.0
@@ -80,14 +80,12 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 def as_text(rows: Sequence[Row]) -> str:
     """For a terminal."""
-    table = [_HEADS, *map(_cells, rows)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table)
+    return aligned([_HEADS, *map(_cells, rows)])
 
 
 def as_markdown(rows: Sequence[Row]) -> str:
     """For a report."""
-    return "\n".join(f"| {' | '.join(row)} |" for row in (_HEADS, ("---",) * len(_HEADS), *map(_cells, rows)))
+    return markdown_table([_HEADS, *map(_cells, rows)])
 
 
 def as_html(rows: Sequence[Row]) -> str:

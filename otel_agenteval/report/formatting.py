@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,6 +78,18 @@ class Report:
         regressions = len(self.failures) - bool(self.gates_failed)
         faults = [f"{count(self.gates_failed, 'gate score')} failed"] if self.gates_failed else []
         return f"{scored}: {', '.join(faults + ([count(regressions, 'regression')] if regressions else []))}"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Rows as lines of aligned cells."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+
+def markdown_table(rows: Sequence[Sequence[str]]) -> str:
+    """Rows as a table of Markdown; the first one is its head."""
+    head, *body = rows
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *body))
 
 
 def describe_change(change: Change) -> str:

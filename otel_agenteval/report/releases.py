@@ -12,7 +12,7 @@ from ..core.score import Direction
 from ..outlets.sqlite.store import StoreReader, Wanted
 from ..statistics.groups import Difference, Group, in_pairs
 from ..statistics.tests import holm
-from .formatting import number, p_value
+from .formatting import aligned, markdown_table, number, p_value
 from .html import page, text_table
 
 ALPHA = 0.05
@@ -158,16 +158,14 @@ def _title(found: Releases) -> str:
 
 def as_text(found: Releases) -> str:
     """For a terminal."""
-    rows = [_HEADS, *map(_cells, found.lines)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join([_title(found), "", *lines, *(["", *warnings_of(found)] if warnings_of(found) else [])])
+    notes = warnings_of(found)
+    return "\n".join([_title(found), "", aligned([_HEADS, *map(_cells, found.lines)]), *(["", *notes] if notes else [])])
 
 
 def as_markdown(found: Releases) -> str:
     """For a pull request."""
-    rows = [_HEADS, ["---"] * len(_HEADS), *map(_cells, found.lines)]
-    return "\n".join([f"**{_title(found)}**", "", *(f"| {' | '.join(row)} |" for row in rows), "", *warnings_of(found)])
+    table = markdown_table([_HEADS, *map(_cells, found.lines)])
+    return "\n".join([f"**{_title(found)}**", "", table, "", *warnings_of(found)])
 
 
 def as_html(found: Releases) -> str:

@@ -6,6 +6,7 @@ The request becomes one of log records, which goes the way of all others: admiss
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -53,7 +54,7 @@ def _record(item: Any) -> dict[str, Any]:
             raise ConfigError(f"feedback.{key}: unknown key; did you mean {' or '.join(nearest(str(key), _KEYS, 2))}?")
     trace_id, span_id = ids_of(_turn_of(item))
     given: dict[str, Any] = {key: item.get(key) for key in ("score", "label", "comment", "edited", "scale", "id")}
-    read = feedback_of(**given)
+    read = feedback_of(**given, seed=uuid.uuid4().hex)  # two users who say the same are two
     attributes: dict[str, Any] = {key: {"stringValue": item[key]} for key in _ATTRIBUTES if item.get(key)}
     if item.get("score") is not None:
         worst, best = item.get("scale") or (0, 1)
