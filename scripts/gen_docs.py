@@ -26,7 +26,6 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from otel_agenteval.cli import demo
-from otel_agenteval.cli.descriptions import type_name, value_of
 from otel_agenteval.cli.main import COMMANDS, build_parser, command_named
 from otel_agenteval.config.loader import variable_of
 from otel_agenteval.config.root import Config
@@ -35,6 +34,7 @@ from otel_agenteval.core import semconv
 from otel_agenteval.dialects.capture import CAPTURES
 from otel_agenteval.instrumentation.attach import instrument
 from otel_agenteval.metrics import other_tools, seeds
+from otel_agenteval.metrics.descriptions import type_name, value_of
 from otel_agenteval.metrics.registry import GROUPS, Metric, catalog, group_of, groups_of
 from otel_agenteval.metrics.spellings import Refused, Spellings
 from otel_agenteval.metrics.spellings import written as spelled

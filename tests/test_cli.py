@@ -21,9 +21,9 @@ import zstandard
 from annotated_types import Ge, Gt, Le, MinLen
 
 import otel_agenteval as oa
-from otel_agenteval.cli.descriptions import type_name
 from otel_agenteval.cli.main import COMMANDS, build_parser, command_named, main
 from otel_agenteval.core.turn import ToolCall
+from otel_agenteval.metrics.descriptions import type_name
 from otel_agenteval.metrics.registry import catalog, default_pack
 from otel_agenteval.outlets.turn_text import render_turn
 from otel_agenteval.report.table import Summary

@@ -52,12 +52,17 @@ PAIRS = {"outlets.otlp.cert_file": "key_file", "outlets.otlp.key_file": "cert_fi
 """Options that need another one beside them."""
 
 
+ABOVE = {"serve.page.read_token": {"serve": {"token": "anything"}}}
+"""Options that need one of a section above: which, by the section's path."""
+
+
 def nested(path: str, value: Any) -> dict[str, Any]:
     """A configuration in which an option has a value, and what it cannot be without."""
+    above = ABOVE.get(path, {}) if value is not None else {}
     beside = {PAIRS[path]: "file.pem"} if path in PAIRS and value is not None else {}
     while path:
         path, _, part = path.rpartition(".")
-        value, beside = {**NEEDED.get(path, {}), **beside, part: value}, {}
+        value, beside = {**NEEDED.get(path, {}), **above.get(path, {}), **beside, part: value}, {}
     return value
 
 
@@ -272,6 +277,13 @@ def message_of(*args: Any, **kwargs: Any) -> str:
         ("serve.web", "sidecar.local:65535", "sidecar.local:65535"),
         ("serve.insecure", "true", True),
         ("serve.token", " t0ken ", "t0ken"),
+        ("serve.page.content", "true", True),
+        ("serve.page.trace_url", "https://g.example/t?id={trace_id}&x=1", "https://g.example/t?id={trace_id}&x=1"),
+        ("serve.page.trace_url", None, None),
+        ("serve.page.labels", "labels.jsonl", "labels.jsonl"),
+        ("serve.page.labels", None, None),
+        ("serve.page.read_token", "r", "r"),
+        ("serve.page.read_token", None, None),
         ("serve.tls.cert_file", None, None),
         ("serve.tls.key_file", None, None),
         ("serve.tls.client_ca_file", None, None),
@@ -493,6 +505,13 @@ PRICES = "a mapping of models to {input, output, cached_input}"
         ("serve.web", "", LISTEN),
         ("serve.insecure", 1, SWITCH),
         ("serve.token", 5, "a text"),
+        ("serve.page", "on", "a mapping of content"),
+        ("serve.page.content", 1, SWITCH),
+        ("serve.page.trace_url", "https://g.example/t", "{trace_id} in it"),
+        ("serve.page.trace_url", "javascript:{trace_id}", "an address with {trace_id}"),
+        ("serve.page.trace_url", "ftp://g.example/{trace_id}", "an address with {trace_id}"),
+        ("serve.page.labels", 5, "the path of a file"),
+        ("serve.page.read_token", 5, "a text"),
         ("serve.tls", "cert.pem", "a mapping of cert_file, key_file, client_ca_file"),
         ("serve.tls", {"cert_file": "c"}, "cert_file and key_file must be set together"),
         ("serve.tls", {"client_ca_file": "c"}, "client_ca_file needs both"),

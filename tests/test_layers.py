@@ -23,7 +23,7 @@ FLOORS: tuple[dict[str, str], ...] = (
         "instrumentation": "opentelemetry pytest typing_extensions",
         "backfill": "clickhouse_connect daft numpy pyarrow ray",
     },
-    {"engine": ""},
+    {"engine": "", "page": ""},
     {"judging": "botocore httpx numpy opentelemetry redis safetensors tokenizers typing_extensions", "report": "numpy pandas"},
     {"outlets": "google grpc httpx opentelemetry prometheus_client pyarrow typing_extensions", "turns": "zstandard"},
     {"evaluation": "pyarrow", "dialects": ""},

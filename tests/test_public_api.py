@@ -125,11 +125,12 @@ INSIDE_A_ROOM = {
     "LeaseLost": "judging",
     "NewerPayload": "judging",
     "OverBudget": "judging",
+    "Problem": "page",
     "Refusal": "server",
     "ReplyTooLarge": "judging",
     "TooComplex": "metrics",
 }
-"""Exceptions that a room raises and catches itself."""
+"""Exceptions that a room raises and catches itself; the answers of the page are caught by the server that sends them."""
 
 
 def exceptions_of(file: Path) -> set[str]:

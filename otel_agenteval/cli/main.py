@@ -37,6 +37,7 @@ COMMANDS = {
     "worker": "run the engine beyond one machine: spans from Kafka, judge jobs from Redis",
     "backfill": "score stored traces: Parquet, OTLP/JSON, ClickHouse",
     "why": "print the outcome of each metric on a turn, and its reason",
+    "ui": "look at turns, their scores and why, in a browser",
     "export": "write the scores of a store as JSON lines, CSV or Parquet",
     "judge": "check the configured judge",
     "completion": "print the script that completes this command line in a shell",

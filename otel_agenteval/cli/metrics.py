@@ -7,13 +7,12 @@ import json
 import sys
 import textwrap
 from collections.abc import Callable
-from typing import Any
 
 from ..core.errors import ConfigError, nearest
+from ..metrics.descriptions import described, headline
 from ..metrics.other_tools import names_of
 from ..metrics.registry import Metric, catalog
 from ..outlets.turn_text import columns
-from .descriptions import headline, type_name
 from .exit_codes import OK, UNUSABLE
 
 EXIT_CODES = {
@@ -35,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     """List the metrics that match the filters."""
     found = _filtered(list(catalog()), args)
     if args.json:
-        print(json.dumps([_described(metric) for metric in found], indent=1, default=str))
+        print(json.dumps([described(metric) for metric in found], indent=1, default=str))
         return OK
     if not found:
         print("no metric matches all filters", file=sys.stderr)
@@ -70,16 +69,3 @@ def _filtered(metrics: list[Metric], args: argparse.Namespace) -> list[Metric]:
                 raise ConfigError(f"--{name}: {wanted!r} is unknown; did you mean {close!r}? (known: {', '.join(sorted(known))})")
             metrics = [metric for metric in metrics if wanted in values_of(metric)]
     return [metric for metric in metrics if args.kind in (None, metric.kind)]
-
-
-def _described(metric: Metric) -> dict[str, Any]:
-    parameters = {
-        p.name: {"type": type_name(p.annotation), **({"required": True} if p.required else {"default": p.default})}
-        for p in metric.parameters.values()
-    }
-    return {
-        "name": metric.name, "kind": metric.kind, "family": metric.family, "type": metric.type, "unit": metric.unit,
-        "direction": metric.direction, "threshold": metric.threshold, "version": metric.version, "needs": list(metric.needs),
-        "uses": list(metric.uses), "references": list(metric.references), "applies_to": metric.applies_to, "parameters": parameters, "aliases": list(metric.aliases), "other_tools": names_of(metric.name), "inline": metric.inline, "heavy": metric.heavy, "extra": metric.extra, "summary": metric.summary,
-        "doc": metric.doc,
-    }  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from .page import PageOptions
 from .section import Section
 from .tenants import TenantOptions, _once
 from .tls import TlsOptions
@@ -30,7 +31,7 @@ class ServeOptions(Section):
     metrics: Address | None = "127.0.0.1:19464"
     """Address of ``/metrics``, and of ``/healthz`` and ``/readyz``, which answer there even when the other addresses do not."""
     web: Address | None = "127.0.0.1:19465"
-    """Address of the API that tells what happened to a turn."""
+    """Address of the web page and its API."""
     insecure: Switch = False
     """Whether other machines may connect although neither a token nor a client certificate is required."""
     token: Text | None = None
@@ -39,6 +40,8 @@ class ServeOptions(Section):
         tuple[TenantOptions, ...], After(_once), Kind("list of tenants, see [the sidecar](sidecar.md#tenants)")
     ] = ()
     """Who may send, each with its own token and limits. If there are any, no one else may send, and turn ids begin with the tenant's name."""
+    page: PageOptions = PageOptions()
+    """The web page."""
     tls: TlsOptions = TlsOptions()
     """Certificate of gRPC, HTTP and the API."""
     allowed_hosts: Names = ()
@@ -69,6 +72,8 @@ class ServeOptions(Section):
     """Maximum bytes of the journal; beyond that senders are asked to retry."""
 
     def _check(self) -> None:
+        if self.page.read_token is not None and (self.token is None or self.page.read_token == self.token):
+            raise ValueError("serve.page.read_token needs a serve.token, and one that differs from it")
         same = next((tenant.name for tenant in self.tenants if tenant.token == self.token), None)
         if same is not None:
             raise ValueError(

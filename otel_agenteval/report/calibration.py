@@ -85,13 +85,21 @@ class Trust:
 def read_labels(path: str) -> list[Label]:
     """Labels of a JSONL, CSV or Parquet file: ``turn_id`` or ``case_id``, ``label`` (pass, fail, good, bad, yes, no, 1, 0, 👍, 👎), and ``metric`` if it is about one.
 
+    Where a label says who gave it (``by``, as those of the page do), a later one of the same person replaces it, or takes it back with ``null``.
+
     Raises:
         ConfigError: the file cannot be read, or a row is no label; it says which.
     """
-    found = []
+    found: list[Label | None] = []
+    given: dict[tuple[str, str, str], int] = {}
     for place, row in rows_in(path, "labels"):
         turn = next((str(row[name]) for name in ("turn_id", "case_id", "id") if row.get(name) not in (None, "")), None)
         said = next((row[name] for name in ("label", "good", "passed") if row.get(name) not in (None, "")), None)
+        earlier = given.pop((turn or "", str(row.get("metric") or ""), str(row.get("by") or "")), None)
+        if earlier is not None and row.get("by"):
+            found[earlier] = None
+        if turn is not None and said is None and row.get("by"):
+            continue
         if turn is None or said is None:
             raise ConfigError(
                 f"labels: {place}: a label must have a turn_id or case_id, and a label; it has {', '.join(sorted(row)) or 'nothing'}"
@@ -99,10 +107,12 @@ def read_labels(path: str) -> list[Label]:
         word = str(said).strip().lower()
         if word not in _GOOD and word not in _BAD:
             raise ConfigError(f"labels: {place}: label {said!r} is unknown; write pass or fail")
+        given[turn, str(row.get("metric") or ""), str(row.get("by") or "")] = len(found)
         found.append(Label(turn, word in _GOOD, row.get("metric") or None))
-    if not found:
+    labels = [label for label in found if label is not None]
+    if not labels:
         raise ConfigError(f"labels: {path}: there is none")
-    return found
+    return labels
 
 
 def labels_of_feedback(run: Run) -> list[Label]:

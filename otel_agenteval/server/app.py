@@ -21,16 +21,19 @@ from ..core.threads import mark_as_ours
 from ..core.writable import fault_of_folder, warn_of_fault
 from ..engine.engine import BEHIND_OTLP, Engine
 from ..outlets.prometheus import PrometheusOutlet
+from ..page.api import Api, Options, Reader
 from .admin import Metrics, Page, api
+from .auth import is_token
 from .background_server import BackgroundServer
 from .certificates import Validity, tls_context, validities, warn
 from .grpc import GrpcServer
 from .guard import Guard
 from .http import OtlpHandler
-from .http_server import HttpServer
+from .http_server import Head, HttpServer
 from .receiver import Receiver
 from .settings import as_sidecar, check_exposure
 from .wal import Journal
+from .web import Web, credentials_in
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -40,7 +43,7 @@ _MAINTENANCE = 1.0
 _DELIVER_WITHIN = 10.0
 _AT_START = (
     "grpc", "http", "metrics", "web", "insecure", "tls", "allowed_hosts", "allowed_origins", "max_body", "max_inflight", "max_connections",
-    "client_connections", "journal", "journal_bytes",
+    "client_connections", "journal", "journal_bytes", "page",
 )  # fmt: skip
 """Options that are read once."""
 _LOSSES = ("queue_full", "shutdown", "fault", "stuck", "error")
@@ -80,6 +83,7 @@ class Service:
         self._grpc: GrpcServer | None = None
         self._servers: dict[str, HttpServer | BackgroundServer] = {}
         self._metrics = Metrics(self.registry)
+        self._web: Web | None = None
         self._tls_context: ssl.SSLContext | None = None
         self._valid: dict[str, Validity] = {}
         self._reloaded = (True, clock.time_ns())
@@ -158,8 +162,8 @@ class Service:
             await background.start("serve.metrics", options.metrics)
             self._servers["metrics"] = background
         if options.web is not None:
-            page = Page(self._guard(options.web), lambda: self.engine, api(self.receiver, self.ledger))
-            await self._listen("web", options.web, page, self._tls_context)
+            self._web = self._page(options.web)
+            await self._listen("web", options.web, self._web, self._tls_context)
         if options.grpc is not None:
             grpc = GrpcServer(self.receiver, self._threads)
             await grpc.start(options.grpc, options.tls)
@@ -175,6 +179,28 @@ class Service:
                 return
             self.receiver.replaying = False
             self._maintenance = loop.create_task(self._maintain_journal(self.journal))
+
+    def _page(self, address: str) -> Web:
+        store, page = self.engine.config.outlets.store, self.options.page
+        found = (
+            Api(store.path, Options(page.content, page.trace_url, page.labels), self.ledger, self.engine.why, self._clock)
+            if store is not None
+            else None
+        )
+        guard = Guard(address, self.options.allowed_hosts, self.options.allowed_origins, serves_page=True)
+        return Web(guard, self._reader, found, self.engine.failed, api(self.receiver, self.ledger))
+
+    def _reader(self, head: Head) -> Reader:
+        """Who asks for the page.
+
+        Raises:
+            Refusal: the token is missing or wrong.
+        """
+        name, token = credentials_in(head.headers.get("authorization")) or ("someone", None)
+        if is_token(token, self.options.page.read_token):
+            return Reader("read", None, name)
+        tenant = self.receiver.authorize_reader(f"Bearer {token}" if token is not None else None)
+        return Reader("label", tenant.name if tenant is not None else None, name)
 
     async def _maintain_journal(self, journal: Journal) -> None:
         loop = asyncio.get_running_loop()
@@ -248,6 +274,8 @@ class Service:
             if name != "http":  # they show the progress, to the end
                 await server.stop(0.5)
         self._metrics.close()
+        if self._web is not None:
+            self._web.close()
         return self.ledger()
 
     def _end_engine(self, until: float) -> None:

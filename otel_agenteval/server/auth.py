@@ -244,6 +244,6 @@ def bearer_in(authorization: str | None) -> str | None:
     return given.strip() if kind.lower() == "bearer" and given.strip() else None
 
 
-def is_token(given: str | None, token: str) -> bool:
-    """Whether a given token is the right one. Takes the same time for any."""
-    return given is not None and hmac.compare_digest(_digest(given), _digest(token))
+def is_token(given: str | None, token: str | None) -> bool:
+    """Whether a given token is the right one, where there is one. Takes the same time for any."""
+    return given is not None and token is not None and hmac.compare_digest(_digest(given), _digest(token))

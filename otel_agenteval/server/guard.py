@@ -32,9 +32,11 @@ class Guard:
         address: what the server listens on.
         hosts: names under which it may be reached beside this machine's own.
         origins: pages whose scripts may use it.
+        serves_page: whether pages come from this server too, whose scripts may use it.
     """
 
-    def __init__(self, address: str, hosts: Sequence[str], origins: Sequence[str]) -> None:
+    def __init__(self, address: str, hosts: Sequence[str], origins: Sequence[str], *, serves_page: bool = False) -> None:
+        self._serves_page = serves_page
         self._any_host = not hosts and not is_loopback(address)
         self._hosts = _LOCAL | {split_address(address)[0].lower()} | set(hosts)
         self._origins = frozenset(origins)
@@ -46,7 +48,8 @@ class Guard:
             Refusal: it came under a name or from a page that is not allowed.
         """
         origin = head.headers.get("origin")
-        if origin is not None and origin.lower() not in self._origins:
+        own = (f"http://{head.headers.get('host', '')}", f"https://{head.headers.get('host', '')}") if self._serves_page else ()
+        if origin is not None and origin.lower() not in self._origins and origin not in own:
             raise Refusal("forbidden", "requests of this origin are not allowed (serve.allowed_origins)")
         if not self._any_host and _name_of(head.headers.get("host", "")) not in self._hosts:
             raise Refusal("forbidden", "requests to this host name are not allowed (serve.allowed_hosts)")

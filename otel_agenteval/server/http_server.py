@@ -11,7 +11,7 @@ import contextlib
 import logging
 import ssl
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -61,6 +61,8 @@ class Response:
     body: bytes = b""
     content_type: str = "text/plain; charset=utf-8"
     headers: list[tuple[str, str]] = field(default_factory=list)
+    stream: AsyncGenerator[bytes, None] | None = None
+    """What comes after the body, piece by piece, for as long as the client listens and the server runs."""
 
 
 Failure = Literal["too_large", "too_slow", "no_room", "broken", "gone"]
@@ -335,10 +337,9 @@ class _Connection:
         protocol = self._protocol
         if protocol.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             return
-        headers = [
-            ("content-type", response.content_type), ("content-length", str(len(response.body))),
-            ("x-content-type-options", "nosniff"), *response.headers,
-        ]  # fmt: skip
+        headers = [("content-type", response.content_type), ("x-content-type-options", "nosniff"), *response.headers]
+        if response.stream is None:
+            headers.append(("content-length", str(len(response.body))))
         request = caller.get()
         if request is not None:
             headers.append(("x-request-id", request.request_id))
@@ -347,8 +348,22 @@ class _Connection:
         data = protocol.send(h11.Response(status_code=response.status, headers=headers)) or b""
         if response.body and not bodyless:
             data += protocol.send(h11.Data(data=response.body)) or b""
+        if response.stream is not None and not bodyless:
+            await self._write(data)
+            data = b""
+            await self._streamed(response.stream)
         data += protocol.send(h11.EndOfMessage()) or b""
         await self._write(data)
+
+    async def _streamed(self, pieces: AsyncGenerator[bytes, None]) -> None:
+        try:
+            async for piece in pieces:
+                if self._server.stopping:
+                    break
+                if piece:
+                    await self._write(self._protocol.send(h11.Data(data=piece)))
+        finally:
+            await pieces.aclose()
 
     async def _write(self, data: bytes | None) -> None:
         if data:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .intervals import Z95
+from .intervals import Z95, Interval
 
 PROXIES = 3
 """Of each turn, at most."""
@@ -101,6 +101,22 @@ class Sums:
         """Over the products of each trace with itself: the trace is the unit of the variance."""
         self.least = math.inf
         self.most = -math.inf
+
+    @classmethod
+    def of_turns(cls, once: Sequence[float], squared: Sequence[float], ends: Interval) -> Sums:
+        """Of turns that are each a trace, by their sums.
+
+        Args:
+            once: the sums of the weights, of weighted values, and of weighted squares of values.
+            squared: the same with each weight squared.
+            ends: the least and the largest value.
+        """
+        found = cls()
+        found.total[:_FIRST] = once
+        weights, values, squares = squared
+        found.outer[0, 0], found.outer[0, 1], found.outer[1, 0], found.outer[1, 1] = weights, values, values, squares
+        found.least, found.most = ends
+        return found
 
     @property
     def weight(self) -> float:

@@ -281,7 +281,7 @@ def test_the_api_says_what_became_of_a_turn_and_of_everything() -> None:
         status, text = sidecar.get(f"/api/why/{turn.turn_id}", "web")
         assert (status, json.loads(text)["turn_id"]) == (200, turn.turn_id)
         assert "scored" in json.loads(text)["metrics"].values()
-        assert sidecar.get("/", "web")[0] == 404
+        assert sidecar.get("/no/such/page", "web")[0] == 404
         status, text = sidecar.get("/api/why/unknown", "web")
         assert (status, json.loads(text)) == (404, {"turn_id": "unknown", "metrics": None})
         assert json.loads(sidecar.get("/api/status", "web")[1])["requests"] == {"ok": 1}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...config.store import StoreOptions
@@ -17,6 +17,7 @@ from ...core import jsonio, semconv
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.score import Score
 from ...core.telemetry import Telemetry
+from ...core.turn import Turn
 from ...evaluation.redaction import Redactor
 from ...evaluation.scored_turn import Root, ScoredTurn
 from ..accounting import answering_call
@@ -199,6 +200,7 @@ class StoreOutlet(Outlet):
             "close_reason": turn.close_reason, "complete": turn.complete, "is_conversation": scored.conversation,
             "skipped": jsonio.dumps(skipped) if skipped else None, "content": self._content(scored),
             "attributes": self._attributes_of(scored) if self._attributes else None,
+            "tools": _names(call.name for call in turn.tool_calls or ()), "error": _error_of(turn),
             "instance_id": self._instance_id(), "stored_at": self._clock.time_ns() / 1e9,
         }  # fmt: skip
 
@@ -238,6 +240,16 @@ class StoreOutlet(Outlet):
             "judge_model": judged.model if judged is not None else None,
             "judge_cost_usd": judged.cost_usd if judged is not None else None, "scored_at": self._clock.time_ns() / 1e9,
         }  # fmt: skip
+
+
+def _names(names: Iterable[str | None]) -> str | None:
+    found = dict.fromkeys(name for name in names if name)
+    return jsonio.dumps([*found]) if found else None
+
+
+def _error_of(turn: Turn) -> str | None:
+    """The kind of error that a turn ended with. What it says of it is content."""
+    return None if turn.error is None else turn.error.type or "error"
 
 
 def _text(value: Any) -> str | None:

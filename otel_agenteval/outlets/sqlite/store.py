@@ -36,12 +36,12 @@ TURN_COLUMNS: Mapping[str, str] = {
     "duration_s": "REAL", "cost_usd": "REAL", "input_tokens": "INTEGER", "output_tokens": "INTEGER", "close_reason": "TEXT",
     "complete": "INTEGER", "is_conversation": "INTEGER NOT NULL DEFAULT 0", "skipped": "TEXT", "content": "TEXT",
     "instance_id": "TEXT", "stored_at": "REAL NOT NULL", "tenant": "TEXT", "labels": "TEXT", "service_version": "TEXT",
-    "attributes": "TEXT",
+    "attributes": "TEXT", "tools": "TEXT", "error": "TEXT",
 }  # fmt: skip
 """One row per turn. ``tenant`` is who sent it; ``service_version`` is that of its root, ``attributes`` those of its spans
 that the configuration names, a JSON object; ``labels`` is what the configuration says of the tenant, a JSON object. ``start`` and
 ``stored_at`` are seconds since the Unix epoch. ``skipped`` is a JSON object, metric → reason. ``content`` is the turn in form
-``turn.v1``, where the configuration keeps it."""
+``turn.v1``, where the configuration keeps it; ``tools`` are the names of the tools that it called, a JSON list; ``error`` is what kind of error it ended with."""
 
 SCORE_COLUMNS: Mapping[str, str] = {
     "result_id": "TEXT PRIMARY KEY", "turn_id": "TEXT NOT NULL", "revision": "INTEGER NOT NULL", "metric": "TEXT NOT NULL",
@@ -98,6 +98,36 @@ CREATE TABLE IF NOT EXISTS changes ({", ".join(f"{name} {kind}" for name, kind i
 CREATE INDEX IF NOT EXISTS changes_by_time ON changes (at);
 """
 _NO_CHANGES = f"CREATE TEMP VIEW changes AS SELECT {', '.join(f'NULL AS {name}' for name in CHANGE_COLUMNS)} WHERE 0;"
+AT = "coalesce(turns.start, turns.stored_at)"
+"""When a turn began, or else when it was kept; seconds since the Unix epoch."""
+HOUR = 3600
+"""Seconds of a row of ``hourly``."""
+DAY = 24
+"""Hours of a row of ``daily``."""
+HOURLY_COLUMNS: Mapping[str, str] = {
+    "hour": "INTEGER NOT NULL", "agent": "TEXT", "service": "TEXT", "service_version": "TEXT", "model": "TEXT", "tenant": "TEXT", "metric": "TEXT NOT NULL",
+    "turns": "INTEGER", "scored": "INTEGER", "passed": "INTEGER", "failed": "INTEGER", "errors": "INTEGER", "cost_usd": "REAL", "tokens": "INTEGER",
+    "duration_s": "REAL", "least": "REAL", "most": "REAL", "w": "REAL", "wy": "REAL", "wy2": "REAL", "w2": "REAL", "w2y": "REAL", "w2y2": "REAL",
+}  # fmt: skip
+"""Sums over the turns of an hour that agree in all that a page filters by: one row for each metric, and one with an empty ``metric`` for the turns themselves.
+
+``w`` is the sum of the weights of scores, ``wy`` of weighted values, ``w2y2`` of the squares of both, and so on."""
+_HOURLY = f"""
+CREATE TABLE IF NOT EXISTS hourly ({", ".join(f"{name} {kind}" for name, kind in HOURLY_COLUMNS.items())});
+CREATE INDEX IF NOT EXISTS hourly_by_hour ON hourly (hour);
+CREATE TABLE IF NOT EXISTS daily ({", ".join(f"{name} {kind}" for name, kind in HOURLY_COLUMNS.items())});
+CREATE INDEX IF NOT EXISTS daily_by_hour ON daily (hour);
+CREATE TABLE IF NOT EXISTS stale_hours (hour INTEGER PRIMARY KEY, marks INTEGER NOT NULL);
+INSERT OR IGNORE INTO stale_hours SELECT DISTINCT CAST({AT} / {HOUR} AS INTEGER), 1 FROM turns;
+CREATE INDEX IF NOT EXISTS turns_by_start ON turns ({AT.replace("turns.", "")}, turn_id);
+CREATE INDEX IF NOT EXISTS turns_by_agent_and_start ON turns (agent, {AT.replace("turns.", "")}, turn_id);
+CREATE INDEX IF NOT EXISTS scores_by_verdict ON scores (metric, passed, value);
+"""
+_NO_HOURLY = f"""
+CREATE TEMP VIEW hourly AS SELECT {", ".join(f"NULL AS {name}" for name in HOURLY_COLUMNS)} WHERE 0;
+CREATE TEMP VIEW daily AS SELECT {", ".join(f"NULL AS {name}" for name in HOURLY_COLUMNS)} WHERE 0;
+CREATE TEMP VIEW stale_hours AS SELECT DISTINCT CAST(coalesce(start, stored_at) / {HOUR} AS INTEGER) AS hour, 1 AS marks FROM main.turns;
+"""
 _OUTCOMES_BEFORE = "CREATE TEMP VIEW outcomes AS SELECT turn_id, metric, fate AS outcome, at FROM main.fates;"
 
 SCHEMA = Schema(
@@ -106,6 +136,7 @@ SCHEMA = Schema(
         Step(_FIRST_TABLES),
         Step(_OUTCOMES, columns={"turns": {"tenant": "TEXT", "labels": "TEXT"}}, reading=_OUTCOMES_BEFORE),
         Step(_CHANGES, columns={"turns": {"service_version": "TEXT", "attributes": "TEXT"}}, reading=_NO_CHANGES),
+        Step(_HOURLY, columns={"turns": {"tools": "TEXT", "error": "TEXT"}}, reading=_NO_HOURLY),
     ),
 )  # fmt: skip
 """A column is added by a step here, and in :data:`TURN_COLUMNS` or :data:`SCORE_COLUMNS`."""
@@ -155,10 +186,10 @@ class ScoreStore:
 
     def write(
         self,
-        turns: Iterable[Mapping[str, Any]],
+        turns: Sequence[Mapping[str, Any]],
         scores: Iterable[Mapping[str, Any]],
         outcomes: Iterable[tuple[str, str, str]] = (),
-        absorbed: Iterable[tuple[str, str]] = (),
+        absorbed: Sequence[tuple[str, str]] = (),
     ) -> None:
         """Keep turns and scores, in one transaction.
 
@@ -169,13 +200,16 @@ class ScoreStore:
             absorbed: (turn id, id of another turn that turned out to be a part of it).
         """
         now = self._clock.time_ns() / 1e9
+        touched = {turn["turn_id"] for turn in turns} | {turn["supersedes"] for turn in turns} | {one for _, one in absorbed}
         with self._file.transaction() as db:
+            _mark_hours(db, touched)  # of where a turn was before, should it move
             for turn in turns:
                 db.execute(_PUT_TURN, turn)
                 _supersede(db, turn)
             db.executemany("UPDATE turns SET superseded_by = ? WHERE turn_id = ? AND superseded_by IS NULL", absorbed)
             db.executemany(_PUT_SCORE, scores)
             db.executemany("INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?, ?)", [(*outcome, now) for outcome in outcomes])
+            _mark_hours(db, touched)
 
     def write_change(self, change: Mapping[str, Any]) -> None:
         """Keep a change of scores, a row with the keys of :data:`CHANGE_COLUMNS`."""
@@ -206,6 +240,17 @@ class ScoreStore:
         self._file.close()
 
 
+_MARK_HOUR = (
+    f"INSERT INTO stale_hours SELECT CAST({AT} / {HOUR} AS INTEGER), 1 FROM turns WHERE turn_id = ? "
+    "ON CONFLICT (hour) DO UPDATE SET marks = marks + 1"
+)
+
+
+def _mark_hours(db: sqlite3.Connection, turn_ids: Iterable[str | None]) -> None:
+    """Note that the sums of the hours of some turns no longer hold."""
+    db.executemany(_MARK_HOUR, [(turn_id,) for turn_id in turn_ids if turn_id is not None])
+
+
 def _supersede(db: sqlite3.Connection, turn: Mapping[str, Any]) -> None:
     """A revision under another id replaces the turn whose root was missing, whichever of them came first."""
     turn_id, supersedes = turn["turn_id"], turn["supersedes"]
@@ -224,6 +269,7 @@ def _delete(db: sqlite3.Connection, condition: str, value: Any) -> int:
     """Delete a slice of the oldest turns, with what belongs to them; how many."""
     given = () if value is None else (value,)
     ids = db.execute(f"SELECT turn_id FROM turns WHERE {condition} ORDER BY stored_at LIMIT {_SLICE}", given).fetchall()
+    _mark_hours(db, [turn_id for (turn_id,) in ids])
     for table in ("scores", "outcomes", "turns"):
         db.executemany(f"DELETE FROM {table} WHERE turn_id = ?", ids)
     return len(ids)
@@ -282,7 +328,7 @@ EXPORTED: tuple[str, ...] = (
 )  # fmt: skip
 """Keys of a row of :meth:`StoreReader.rows`, in order."""
 _BOOLEANS = ("complete", "passed", "is_conversation")
-_JSON = ("detail", "also", "skipped", "content", "labels", "turns", "attributes")
+_JSON = ("detail", "also", "skipped", "content", "labels", "turns", "attributes", "tools")
 
 
 class StoreReader:
@@ -333,7 +379,7 @@ class StoreReader:
     def turn(self, turn_id: str) -> dict[str, Any] | None:
         """One turn with all that is stored of it; None if it is not there."""
         row = self._db.execute("SELECT * FROM turns WHERE turn_id = ?", (turn_id,)).fetchone()
-        return _plain(row) if row is not None else None
+        return plain(row) if row is not None else None
 
     def turns(self, wanted: Wanted = Wanted(), limit: int = 100, before: float | None = None) -> list[dict[str, Any]]:
         """The latest turns, newest first; ``before`` a time (``stored_at`` of the last one of a page) for the next page."""
@@ -341,7 +387,7 @@ class StoreReader:
         if before is not None:
             where, values = f"{where} AND turns.stored_at < ?", [*values, before]
         rows = self._db.execute(f"SELECT * FROM turns WHERE {where} ORDER BY stored_at DESC LIMIT ?", [*values, limit])
-        return [_plain(row) for row in rows]
+        return [plain(row) for row in rows]
 
     def scores(self, turn_id: str, *, revisions: bool = False) -> list[dict[str, Any]]:
         """The scores of a turn, by metric; with those of earlier ``revisions`` if asked for."""
@@ -350,7 +396,7 @@ class StoreReader:
             f"SELECT scores.* FROM scores JOIN turns USING (turn_id) WHERE turn_id = ?{current} ORDER BY metric, scores.revision",
             (turn_id,),
         )
-        return [_plain(row) for row in rows]
+        return [plain(row) for row in rows]
 
     def rows(self, wanted: Wanted = Wanted()) -> Iterator[dict[str, Any]]:
         """One row per score with the facts of its turn (:data:`EXPORTED`), oldest first."""
@@ -360,7 +406,7 @@ class StoreReader:
             f"SELECT {columns} FROM turns JOIN scores USING (turn_id) WHERE {where} ORDER BY turns.stored_at, scores.rowid",
             values,
         )
-        return map(_plain, rows)
+        return map(plain, rows)
 
     def groups(self, by: str, wanted: Wanted = Wanted()) -> dict[str, int]:
         """The groups that turns make, each with how many there are, in the order in which they came up.
@@ -410,7 +456,7 @@ class StoreReader:
     def changes(self, since: float | None = None, limit: int = 100) -> list[dict[str, Any]]:
         """The latest changes of scores, newest first; ``since`` a time in seconds since the Unix epoch."""
         rows = self._db.execute("SELECT * FROM changes WHERE at >= ? ORDER BY at DESC LIMIT ?", (since or 0.0, limit))
-        return [_plain(row) for row in rows]
+        return [plain(row) for row in rows]
 
     def agents(self) -> list[str]:
         """Names of all agents."""
@@ -496,7 +542,8 @@ def _conditions(wanted: Wanted, *, of_scores: bool) -> tuple[str, list[Any]]:
     return " AND ".join(parts), values
 
 
-def _plain(row: sqlite3.Row) -> dict[str, Any]:
+def plain(row: sqlite3.Row) -> dict[str, Any]:
+    """A row as plain values: JSON decoded, and numbers that mean yes and no as such."""
     found = dict(row)
     for name in _BOOLEANS:
         if found.get(name) is not None:

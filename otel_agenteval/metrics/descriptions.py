@@ -1,4 +1,4 @@
-"""How the command line and the documentation describe a metric."""
+"""How the command line, the page and the documentation describe a metric."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import types
 import typing
 from typing import Any
 
-from ..metrics.registry import Metric
+from .other_tools import names_of
+from .registry import Metric
 
 _SCALE = re.compile(r" \((?:1\.0|1|0) = [^)]*\)\.?$")
 _BOUNDS = (("ge", "≥ "), ("gt", "> "), ("le", "≤ "), ("lt", "< "), ("min_length", "at least "))
@@ -49,3 +50,17 @@ def value_of(metric: Metric) -> str:
     if metric.threshold is None:
         return f"{unit}{better}"
     return f"{unit}{better}; passes {'up to' if metric.direction == 'down' else 'from'} {metric.threshold:g}"
+
+
+def described(metric: Metric) -> dict[str, Any]:
+    """All that the catalogue says of a metric, for programs."""
+    parameters = {
+        p.name: {"type": type_name(p.annotation), **({"required": True} if p.required else {"default": p.default})}
+        for p in metric.parameters.values()
+    }
+    return {
+        "name": metric.name, "kind": metric.kind, "family": metric.family, "type": metric.type, "unit": metric.unit,
+        "direction": metric.direction, "threshold": metric.threshold, "version": metric.version, "needs": list(metric.needs),
+        "uses": list(metric.uses), "references": list(metric.references), "applies_to": metric.applies_to, "parameters": parameters, "aliases": list(metric.aliases), "other_tools": names_of(metric.name), "inline": metric.inline, "heavy": metric.heavy, "extra": metric.extra, "summary": metric.summary,
+        "doc": metric.doc,
+    }  # fmt: skip

@@ -1,0 +1,226 @@
+"""``otel-agenteval ui``: look at turns, their scores and why, in a browser."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..config.loader import load_config
+from ..core import jsonio
+from ..core.errors import AgentEvalError, ConfigError
+from .exit_codes import OK, UNUSABLE
+from .options import add_config
+
+if TYPE_CHECKING:  # the help of the command costs the import of no server
+    from ..core.score import Score
+    from ..core.turn import Turn
+    from ..evaluation.scored_turn import ScoredTurn
+    from ..page.api import Api, Reader
+    from ..server.http_server import Head
+
+EXIT_CODES = {
+    OK: "stopped by a signal",
+    UNUSABLE: "wrong use, PATH cannot be read or holds nothing, or the address cannot be used",
+}
+_ADDRESS = "127.0.0.1:19475"
+_AT_ONCE = 200
+_SQLITE = b"SQLite format 3\0"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command to its parser."""
+    parser.add_argument(
+        "path",
+        metavar="PATH",
+        help="a score store, recorded traces (a file or a folder of them, scored as `eval` does), or the JSON lines that `eval` or `experiment` wrote",
+    )
+    parser.add_argument(
+        "--web", metavar="HOST:PORT", default=_ADDRESS, help=f"where the page is served (default: {_ADDRESS}; port 0: a free one)"
+    )
+    parser.add_argument("--labels", metavar="FILE", help="write labels that are given on the page to this file, for calibrate")
+    parser.add_argument("--trace-url", metavar="URL", help="address of a trace in your tracing backend, with {trace_id} in it")
+    parser.add_argument("--no-content", action="store_true", help="show nothing of what was said")
+    parser.add_argument("--metrics", metavar="A,B", help="of recorded traces: only these metrics")
+    add_config(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve the page until a signal.
+
+    Raises:
+        AgentEvalError: the path cannot be read, or the address cannot be used.
+    """
+    from ..config.page import PageOptions
+    from ..page.api import Api, Options
+
+    given = {name: value for name, value in (("trace_url", args.trace_url), ("labels", args.labels)) if value is not None}
+    config = load_config(args.config, overrides={"serve": {"web": args.web, "page": given}})
+    page: PageOptions = config.serve.page
+    with contextlib.ExitStack() as stack:
+        path = Path(args.path)
+        if not path.exists():
+            raise ConfigError(f"{args.path}: there is no such file or folder")
+        if not _is_sqlite(path):
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="otel-agenteval-"))
+            path = stored(path, Path(folder) / "scores.db", config, args.metrics)
+        options = Options(not args.no_content, page.trace_url, page.labels)
+        asyncio.run(_serve(Api(str(path), options), str(config.serve.web), config.serve.token))
+    return OK
+
+
+async def _serve(api: Api, address: str, token: str | None) -> None:
+    """Serve the page until SIGINT or SIGTERM.
+
+    Raises:
+        ConfigError: the address cannot be used, or others could read along.
+    """
+    from ..outlets.sqlite.store import StoreReader
+    from ..page.api import Reader
+    from ..server.auth import is_token
+    from ..server.guard import Guard, is_loopback
+    from ..server.http_server import HttpServer
+    from ..server.responses import Refusal
+    from ..server.web import Web, credentials_in
+
+    if token is None and not is_loopback(address):
+        raise ConfigError(
+            f"--web: {address} can be reached from other machines, and anyone there could read along; set serve.token, or use an address of this machine"
+        )
+
+    def authorize(head: Head) -> Reader:
+        name, given = credentials_in(head.headers.get("authorization")) or ("someone", None)
+        if token is not None and not is_token(given, token):
+            raise Refusal("unauthenticated", "a token is required")
+        return Reader("label", None, name)
+
+    StoreReader(api.path).close()  # says what is wrong with the store before anything is served
+    web = Web(Guard(address, (), (), serves_page=True), authorize, api, _report_fault)
+    server = HttpServer(web)
+    over = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, over.set)
+    try:
+        await server.start("--web", address)
+        print(f"http://{server.address}  (Ctrl-C ends it)", flush=True)
+        await over.wait()
+    finally:
+        await server.stop(0.5)
+        web.close()
+
+
+def _report_fault(where: str, error: BaseException) -> None:
+    print(f"{where}: {type(error).__name__}", file=sys.stderr)
+
+
+def _is_sqlite(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(_SQLITE)) == _SQLITE
+
+
+def stored(path: Path, store: Path, config: Any, names: str | None) -> Path:
+    """A store with what a path holds.
+
+    Raises:
+        AgentEvalError: it holds nothing that can be shown.
+    """
+    from ..config.store import StoreOptions
+    from ..core.telemetry import Telemetry
+    from ..outlets.sqlite.outlet import StoreOutlet
+
+    files = (
+        sorted(str(one) for one in path.rglob("*") if one.is_file() and not one.name.startswith("."))
+        if path.is_dir()
+        else [str(path)]
+    )
+    wanted: StoreOptions = load_config(
+        {"outlets": {"store": {"path": str(store), "content": True, "max_age": "365d", "max_bytes": "100GiB"}}}, env={}
+    ).outlets.store  # type: ignore[assignment]
+    outlet = StoreOutlet(wanted, Telemetry(), lambda: "ui", config.privacy.redact)
+    scored = _of_scores(files[0]) if len(files) == 1 and _holds_scores(files[0]) else _of_recordings(files, config, names)
+    count, batch = 0, list["ScoredTurn"]()
+    for one in scored:
+        batch.append(one)
+        count += 1
+        if len(batch) == _AT_ONCE:
+            outlet.emit(batch)
+            batch.clear()
+    outlet.emit(batch)
+    outlet.close()
+    if not count:
+        raise AgentEvalError(f"{path}: there is neither a turn nor a score in it")
+    print(f"{count:,} turns", file=sys.stderr)
+    return store
+
+
+def _of_recordings(files: list[str], config: Any, names: str | None) -> Iterator[ScoredTurn]:
+    """The turns of recorded traces with their scores."""
+    from ..judging.models import embedder_from, judge_from
+    from ..turns.recordings import load_turns
+    from .evaluation import Evaluation
+    from .scoring import close_models
+
+    found: list[ScoredTurn] = []
+
+    def keep(turn: Turn, about: Any, scored: Any, redactor: Any) -> str:
+        found.append(_scored(turn, [score for score, _ in scored]))
+        return ""
+
+    judge, embedder = judge_from(config), embedder_from(config)
+    work = Evaluation(config, names, (keep,), with_scores=False, with_content=False, judge=judge, embedder=embedder)
+    for _ in work((turn.turn_id, turn) for turn in load_turns(files)):  # type: ignore[misc]  # the key only orders
+        yield from found
+        found.clear()
+    close_models(judge, embedder)
+
+
+def _scored(turn: Turn, scores: list[Score]) -> ScoredTurn:
+    from ..evaluation.scored_turn import Root, ScoredTurn
+
+    trace, _, span = turn.turn_id.rpartition("-")
+    resource = {"service.name": turn.service} if turn.service else {}
+    return ScoredTurn(turn, Root(_hex(trace), _hex(span), resource=resource), scores)
+
+
+def _hex(text: str) -> int:
+    try:
+        return int(text.rpartition("/")[2], 16)
+    except ValueError:
+        return 0
+
+
+def _holds_scores(file: str) -> bool:
+    with Path(file).open("rb") as stream:
+        line = stream.readline(1 << 20)
+    try:
+        found = jsonio.loads(line)
+    except ValueError:
+        return False
+    return isinstance(found, dict) and "metric" in found and "turn_id" in found
+
+
+def _of_scores(file: str) -> Iterator[ScoredTurn]:
+    """The turns of the scores that ``eval`` wrote, without what was said in them."""
+    from ..core.score import FIELDS, Score
+    from ..core.turn import Turn
+
+    turns: dict[str, tuple[dict[str, Any], list[Score]]] = {}
+    for number, line in enumerate(Path(file).read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            row = jsonio.loads(line)
+            known = {"llm_calls": [{"model": row["model"]}]} if row.get("model") else {}
+            place = {key: row[key] for key in ("turn_id", "conversation_id", "service", "agent") if row.get(key)}
+            score = Score.from_dict({key: row[key] for key in FIELDS if row.get(key) is not None})
+        except (ValueError, KeyError, TypeError, AgentEvalError) as error:
+            raise AgentEvalError(f"{file}:{number}: this is no score as `eval` writes it: {error}") from None
+        turns.setdefault(place["turn_id"], ({**place, **known}, []))[1].append(score)
+    for about, scores in turns.values():
+        yield _scored(Turn.from_dict(about), scores)

@@ -1,0 +1,518 @@
+"""What a page asks of a store: lists of turns by filters, and sums of scores by hour.
+
+Lists are read in blocks, newest first, until a page is full or the time of a request is over: a rare turn among millions costs several requests, never one
+that hangs. Sums come from the table ``hourly``, which :class:`Summer` keeps; hours that it has not summed yet are summed as they are asked for.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from ...core.sqlite import SqliteFile
+from ...statistics.weighted import Estimate, Sums
+from .store import AT, CURRENT, DAY, HOUR, HOURLY_COLUMNS, SCHEMA, TURN_COLUMNS, StoreReader, plain
+
+Outcome = Literal["pass", "fail", "error"]
+Order = Literal["newest", "oldest"]
+
+_BLOCKS = (200, 1_000, 4_000)
+"""Turns that are looked at between two looks at the clock: more once it is seen that it goes quickly."""
+_FEW = 1_000
+"""Scores up to which a list starts from the scores that match rather than from the turns."""
+_SECONDS = 0.1
+"""For which one request looks for turns."""
+_BUSY_SECONDS = 2.0
+_NEVER = 1 << 40
+_LISTED = tuple(name for name in TURN_COLUMNS if name not in ("content", "labels", "attributes"))
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which turns; empty and None are all."""
+
+    since: float | None = None
+    """Began at or after this, seconds since the Unix epoch."""
+    until: float | None = None
+    """Began before this."""
+    agents: tuple[str, ...] = ()
+    services: tuple[str, ...] = ()
+    versions: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    tenant: str | None = None
+    conversation: str | None = None
+    metric: str | None = None
+    """With a score of this one, and so as the next three say."""
+    outcome: Outcome | None = None
+    """Of that metric; without one of any that is not neutral."""
+    below: float | None = None
+    """With a value of less than this, of that metric."""
+    above: float | None = None
+    tool: str | None = None
+    """That called it."""
+    error: bool = False
+    """That ended with an error."""
+    text: str | None = None
+    """In what was kept of their content."""
+
+
+class Cursor(NamedTuple):
+    """A place between two turns of a list."""
+
+    at: float
+    turn_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a list."""
+
+    turns: list[dict[str, Any]]
+    end: Cursor | None
+    """Where the next part begins; None at the end of the list."""
+
+
+@dataclass(slots=True)
+class Cell:
+    """Sums of scores of a metric, or of turns where ``metric`` is empty."""
+
+    group: str | None
+    metric: str
+    hour: int
+    """The first of its hours, since the Unix epoch; 0 without a step."""
+    turns: int
+    scored: int
+    passed: int
+    failed: int
+    errors: int
+    cost_usd: float
+    tokens: int
+    duration_s: float
+    least: float | None
+    most: float | None
+    w: float
+    wy: float
+    wy2: float
+    w2: float
+    w2y: float
+    w2y2: float
+
+    def estimate(self) -> Estimate | None:
+        """The mean of all turns, judged or not, with its interval; each turn is taken for a trace of its own. None of nothing."""
+        if self.least is None or self.most is None:
+            return None
+        return Sums.of_turns((self.w, self.wy, self.wy2), (self.w2, self.w2y, self.w2y2), (self.least, self.most)).estimate()
+
+
+class _Block(NamedTuple):
+    """Turns that are looked at together."""
+
+    where: str
+    values: list[Any]
+    end: Cursor | None
+    """Where the block after it begins; None if there is none."""
+
+
+_WAYS: dict[Order, tuple[str, str]] = {"newest": ("DESC", "<"), "oldest": ("ASC", ">")}
+"""The direction, and how a turn that comes later in the list compares with one before."""
+GROUPS = {"agent": "agent", "service": "service", "version": "service_version", "model": "model", "tenant": "tenant"}
+"""What sums may be grouped by, and its column."""
+_SUMMED = ("turns", "scored", "passed", "failed", "errors", "cost_usd", "tokens", "duration_s")
+_COUNTED = frozenset(("hour", "turns", "scored", "passed", "failed", "errors", "tokens"))
+_MOMENTS = ("w", "wy", "wy2", "w2", "w2y", "w2y2")
+_OF_TURN = "agent, service, service_version, model, tenant"
+_COUNTS = "scores.status = 'ok' AND scores.value IS NOT NULL AND coalesce(scores.sample_probability, 1.0) > 0 AND NOT (scores.detail IS NOT NULL AND instr(scores.detail, '\"vacuous\"') AND coalesce(json_extract(scores.detail, '$.vacuous'), 0))"
+_HOURS = f"CAST({AT} / {HOUR} AS INTEGER)"
+_BY_HOUR = f"""
+SELECT {_HOURS} AS hour, {_OF_TURN}, '' AS metric, count(*) AS turns, 0 AS scored, 0 AS passed, 0 AS failed, sum(error IS NOT NULL) AS errors,
+  total(cost_usd) AS cost_usd, CAST(total(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)) AS INTEGER) AS tokens, total(duration_s) AS duration_s,
+  min(duration_s) AS least, max(duration_s) AS most, 0.0 AS w, 0.0 AS wy, 0.0 AS wy2, 0.0 AS w2, 0.0 AS w2y, 0.0 AS w2y2
+FROM turns WHERE superseded_by IS NULL AND {{where}} GROUP BY 1, 2, 3, 4, 5, 6
+UNION ALL
+SELECT {_HOURS}, {_OF_TURN}, metric, count(*), sum(y IS NOT NULL), sum(coalesce(passed = 1, 0)), sum(coalesce(passed = 0 AND direction <> 'neutral', 0)), sum(status = 'error'),
+  total(judge_cost_usd), 0, 0.0, min(y), max(y), total(weight), total(weight * y), total(weight * y * y), total(weight * weight), total(weight * weight * y), total(weight * weight * y * y)
+FROM (
+  SELECT turns.start, turns.stored_at, {_OF_TURN}, metric, passed, direction, status, judge_cost_usd,
+    CASE WHEN {_COUNTS} THEN value END AS y, CASE WHEN {_COUNTS} THEN 1.0 / coalesce(sample_probability, 1.0) END AS weight
+  FROM turns JOIN scores USING (turn_id) WHERE {CURRENT} AND {{where}}
+) AS turns GROUP BY 1, 2, 3, 4, 5, 6, 7
+"""
+
+
+class Views(StoreReader):
+    """A store as a page reads it. Serves one thread.
+
+    Args:
+        path: of the file.
+        now: seconds of a clock that never goes back; for tests.
+
+    Raises:
+        StoreError: there is no such file, or it is not a store that this version reads.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], now: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(path)
+        self._now = now
+
+    # --- lists
+
+    def listed(self, wanted: Filter, limit: int = 100, start: Cursor | None = None, order: Order = "newest") -> Page:
+        """Turns that match, as many as are found in the time of a request.
+
+        Args:
+            wanted: which turns.
+            limit: how many at most.
+            start: from where on; the end of the part before.
+            order: by when they began.
+        """
+        where, values = _of_turns(wanted)
+        few = self._few(wanted)
+        if few is not None:
+            where, values = f"turns.turn_id IN ({', '.join('?' * len(few))}) AND {where}", [*few, *values]
+        by_time = few is None and wanted.conversation is None
+        begun = self._now()
+        found: list[dict[str, Any]] = []
+        for number in itertools.count():
+            size = _BLOCKS[min(number, len(_BLOCKS) - 1)]
+            block = (
+                self._block(wanted, start, order, size) if by_time else _Block(*_of_time(wanted, start, order, f"+{AT}"), None)
+            )
+            at = f"{'' if by_time else '+'}{AT} {_WAYS[order][0]}"
+            rows = self._db.execute(
+                f"SELECT {', '.join(f'turns.{name}' for name in _LISTED)}, {AT} AS at FROM turns WHERE {block.where} AND {where} "
+                f"ORDER BY {at}, turn_id {_WAYS[order][0]} LIMIT ?",
+                [*block.values, *values, limit - len(found)],
+            ).fetchall()
+            found += [plain(row) for row in rows]
+            if len(found) == limit:
+                return Page(found, Cursor(found[-1]["at"], found[-1]["turn_id"]))
+            start = block.end
+            if start is None or self._now() >= begun + _SECONDS:
+                break
+        return Page(found, start)
+
+    def _block(self, wanted: Filter, start: Cursor | None, order: Order, size: int) -> _Block:
+        """The next turns to look at."""
+        where, values = _of_time(wanted, start, order)
+        way = _WAYS[order][0]
+        alone = wanted.agents if len(wanted.agents) == 1 else ()
+        last = self._db.execute(
+            f"SELECT {AT}, turn_id FROM turns WHERE {where}{' AND agent = ?' * len(alone)} ORDER BY {AT} {way}, turn_id {way} LIMIT 1 OFFSET ?",
+            [*values, *alone, size - 1],
+        ).fetchone()
+        if last is None:
+            return _Block(where, values, None)
+        more = _WAYS["oldest" if order == "newest" else "newest"][1]
+        return _Block(f"{where} AND ({AT}, turns.turn_id) {more}= (?, ?)", [*values, *last], Cursor(*last))
+
+    def _few(self, wanted: Filter) -> list[str] | None:
+        """The turns with a score that matches, where these are few; else None."""
+        if (
+            wanted.metric is None
+            or wanted.conversation is not None
+            or (wanted.outcome, wanted.below, wanted.above) == (None, None, None)
+        ):
+            return None
+        where, values = _of_score(wanted)
+        rows = self._db.execute(
+            f"SELECT DISTINCT turn_id FROM (SELECT turn_id FROM scores WHERE {where} LIMIT ?)", [*values, _FEW + 1]
+        ).fetchall()
+        return [row[0] for row in rows] if len(rows) <= _FEW else None
+
+    def scores_of(self, turn_ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+        """The scores that hold now of some turns, in short: what a list shows of them."""
+        marks = ", ".join("?" * len(turn_ids))
+        rows = self._db.execute(
+            "SELECT turn_id, metric, kind, value, passed, label, status, unit, direction FROM scores JOIN turns USING (turn_id) "
+            f"WHERE turn_id IN ({marks}) AND {CURRENT} ORDER BY metric",
+            list(turn_ids),
+        )
+        found: dict[str, list[dict[str, Any]]] = {}
+        for row in rows:
+            found.setdefault(row["turn_id"], []).append(plain(row))
+        return found
+
+    def said_in(self, turn_ids: Sequence[str], length: int) -> list[tuple[str, str | None, str | None]]:
+        """The beginnings of what was asked and answered, of the turns whose content is kept."""
+        marks = ", ".join("?" * len(turn_ids))
+        rows = self._db.execute(
+            "SELECT turn_id, substr(json_extract(content, '$.input'), 1, ?), substr(json_extract(content, '$.output'), 1, ?) "
+            f"FROM turns WHERE turn_id IN ({marks}) AND content IS NOT NULL",
+            [length + 1, length + 1, *turn_ids],
+        )
+        return [(row[0], row[1], row[2]) for row in rows]
+
+    def changed_since(self, stored_at: float, wanted: Filter, limit: int = 200) -> list[dict[str, Any]]:
+        """Turns that came, or got scores, after a time, the earliest first."""
+        where, values = _of_turns(wanted)
+        rows = self._db.execute(
+            f"SELECT {', '.join(f'turns.{name}' for name in _LISTED)}, {AT} AS at FROM turns WHERE stored_at > ? AND {where} ORDER BY stored_at LIMIT ?",
+            [stored_at, *values, limit],
+        )
+        return [plain(row) for row in rows]
+
+    def last_stored(self) -> float:
+        """When the last turn came, or got a score; 0 of an empty store."""
+        return float(self._db.execute("SELECT coalesce(max(stored_at), 0) FROM turns").fetchone()[0])
+
+    # --- sums
+
+    def cells(self, wanted: Filter, by: str | None = None, step: int | None = None) -> list[Cell]:
+        """Sums of what the filter's turns have.
+
+        Args:
+            wanted: which turns; what it says of conversation, outcome, values, tools, errors and text is left out.
+            by: one of :data:`GROUPS`.
+            step: hours that are summed together; None is all of them.
+        """
+        where, values = _of_hours(wanted)
+        group = GROUPS[by] if by is not None else "NULL"
+        hour = f"hour / {step} * {step}" if step is not None else "0"
+        grouped = f"{group}, metric" + (f", hour / {step}" if step is not None else "")
+        sums = ", ".join(f"total({name}) AS {name}" for name in (*_SUMMED, *_MOMENTS))
+        rows = self._db.execute(
+            f"SELECT {group} AS name, metric, {hour} AS hour, {sums}, min(least) AS least, max(most) AS most FROM ({self._sums(wanted, step)}) "
+            f"WHERE {where} GROUP BY {grouped} ORDER BY {grouped}",
+            values,
+        )
+        return [_cell(row) for row in rows]
+
+    def groups_of(self, by: str, wanted: Filter) -> dict[str, int]:
+        """The values of one of :data:`GROUPS` with how many turns each has, the most first."""
+        where, values = _of_hours(wanted)
+        column = GROUPS[by]
+        rows = self._db.execute(
+            f"SELECT {column}, sum(turns) FROM ({self._sums(wanted)}) WHERE metric = '' AND {column} IS NOT NULL AND {where} GROUP BY 1 ORDER BY 2 DESC, 1",
+            values,
+        )
+        return {str(name): int(turns) for name, turns in rows}
+
+    def metrics_of(self) -> dict[str, dict[str, Any]]:
+        """What the last score of each metric says of it: kind, unit, direction, type, threshold, policy and version."""
+        names = [row[0] for row in self._db.execute(_DISTINCT_METRICS)]
+        found = {}
+        for name in names:
+            row = self._db.execute(
+                "SELECT kind, unit, direction, type, threshold, policy, version FROM scores WHERE metric = ? ORDER BY scored_at DESC LIMIT 1",
+                (name,),
+            ).fetchone()
+            found[name] = dict(row)
+        return found
+
+    def extent(self) -> tuple[float, float] | None:
+        """When the first and the last turn began; None of an empty store."""
+        first = self._db.execute(f"SELECT {AT} FROM turns ORDER BY {AT} LIMIT 1").fetchone()
+        last = self._db.execute(f"SELECT {AT} FROM turns ORDER BY {AT} DESC LIMIT 1").fetchone()
+        return (float(first[0]), float(last[0])) if first is not None else None
+
+    def stale(self) -> list[int]:
+        """The hours that are not summed, since the Unix epoch."""
+        return [row[0] for row in self._db.execute("SELECT hour FROM stale_hours ORDER BY hour")]
+
+    def unsummed(self, before: int) -> tuple[int, int] | None:
+        """The latest hour before another that is not summed, and how often it was marked so; None where all are."""
+        row = self._db.execute(
+            "SELECT hour, marks FROM stale_hours WHERE hour < ? ORDER BY hour DESC LIMIT 1", (before,)
+        ).fetchone()
+        return (row["hour"], row["marks"]) if row is not None else None
+
+    def sums_of(self, hour: int) -> list[tuple[Any, ...]]:
+        """The rows of ``hourly`` of an hour, made from its turns and scores."""
+        where = f"{AT} >= {hour * HOUR} AND {AT} < {(hour + 1) * HOUR}"
+        return [tuple(one[name] for name in HOURLY_COLUMNS) for one in self._db.execute(_BY_HOUR.format(where=where))]
+
+    def _sums(self, wanted: Filter, step: int | None = None) -> str:
+        """SQL of the sums of each day and hour: those that are kept, and those of hours for which none are.
+
+        Args:
+            wanted: of when.
+            step: hours that will be summed together.
+        """
+        first = 0 if wanted.since is None else int(wanted.since // HOUR)
+        last = _NEVER if wanted.until is None else int(wanted.until // HOUR)
+        stale = [hour for hour in self.stale() if first <= hour <= last]
+        changing = {hour // DAY for hour in stale}
+        days = [
+            row[0]
+            for row in self._db.execute("SELECT DISTINCT hour / ? FROM daily", (DAY,))
+            if row[0] not in changing and row[0] * DAY >= first and (row[0] + 1) * DAY <= last
+        ] if step is None or step % DAY == 0 else []  # fmt: skip
+        names = ", ".join(HOURLY_COLUMNS)
+        within = " OR ".join(f"hour BETWEEN {low * DAY} AND {(high + 1) * DAY - 1}" for low, high in _runs(sorted(days))) or "0"
+        found = (
+            f"SELECT {names} FROM daily WHERE {within} UNION ALL "
+            f"SELECT {names} FROM hourly WHERE hour BETWEEN {first} AND {last} AND NOT ({within}) AND hour NOT IN (SELECT hour FROM stale_hours)"
+        )
+        if not stale:
+            return found
+        spans = " OR ".join(f"({AT} >= {low * HOUR} AND {AT} < {(high + 1) * HOUR})" for low, high in _runs(stale))
+        return f"{found} UNION ALL SELECT {names} FROM ({_BY_HOUR.format(where=f'({spans})')})"
+
+
+_DISTINCT_METRICS = """
+WITH RECURSIVE names(name) AS (
+  SELECT min(metric) FROM scores
+  UNION ALL SELECT (SELECT min(metric) FROM scores WHERE metric > names.name) FROM names WHERE names.name IS NOT NULL
+) SELECT name FROM names WHERE name IS NOT NULL
+"""
+"""One step through the index for each name, where DISTINCT would read all of it."""
+
+
+class Summer:
+    """Keeps the sums of hours that are over, so that no request has to make them. Thread-safe; it writes to the file for moments only.
+
+    Args:
+        path: of the store.
+        time_s: seconds since the Unix epoch.
+    """
+
+    _REST = 600.0
+    """Seconds after its end from which on an hour is worth keeping: until then more comes."""
+
+    def __init__(self, path: str | os.PathLike[str], time_s: Callable[[], float]) -> None:
+        self._path = path
+        self._time_s = time_s
+        self._file = SqliteFile(path, SCHEMA, _BUSY_SECONDS)
+
+    def sum_one(self) -> bool:
+        """Sum the latest hour that is not summed; whether there was one.
+
+        Raises:
+            sqlite3.Error: the file cannot be written at the moment.
+            StoreError: it cannot be read.
+        """
+        last = int((self._time_s() - self._REST) // HOUR)
+        with Views(self._path) as reader:
+            found = reader.unsummed(last)
+            if found is None:
+                return False
+            hour, marks = found
+            sums = reader.sums_of(hour)
+        insert = f"({', '.join(HOURLY_COLUMNS)}) VALUES ({', '.join('?' * len(HOURLY_COLUMNS))})"
+        with self._file.transaction() as db:
+            # Marked again meanwhile: what was summed is of before, and the hour stays on the list.
+            if db.execute("DELETE FROM stale_hours WHERE hour = ? AND marks = ?", (hour, marks)).rowcount:
+                db.execute("DELETE FROM hourly WHERE hour = ?", (hour,))
+                db.executemany(f"INSERT INTO hourly {insert}", sums)
+                _sum_day(db, hour // DAY, last)
+        return True
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close(for_good=True)
+
+
+def _sum_day(db: sqlite3.Connection, day: int, last: int) -> None:
+    """Sum the hours of a day, if all of it is over and summed."""
+    within = (day * DAY, (day + 1) * DAY - 1)
+    db.execute("DELETE FROM daily WHERE hour BETWEEN ? AND ?", within)
+    if within[1] >= last or db.execute("SELECT 1 FROM stale_hours WHERE hour BETWEEN ? AND ?", within).fetchone() is not None:
+        return
+    of_turn = ("agent", "service", "service_version", "model", "tenant", "metric")
+    sums = [name for name in HOURLY_COLUMNS if name not in (*of_turn, "hour", "least", "most")]
+    db.execute(
+        f"INSERT INTO daily (hour, {', '.join(of_turn)}, least, most, {', '.join(sums)}) "
+        f"SELECT ?, {', '.join(of_turn)}, min(least), max(most), {', '.join(f'total({name})' for name in sums)} "
+        f"FROM hourly WHERE hour BETWEEN ? AND ? GROUP BY {', '.join(of_turn)}",
+        (within[0], *within),
+    )
+
+
+def _runs(hours: Sequence[int]) -> list[tuple[int, int]]:
+    """Hours that follow one another, as first and last."""
+    found: list[tuple[int, int]] = []
+    for hour in hours:
+        if found and found[-1][1] == hour - 1:
+            found[-1] = found[-1][0], hour
+        else:
+            found.append((hour, hour))
+    return found
+
+
+def _cell(row: sqlite3.Row) -> Cell:
+    found: dict[str, Any] = {name: int(row[name]) if name in _COUNTED else row[name] for name in row.keys()}  # noqa: SIM118 - a row's iterator gives values
+    return Cell(found.pop("name"), **found)
+
+
+def _chosen(columns: Sequence[tuple[str, Sequence[str]]]) -> tuple[list[str], list[Any]]:
+    parts, values = list[str](), list[Any]()
+    for column, names in columns:
+        if names:
+            parts.append(f"{column} IN ({', '.join('?' * len(names))})")
+            values += names
+    return parts, values
+
+
+def _of_hours(wanted: Filter) -> tuple[str, list[Any]]:
+    """The condition on rows of ``hourly``, and its values."""
+    parts, values = _chosen((
+        ("agent", wanted.agents), ("service", wanted.services), ("service_version", wanted.versions), ("model", wanted.models),
+        ("tenant", (wanted.tenant,) if wanted.tenant is not None else ()), ("metric", ("", wanted.metric) if wanted.metric is not None else ()),
+    ))  # fmt: skip
+    for condition, value in (("hour >= ?", wanted.since), ("hour <= ?", wanted.until)):
+        if value is not None:
+            parts.append(condition)
+            values.append(int(value // HOUR))
+    return " AND ".join(parts) or "1", values
+
+
+def _of_time(wanted: Filter, start: Cursor | None, order: Order, at: str = AT) -> tuple[str, list[Any]]:
+    """The condition on the time of turns and their place in the list, and its values."""
+    parts, values = ["1"], list[Any]()
+    for condition, value in ((f"{at} >= ?", wanted.since), (f"{at} < ?", wanted.until)):
+        if value is not None:
+            parts.append(condition)
+            values.append(value)
+    if start is not None:
+        parts.append(f"({at}, turns.turn_id) {_WAYS[order][1]} (?, ?)")
+        values += start
+    return " AND ".join(parts), values
+
+
+def _of_turns(wanted: Filter) -> tuple[str, list[Any]]:
+    """The condition on rows of ``turns`` beside that on their time, and its values."""
+    parts, values = _chosen((
+        ("turns.agent", wanted.agents), ("turns.service", wanted.services), ("turns.service_version", wanted.versions), ("turns.model", wanted.models),
+        ("turns.tenant", (wanted.tenant,) if wanted.tenant is not None else ()),
+        ("turns.conversation_id", (wanted.conversation,) if wanted.conversation is not None else ()),
+    ))  # fmt: skip
+    parts.append("turns.superseded_by IS NULL")
+    if wanted.error:
+        parts.append("turns.error IS NOT NULL")
+    if wanted.tool is not None:
+        parts.append("turns.tools IS NOT NULL AND EXISTS (SELECT 1 FROM json_each(turns.tools) WHERE value = ?)")
+        values.append(wanted.tool)
+    if wanted.text is not None:
+        parts.append("turns.content LIKE ? ESCAPE '\\'")
+        values.append(f"%{''.join(f'{chr(92)}{letter}' if letter in '%_' + chr(92) else letter for letter in wanted.text)}%")
+    if (wanted.metric, wanted.outcome, wanted.below, wanted.above) != (None, None, None, None):
+        where, given = _of_score(wanted, "+")  # else the index of verdicts is gone through for every turn
+        parts.append(
+            f"EXISTS (SELECT 1 FROM scores WHERE scores.turn_id = turns.turn_id AND scores.revision = turns.revision AND {where})"
+        )
+        values += given
+    return " AND ".join(parts), values
+
+
+_OUTCOMES: dict[Outcome, str] = {
+    "pass": "{0}scores.passed = 1 AND scores.direction <> 'neutral'",
+    "fail": "{0}scores.passed = 0 AND scores.direction <> 'neutral'",
+    "error": "scores.status = 'error'",
+}
+
+
+def _of_score(wanted: Filter, plus: str = "") -> tuple[str, list[Any]]:
+    """The condition on rows of ``scores``, and its values; with a ``+`` no index serves it."""
+    parts, values = ["1"], list[Any]()
+    if wanted.outcome is not None:
+        parts.append(_OUTCOMES[wanted.outcome].format(plus))
+    for condition, value in (("metric = ?", wanted.metric), ("value < ?", wanted.below), ("value > ?", wanted.above)):
+        if value is not None:
+            parts.append(f"{plus}scores.{condition}")
+            values.append(value)
+    return " AND ".join(parts), values

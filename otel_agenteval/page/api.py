@@ -1,0 +1,588 @@
+"""The answers of the API, whatever server brings the requests."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import math
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from ..core import jsonio
+from ..core.clock import SYSTEM_CLOCK, Clock
+from ..core.errors import StoreError
+from ..core.tenancy import qualified
+from ..metrics.descriptions import described, headline, value_of
+from ..metrics.registry import catalog
+from ..outlets.sqlite.store import HOUR
+from ..outlets.sqlite.views import Cell, Cursor, Filter, Order, Views
+from ..outlets.turn_text import one_line
+from ..statistics.groups import difference
+from ..statistics.tests import holm
+from .labels import Labels
+from .parameters import Problem, filter_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Role = Literal["read", "label"]
+_SAID = 240
+"""Characters of what was asked and answered that a list shows."""
+_MOST_EXPORTED = 10_000
+_CANDIDATES = 1_000
+"""Latest turns among which the next one to label is looked for."""
+_CONTENT = (
+    "input",
+    "output",
+    "system",
+    "messages",
+    "reasoning",
+    "tool_definitions",
+    "retrievals",
+    "context",
+    "attachments",
+    "references",
+    "ground_truth",
+    "history",
+)
+_SCORE_FACTS = ("kind", "unit", "direction", "type", "threshold", "policy", "version")
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Who asks."""
+
+    role: Role = "label"
+    tenant: str | None = None
+    """Whose turns may be seen; None is all."""
+    name: str = "someone"
+    """Under which labels are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the page shows, and what it may write."""
+
+    content: bool = False
+    """Whether what was said is shown, where the store keeps it."""
+    trace_url: str | None = None
+    """Address of a trace in the user's backend, with ``{trace_id}``."""
+    labels: str | None = None
+    """The file that labels are written to; None: nobody may label."""
+
+
+@dataclass(slots=True)
+class Request:
+    """One request."""
+
+    given: dict[str, Any]
+    """Its parameters, checked; those of the path too."""
+    reader: Reader
+    body: Any = None
+
+
+class Document(NamedTuple):
+    """An answer that is no JSON."""
+
+    body: bytes
+    content_type: str
+    filename: str | None = None
+
+
+@dataclass(slots=True)
+class Api:
+    """Answers what :data:`.routes.ROUTES` names.
+
+    Args:
+        path: of the store.
+        options: what is shown.
+        status: what the running sidecar says of itself; None without one.
+        outcomes: what a running engine remembers of a turn.
+        clock: injected by tests.
+    """
+
+    path: str
+    options: Options = Options()
+    status: Callable[[], dict[str, Any]] | None = None
+    outcomes: Callable[[str], dict[str, str] | None] = lambda _: None
+    clock: Clock = SYSTEM_CLOCK
+    labels: Labels | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.labels = Labels(self.options.labels) if self.options.labels is not None else None
+
+    @property
+    def now(self) -> float:
+        """Seconds since the Unix epoch."""
+        return self.clock.time_ns() / 1e9
+
+    @contextmanager
+    def views(self) -> Iterator[Views]:
+        """The store, for one request.
+
+        Raises:
+            Problem: nothing was written to it yet, or it cannot be read.
+        """
+        try:
+            views = Views(self.path)
+        except StoreError as error:
+            raise Problem(503, f"the store cannot be read: {error}") from None
+        with views:
+            yield views
+
+    # --- turns
+
+    def turns(self, request: Request) -> dict[str, Any]:
+        """A part of the list of turns, with their scores in short."""
+        given = request.given
+        with self.views() as views:
+            found = views.listed(self._filter(request), given["limit"], _cursor_in(given["cursor"]), given["order"])
+            scores = views.scores_of([turn["turn_id"] for turn in found.turns])
+            said = self._said(views, found.turns) if self.options.content else {}
+        return {
+            "turns": [
+                {**turn, **said.get(turn["turn_id"], {}), "scores": scores.get(turn["turn_id"], [])} for turn in found.turns
+            ],
+            "next": _text_of(found.end) if found.end is not None else None,
+            "searching": found.end is not None and len(found.turns) < given["limit"],
+        }
+
+    def turn(self, request: Request) -> dict[str, Any]:
+        """One turn: all that is stored of it, its scores, why it has no others, and its place in the conversation."""
+        with self.views() as views:
+            turn = self._found(views, request)
+            turn_id = turn["turn_id"]
+            scores = views.scores(turn_id)
+            outcomes = {**(views.why(turn_id) or {}), **(self.outcomes(turn_id) or {})}
+            conversation = self._conversation(views, turn, request)
+        content = turn.pop("content", None)
+        return {
+            "turn": turn,
+            "content": content if self.options.content else None,
+            "content_kept": content is not None,
+            "scores": scores,
+            "outcomes": outcomes,
+            "conversation": conversation,
+            "trace_url": self._trace_url(turn),
+            "labels": self.labels.of(turn_id) if self.labels is not None else [],
+        }
+
+    def why(self, request: Request) -> dict[str, Any]:
+        """The outcome of each metric on a turn, as the command ``why`` gives it."""
+        with self.views() as views:
+            turn_id = self._found(views, request)["turn_id"]
+            outcomes = {**(views.why(turn_id) or {}), **(self.outcomes(turn_id) or {})}
+            return {"turn_id": turn_id, "metrics": outcomes, "scores": views.scores(turn_id)}
+
+    def case(self, request: Request) -> dict[str, Any]:
+        """A turn in form ``turn.v1``: a test case."""
+        with self.views() as views:
+            content = self._found(views, request).get("content")
+        if content is None or not self.options.content:
+            raise Problem(404, "the content of this turn is not kept, or not shown")
+        return dict(content)
+
+    def neighbours(self, request: Request) -> dict[str, Any]:
+        """The turns before and after one in the list of a filter."""
+        wanted = self._filter(request)
+        with self.views() as views:
+            turn = self._found(views, request)
+            at = Cursor(turn["start"] if turn["start"] is not None else turn["stored_at"], turn["turn_id"])
+            ways: tuple[tuple[str, Order], ...] = (("older", "newest"), ("newer", "oldest"))
+            return {name: self._first(views, wanted, at, order) for name, order in ways}
+
+    @staticmethod
+    def _first(views: Views, wanted: Filter, at: Cursor, order: Order) -> str | None:
+        found = views.listed(wanted, 1, at, order).turns
+        return found[0]["turn_id"] if found else None
+
+    def export(self, request: Request) -> Document:
+        """The turns of a filter as JSON lines, CSV, or the data set of an experiment."""
+        form, limit = request.given["format"], request.given["limit"]
+        wanted, rows, start = self._filter(request), list[dict[str, Any]](), None
+        with self.views() as views:
+            while len(rows) < limit:
+                part = views.listed(wanted, limit - len(rows), start)
+                scores = views.scores_of([turn["turn_id"] for turn in part.turns]) if form != "dataset" else {}
+                for turn in part.turns:
+                    content = (views.turn(turn["turn_id"]) or {}).get("content") if self.options.content else None
+                    rows.append({**turn, "content": content, "scores": scores.get(turn["turn_id"], [])})
+                start = part.end
+                if start is None:
+                    break
+        if form == "csv":
+            return Document(_as_csv(rows), "text/csv; charset=utf-8", "turns.csv")
+        if form == "dataset":
+            rows = [row for turn in rows if (row := _as_case(turn)) is not None]
+            if not rows:
+                raise Problem(404, "no content of these turns is kept and shown, so that there is no input to make cases of")
+        lines = "".join(jsonio.dumps(row) + "\n" for row in rows)
+        return Document(lines.encode(), "application/x-ndjson", "cases.jsonl" if form == "dataset" else "turns.jsonl")
+
+    def check(self, request: Request) -> None:
+        """See that a filter may be asked for.
+
+        Raises:
+            Problem: it may not.
+        """
+        self._filter(request)
+
+    def lately(self, request: Request, since: float | None) -> tuple[float, list[dict[str, Any]]]:
+        """The turns of a filter that came, or got scores, after a time; and the time from which to go on. Without a time: from now on."""
+        with self.views() as views:
+            if since is None:
+                return views.last_stored(), []
+            turns = views.changed_since(since, self._filter(request))
+            scores = views.scores_of([turn["turn_id"] for turn in turns])
+            said = self._said(views, turns) if self.options.content else {}
+        found = [{**turn, **said.get(turn["turn_id"], {}), "scores": scores.get(turn["turn_id"], [])} for turn in turns]
+        return max([since, *(turn["stored_at"] for turn in turns)]), found
+
+    # --- sums
+
+    def facets(self, request: Request) -> dict[str, Any]:
+        """What turns can be filtered by, with how many there are."""
+        wanted = self._filter(request)
+        with self.views() as views:
+            extent = views.extent()
+            return {
+                **{f"{name}s": _counted(views.groups_of(name, wanted)) for name in ("agent", "service", "version", "model")},
+                "metrics": [{"name": name, **facts} for name, facts in views.metrics_of().items()],
+                "since": extent[0] if extent is not None else None,
+                "until": extent[1] if extent is not None else None,
+                "content": self.options.content,
+                "labels": self.labels is not None and request.reader.role == "label",
+                "tenant": request.reader.tenant,
+                "trace_url": self.options.trace_url,
+            }
+
+    def estimates(self, request: Request) -> dict[str, Any]:
+        """What the scores say of all turns, judged or not: by metric and group, with intervals."""
+        with self.views() as views:
+            facts = views.metrics_of()
+            cells = views.cells(self._filter(request), request.given["by"])
+            unsummed = len(views.stale())
+        turns = {cell.group: cell.turns for cell in cells if not cell.metric}
+        return {
+            "groups": [_group(cell) for cell in cells if not cell.metric],
+            "estimates": [
+                _estimated(cell, turns.get(cell.group, 0), facts.get(cell.metric, {})) for cell in cells if cell.metric
+            ],
+            "hours_not_summed": unsummed,
+        }
+
+    def series(self, request: Request) -> dict[str, Any]:
+        """Means over time: of each metric and group one for each step; with one metric also their intervals."""
+        given = request.given
+        wanted = self._filter(request)
+        with self.views() as views:
+            extent = views.extent()
+            low = wanted.since if wanted.since is not None else extent[0] if extent is not None else self.now
+            high = wanted.until if wanted.until is not None else extent[1] if extent is not None else self.now
+            step = given["step"] or _step_for(high - low)
+            cells = views.cells(wanted, given["by"], step)
+            changes = [change for change in views.changes(low) if request.reader.tenant in (None, change["tenant"])]
+        with_intervals = wanted.metric is not None
+        found: dict[tuple[str | None, str], list[dict[str, Any]]] = {}
+        for cell in cells:
+            found.setdefault((cell.group, cell.metric), []).append(_point(cell, with_intervals))
+        return {
+            "step_s": step * HOUR, "since": low, "until": high, "changes": changes,
+            "series": [{"group": group, "metric": metric, "points": points} for (group, metric), points in found.items()],
+        }  # fmt: skip
+
+    def changes(self, request: Request) -> dict[str, Any]:
+        """Changes of scores that were found, the latest first."""
+        with self.views() as views:
+            found = views.changes(request.given["since"])
+        return {"changes": [change for change in found if request.reader.tenant in (None, change["tenant"])]}
+
+    def compare(self, request: Request) -> dict[str, Any]:
+        """Two groups of turns, metric by metric: by how much they differ, and how sure that is."""
+        by = request.given["by"]
+        with self.views() as views:
+            facts = views.metrics_of()
+            wanted = self._filter(request)
+            known = views.groups_of(by, wanted)
+            before, after = (self._group(known, request.given[name], by) for name in ("before", "after"))
+            cells: dict[tuple[str | None, str], Cell] = {
+                (cell.group, cell.metric): cell for cell in views.cells(wanted, by) if cell.group in (before, after)
+            }
+        lines = []
+        for metric in sorted({metric for _, metric in cells if metric}):
+            pair = [cells.get((group, metric)) for group in (before, after)]
+            estimates = [cell.estimate() if cell is not None else None for cell in pair]
+            lines.append(
+                (metric, pair, estimates, difference(estimates[0], estimates[1]) if estimates[0] and estimates[1] else None)
+            )
+        testable = [found for *_, found in lines if found is not None and (found.size or found.p < 1)]
+        adjusted = dict(zip(map(id, testable), holm([found.p for found in testable]), strict=True))
+        return {
+            "by": by, "before": _side(before, cells), "after": _side(after, cells),
+            "lines": [
+                {
+                    "metric": metric, **facts.get(metric, {}),
+                    **{side: _estimated(cell, 0, {}) if cell is not None else None for side, cell in zip(("before", "after"), pair, strict=True)},
+                    "difference": None if found is None else {
+                        "size": found.size, "low": found.interval[0], "high": found.interval[1], "p": adjusted.get(id(found), 1.0), "detectable": found.detectable,
+                    },
+                }
+                for metric, pair, _, found in lines
+            ],
+        }  # fmt: skip
+
+    @staticmethod
+    def _group(known: Mapping[str, int], name: str, by: str) -> str:
+        if name not in known:
+            raise Problem(404, f"{by}: there is no turn of {name!r}; there are: {', '.join(known) or 'none'}")
+        return name
+
+    # --- metrics, health, labels
+
+    def metrics(self, request: Request) -> dict[str, Any]:
+        """The catalogue."""
+        return {
+            "metrics": [
+                {**described(metric), "headline": headline(metric), "meaning": value_of(metric)}
+                for metric in sorted(catalog(), key=lambda one: (one.family, one.name))
+            ]
+        }
+
+    def health(self, request: Request) -> dict[str, Any]:
+        """How the sidecar itself does, and how large the store is."""
+        if request.reader.tenant is not None:
+            raise Problem(403, "a tenant may read about its own turns only")
+        with self.views() as views:
+            extent = views.extent()
+            turns = sum(cell.turns for cell in views.cells(Filter()) if not cell.metric)
+            unsummed = len(views.stale())
+        return {
+            "sidecar": self.status() if self.status is not None else None,
+            "store": {
+                "turns": turns,
+                "since": extent[0] if extent else None,
+                "until": extent[1] if extent else None,
+                "hours_not_summed": unsummed,
+            },
+        }
+
+    def labelled(self, request: Request) -> dict[str, Any]:
+        """The labels that hold."""
+        labels = self._labels(request).all()
+        mine = qualified(request.reader.tenant, "") if request.reader.tenant is not None else ""
+        return {"labels": [label for label in labels if str(label["turn_id"]).startswith(mine)]}
+
+    def label(self, request: Request) -> dict[str, Any]:
+        """Keep a label."""
+        labels = self._labels(request)
+        if request.reader.role != "label":
+            raise Problem(403, "this token may read only")
+        turn_id = request.body.get("turn_id") if isinstance(request.body, dict) else None
+        if isinstance(turn_id, str) and turn_id:
+            with self.views() as views:
+                self._found(views, Request({"turn_id": turn_id}, request.reader))
+        return {"label": labels.add(request.body, request.reader.name, self.now)}
+
+    def next_to_label(self, request: Request) -> dict[str, Any]:
+        """The turn whose label would say most: of the latest, the one whose score lies nearest to the threshold, and that nobody has labelled."""
+        labelled = {label["turn_id"] for label in self._labels(request).all()}
+        metric = request.given["metric"]
+        wanted = self._filter(request)
+        best: tuple[float, str] | None = None
+        with self.views() as views:
+            thresholds = {name: facts["threshold"] for name, facts in views.metrics_of().items()}
+            turns = [turn["turn_id"] for turn in views.listed(wanted, _CANDIDATES).turns if turn["turn_id"] not in labelled]
+            for turn_id, scores in views.scores_of(turns).items():
+                for score in scores:
+                    if score["passed"] is None or score["value"] is None or metric not in (None, score["metric"]):
+                        continue
+                    threshold = thresholds.get(score["metric"])
+                    doubt = abs(score["value"] - (0.5 if threshold is None else threshold))
+                    judged_first = (0.0 if score["kind"] == "llm" else 1e6) + doubt
+                    if best is None or judged_first < best[0]:
+                        best = judged_first, turn_id
+        return {"turn_id": best[1] if best is not None else None, "labelled": len(labelled)}
+
+    def _labels(self, request: Request) -> Labels:
+        if self.labels is None:
+            raise Problem(404, "no file for labels is configured (serve.page.labels, or ui --labels)")
+        return self.labels
+
+    # --- what they share
+
+    def _filter(self, request: Request) -> Filter:
+        wanted = filter_of(request.given, request.reader.tenant)
+        if wanted.text is not None and not self.options.content:
+            raise Problem(403, "text: content is not shown here (serve.page.content)")
+        return wanted
+
+    def _found(self, views: Views, request: Request) -> dict[str, Any]:
+        """The stored turn that an id, or the beginning of one, means, if the reader may see it."""
+        short = request.given["turn_id"]
+        tenant = request.reader.tenant
+        if tenant is not None and not short.startswith(qualified(tenant, "")):
+            raise Problem(404, "there is no such turn")
+        try:
+            turn_id = views.find(short)
+        except StoreError as error:
+            raise Problem(409, str(error)) from None
+        turn = views.turn(turn_id) if turn_id is not None else None
+        if turn is None:
+            raise Problem(404, "there is no such turn")
+        return turn
+
+    def _conversation(self, views: Views, turn: Mapping[str, Any], request: Request) -> dict[str, Any] | None:
+        """The turns of the same conversation, in order."""
+        conversation = turn["conversation_id"]
+        if conversation is None:
+            return None
+        found = views.listed(Filter(conversation=conversation, tenant=request.reader.tenant), 500, order="oldest").turns
+        scores = views.scores_of([one["turn_id"] for one in found])
+        return {
+            "id": conversation,
+            "turns": [
+                {
+                    "turn_id": one["turn_id"],
+                    "at": one["at"],
+                    "failed": [score["metric"] for score in scores.get(one["turn_id"], []) if _is_bad(score)],
+                }
+                for one in found
+            ],
+        }
+
+    def _said(self, views: Views, turns: list[dict[str, Any]]) -> dict[str, dict[str, str | None]]:
+        """What was asked and answered, in short."""
+        return {
+            turn_id: {"asked": _short(asked), "answered": _short(answered)}
+            for turn_id, asked, answered in views.said_in([turn["turn_id"] for turn in turns], _SAID)
+        }
+
+    def _trace_url(self, turn: Mapping[str, Any]) -> str | None:
+        return (
+            self.options.trace_url.replace("{trace_id}", turn["trace_id"] or "") if self.options.trace_url is not None else None
+        )
+
+
+# --- forms -----------------------------------------------------------------------------------------------------------
+
+
+def _cursor_in(text: str | None) -> Cursor | None:
+    if text is None:
+        return None
+    try:
+        at, _, turn_id = base64.urlsafe_b64decode(text.encode() + b"=" * (-len(text) % 4)).decode().partition(" ")
+        found = Cursor(float.fromhex(at), turn_id)
+    except (ValueError, OverflowError):
+        raise Problem(400, "cursor: it must be what `next` of the part before gives") from None
+    if not math.isfinite(found.at) or not turn_id:
+        raise Problem(400, "cursor: it must be what `next` of the part before gives")
+    return found
+
+
+def _text_of(cursor: Cursor) -> str:
+    return base64.urlsafe_b64encode(f"{float(cursor.at).hex()} {cursor.turn_id}".encode()).decode().rstrip("=")
+
+
+def _short(text: str | None) -> str | None:
+    return one_line(text, _SAID) if text else None
+
+
+def _is_bad(score: Mapping[str, Any]) -> bool:
+    return score["status"] == "error" or (score["passed"] is False and score["direction"] != "neutral")
+
+
+def _counted(groups: Mapping[str, int]) -> list[dict[str, Any]]:
+    return [{"name": name, "turns": turns} for name, turns in groups.items()]
+
+
+def _group(cell: Cell) -> dict[str, Any]:
+    mean = cell.duration_s / cell.turns if cell.turns else None
+    return {
+        "group": cell.group,
+        "turns": cell.turns,
+        "errors": cell.errors,
+        "cost_usd": cell.cost_usd,
+        "tokens": cell.tokens,
+        "duration_s": mean,
+    }
+
+
+def _side(name: str, cells: Mapping[tuple[str | None, str], Cell]) -> dict[str, Any]:
+    cell = cells.get((name, ""))
+    return _group(cell) if cell is not None else {"group": name, "turns": 0}
+
+
+def _estimated(cell: Cell, turns: int, facts: Mapping[str, Any]) -> dict[str, Any]:
+    estimate = cell.estimate()
+    verdicts = cell.passed + cell.failed
+    return {
+        "group": cell.group, "metric": cell.metric, **{name: facts.get(name) for name in _SCORE_FACTS if facts},
+        "turns": turns, "scored": cell.scored, "passed": cell.passed, "failed": cell.failed, "errors": cell.errors, "cost_usd": cell.cost_usd,
+        "pass_rate": cell.passed / verdicts if verdicts else None,
+        **(dict(estimate._asdict()) if estimate is not None else dict.fromkeys(("mean", "low", "high", "n_eff"))),
+    }  # fmt: skip
+
+
+def _point(cell: Cell, with_interval: bool) -> dict[str, Any]:
+    found = {"at": cell.hour * HOUR, "turns": cell.turns, "scored": cell.scored, "failed": cell.failed, "errors": cell.errors}
+    if not cell.metric:
+        return {
+            **found,
+            "cost_usd": cell.cost_usd,
+            "tokens": cell.tokens,
+            "duration_s": cell.duration_s / cell.turns if cell.turns else None,
+        }
+    estimate = cell.estimate() if with_interval else None
+    if estimate is not None:
+        return {**found, "mean": estimate.mean, "low": estimate.low, "high": estimate.high}
+    return {**found, "mean": cell.wy / cell.w if cell.w else None}
+
+
+_STEPS = (1, 2, 3, 6, 12, 24, 48, 168, 720)
+_POINTS = 60
+
+
+def _step_for(seconds: float) -> int:
+    """Hours of a step with which a time makes no more than so many points."""
+    return next((step for step in _STEPS if seconds / (step * HOUR) <= _POINTS), _STEPS[-1])
+
+
+_COLUMNS = (
+    "turn_id",
+    "at",
+    "agent",
+    "service",
+    "service_version",
+    "model",
+    "conversation_id",
+    "duration_s",
+    "cost_usd",
+    "input_tokens",
+    "output_tokens",
+    "error",
+)
+_FORMULA_SIGNS = frozenset("=+-@\t\r")
+
+
+def _as_csv(rows: list[dict[str, Any]]) -> bytes:
+    metrics = sorted({score["metric"] for row in rows for score in row["scores"]})
+    out = io.StringIO()
+    table = csv.writer(out, lineterminator="\n")
+    table.writerow((*_COLUMNS, *metrics))
+    for row in rows:
+        values = {score["metric"]: score["value"] for score in row["scores"]}
+        table.writerow([_cell(row.get(name)) for name in _COLUMNS] + [_cell(values.get(name)) for name in metrics])
+    return out.getvalue().encode()
+
+
+def _cell(value: Any) -> Any:
+    """A text that a spreadsheet would calculate gets a quotation mark (OWASP, CSV injection)."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in _FORMULA_SIGNS else value
+
+
+def _as_case(turn: Mapping[str, Any]) -> dict[str, Any] | None:
+    content = turn["content"] or {}
+    return {"case_id": turn["turn_id"], "input": content["input"]} if content.get("input") else None

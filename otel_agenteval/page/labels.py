@@ -1,0 +1,112 @@
+"""Labels that people give on the page: lines of the file that ``calibrate`` reads."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..core import jsonio
+from ..core.files import private
+from .parameters import Problem
+
+_LONGEST_ID, _LONGEST_COMMENT = 200, 10_000
+FIELDS: Mapping[str, str] = {
+    "turn_id": "the turn",
+    "label": "pass or fail; null takes an earlier label back",
+    "metric": "what it is about; absent: the whole turn",
+    "value": "what the score should be",
+    "rating": "1 to 5",
+    "comment": "anything",
+}
+"""Of a label, and what they mean."""
+
+
+class Labels:
+    """The file of labels. A later label of a turn and metric by the same person replaces the earlier one. Thread-safe.
+
+    Args:
+        path: of the file, made with the first label.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        self._read: tuple[int, int] = (-1, -1)
+        self._labels: dict[tuple[str, str, str], dict[str, Any]] = {}
+
+    def add(self, given: Any, by: str, at: float) -> dict[str, Any]:
+        """Keep a label, and return it as it was kept.
+
+        Args:
+            given: an object with the keys of :data:`FIELDS`.
+            by: who says so.
+            at: when, seconds since the Unix epoch.
+
+        Raises:
+            Problem: it is no label, or the file cannot be written.
+        """
+        label = {**_checked(given), "by": by, "at": at}
+        line = jsonio.dumps({key: value for key, value in label.items() if value is not None or key == "label"}) + "\n"
+        with self._lock:
+            try:
+                with os.fdopen(private(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "a", encoding="utf-8") as file:
+                    file.write(line)
+            except OSError as error:
+                raise Problem(503, f"the label could not be written: {error.strerror or error}") from None
+        return label
+
+    def all(self) -> list[dict[str, Any]]:
+        """The labels that hold, the earliest first."""
+        with self._lock:
+            self._refresh()
+            return [label for label in self._labels.values() if label.get("label") is not None]
+
+    def of(self, turn_id: str) -> list[dict[str, Any]]:
+        """The labels that hold of a turn."""
+        return [label for label in self.all() if label["turn_id"] == turn_id]
+
+    def _refresh(self) -> None:
+        """Read the file if it has changed: others may write to it too."""
+        try:
+            state = Path(self.path).stat()
+        except OSError:
+            self._labels = {}
+            return
+        if (state.st_size, state.st_mtime_ns) == self._read:
+            return
+        found: dict[tuple[str, str, str], dict[str, Any]] = {}
+        for line in Path(self.path).read_text(encoding="utf-8", errors="replace").splitlines():
+            try:
+                row = json.loads(line)
+            except ValueError:
+                continue  # the last line may be half written
+            if isinstance(row, dict) and row.get("turn_id"):
+                found.pop(key := (str(row["turn_id"]), str(row.get("metric") or ""), str(row.get("by") or "")), None)
+                found[key] = row
+        self._read, self._labels = (state.st_size, state.st_mtime_ns), found
+
+
+def _checked(given: Any) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        raise Problem(400, f"a label must be an object with {', '.join(FIELDS)}")
+    for key in given:
+        if key not in FIELDS:
+            raise Problem(400, f"{key[:40]!r} is no part of a label; there are: {', '.join(FIELDS)}")
+    turn_id, label, metric, comment = (given.get(key) for key in ("turn_id", "label", "metric", "comment"))
+    if not isinstance(turn_id, str) or not 0 < len(turn_id) <= _LONGEST_ID:
+        raise Problem(400, f"turn_id: it must be a text of up to {_LONGEST_ID} characters")
+    if "label" not in given or label not in ("pass", "fail", None):
+        raise Problem(400, 'label: it must be "pass", "fail" or null')
+    if metric is not None and (not isinstance(metric, str) or not 0 < len(metric) <= _LONGEST_ID):
+        raise Problem(400, f"metric: it must be a text of up to {_LONGEST_ID} characters")
+    if comment is not None and (not isinstance(comment, str) or len(comment) > _LONGEST_COMMENT):
+        raise Problem(400, f"comment: it must be a text of up to {_LONGEST_COMMENT:,} characters")
+    for key, least, most in (("value", -1e9, 1e9), ("rating", 1, 5)):
+        value = given.get(key)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most):
+            raise Problem(400, f"{key}: it must be a number from {least:g} to {most:g}")
+    return {key: given.get(key) for key in FIELDS}

@@ -1,0 +1,94 @@
+"""The OpenAPI document of the API, made of its routes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import __version__
+from .parameters import Parameter
+from .routes import BASE, ROUTES, Route
+
+_AGO, _EPOCH = r"[0-9]{1,6}[mhd]", r"[0-9]{1,10}(\.[0-9]{1,6})?"
+_ISO = r"20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z"
+_TYPES: dict[str, dict[str, Any]] = {
+    "text": {"type": "string", "minLength": 1, "maxLength": 1_000},
+    "number": {"type": "number"},
+    "count": {"type": "integer"},
+    "time": {
+        "type": "string",
+        "pattern": f"^({_AGO}|{_EPOCH}|{_ISO})$",
+        "examples": ["24h", "2026-11-21T02:57:01Z", "1795000000"],
+    },
+    "flag": {"type": "boolean"},
+}
+_PROBLEM = {
+    "description": "What is wrong with the request",
+    "content": {
+        "application/json": {"schema": {"type": "object", "required": ["error"], "properties": {"error": {"type": "string"}}}}
+    },
+}
+
+
+def document() -> dict[str, Any]:
+    """As a value."""
+    paths: dict[str, dict[str, Any]] = {}
+    for route in ROUTES:
+        paths.setdefault(BASE + route.path, {})[route.method.lower()] = _operation(route)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "otel-agenteval", "version": __version__, "description": "Turns, their scores and why."},
+        "paths": paths,
+        "components": {
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}, "basic": {"type": "http", "scheme": "basic"}}
+        },
+        "security": [{}, {"bearer": []}, {"basic": []}],
+    }
+
+
+def _operation(route: Route) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "summary": route.about,
+        "operationId": f"{route.method.lower()}{route.path.replace('/', '_').replace('{', '').replace('}', '')}",
+        "parameters": [_parameter(one, "path") for one in route.in_path] + [_parameter(one, "query") for one in route.query],
+        "responses": {
+            "200": {"description": "The answer", "content": _content(route)},
+            **dict.fromkeys(("400", "401", "403", "404", "409", "503"), _PROBLEM),
+        },
+    }
+    if route.body is not None:
+        properties = {name: {"description": about, **_BODY[name]} for name, about in route.body.items()}
+        schema = {"type": "object", "required": ["turn_id", "label"], "properties": properties, "additionalProperties": False}
+        found["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+        found["responses"] |= {"413": _PROBLEM, "415": _PROBLEM}
+    return found
+
+
+_BODY: dict[str, dict[str, Any]] = {
+    "turn_id": {"type": "string", "minLength": 1, "maxLength": 200},
+    "label": {"enum": ["pass", "fail", None]},
+    "metric": {"type": ["string", "null"], "minLength": 1, "maxLength": 200},
+    "value": {"type": ["number", "null"], "minimum": -1e9, "maximum": 1e9},
+    "rating": {"type": ["number", "null"], "minimum": 1, "maximum": 5},
+    "comment": {"type": ["string", "null"], "maxLength": 10_000},
+}
+
+
+def _content(route: Route) -> dict[str, Any]:
+    if any("/" in one for one in route.gives):
+        return {media: {"schema": {"type": "string"}} for media in route.gives}
+    return {"application/json": {"schema": {"type": "object", "required": list(route.gives)}}}
+
+
+def _parameter(one: Parameter, where: str) -> dict[str, Any]:
+    schema: dict[str, Any] = {**_TYPES[one.kind]}
+    if one.choices:
+        schema = {"type": "string", "enum": list(one.choices)}
+    if one.least is not None:
+        schema["minimum"] = one.least
+    if one.most is not None:
+        schema["maximum"] = one.most
+    if one.default is not None:
+        schema["default"] = one.default
+    if one.many:
+        schema = {"type": "array", "items": schema}
+    return {"name": one.name, "in": where, "description": one.about, "required": one.required, "schema": schema}

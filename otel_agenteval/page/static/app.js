@@ -1,0 +1,52 @@
+// The page: which view an address shows, and the keys that work everywhere.
+import { Link, go, html, link, render, useAddress, useEffect, useGet, useRef, useState } from "./core.js";
+import { Compare } from "./compare.js";
+import { Fleet } from "./fleet.js";
+import { LabelNext } from "./label.js";
+import { Catalogue, Health } from "./others.js";
+import { OneTurn } from "./turn.js";
+import { Turns } from "./turns.js";
+
+const VIEWS = [["/", "Fleet", "f"], ["/turns", "Turns", "t"], ["/compare", "Compare", "c"], ["/label", "Label", "l"], ["/catalogue", "Metrics", "m"], ["/health", "Health", "h"]];
+const KEYS = [["g f", "fleet"], ["g t", "turns"], ["g c", "compare"], ["g l", "label"], ["g m", "metrics"], ["g h", "health"], ["/", "search"], ["j / k", "next / previous turn, in the list and on a turn's page"], ["Enter", "open the chosen turn"], ["u", "back to the list"], ["l", "live list on and off"], ["p / f", "label: pass / fail"], ["?", "these keys"]];
+
+function App() {
+  const address = useAddress();
+  const [help, setHelp] = useState(false);
+  const facets = useGet("facets");
+  const main = useRef(null);
+  const first = useRef(true);
+  const path = address.path.replace(/\/$/, "") || "/";
+  useEffect(() => {
+    const view = VIEWS.find(([one]) => one === path);
+    document.title = `${view ? view[1] : path.startsWith("/turn/") ? `Turn ${path.slice(6, 14)}` : "otel-agenteval"} – otel-agenteval`;
+    if (first.current) first.current = false;
+    else { main.current?.focus({ preventScroll: true }); scrollTo(0, 0); }
+  }, [path]);
+  useEffect(() => {
+    let last = "";
+    const press = (event) => {
+      if (event.target.closest?.("input, select, textarea") || event.metaKey || event.ctrlKey || event.altKey) return;
+      if (last === "g") { const view = VIEWS.find(([, , key]) => key === event.key); if (view) { event.stopImmediatePropagation(); event.preventDefault(); go(link(view[0], new URLSearchParams(location.search))); } }
+      else if (event.key === "?") setHelp((on) => !on);
+      else if (event.key === "Escape") setHelp(false);
+      else if (event.key === "/") { event.preventDefault(); document.getElementById("search")?.focus(); }
+      last = last === "g" ? "" : event.key;
+    };
+    addEventListener("keydown", press, true);
+    return () => removeEventListener("keydown", press, true);
+  }, []);
+  const shared = { address, facets: facets.value };
+  const view = path === "/" ? html`<${Fleet} ...${shared} />` : path === "/turns" ? html`<${Turns} ...${shared} />` : path.startsWith("/turn/") ? html`<${OneTurn} ...${shared} id=${decodeURIComponent(path.slice(6))} />`
+    : path === "/compare" ? html`<${Compare} ...${shared} />` : path === "/label" ? html`<${LabelNext} ...${shared} />` : path === "/catalogue" ? html`<${Catalogue} ...${shared} />` : path === "/health" ? html`<${Health} />`
+    : html`<h1>Nothing here</h1><p><${Link} to="/">To the fleet</${Link}></p>`;
+  const current = path.startsWith("/turn/") ? "/turns" : path;
+  return html`<a class="skip" href="#main">To the content</a>
+    <header class="top"><${Link} class="brand" to=${link("/", address.query)}>otel-agenteval</${Link}>
+      <nav aria-label="Views"><ul>${VIEWS.map(([to, text]) => html`<li><${Link} to=${link(to, address.query)} aria-current=${to === current ? "page" : undefined}>${text}</${Link}></li>`)}</ul></nav>
+      <button type="button" class="quiet" onClick=${() => setHelp(!help)} aria-expanded=${help}>Keys <kbd>?</kbd></button></header>
+    ${help && html`<section class="help" aria-label="Keys"><dl>${KEYS.map(([keys, what]) => html`<div><dt><kbd>${keys}</kbd></dt><dd>${what}</dd></div>`)}</dl></section>`}
+    <main id="main" tabindex="-1" ref=${main}>${facets.error ? html`<h1>otel-agenteval</h1><p class="problem" role="alert">${facets.error}</p>` : view}</main>`;
+}
+
+render(html`<${App} />`, document.getElementById("app"));

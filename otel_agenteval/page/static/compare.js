@@ -1,0 +1,62 @@
+// Two releases, models or agents metric by metric; or two turns side by side.
+import { Interval } from "./charts.js";
+import { Link, Mark, Wait, count, dollars, go, html, isBad, link, number, percent, seconds, short, sumsOf, time, useGet, useState } from "./core.js";
+import { Filters } from "./filters.js";
+import { Said } from "./turn.js";
+
+const BY = ["version", "model", "agent", "service"];
+
+export function Compare({ address, facets }) {
+  const { query } = address;
+  if (query.get("a")) return html`<${TwoTurns} a=${query.get("a")} b=${query.get("b")} />`;
+  const by = BY.includes(query.get("by")) ? query.get("by") : "version";
+  const names = (facets?.[`${by}s`] ?? []).map((one) => one.name);
+  const before = query.get("before") ?? "", after = query.get("after") ?? "";
+  const to = (changes) => { const wanted = sumsOf(query); for (const [name, value] of Object.entries({ by, before, after, ...changes })) if (value) wanted.set(name, value); return `/compare?${wanted}`; };
+  const asked = sumsOf(query);
+  for (const [name, value] of Object.entries({ by, before, after })) asked.set(name, value);
+  const found = useGet(before && after ? `compare?${asked}` : null);
+  const choose = (label, name, value) => html`<label>${label} <select value=${value} onChange=${(event) => go(to({ [name]: event.currentTarget.value }))}><option value="">choose</option>${names.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>`;
+  return html`<h1>Compare</h1><${Filters} address=${address} facets=${facets} lists=${false} />
+    <div class="bar"><label>By <select value=${by} onChange=${(event) => go(to({ by: event.currentTarget.value, before: "", after: "" }))}>${BY.map((one) => html`<option value=${one}>${one}</option>`)}</select></label> ${choose("Before", "before", before)} ${choose("After", "after", after)}</div>
+    ${before && after ? html`<${Wait} of=${found}>${(one) => html`<${Lines} found=${one} query=${query} />`}</${Wait}>` : html`<p class="empty">${names.length < 2 ? `There are no two ${by}s to compare.` : `Choose two ${by}s.`} Two turns are compared from the page of one of them.</p>`}`;
+}
+
+function Lines({ found, query }) {
+  const rows = [...found.lines].sort((a, b) => (a.difference?.p ?? 2) - (b.difference?.p ?? 2));
+  const side = (group) => html`<td class="n">${count(group.turns)}</td><td class="n">${seconds(group.duration_s)}</td><td class="n">${dollars(group.turns ? group.cost_usd / group.turns : null)}</td>`;
+  const verdict = (line) => {
+    const { difference } = line;
+    if (!difference) return html`<span class="dim">only one has it</span>`;
+    if (difference.p >= 0.05) return html`<span class="dim">no difference shown</span>`;
+    if (line.direction === "neutral") return html`<span class="mark">changed</span>`;
+    const better = (difference.size > 0) === (line.direction === "up");
+    return html`<span class=${`mark ${better ? "good" : "bad"}`}>${better ? "better" : "worse"}</span>`;
+  };
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Groups"><table><thead><tr><th scope="col">${found.by}</th><th scope="col" class="n">turns</th><th scope="col" class="n">mean duration</th><th scope="col" class="n">cost a turn</th></tr></thead><tbody><tr><th scope="row">${found.before.group}</th>${side(found.before)}</tr><tr><th scope="row">${found.after.group}</th>${side(found.after)}</tr></tbody></table></div>
+    <div class="scroll" tabindex="0" role="region" aria-label="Differences"><table><caption>After minus before, with 95 % intervals; p is corrected for the number of metrics.</caption><thead><tr><th scope="col">metric</th><th scope="col" class="n">${found.before.group}</th><th scope="col" class="n">${found.after.group}</th><th scope="col" class="n">difference</th><th scope="col">interval</th><th scope="col" class="n">p</th><th scope="col">verdict</th><th scope="col" class="n">would show</th></tr></thead>
+    <tbody>${rows.map((line) => { const d = line.difference, wide = d ? Math.max(Math.abs(d.low), Math.abs(d.high)) || 1 : 1; return html`<tr><td><${Link} to=${link("/turns", query, { metric: line.metric, outcome: "fail", [found.by]: found.after.group })}><code>${line.metric}</code></${Link}></td><td class="n">${number(line.before?.mean, line.unit)}</td><td class="n">${number(line.after?.mean, line.unit)}</td><td class="n">${d ? `${d.size > 0 ? "+" : ""}${number(d.size, line.unit)}` : "–"}</td><td>${d && html`<${Interval} mean=${d.size} low=${d.low} high=${d.high} unit=${line.unit} least=${-wide} most=${wide} />`}</td><td class="n">${d ? (d.p < 0.001 ? "< 0.001" : d.p.toFixed(3)) : "–"}</td><td>${verdict(line)}</td><td class="n">${d ? number(d.detectable, line.unit) : "–"}</td></tr>`; })}</tbody></table></div>`;
+}
+
+function TwoTurns({ a, b }) {
+  const [other, set] = useState(b ?? "");
+  const left = useGet(`turns/${encodeURIComponent(a)}`), right = useGet(b ? `turns/${encodeURIComponent(b)}` : null);
+  const submit = (event) => { event.preventDefault(); if (other.trim()) go(`/compare?${new URLSearchParams({ a, b: other.trim() })}`); };
+  return html`<h1>Two turns</h1><form class="bar" onSubmit=${submit}><span><code>${short(a)}</code> with</span> <label>turn id <input type="text" value=${other} onInput=${(event) => set(event.currentTarget.value)} /></label> <button>Compare</button></form>
+    <${Wait} of=${left}>${(one) => (b ? html`<${Wait} of=${right}>${(two) => html`<${Sides} one=${one} two=${two} />`}</${Wait}>` : html`<p class="empty">Give the id of the other turn, or the beginning of it.</p>`)}</${Wait}>`;
+}
+
+function Sides({ one, two }) {
+  const pair = [one, two];
+  const names = [...new Set(pair.flatMap((all) => all.scores.map((score) => score.metric)))].sort();
+  const of = (all, metric) => all.scores.find((score) => score.metric === metric);
+  const cell = (score) => (score ? html`<${Mark} score=${score} /> ${score.type === "boolean" ? "" : number(score.value, score.unit)}` : html`<span class="dim">–</span>`);
+  const row = (name, pick) => html`<tr><th scope="row">${name}</th>${pair.map((all) => html`<td>${pick(all)}</td>`)}<td>–</td></tr>`;
+  const delta = (metric) => { const [x, y] = pair.map((all) => of(all, metric)); return x && y && x.value !== null && y.value !== null && x.value !== y.value ? `${y.value > x.value ? "+" : ""}${number(y.value - x.value, y.unit)}` : ""; };
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Two turns"><table class="sides"><thead><tr><th scope="col">turn</th>${pair.map((all) => html`<th scope="col"><${Link} to=${`/turn/${encodeURIComponent(all.turn.turn_id)}`}><code>${short(all.turn.turn_id)}</code></${Link}></th>`)}<th scope="col">difference</th></tr></thead><tbody>
+    ${row("began", (all) => time(all.turn.start))}${row("agent", (all) => all.turn.agent ?? "–")}${row("model", (all) => all.turn.model ?? "–")}${row("version", (all) => all.turn.service_version ?? "–")}
+    ${row("took", (all) => seconds(all.turn.duration_s))}${row("tokens", (all) => `${count(all.turn.input_tokens)} in, ${count(all.turn.output_tokens)} out`)}${row("cost", (all) => dollars(all.turn.cost_usd))}${row("tools", (all) => (all.turn.tools ?? []).join(", ") || "–")}
+    ${row("asked", (all) => (all.content ? html`<${Said} value=${all.content.input ?? ""} />` : html`<span class="dim">not shown</span>`))}${row("answered", (all) => (all.content ? html`<${Said} value=${all.content.output ?? ""} />` : html`<span class="dim">not shown</span>`))}
+    ${names.map((metric) => html`<tr class=${pair.some((all) => of(all, metric) && isBad(of(all, metric))) ? "marked" : ""}><th scope="row"><code>${metric}</code></th>${pair.map((all) => html`<td>${cell(of(all, metric))}</td>`)}<td class="n">${delta(metric)}</td></tr>`)}
+  </tbody></table></div>`;
+}

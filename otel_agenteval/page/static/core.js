@@ -1,0 +1,215 @@
+// What all views share: rendering, the address as state, requests, and how values are written.
+import { h, render } from "./vendor/preact.js";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./vendor/hooks.js";
+import htm from "./vendor/htm.js";
+
+export const html = htm.bind(h);
+export { render, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState };
+
+// --- the address: path and filters, so that every view is a link
+
+const listeners = new Set();
+const tell = () => listeners.forEach((listener) => listener());
+addEventListener("popstate", tell);
+
+export function where() {
+  return { path: location.pathname, query: new URLSearchParams(location.search) };
+}
+
+export function go(address, { replace = false } = {}) {
+  if (address === location.pathname + location.search) return;
+  history[replace ? "replaceState" : "pushState"](null, "", address);
+  tell();
+}
+
+export function useAddress() {
+  const [address, set] = useState(where);
+  useEffect(() => {
+    const listener = () => set(where());
+    listeners.add(listener);
+    return () => listeners.delete(listener);
+  }, []);
+  return address;
+}
+
+// Filters that hold in every view; the others belong to one of them.
+export const FILTERS = ["since", "until", "agent", "service", "version", "model", "conversation", "metric", "outcome", "below", "above", "tool", "error", "text"];
+const OF_SUMS = new Set(["since", "until", "agent", "service", "version", "model", "metric"]);
+
+export function filtersOf(query, only = FILTERS) {
+  const found = new URLSearchParams();
+  for (const [name, value] of query) if (only.includes(name) && value) found.append(name, value);
+  return found;
+}
+export const sumsOf = (query) => filtersOf(query, [...OF_SUMS]);
+
+export function link(path, query, changes = {}) {
+  const found = filtersOf(query);
+  for (const [name, value] of Object.entries(changes)) {
+    found.delete(name);
+    if (value !== null && value !== undefined && value !== "" && value !== false) found.set(name, String(value));
+  }
+  const text = found.toString();
+  return text ? `${path}?${text}` : path;
+}
+
+// A link that stays in the page, and opens a new tab when the browser is asked to.
+export function Link({ to, children, onClick, ...more }) {
+  const press = (event) => {
+    if (event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    onClick?.(event);
+    go(to);
+  };
+  return html`<a href=${to} onClick=${press} ...${more}>${children}</a>`;
+}
+
+// --- requests
+
+const kept = new Map();
+const MOST_KEPT = 60;
+
+export async function get(path, { signal } = {}) {
+  const before = kept.get(path);
+  const headers = before ? { "if-none-match": before.etag } : {};
+  const response = await fetch(`/api/v1/${path}`, { headers, signal, cache: "no-store" });
+  if (response.status === 304 && before) return before.value;
+  const value = await response.json().catch(() => ({ error: `status ${response.status}` }));
+  if (!response.ok) throw new Error(value.error || `status ${response.status}`);
+  kept.delete(path);
+  kept.set(path, { etag: response.headers.get("etag"), value });
+  if (kept.size > MOST_KEPT) kept.delete(kept.keys().next().value);
+  return value;
+}
+
+export async function post(path, body) {
+  const response = await fetch(`/api/v1/${path}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+  const value = await response.json();
+  if (!response.ok) throw new Error(value.error);
+  return value;
+}
+
+// What a path gives: { value, error, busy }. The old value stays while a new one comes.
+export function useGet(path, version = 0) {
+  const [state, set] = useState({ value: null, error: null, busy: true, path: null });
+  useEffect(() => {
+    if (path === null) return undefined;
+    const control = new AbortController();
+    set((old) => ({ ...old, busy: true }));
+    get(path, { signal: control.signal }).then(
+      (value) => set({ value, error: null, busy: false, path }),
+      (error) => error.name === "AbortError" || set({ value: null, error: error.message, busy: false, path }),
+    );
+    return () => control.abort();
+  }, [path, version]);
+  return state;
+}
+
+export function Wait({ of, children }) {
+  if (of.error) return html`<p class="problem" role="alert">${of.error}</p>`;
+  if (!of.value) return html`<p class="dim" role="status">Loading …</p>`;
+  return html`<div class=${of.busy ? "busy" : ""} aria-busy=${of.busy}>${children(of.value)}</div>`;
+}
+
+// --- how values are written
+
+const whole = new Intl.NumberFormat("en");
+export const count = (n) => (n === null || n === undefined ? "–" : whole.format(Math.round(n)));
+export const percent = (x, digits = 0) => (x === null || x === undefined ? "–" : `${(100 * x).toFixed(digits)} %`);
+export const short = (id) => (id ? `${id.slice(0, 8)}` : "–");
+
+export function number(value, unit = "1") {
+  if (value === null || value === undefined) return "–";
+  if (unit === "s") return seconds(value);
+  if (unit === "USD") return dollars(value);
+  const size = Math.abs(value);
+  const text = size >= 1000 ? count(value) : Number.isInteger(value) ? String(value) : value.toPrecision(size < 1 ? 2 : 3);
+  return unit === "1" ? text : `${text} ${unit.replace(/[{}]/g, "")}`;
+}
+export function seconds(value) {
+  if (value === null || value === undefined) return "–";
+  if (value < 1) return `${Math.round(value * 1000)} ms`;
+  return value < 120 ? `${value.toFixed(value < 10 ? 2 : 1)} s` : `${(value / 60).toFixed(1)} min`;
+}
+export const dollars = (value) => (value === null || value === undefined ? "–" : value === 0 ? "$0" : value < 0.01 ? `$${value.toPrecision(2)}` : `$${value.toFixed(2)}`);
+export function time(at, withDay = true) {
+  if (at === null || at === undefined) return "–";
+  const text = new Date(at * 1000).toISOString();
+  return withDay ? `${text.slice(0, 10)} ${text.slice(11, 19)}` : text.slice(11, 19);
+}
+export const bytes = (n) => (n < 1000 ? `${n} B` : n < 1e6 ? `${(n / 1000).toFixed(0)} kB` : `${(n / 1e6).toFixed(1)} MB`);
+export const isBad = (score) => score.status === "error" || (score.passed === false && score.direction !== "neutral");
+
+// --- small parts
+
+export function Copy({ text, children, label }) {
+  const [done, set] = useState(false);
+  const press = async () => {
+    await navigator.clipboard?.writeText(typeof text === "function" ? await text() : text).catch(() => {});
+    set(true);
+    setTimeout(() => set(false), 1200);
+  };
+  return html`<button type="button" class="quiet" onClick=${press} aria-label=${label}>${done ? "Copied" : children}</button>`;
+}
+
+// Text that a filter can be made of.
+export function Pick({ query, path = "/turns", name, value, children }) {
+  if (value === null || value === undefined || value === "") return html`<span class="dim">–</span>`;
+  return html`<${Link} class="pick" to=${link(path, query, { [name]: value })} title=${`Only ${name} ${value}`}>${children ?? value}</${Link}>`;
+}
+
+export function Mark({ score }) {
+  const bad = isBad(score);
+  const word = score.status === "error" ? "error" : score.passed === null || score.direction === "neutral" ? score.label ?? "" : score.passed ? "pass" : "fail";
+  return html`<span class=${`mark ${bad ? "bad" : score.passed && score.direction !== "neutral" ? "good" : ""}`}>${word}</span>`;
+}
+
+// Rows of one height, of which only those in sight exist. `row(i)` makes one; `onEnd` is called when the last ones come near.
+export function Rows({ total, height, row, onEnd, selected = -1, label, role = "rowgroup", overscan = 12 }) {
+  const frame = useRef(null);
+  const [view, set] = useState({ top: 0, size: 800 });
+  useLayoutEffect(() => {
+    const element = frame.current;
+    const look = () => set((old) => {
+      const first = Math.floor(element.scrollTop / height);
+      return old.top === first && old.size === element.clientHeight ? old : { top: first, size: element.clientHeight };
+    });
+    look();
+    element.addEventListener("scroll", look, { passive: true });
+    const watch = new ResizeObserver(look);
+    watch.observe(element);
+    return () => { element.removeEventListener("scroll", look); watch.disconnect(); };
+  }, [height]);
+  useEffect(() => {
+    const element = frame.current;
+    if (selected < 0 || !element) return;
+    const top = selected * height;
+    if (top < element.scrollTop) element.scrollTop = top;
+    else if (top + height > element.scrollTop + element.clientHeight) element.scrollTop = top + height - element.clientHeight;
+  }, [selected, height]);
+  const first = Math.max(0, view.top - overscan);
+  const last = Math.min(total, view.top + Math.ceil(view.size / height) + overscan);
+  useEffect(() => { if (last >= total - 50) onEnd?.(); }, [last, total]);
+  const shown = [];
+  for (let i = first; i < last; i += 1) shown.push(row(i, { top: i * height, height }));
+  return html`<div class="rows" ref=${frame} role=${role} aria-label=${label} tabindex="0">
+    <div class="all-rows" role="presentation" style=${{ height: `${total * height}px` }}>${shown}</div>
+  </div>`;
+}
+
+// Text of any length: the beginning, and the rest when it is asked for.
+const AT_FIRST = 4000;
+export function Text({ text, mono = false }) {
+  const [all, set] = useState(false);
+  const shown = all || text.length <= AT_FIRST ? text : text.slice(0, AT_FIRST);
+  return html`<div class=${`text ${mono ? "mono" : ""}`} dir="auto">${shown}${shown.length < text.length && html`<span class="dim"> …</span>
+    <button type="button" class="quiet" onClick=${() => set(true)}>Show all of it (${bytes(text.length)})</button>`}</div>`;
+}
+
+// JSON, written out when it is opened.
+export function Json({ value, summary }) {
+  const [open, set] = useState(false);
+  return html`<details onToggle=${(event) => set(event.currentTarget.open)}>
+    <summary>${summary}</summary>${open && html`<${Text} mono text=${typeof value === "string" ? value : JSON.stringify(value, null, 2) ?? ""} />`}
+  </details>`;
+}

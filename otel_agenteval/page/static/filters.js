@@ -1,0 +1,37 @@
+// The bar of filters, the same in all views.
+import { FILTERS, filtersOf, go, html, link, useRef } from "./core.js";
+
+const TIMES = [["1h", "last hour"], ["24h", "last 24 hours"], ["7d", "last 7 days"], ["30d", "last 30 days"]];
+const ONE_OF = [["agent", "agents", "Agent"], ["service", "services", "Service"], ["version", "versions", "Version"], ["model", "models", "Model"]];
+
+export function Filters({ address, facets, lists = true }) {
+  const { path, query } = address;
+  const set = (name, value) => go(link(path, query, { [name]: value }));
+  const since = query.get("since") ?? "";
+  const search = useRef(null);
+  const select = (name, label, options, all = "all") => html`<label class="filter"><span>${label}</span>
+    <select value=${query.get(name) ?? ""} onChange=${(event) => set(name, event.currentTarget.value)}>
+      <option value="">${all}</option>${options.map(([value, text]) => html`<option value=${value}>${text}</option>`)}
+      ${query.get(name) && !options.some(([value]) => value === query.get(name)) && html`<option value=${query.get(name)}>${query.get(name)}</option>`}
+    </select></label>`;
+  const chips = [...filtersOf(query)].filter(([name]) => FILTERS.includes(name));
+  const submit = (event) => { event.preventDefault(); set("text", search.current.value.trim()); };
+  const limit = (name, label) => html`<label class="filter"><span>${label}</span><input type="number" step="any" value=${query.get(name) ?? ""} onChange=${(event) => set(name, event.currentTarget.value)} /></label>`;
+  return html`<section class="filters" aria-label="Filters">
+    <div class="filter-row">
+      ${select("since", "Time", TIMES, "all time")}
+      ${ONE_OF.map(([name, key, label]) => select(name, label, (facets?.[key] ?? []).map((one) => [one.name, `${one.name} (${one.turns.toLocaleString("en")})`])))}
+      ${select("metric", "Metric", (facets?.metrics ?? []).map((one) => [one.name, one.name]))}
+      ${lists && html`
+        ${select("outcome", "Outcome", [["fail", "fail"], ["pass", "pass"], ["error", "error"]], "any")}
+        ${limit("below", "Below")}${limit("above", "Above")}
+        <label class="filter"><span>Tool</span><input type="text" value=${query.get("tool") ?? ""} onChange=${(event) => set("tool", event.currentTarget.value.trim())} /></label>
+        <label class="filter check"><input type="checkbox" checked=${query.get("error") === "true"} onChange=${(event) => set("error", event.currentTarget.checked ? "true" : null)} /><span>Ended with an error</span></label>
+        ${facets?.content && html`<form class="filter" role="search" onSubmit=${submit}><label><span>Text</span><input id="search" ref=${search} type="search" value=${query.get("text") ?? ""} onChange=${submit} /></label></form>`}`}
+    </div>
+    ${chips.length > 0 && html`<ul class="chips" aria-label="Filters that hold">
+      ${chips.map(([name, value]) => html`<li><button type="button" onClick=${() => set(name, null)} aria-label=${`Remove filter ${name} ${value}`}><span class="dim">${name}</span> ${name === "since" ? (TIMES.find(([one]) => one === since)?.[1] ?? value) : value} <span aria-hidden="true">×</span></button></li>`)}
+      <li><button type="button" class="quiet" onClick=${() => go(path)}>Remove all</button></li>
+    </ul>`}
+  </section>`;
+}

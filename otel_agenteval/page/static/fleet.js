@@ -1,0 +1,96 @@
+// How all agents do: estimates with intervals, over time, with what changed and how many turns stand behind each number.
+import { Chart, Interval, colourOf } from "./charts.js";
+import { Link, Pick, Wait, count, dollars, go, html, link, number, percent, seconds, sumsOf, time, useGet } from "./core.js";
+import { Filters } from "./filters.js";
+
+const BY = [["agent", "agent"], ["version", "version"], ["model", "model"], ["service", "service"]];
+
+export function Fleet({ address, facets }) {
+  const { query } = address;
+  const by = query.get("by") ?? "agent";
+  const asked = sumsOf(query);
+  asked.set("by", by);
+  const estimates = useGet(`estimates?${asked}`);
+  const series = useGet(`series?${asked}`);
+  const change = (value) => go(`${link("/", query)}${link("/", query).includes("?") ? "&" : "?"}by=${value}`);
+  return html`<h1>Fleet</h1>
+    <${Filters} address=${address} facets=${facets} lists=${false} />
+    <div class="bar"><span id="by-label">Grouped by</span> <div class="tabs" role="group" aria-labelledby="by-label">${BY.map(([value, text]) => html`<button type="button" aria-pressed=${by === value} onClick=${() => change(value)}>${text}</button>`)}</div></div>
+    <${Wait} of=${estimates}>${(found) => html`
+      <${Groups} found=${found} by=${by} query=${query} />
+      <${Wait} of=${series}>${(over) => html`<${Multiples} found=${found} over=${over} by=${by} query=${query} /><${Changes} changes=${over.changes} query=${query} />`}</${Wait}>
+      <${Table} found=${found} by=${by} query=${query} />
+      ${found.hours_not_summed > 2 && html`<p class="dim">${count(found.hours_not_summed)} hours are still being summed; until then this view is slower, and just as right.</p>`}`}
+    </${Wait}>`;
+}
+
+const nameOf = (group, by) => group ?? `no ${by}`;
+const only = (by, group) => (group === null ? {} : { [by]: group });
+
+function Groups({ found, by, query }) {
+  const judged = (group) => {
+    const most = Math.max(0, ...found.estimates.filter((one) => one.group === group && one.kind !== "code").map((one) => one.scored));
+    return most;
+  };
+  const spent = (group) => found.estimates.filter((one) => one.group === group).reduce((sum, one) => sum + one.cost_usd, 0);
+  return html`<ul class="cards">${found.groups.map((group, i) => html`<li class=${colourOf(i)}>
+    <h2><span class="dot" aria-hidden="true"></span><${Pick} query=${query} path="/" name=${by} value=${group.group}>${nameOf(group.group, by)}</${Pick}></h2>
+    <dl>
+      <div><dt>turns</dt><dd><${Link} to=${link("/turns", query, only(by, group.group))}>${count(group.turns)}</${Link}></dd></div>
+      <div><dt>ended with an error</dt><dd><${Link} to=${link("/turns", query, { ...only(by, group.group), error: "true" })}>${percent(group.turns ? group.errors / group.turns : null, 1)}</${Link}></dd></div>
+      <div><dt>mean duration</dt><dd>${seconds(group.duration_s)}</dd></div>
+      <div><dt>tokens</dt><dd>${count(group.tokens)}</dd></div>
+      <div><dt>cost</dt><dd>${dollars(group.cost_usd)}</dd></div>
+      <div><dt>judged</dt><dd>${percent(group.turns ? judged(group.group) / group.turns : null)}, ${dollars(spent(group.group))}</dd></div>
+    </dl></li>`)}</ul>
+    ${found.groups.length === 0 && html`<p class="empty">No turns match. <${Link} to="/">Remove all filters</${Link}></p>`}`;
+}
+
+function Multiples({ found, over, by, query }) {
+  const groups = found.groups.map((group) => group.group);
+  const metrics = [...new Set(found.estimates.map((one) => one.metric))];
+  const byMetric = new Map();
+  for (const one of over.series) {
+    if (!one.metric) continue;
+    const place = groups.indexOf(one.group);
+    if (place >= 0 && place < 6) byMetric.set(one.metric, [...(byMetric.get(one.metric) ?? []), { name: nameOf(one.group, by), group: one.group, place, points: one.points }]);
+  }
+  const chosen = query.get("metric");
+  const shown = chosen ? metrics.filter((metric) => metric === chosen) : metrics;
+  const last = (point) => point.at + over.step_s;
+  return html`<section aria-labelledby="over-time"><h2 id="over-time">Over time</h2><div class=${`multiples ${chosen ? "one" : ""}`}>
+    ${shown.map((metric) => {
+      const facts = found.estimates.find((one) => one.metric === metric);
+      const marks = over.changes.filter((change) => change.metric === metric);
+      return html`<article><h3><${Link} to=${link("/", query, { metric })}><code>${metric}</code></${Link}>${marks.length > 0 && html` <span class="mark bad" title="changes were found">${marks.length} changed</span>`}</h3>
+        <${Chart} title=${metric} lines=${byMetric.get(metric) ?? []} since=${over.since} until=${over.until} step=${over.step_s} unit=${facts.unit} marks=${marks}
+          width=${chosen ? 960 : 320} height=${chosen ? 260 : 96}
+          to=${(point, line) => link("/turns", query, { ...only(by, line.group), metric, since: point.at, until: last(point) })} /></article>`;
+    })}</div></section>`;
+}
+
+function Changes({ changes, query }) {
+  if (!changes.length) return null;
+  return html`<section aria-labelledby="changes"><h2 id="changes">Changes that were found</h2><ul class="changes">${changes.slice(0, 20).map((change) => html`<li>
+    <span class=${`mark ${change.verdict === "better" ? "good" : "bad"}`}>${change.verdict}</span> <code>${change.metric}</code> of <${Pick} query=${query} name="agent" value=${change.agent} />:
+    ${number(change.mean_before)} → ${number(change.mean_after)} <span class="dim">(difference ${number(change.ci_low)} … ${number(change.ci_high)}), ${time(change.at)}${change.version ? `, version ${change.version}` : ""}</span>
+    ${(change.turns ?? []).slice(0, 3).map((id) => html` <${Link} to=${link(`/turn/${encodeURIComponent(id)}`, query)}><code>${id.slice(0, 8)}</code></${Link}>`)}</li>`)}</ul></section>`;
+}
+
+function Table({ found, by, query }) {
+  const most = new Map();
+  for (const one of found.estimates) if (one.high !== null) most.set(one.metric, Math.max(most.get(one.metric) ?? 0, one.high));
+  const rows = [...found.estimates].sort((a, b) => a.metric.localeCompare(b.metric) || String(a.group).localeCompare(String(b.group)));
+  return html`<section><h2 id="estimates">Estimates</h2><div class="scroll" tabindex="0" role="region" aria-labelledby="estimates"><table>
+    <caption>What the scores say of all turns, judged or not, with 95 % intervals.</caption>
+    <thead><tr><th scope="col">metric</th><th scope="col">${by}</th><th scope="col" class="n">mean</th><th scope="col">interval</th><th scope="col" class="n">pass rate</th><th scope="col" class="n">failed</th><th scope="col" class="n">errors</th><th scope="col" class="n">scored</th><th scope="col" class="n">of turns</th></tr></thead>
+    <tbody>${rows.map((one) => {
+      const to = (more) => link("/turns", query, { ...only(by, one.group), metric: one.metric, ...more });
+      const wide = one.unit === "1" && (most.get(one.metric) ?? 0) <= 1 ? 1 : most.get(one.metric);
+      return html`<tr><td><${Link} to=${link("/", query, { metric: one.metric })}><code>${one.metric}</code></${Link}></td><td><${Pick} query=${query} path="/" name=${by} value=${one.group}>${nameOf(one.group, by)}</${Pick}></td>
+        <td class="n">${number(one.mean, one.unit)}</td><td><${Interval} ...${one} most=${wide} /><span class="dim small">${number(one.low, one.unit)} … ${number(one.high, one.unit)}</span></td>
+        <td class="n">${percent(one.pass_rate)}</td><td class="n">${one.failed ? html`<${Link} class="bad" to=${to({ outcome: "fail" })}>${count(one.failed)}</${Link}>` : "0"}</td>
+        <td class="n">${one.errors ? html`<${Link} class="bad" to=${to({ outcome: "error" })}>${count(one.errors)}</${Link}>` : "0"}</td>
+        <td class="n"><${Link} to=${to({})}>${count(one.scored)}</${Link}></td><td class="n">${count(one.turns)}${one.n_eff !== null && one.n_eff < 30 && html` <span class="mark warn" title="an interval of so few is wide">few</span>`}</td></tr>`;
+    })}</tbody></table></div></section>`;
+}

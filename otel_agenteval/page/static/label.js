@@ -1,0 +1,56 @@
+// Labels of people: by the keyboard alone, one turn after the other.
+import { Link, Wait, filtersOf, get, go, html, isBad, link, post, useEffect, useGet, useState } from "./core.js";
+
+export function LabelForm({ turnId, scores, labels, done }) {
+  const [metric, setMetric] = useState("");
+  const [comment, setComment] = useState("");
+  const [value, setValue] = useState("");
+  const [rating, setRating] = useState("");
+  const [said, say] = useState("");
+  const send = async (label) => {
+    const number = (text) => (text === "" ? undefined : Number(text));
+    try {
+      await post("labels", { turn_id: turnId, label, ...(metric ? { metric } : {}), ...(comment ? { comment } : {}), value: number(value), rating: number(rating) });
+      say(label === null ? "Taken back." : `Kept: ${label}.`);
+      done(label);
+    } catch (error) { say(error.message); }
+  };
+  useEffect(() => {
+    const press = (event) => {
+      if (event.target.closest?.("input, select, textarea") || event.metaKey || event.ctrlKey || event.altKey) return;
+      if (event.key === "p") send("pass");
+      else if (event.key === "f") send("fail");
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  });
+  return html`<form class="label-form" aria-label="Label" onSubmit=${(event) => event.preventDefault()}>
+    <div class="bar"><button type="button" aria-keyshortcuts="p" onClick=${() => send("pass")}>Pass <kbd>p</kbd></button> <button type="button" aria-keyshortcuts="f" onClick=${() => send("fail")}>Fail <kbd>f</kbd></button>
+      <label>about <select value=${metric} onChange=${(event) => setMetric(event.currentTarget.value)}><option value="">the whole turn</option>${scores.map((score) => html`<option value=${score.metric}>${score.metric}</option>`)}</select></label></div>
+    <details><summary class="dim">Rating, corrected score, comment</summary><div class="bar">
+      <label>Rating <input type="number" min="1" max="5" value=${rating} onInput=${(event) => setRating(event.currentTarget.value)} /></label>
+      <label>Score should be <input type="number" step="any" value=${value} onInput=${(event) => setValue(event.currentTarget.value)} /></label>
+      <label>Comment <input type="text" value=${comment} onInput=${(event) => setComment(event.currentTarget.value)} /></label></div></details>
+    <p role="status" class="dim small">${said}</p>
+    ${labels.length > 0 && html`<ul class="labels">${labels.map((label) => html`<li><span class=${`mark ${label.label === "pass" ? "good" : "bad"}`}>${label.label}</span> ${label.metric ?? "the whole turn"} <span class="dim">by ${label.by}${label.comment ? `: ${label.comment}` : ""}</span></li>`)}</ul>`}
+  </form>`;
+}
+
+export function LabelNext({ address, facets }) {
+  const { query } = address;
+  const metric = query.get("metric") ?? "";
+  const [turn, next] = useState(0);
+  const asked = filtersOf(query, ["since", "until", "agent", "service", "version", "model", "metric"]);
+  const found = useGet(facets?.labels ? `labels/next?${asked}` : null, turn);
+  if (facets && !facets.labels) return html`<h1>Label</h1><p class="empty">Labels are off. Name a file for them: <code>serve.page.labels</code>, or <code>otel-agenteval ui PATH --labels labels.jsonl</code>; then <code>otel-agenteval calibrate labels.jsonl</code> says how far each judge can be trusted.</p>`;
+  return html`<h1>Label</h1>
+    <p class="bar"><label>About <select value=${metric} onChange=${(event) => go(link("/label", query, { metric: event.currentTarget.value }))}><option value="">any metric</option>${(facets?.metrics ?? []).map((one) => html`<option value=${one.name}>${one.name}</option>`)}</select></label>
+      <span class="dim">The next turn is the one whose score lies nearest to its threshold. Keys: <kbd>p</kbd> pass, <kbd>f</kbd> fail.</span></p>
+    <${Wait} of=${found}>${(one) => (one.turn_id ? html`<p>${one.labelled} labelled. <${Link} to=${link(`/turn/${encodeURIComponent(one.turn_id)}`, query)}>Open the whole turn</${Link}></p><${Candidate} key=${one.turn_id} id=${one.turn_id} done=${() => next(turn + 1)} />` : html`<p class="empty">${one.labelled} labelled, and nothing is left among the latest turns.</p>`)}</${Wait}>`;
+}
+
+function Candidate({ id, done }) {
+  const found = useGet(`turns/${encodeURIComponent(id)}`);
+  return html`<${Wait} of=${found}>${(all) => html`<div class="two"><section><dl class="facts"><div><dt>asked</dt><dd dir="auto">${all.content?.input ?? "not shown"}</dd></div><div><dt>answered</dt><dd dir="auto">${all.content?.output ?? "not shown"}</dd></div></dl></section>
+    <section><${LabelForm} turnId=${all.turn.turn_id} scores=${all.scores} labels=${all.labels} done=${done} /><ul class="labels">${all.scores.filter((score) => isBad(score) || score.kind !== "code").map((score) => html`<li><code>${score.metric}</code> ${score.value} ${score.explanation ?? ""}</li>`)}</ul></section></div>`}</${Wait}>`;
+}

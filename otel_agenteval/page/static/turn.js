@@ -1,0 +1,181 @@
+// One turn: what was said, its steps, its scores and why, and its place in the conversation.
+import { Copy, Json, Link, Mark, Pick, Rows, Text, Wait, bytes, count, dollars, filtersOf, get, go, html, isBad, link, number, percent, seconds, short, time, useEffect, useGet, useMemo, useState } from "./core.js";
+import { LabelForm } from "./label.js";
+
+export function OneTurn({ address, facets, id }) {
+  const { query } = address;
+  const [version, again] = useState(0);
+  const found = useGet(`turns/${encodeURIComponent(id)}`, version);
+  const asked = filtersOf(query).toString();
+  const beside = useGet(found.value && found.path?.includes(encodeURIComponent(id)) ? `turns/${encodeURIComponent(id)}/neighbours${asked ? `?${asked}` : ""}` : null);
+  const to = (other) => (other ? link(`/turn/${encodeURIComponent(other)}`, query) : null);
+  const known = beside.path?.includes(encodeURIComponent(id)) ? beside.value : null; // those of the turn before would lead astray
+  const newer = to(known?.newer), older = to(known?.older);
+  useEffect(() => {
+    const press = (event) => {
+      if (event.target.closest?.("input, select, textarea") || event.metaKey || event.ctrlKey || event.altKey) return;
+      if (event.key === "k" && newer) go(newer);
+      else if (event.key === "j" && older) go(older);
+      else if (event.key === "u") go(link("/turns", query));
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, [newer, older]);
+  const step = (target, text, key) => (target ? html`<${Link} class="button" to=${target} aria-keyshortcuts=${key}>${text}</${Link}>` : html`<span class="button off" aria-disabled="true">${text}</span>`);
+  return html`<nav class="bar" aria-label="Turns of this filter"><${Link} to=${link("/turns", query)}>‹ All turns${asked ? " of this filter" : ""}</${Link}> ${step(newer, "Newer", "k")} ${step(older, "Older", "j")}</nav>
+    <${Wait} of=${found}>${(all) => html`<${Shown} all=${all} query=${query} facets=${found.busy ? null : facets} again=${() => again((n) => n + 1)} />`}</${Wait}>`;
+}
+
+function Shown({ all, query, facets, again }) {
+  const { turn, content, scores } = all;
+  const bad = scores.filter(isBad);
+  return html`<header class="turn-head">
+      <h1>Turn <code title=${turn.turn_id}>${short(turn.turn_id)}</code> ${turn.error && html`<span class="mark bad">${turn.error}</span>`} ${bad.length > 0 ? html`<span class="mark bad">${bad.length} failed</span>` : scores.length > 0 && html`<span class="mark good">nothing failed</span>`}</h1>
+      <dl class="facts">
+        <div><dt>agent</dt><dd><${Pick} query=${query} name="agent" value=${turn.agent} /></dd></div>
+        <div><dt>model</dt><dd><${Pick} query=${query} name="model" value=${turn.model} /></dd></div>
+        <div><dt>service</dt><dd><${Pick} query=${query} name="service" value=${turn.service} /> ${turn.service_version && html`<${Pick} query=${query} name="version" value=${turn.service_version} />`}</dd></div>
+        <div><dt>began (UTC)</dt><dd>${time(turn.start)}</dd></div><div><dt>took</dt><dd>${seconds(turn.duration_s)}</dd></div>
+        <div><dt>tokens</dt><dd>${count(turn.input_tokens)} in, ${count(turn.output_tokens)} out</dd></div><div><dt>cost</dt><dd>${dollars(turn.cost_usd)}</dd></div>
+        <div><dt>closed by</dt><dd>${turn.close_reason ?? "–"}${turn.complete === false && html` <span class="mark warn">incomplete</span>`}${turn.revision > 1 && ` , revision ${turn.revision}`}</dd></div>
+        ${content?.reading === "inferred" && html`<div><dt>reading</dt><dd><span class="mark warn" title="No convention that is known: what is shown was inferred from names and values of attributes">inferred</span></dd></div>`}
+      </dl>
+      <div class="bar">
+        ${all.trace_url && html`<a class="button" href=${all.trace_url} target="_blank" rel="noreferrer noopener">Trace ↗</a>`}
+        <${Copy} text=${turn.turn_id}>Copy id</${Copy}><${Copy} text=${`otel-agenteval why ${turn.turn_id}`}>Copy why command</${Copy}><${Copy} text=${location.href}>Copy link</${Copy}>
+        ${content && html`<${Copy} text=${async () => JSON.stringify(await get(`turns/${encodeURIComponent(turn.turn_id)}/case`), null, 2)}>Copy as test case</${Copy}>`}
+        <${Link} class="button" to=${`/compare?${new URLSearchParams({ a: turn.turn_id })}`}>Compare …</${Link}>
+      </div>
+    </header>
+    ${all.conversation && all.conversation.turns.length > 1 && html`<${Conversation} found=${all.conversation} id=${turn.turn_id} query=${query} />`}
+    <div class="two">
+      <section aria-labelledby="said"><h2 id="said">Conversation</h2><${Chat} content=${content} kept=${all.content_kept} /></section>
+      <section aria-labelledby="scores"><h2 id="scores">Scores</h2>
+        ${facets?.labels && html`<${LabelForm} turnId=${turn.turn_id} scores=${scores} labels=${all.labels} done=${again} />`}
+        <${Scores} all=${all} query=${query} /></section>
+    </div>
+    ${content && html`<${Steps} content=${content} />`}
+    ${content?.spans?.length > 0 && html`<${Spans} spans=${content.spans} />`}`;
+}
+
+function Conversation({ found, id, query }) {
+  const at = found.turns.findIndex((turn) => turn.turn_id === id);
+  const to = (turn) => link(`/turn/${encodeURIComponent(turn.turn_id)}`, query);
+  return html`<nav class="conversation" aria-label="Conversation"><span class="dim">Turn ${at + 1} of ${found.turns.length} in conversation</span> <${Pick} query=${query} name="conversation" value=${found.id} />
+    <ol>${found.turns.map((turn, i) => html`<li><${Link} to=${to(turn)} class=${`dot ${turn.failed.length ? "bad" : "good"}`} aria-current=${i === at ? "true" : undefined} title=${`${time(turn.at)}${turn.failed.length ? `: ${turn.failed.join(", ")} failed` : ""}`}>${i + 1}</${Link}></li>`)}</ol></nav>`;
+}
+
+// --- what was said
+
+const textOf = (value) => (value === null || value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value, null, 2));
+const BASE64 = /^(?:data:([\w/+.-]+);base64,)?([A-Za-z0-9+/]{200,}={0,2})$/;
+
+export function Said({ value }) {
+  if (Array.isArray(value)) return value.map((part) => html`<${Part} part=${part} />`);
+  const text = textOf(value);
+  const media = BASE64.exec(text);
+  return media ? html`<${Media} type=${media[1] ?? "base64"} data=${media[2]} />` : html`<${Text} text=${text} />`;
+}
+function Part({ part }) {
+  if (part === null || typeof part !== "object") return html`<${Said} value=${part} />`;
+  const data = part.data ?? part.image_url?.url ?? part.source?.data;
+  if (typeof data === "string" && data.length > 200) {
+    const media = BASE64.exec(data);
+    if (media) return html`<${Media} type=${part.mime_type ?? media[1] ?? part.source?.media_type ?? part.type ?? "data"} data=${media[2]} />`;
+  }
+  return typeof part.text === "string" ? html`<${Text} text=${part.text} />` : html`<${Json} value=${part} summary=${part.type ?? "part"} />`;
+}
+function Media({ type, data }) {
+  const [open, set] = useState(false);
+  const image = /^image\/(png|jpeg|gif|webp)$/.test(type);
+  return html`<div class="media"><span class="mark">${type}</span> ${bytes(Math.round(data.length * 0.75))} ${image && html`<button type="button" class="quiet" onClick=${() => set(!open)}>${open ? "Hide" : "Show"}</button>`}${open && html`<img alt=${`${type} of this message`} src=${`data:${type};base64,${data}`} />`}</div>`;
+}
+
+function Chat({ content, kept }) {
+  if (!content) return html`<p class="dim">${kept ? "What was said is kept, and not shown here (serve.page.content)." : "What was said is not kept (outlets.store.content)."}</p>`;
+  const messages = content.messages ?? [];
+  const last = messages.at(-1);
+  const answered = last?.role === "assistant" && textOf(last.content) === textOf(content.output);
+  return html`<ol class="chat">
+    ${content.system && html`<li class="message system"><span class="who">system</span><${Json} value=${content.system} summary=${`${bytes(textOf(content.system).length)}, show`} /></li>`}
+    ${messages.length === 0 && content.input !== undefined && html`<li class="message user"><span class="who">user</span><${Said} value=${content.input} /></li>`}
+    ${messages.map((message) => html`<${Message} message=${message} />`)}
+    ${content.reasoning && html`<li class="message reasoning"><span class="who">reasoning</span><${Said} value=${content.reasoning} /></li>`}
+    ${content.output !== undefined && content.output !== null && !answered && html`<li class="message assistant answer"><span class="who">answer</span><${Said} value=${content.output} /></li>`}
+    ${content.error && html`<li class="message error"><span class="who">error</span><${Said} value=${content.error.message ?? content.error} /></li>`}
+  </ol>`;
+}
+function Message({ message }) {
+  const results = message.tool_results ?? [];
+  const twice = results.length === 1 && textOf(results[0].result) === textOf(message.content);
+  return html`<li class=${`message ${["user", "assistant", "system", "tool"].includes(message.role) ? message.role : "other"}`}><span class="who">${message.role}</span>
+    ${message.content !== undefined && message.content !== "" && !twice && html`<${Said} value=${message.content} />`}
+    ${(message.tool_calls ?? []).map((call) => html`<div class="call"><span class="mark">calls</span> <code>${call.name}</code><${Json} value=${call.arguments ?? {}} summary="arguments" /></div>`)}
+    ${results.map((one) => html`<div class="call"><span class="mark">result</span> <${Said} value=${one.result} /></div>`)}</li>`;
+}
+
+// --- scores
+
+function Scores({ all, query }) {
+  const order = (score) => (isBad(score) ? 0 : score.kind === "code" ? 2 : 1);
+  const scores = [...all.scores].sort((a, b) => order(a) - order(b) || a.metric.localeCompare(b.metric));
+  const known = new Set(scores.map((score) => score.metric));
+  const others = Object.entries(all.outcomes).filter(([metric]) => !known.has(metric)).sort();
+  return html`<ul class="scores">${scores.map((score) => html`<${OneScore} score=${score} query=${query} />`)}</ul>
+    ${scores.length === 0 && html`<p class="dim">There is no score.</p>`}
+    ${others.length > 0 && html`<details class="why"><summary>Why not: ${others.length} metrics without a score</summary><dl>${others.map(([metric, why]) => html`<div><dt><code>${metric}</code></dt><dd>${why}</dd></div>`)}</dl></details>`}`;
+}
+export function OneScore({ score, query }) {
+  const bad = isBad(score);
+  const bound = score.threshold === null ? "" : `${score.direction === "down" ? "at most" : "at least"} ${number(score.threshold, score.unit)} passes`;
+  return html`<li class=${bad ? "bad" : ""}>
+    <div class="score-head"><${Link} to=${link("/turns", query, { metric: score.metric, outcome: score.status === "error" ? "error" : bad ? "fail" : null })}><code>${score.metric}</code></${Link}> <${Mark} score=${score} /> <strong>${score.status === "error" ? score.error_type : score.type === "boolean" ? "" : number(score.value, score.unit)}</strong>${score.policy === "gate" && html` <span class="mark warn">gate</span>`}</div>
+    ${score.explanation && html`<p dir="auto">${score.explanation}</p>`}
+    <details><summary class="dim">${[bound, score.judge_model, score.sample_probability !== null && score.sample_probability < 1 ? `1 turn in ${number(1 / score.sample_probability)} is judged` : ""].filter(Boolean).join(", ") || "details"}</summary>
+      <dl class="facts">
+        <div><dt>version</dt><dd>${score.version ?? "–"}</dd></div>${score.judge_model && html`<div><dt>judge</dt><dd>${score.judge_model}, ${dollars(score.judge_cost_usd)}</dd></div>`}
+        ${score.sample_probability !== null && html`<div><dt>chance to be judged</dt><dd>${percent(score.sample_probability, 1)}, by ${score.sample_decided_by ?? "rate"}</dd></div>`}
+        <div><dt>scored</dt><dd>${time(score.scored_at)}</dd></div><div><dt>result id</dt><dd><code>${score.result_id}</code></dd></div>
+        <div><dt>reference</dt><dd><${Link} to=${`/catalogue?q=${encodeURIComponent(score.metric)}`}>what it means</${Link}></dd></div>
+      </dl>
+      ${score.detail && html`<${Json} value=${score.detail} summary="detail" />`}${score.also && html`<${Json} value=${score.also} summary="companion scores" />`}</details></li>`;
+}
+
+// --- steps
+
+function Steps({ content }) {
+  const steps = [
+    ...(content.agent_runs ?? []).map((run) => ({ kind: "agent", name: run.name, ...run })),
+    ...(content.llm_calls ?? []).map((call) => ({ kind: "model", name: call.model, ...call })),
+    ...(content.tool_calls ?? []).map((call) => ({ kind: "tool", ...call })),
+    ...(content.retrievals ?? []).map((one) => ({ kind: "retrieval", name: textOf(one.query).slice(0, 80), ...one })),
+  ];
+  if (!steps.length) return null;
+  const order = new Map((content.spans ?? []).map((span, i) => [span.id, i]));
+  steps.sort((a, b) => (order.get(a.span_id) ?? 1e9) - (order.get(b.span_id) ?? 1e9));
+  const most = Math.max(content.duration_s ?? 0, ...steps.map((step) => step.duration_s ?? 0)) || 1;
+  return html`<section aria-labelledby="steps"><h2 id="steps">Steps</h2><p class="dim small">Bars are the share of the turn that each step took.</p><ol class="steps">${steps.slice(0, 500).map((step) => html`<li class=${step.error ? "bad" : ""}>
+    <span class="mark">${step.kind}</span> <code>${step.name ?? "–"}</code> <span class="bar-of" role="img" aria-label=${seconds(step.duration_s)}><span style=${{ width: `${(100 * (step.duration_s ?? 0)) / most}%` }}></span></span> <span class="n">${seconds(step.duration_s)}</span>
+    <span class="dim small">${step.kind === "model" ? `${count(step.input_tokens)} in, ${count(step.output_tokens)} out${step.cost_usd ? `, ${dollars(step.cost_usd)}` : ""}${step.finish_reason ? `, ${step.finish_reason}` : ""}` : ""}${step.error ? ` ${step.error.type ?? ""} ${step.error.message ?? (typeof step.error === "string" ? step.error : "")}` : ""}</span>
+    ${step.kind === "tool" && html`<div class="step-texts">${step.arguments !== undefined && html`<${Json} value=${step.arguments} summary="arguments" />`}${step.result !== undefined && html`<${Json} value=${step.result} summary="result" />`}</div>`}
+    ${step.kind === "retrieval" && html`<${Json} value=${step.documents ?? []} summary=${`${count((step.documents ?? []).length)} documents`} />`}</li>`)}</ol>${steps.length > 500 && html`<p class="dim">The first 500 of ${count(steps.length)} are shown; all are among the spans.</p>`}</section>`;
+}
+
+function Spans({ spans }) {
+  const [open, set] = useState(false);
+  const [chosen, choose] = useState(null);
+  const rows = useMemo(() => (open ? inOrder(spans) : []), [open, spans]);
+  const most = useMemo(() => spans.reduce((found, span) => Math.max(found, span.duration_s ?? 0), 0) || 1, [spans]);
+  return html`<section><details onToggle=${(event) => set(event.currentTarget.open)}><summary><h2 class="inline">Spans</h2> <span class="dim">${count(spans.length)}, as they were received</span></summary>
+    ${open && html`<div class="two spans"><${Rows} total=${rows.length} height=${28} role="list" label="Spans" row=${(i, place) => { const { span, depth } = rows[i]; return html`<div key=${span.id ?? i} role="listitem" class=${`row span ${chosen === span ? "chosen" : ""}`} style=${{ transform: `translateY(${place.top}px)` }}><button type="button" class="quiet" style=${{ paddingLeft: `${Math.min(depth, 20) * 14}px` }} onClick=${() => choose(span)}>${span.name}</button> <span class="bar-of"><span style=${{ width: `${(100 * (span.duration_s ?? 0)) / most}%` }}></span></span> <span class="n">${seconds(span.duration_s)}</span></div>`; }} />
+      <div class="span-detail">${chosen ? html`<h3>${chosen.name} <code>${chosen.id}</code></h3><dl class="attributes">${Object.entries(chosen.attributes ?? {}).map(([name, value]) => html`<div><dt><code>${name}</code></dt><dd><${Said} value=${Array.isArray(value) ? textOf(value) : value} /></dd></div>`)}</dl>` : html`<p class="dim">Choose a span to see its attributes.</p>`}</div></div>`}
+  </details></section>`;
+}
+function inOrder(spans) {
+  const below = new Map(), ids = new Set(spans.map((span) => span.id)), found = [], stack = [];
+  for (const span of spans) { const key = ids.has(span.parent) && span.parent !== span.id ? span.parent : null; const all = below.get(key); if (all) all.push(span); else below.set(key, [span]); }
+  const push = (key, depth) => { const all = below.get(key) ?? []; below.delete(key); for (let i = all.length - 1; i >= 0; i -= 1) stack.push({ span: all[i], depth }); };
+  push(null, 0);
+  while (stack.length) { const next = stack.pop(); found.push(next); push(next.span.id, next.depth + 1); }
+  return found;
+}

@@ -1,0 +1,149 @@
+// The list of turns: live, filtered, of any length.
+import { Link, Rows, count, dollars, filtersOf, get, go, html, isBad, link, number, seconds, short, time, useCallback, useEffect, useRef, useState } from "./core.js";
+import { Filters } from "./filters.js";
+
+const COLUMNS = [["time", "time"], ["id", "id"], ["agent", "agent"], ["said", "asked and answered"], ["failed", "failed"], ["value", "value of the metric"], ["model", "model"], ["version", "version"], ["tools", "tools"], ["duration", "duration"], ["tokens", "tokens"], ["cost", "cost"]];
+const AT_FIRST = ["time", "id", "agent", "said", "failed", "value", "duration", "cost"];
+const KEPT = "agenteval.columns";
+const PART = 200;
+const HEIGHT = 36;
+
+function columnsKept() {
+  try { const found = JSON.parse(localStorage.getItem(KEPT)); return Array.isArray(found) && found.length ? found : AT_FIRST; } catch { return AT_FIRST; }
+}
+
+// What a row needs, and no more: a list may be long.
+function inShort(turn, metric) {
+  const of = metric ? turn.scores.find((score) => score.metric === metric) : null;
+  return {
+    id: turn.turn_id, at: turn.at, agent: turn.agent, model: turn.model, version: turn.service_version, tools: turn.tools, duration: turn.duration_s, cost: turn.cost_usd,
+    tokens: (turn.input_tokens ?? 0) + (turn.output_tokens ?? 0), error: turn.error, asked: turn.asked, answered: turn.answered,
+    failed: turn.scores.filter(isBad).map((score) => score.metric), scored: turn.scores.length, value: of ? { value: of.value, unit: of.unit, bad: isBad(of), status: of.status } : null,
+  };
+}
+
+export function Turns({ address, facets }) {
+  const { query } = address;
+  const asked = filtersOf(query);
+  const metric = query.get("metric");
+  const [list, set] = useState({ rows: [], next: null, done: false, error: null, key: null });
+  const [selected, select] = useState(-1);
+  const [columns, choose] = useState(columnsKept);
+  const [live, setLive] = useState(false);
+  const [waiting, setWaiting] = useState([]);
+  const busy = useRef(null);
+  const key = asked.toString();
+
+  const more = useCallback(async () => {
+    const from = list.key === key ? list.next : null;
+    if (busy.current === key || (list.key === key && (list.done || list.error))) return;
+    busy.current = key;
+    const wanted = new URLSearchParams(asked);
+    wanted.set("limit", PART);
+    if (from) wanted.set("cursor", from);
+    try {
+      const found = await get(`turns?${wanted}`);
+      if (busy.current !== key) return;
+      set((old) => ({ rows: [...(old.key === key ? old.rows : []), ...found.turns.map((turn) => inShort(turn, metric))], next: found.next, done: !found.next, searching: found.searching, error: null, key }));
+    } catch (error) {
+      if (busy.current === key) set((old) => ({ ...old, rows: old.key === key ? old.rows : [], error: error.message, key }));
+    } finally {
+      if (busy.current === key) busy.current = null;
+    }
+  }, [key, list]);
+  useEffect(() => { select(-1); setWaiting([]); }, [key]);
+  useEffect(() => { if (list.key !== key || (list.searching && list.rows.length < 60 && !list.done)) more(); }, [key, list]);
+  useLive(live, asked, key, useCallback((turns) => setWaiting((old) => {
+    const come = turns.map((turn) => inShort(turn, metric));
+    const ids = new Set(come.map((turn) => turn.id));
+    return [...come.reverse(), ...old.filter((turn) => !ids.has(turn.id))].slice(0, 2000);
+  }), [metric]));
+  const takeIn = () => {
+    const ids = new Set(waiting.map((turn) => turn.id));
+    set((old) => ({ ...old, rows: [...waiting, ...old.rows.filter((turn) => !ids.has(turn.id))] }));
+    setWaiting([]);
+  };
+  const rows = list.key === key ? list.rows : [];
+  useEffect(() => {
+    const press = (event) => {
+      if (event.target.closest?.("input, select, textarea") || event.metaKey || event.ctrlKey || event.altKey) return;
+      if (event.key === "j" || event.key === "ArrowDown") { event.preventDefault(); select((at) => Math.min(rows.length - 1, at + 1)); }
+      else if (event.key === "k" || event.key === "ArrowUp") { event.preventDefault(); select((at) => Math.max(0, at - 1)); }
+      else if (event.key === "Enter" && rows[selected] && !event.target.closest?.("a, button, summary")) go(link(`/turn/${encodeURIComponent(rows[selected].id)}`, query));
+      else if (event.key === "l") setLive((on) => !on);
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, [rows, selected, key]);
+  const pick = (name) => {
+    const found = COLUMNS.map(([one]) => one).filter((one) => (one === name ? !columns.includes(one) : columns.includes(one)));
+    localStorage.setItem(KEPT, JSON.stringify(found));
+    choose(found);
+  };
+  const shown = COLUMNS.filter(([name]) => columns.includes(name) && (name !== "value" || metric) && (name !== "said" || facets?.content));
+  const file = (format) => { const wanted = new URLSearchParams(asked); wanted.set("format", format); return `/api/v1/export?${wanted}`; };
+  return html`<h1>Turns</h1>
+    <${Filters} address=${address} facets=${facets} />
+    <div class="bar">
+      <span role="status" aria-live="polite">${list.error ? "" : rows.length || list.done ? `${count(rows.length)}${list.done ? "" : "+"} turns` : "Looking …"}${list.searching && !list.done && rows.length === 0 ? " in older turns" : ""}</span>
+      <label class="check"><input type="checkbox" checked=${live} onChange=${(event) => setLive(event.currentTarget.checked)} /> Live</label>
+      ${waiting.length > 0 && html`<button type="button" onClick=${takeIn}>Show ${count(waiting.length)} new</button>`}
+      <details class="menu"><summary>Columns</summary><fieldset><legend class="hidden">Columns</legend>${COLUMNS.map(([name, text]) => html`<label class="check"><input type="checkbox" checked=${columns.includes(name)} onChange=${() => pick(name)} /> ${text}</label>`)}</fieldset></details>
+      <details class="menu"><summary>Export</summary><ul><li><a href=${file("jsonl")}>JSON lines</a></li><li><a href=${file("csv")}>CSV</a></li>${facets?.content && html`<li><a href=${file("dataset")}>Cases for experiment</a></li>`}</ul></details>
+    </div>
+    ${list.error && html`<p class="problem" role="alert">${list.error}</p>`}
+    ${list.done && rows.length === 0 && html`<p class="empty">No turns match. <${Link} to="/turns">Remove all filters</${Link}></p>`}
+    <div class=${`turns columns-${shown.length}`} role="table" aria-label="Turns" aria-rowcount=${list.done ? rows.length : -1}>
+      <div class="row head" role="row">${shown.map(([name, text]) => html`<span role="columnheader" class=${`cell ${name}`}>${name === "value" ? metric : text}</span>`)}</div>
+      <${Rows} total=${rows.length} height=${HEIGHT} selected=${selected} onEnd=${more} label="Turns"
+        row=${(i, place) => html`<${Turn} key=${rows[i].id} turn=${rows[i]} at=${i} place=${place} shown=${shown} query=${query} chosen=${i === selected} />`} />
+    </div>`;
+}
+
+function Turn({ turn, at, place, shown, query, chosen }) {
+  const to = link(`/turn/${encodeURIComponent(turn.id)}`, query);
+  const filter = (name, value) => (value ? html`<${Link} class="pick" to=${link("/turns", query, { [name]: value })}>${value}</${Link}>` : html`<span class="dim">–</span>`);
+  const cells = {
+    time: () => html`<${Link} to=${to}>${time(turn.at)}</${Link}>`,
+    id: () => html`<code title=${turn.id}>${short(turn.id)}</code>`,
+    agent: () => filter("agent", turn.agent),
+    model: () => filter("model", turn.model),
+    version: () => filter("version", turn.version),
+    said: () => html`<bdi>${turn.asked ?? ""}</bdi>${turn.answered && html`<span class="dim"> → </span><bdi class="dim">${turn.answered}</bdi>`}`,
+    failed: () => html`${turn.error && html`<span class="mark bad">${turn.error}</span> `}${turn.failed.slice(0, 3).map((metric) => html`<${Link} class="mark bad" to=${link("/turns", query, { metric, outcome: "fail" })}>${metric.replace(/^code_/, "")}</${Link}> `)}${turn.failed.length > 3 && html`<span class="dim">+${turn.failed.length - 3}</span>`}${!turn.failed.length && !turn.error && html`<span class="dim">${turn.scored ? "none" : "not scored"}</span>`}`,
+    value: () => (turn.value ? html`<span class=${turn.value.bad ? "bad" : ""}>${turn.value.status === "error" ? "error" : number(turn.value.value, turn.value.unit)}</span>` : html`<span class="dim">–</span>`),
+    tools: () => (turn.tools ?? []).slice(0, 3).map((tool) => html`<${Link} class="pick" to=${link("/turns", query, { tool })}>${tool}</${Link}> `),
+    duration: () => seconds(turn.duration),
+    tokens: () => count(turn.tokens),
+    cost: () => dollars(turn.cost),
+  };
+  return html`<div class=${`row ${chosen ? "chosen" : ""}`} role="row" aria-rowindex=${at + 1} aria-selected=${chosen} style=${{ transform: `translateY(${place.top}px)` }}>${shown.map(([name]) => html`<span role="cell" class=${`cell ${name}`}>${cells[name]()}</span>`)}</div>`;
+}
+
+// Server-sent events by fetch, which sends credentials that EventSource cannot.
+function useLive(on, asked, key, take) {
+  useEffect(() => {
+    if (!on) return undefined;
+    const control = new AbortController();
+    const listen = async () => {
+      while (!control.signal.aborted) {
+        try {
+          const response = await fetch(`/api/v1/live?${asked}`, { signal: control.signal });
+          const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+          let text = "";
+          for (;;) {
+            const { value, done } = await reader.read();
+            if (done) break;
+            text += value;
+            const events = text.split("\n\n");
+            text = events.pop();
+            for (const event of events) if (event.startsWith("data: ")) take(JSON.parse(event.slice(6)).turns);
+          }
+        } catch { /* the server went away, or the view did */ }
+        if (!control.signal.aborted) await new Promise((again) => setTimeout(again, 3000));
+      }
+    };
+    listen();
+    return () => control.abort();
+  }, [on, key, take]);
+}

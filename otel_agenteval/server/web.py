@@ -1,0 +1,318 @@
+"""The web page and its API over HTTP: who may ask, what a browser is told to allow, and what is sent again only if it changed."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gzip
+import hashlib
+import logging
+import mimetypes
+import sqlite3
+import threading
+import urllib.parse
+from collections.abc import AsyncGenerator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from importlib.resources import files
+
+from ..core import jsonio
+from ..core.errors import StoreError
+from ..core.threads import mark_as_ours
+from ..outlets.sqlite.views import Summer
+from ..page.api import Api, Document, Reader, Request
+from ..page.openapi import document
+from ..page.parameters import OF_TURNS, Problem, read
+from ..page.routes import BASE, Route, route_of
+from .guard import Guard
+from .http_server import Exchange, Failure, Head, Response
+from .responses import Refusal
+
+_log = logging.getLogger("otel_agenteval")
+
+POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+"""What a browser lets the page do: nothing of elsewhere, and no script or style that is written into it."""
+_SAFE = [
+    ("content-security-policy", POLICY), ("referrer-policy", "no-referrer"), ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"), ("x-frame-options", "DENY"),
+]  # fmt: skip
+_VIEWS = frozenset(("", "turns", "turn", "compare", "label", "catalogue", "health"))
+"""First parts of the paths that the page shows something at."""
+_PACKED_FROM = 1_024
+_THREADS = 4
+_MAX_LIVE = 32
+_LIVE_EVERY, _ALIVE_EVERY = 1.0, 15.0
+_SUM_EVERY = 60.0
+
+Authorize = Callable[[Head], Reader]
+Legacy = Callable[[Head], "Response | None"]
+
+
+class Web:
+    """The handler of the page's address.
+
+    Args:
+        guard: checks where a request comes from.
+        authorize: who asks; raises a refusal.
+        api: answers; None where no store is configured.
+        failed: counts a fault.
+        older: what else is answered at this address.
+    """
+
+    def __init__(
+        self,
+        guard: Guard,
+        authorize: Authorize,
+        api: Api | None,
+        failed: Callable[[str, BaseException], None],
+        older: Legacy = lambda _: None,
+    ) -> None:
+        self._guard = guard
+        self._authorize = authorize
+        self._api = api
+        self._count_fault = failed
+        self._older = older
+        self._threads = ThreadPoolExecutor(_THREADS, "agenteval-page", mark_as_ours)
+        self._live = 0
+        self._sums = Sums(api.path, lambda: api.now) if api is not None else None
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._sums is not None:
+            self._sums.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def begin(self, head: Head) -> Exchange | Response:
+        """The response, or an exchange that makes it."""
+        try:
+            self._guard.check(head)
+            reader = self._authorize(head)
+            if head.path.startswith(f"{BASE}/"):
+                return self._asked(head, reader)
+            if head.method not in ("GET", "HEAD"):
+                raise Problem(405, "GET only", "GET")
+            found = self._older(head) if head.path.startswith("/api/") else None
+            if found is not None:
+                return found
+            return _static(head)
+        except Refusal as refusal:
+            answer = refusal.answer
+            return _problem(answer.http_status, answer.message)
+        except Problem as problem:
+            return _problem(problem.status, str(problem), problem.allow)
+
+    def failed(self, error: Exception) -> Response:
+        """Count a fault in this process."""
+        self._count_fault("web", error)
+        return _problem(503, "internal error")
+
+    def _asked(self, head: Head, reader: Reader) -> Exchange | Response:
+        path = head.path.removeprefix(BASE)
+        if path == "/openapi.json":
+            return _json(head, jsonio.dumps(document()).encode())
+        if self._api is None:
+            raise Problem(404, "nothing is kept that could be shown: no store is configured (outlets.store)")
+        query = urllib.parse.parse_qs(head.query, keep_blank_values=True, max_num_fields=200)
+        if path == "/live":
+            return self._live_turns(query, reader, self._api)
+        route, in_path = route_of(head.method, path)
+        given = read(query, route.query, self._api.now)
+        given |= {one.name: one.read(urllib.parse.unquote(in_path[one.name]), self._api.now) for one in route.in_path}
+        if (
+            route.body is not None
+            and head.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json"
+        ):
+            raise Problem(415, "the body must be application/json")
+        return _Asked(self, head, route, Request(given, reader))
+
+    async def answered(self, head: Head, route: Route, request: Request) -> Response:
+        """The answer of the API, made on a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._answer, head, route, request)
+
+    def _answer(self, head: Head, route: Route, request: Request) -> Response:
+        assert self._api is not None
+        try:
+            found = route.answer(self._api, request)
+        except Problem as problem:
+            return _problem(problem.status, str(problem))
+        except (sqlite3.Error, StoreError) as error:
+            self._count_fault("web", error)
+            return _problem(503, "the store cannot be read at the moment")
+        if isinstance(found, Document):
+            named = [("content-disposition", f'attachment; filename="{found.filename}"')] if found.filename is not None else []
+            return _sent(head, found.body, found.content_type, named)
+        return _json(head, jsonio.dumps(found).encode())
+
+    # --- live
+
+    def _live_turns(self, query: dict[str, list[str]], reader: Reader, api: Api) -> Response:
+        """Server-sent events: turns that match a filter, as they come and get scores."""
+        if self._live >= _MAX_LIVE:
+            raise Problem(503, f"{_MAX_LIVE} pages listen already")
+        given = read(query, OF_TURNS, api.now)
+        request = Request({**given, "limit": 100}, reader)
+        api.check(request)
+        return Response(
+            200,
+            content_type="text/event-stream",
+            headers=[*_SAFE, ("cache-control", "no-store")],
+            stream=self._events(api, request),
+        )
+
+    async def _events(self, api: Api, request: Request) -> AsyncGenerator[bytes, None]:
+        loop = asyncio.get_running_loop()
+        self._live += 1
+        last, said = None, loop.time()
+        yield b": listening\n\n"
+        try:
+            while True:
+                try:
+                    last, turns = await loop.run_in_executor(self._threads, api.lately, request, last)
+                except Problem:
+                    turns = []
+                if turns:
+                    yield b"data: " + jsonio.dumps({"turns": turns}).encode() + b"\n\n"
+                    said = loop.time()
+                elif loop.time() - said >= _ALIVE_EVERY:
+                    yield b": alive\n\n"
+                    said = loop.time()
+                else:
+                    yield b""  # lets the server look whether it is to stop
+                await asyncio.sleep(_LIVE_EVERY)
+        finally:
+            self._live -= 1
+
+
+class Sums:
+    """Keeps the sums of the store's hours, on a thread of its own, while a page may be looked at.
+
+    Args:
+        path: of the store.
+        time_s: seconds since the Unix epoch.
+    """
+
+    def __init__(self, path: str, time_s: Callable[[], float]) -> None:
+        self._summer = Summer(path, time_s)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="agenteval-sums", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread."""
+        self._over.set()
+        self._thread.join(5.0)
+        self._summer.close()
+
+    def _run(self) -> None:
+        mark_as_ours()
+        while not self._over.is_set():
+            wait = _SUM_EVERY
+            try:
+                if self._summer.sum_one():
+                    wait = 0.0
+            except (sqlite3.Error, StoreError, OSError):
+                pass  # there is no store yet, it is busy, or may not be written: requests sum for themselves
+            self._over.wait(wait)
+
+
+class _Asked:
+    """A request to the API, whose answer takes its time."""
+
+    max_body = 64 * 1024
+    body_timeout = 10.0
+
+    def __init__(self, web: Web, head: Head, route: Route, request: Request) -> None:
+        self._web = web
+        self._head = head
+        self._route = route
+        self._request = request
+
+    def received(self, size: int) -> bool:
+        """There is room for it: it is small."""
+        return True
+
+    async def answer(self, body: bytes) -> Response:
+        """The response."""
+        if self._route.body is not None:
+            try:
+                self._request.body = jsonio.loads(body)
+            except (ValueError, RecursionError):
+                return _problem(400, "the body is not JSON")
+        return await self._web.answered(self._head, self._route, self._request)
+
+    def refuse(self, why: Failure) -> Response:
+        """It did not come whole."""
+        return _problem(
+            413 if why == "too_large" else 400, "the body is too large" if why == "too_large" else "the body did not come whole"
+        )
+
+    def end(self, size: int) -> None:
+        """Nothing was kept."""
+
+
+def credentials_in(authorization: str | None) -> tuple[str, str] | None:
+    """The name and the token of an ``Authorization`` header, Bearer or Basic (a browser asks for that: any name, and the token as password)."""
+    kind, _, given = (authorization or "").partition(" ")
+    if kind.lower() == "bearer" and given.strip():
+        return "token", given.strip()
+    if kind.lower() != "basic":
+        return None
+    try:
+        name, found, token = base64.b64decode(given.strip(), validate=True).decode().partition(":")
+    except ValueError:
+        return None
+    return (name or "token", token) if found and token else None
+
+
+# --- responses -------------------------------------------------------------------------------------------------------
+
+
+def _problem(status: int, message: str, allow: str | None = None) -> Response:
+    headers = [*_SAFE, ("cache-control", "no-store")]
+    if allow is not None:
+        headers.append(("allow", allow))
+    if status == 401:
+        headers.append(("www-authenticate", 'Basic realm="otel-agenteval", charset="UTF-8"'))
+    return Response(status, jsonio.dumps({"error": message}).encode(), "application/json", headers)
+
+
+def _json(head: Head, body: bytes) -> Response:
+    return _sent(head, body, "application/json", [("cache-control", "no-cache, private")])
+
+
+def _sent(head: Head, body: bytes, content_type: str, more: list[tuple[str, str]]) -> Response:
+    """A body, packed for those who can unpack it, and left out for those who have it."""
+    etag = f'W/"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
+    headers = [*_SAFE, *more, ("etag", etag), ("vary", "accept-encoding, authorization")]
+    if head.headers.get("if-none-match") == etag and head.method in ("GET", "HEAD"):
+        return Response(304, b"", content_type, headers)
+    if len(body) >= _PACKED_FROM and "gzip" in head.headers.get("accept-encoding", ""):
+        return Response(200, gzip.compress(body, 5, mtime=0), content_type, [*headers, ("content-encoding", "gzip")])
+    return Response(200, body, content_type, headers)
+
+
+def _static(head: Head) -> Response:
+    """A file of the page."""
+    first = head.path.strip("/").partition("/")[0]
+    name = head.path.removeprefix("/static/") if head.path.startswith("/static/") else "index.html" if first in _VIEWS else None
+    body = _files().get(name) if name is not None else None
+    if body is None or name is None:
+        raise Problem(404, "there is nothing at this path")
+    content_type = "text/javascript" if name.endswith(".js") else mimetypes.guess_type(name)[0] or "application/octet-stream"
+    charset = "; charset=utf-8" if content_type.startswith("text/") else ""
+    return _sent(head, body, content_type + charset, [("cache-control", "no-cache")])
+
+
+@cache
+def _files() -> dict[str, bytes]:
+    """What a browser may get, by path."""
+    found: dict[str, bytes] = {}
+    folders = [(files("otel_agenteval.page") / "static", "")]
+    while folders:
+        folder, prefix = folders.pop()
+        for one in folder.iterdir():
+            if one.is_dir():
+                folders.append((one, f"{prefix}{one.name}/"))
+            else:
+                found[f"{prefix}{one.name}"] = one.read_bytes()
+    return found

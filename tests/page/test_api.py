@@ -1,0 +1,490 @@
+"""The API behind the page: what it answers, to whom, and what it refuses."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from otel_agenteval.cli.main import main
+from otel_agenteval.core.tenancy import qualified
+from otel_agenteval.outlets.sqlite.store import StoreReader, Wanted
+from otel_agenteval.page.api import Options, Reader
+from otel_agenteval.page.openapi import document
+from otel_agenteval.page.routes import BASE, ROUTES
+from otel_agenteval.report.calibration import read_labels
+from otel_agenteval.report.releases import compare_groups
+from otel_agenteval.server.web import POLICY
+from tests.support.page import ServedPage
+from tests.support.stored_turns import NOW, filled, score_row, some_turns, store_at, turn_row
+
+from .conftest import COUNT
+
+
+def problem(page: ServedPage, path: str, status: int, **params: Any) -> str:
+    response = page.client.get(f"/api/v1/{path}", params=params)
+    assert response.status_code == status, response.text
+    return str(response.json()["error"])
+
+
+# --- turns
+
+
+def test_a_list_comes_in_parts_until_its_end(page: ServedPage) -> None:
+    turns = list(page.all_turns())
+    assert len({turn["turn_id"] for turn in turns}) == COUNT
+    assert [turn["at"] for turn in turns] == sorted((turn["at"] for turn in turns), reverse=True)
+    first = turns[0]
+    assert (first["asked"], first["answered"], first["agent"]) == (f"Question {COUNT - 1}?", f"Answer {COUNT - 1}.", "billing")
+    assert {score["metric"] for score in first["scores"]} >= {"code_refusal", "code_tool_success"}
+    assert "content" not in first
+
+
+def test_times_may_be_given_as_people_and_programs_do(page: ServedPage) -> None:
+    day = [turn["turn_id"] for turn in page.all_turns(since="24h")]
+    assert 90 <= len(day) <= 101
+    assert day == [turn["turn_id"] for turn in page.all_turns(since=str(NOW - 86_400))]
+    assert day == [turn["turn_id"] for turn in page.all_turns(since="2026-11-17T11:06:40Z")]
+
+
+def test_one_turn_with_all_that_is_known_of_it(page: ServedPage) -> None:
+    judged = next(turn for turn in page.all_turns(metric="llm_faithfulness"))
+    found = page.get(f"turns/{judged['turn_id']}")
+    assert found["turn"]["turn_id"] == judged["turn_id"]
+    assert found["content"]["messages"][0]["role"] == "user"
+    assert found["trace_url"] == f"https://traces.example/{judged['trace_id']}?q=1"
+    (score,) = [score for score in found["scores"] if score["metric"] == "llm_faithfulness"]
+    assert (score["judge_model"], score["sample_probability"], score["explanation"]) == (
+        "qwen3",
+        0.1,
+        "It answers what was asked.",
+    )
+    assert found["outcomes"]["code_refusal"] == "scored"
+    assert found["conversation"]["id"] == judged["conversation_id"]
+    assert judged["turn_id"] in [turn["turn_id"] for turn in found["conversation"]["turns"]]
+    assert page.get(f"turns/{judged['turn_id']}/case")["input"].startswith("Question")
+
+
+def test_an_id_may_be_shortened_as_long_as_it_means_one_turn(page: ServedPage) -> None:
+    turn_id = next(iter(page.all_turns()))["turn_id"]
+    assert page.get(f"turns/{turn_id[:45]}")["turn"]["turn_id"] == turn_id
+    assert "the beginning of several" in problem(page, "turns/0000", 409)
+    assert problem(page, "turns/ffff0000", 404) == "there is no such turn"
+
+
+def test_why_is_what_the_command_says(page: ServedPage, capsys: pytest.CaptureFixture[str]) -> None:
+    turn_id = next(iter(page.all_turns(metric="llm_faithfulness")))["turn_id"]
+    assert main(["why", turn_id, "--store", page.api.path, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    found = page.get(f"turns/{turn_id}/why")
+    assert found["metrics"] == said["metrics"]
+    assert {score["metric"]: score for score in found["scores"]} == said["scores"]
+
+
+def test_neighbours_stay_inside_the_filter(page: ServedPage) -> None:
+    failed = [turn["turn_id"] for turn in page.all_turns(metric="code_refusal", outcome="fail")]
+    found = page.get(f"turns/{failed[2]}/neighbours", metric="code_refusal", outcome="fail")
+    assert found == {"newer": failed[1], "older": failed[3]}
+    assert page.get(f"turns/{failed[0]}/neighbours", metric="code_refusal", outcome="fail")["newer"] is None
+
+
+@pytest.mark.parametrize(
+    ("path", "params", "says"),
+    [
+        ("turns", {"sinse": "1h"}, "'sinse' is no parameter here; there are: since, until"),
+        ("turns", {"since": "yesterday"}, "since: 'yesterday' is not allowed; it must be seconds since 1970"),
+        ("turns", {"since": "1e300"}, "since: '1e300' is not allowed"),
+        ("turns", {"limit": "0"}, "limit: '0' is not allowed; it must be a number from 1 to 500"),
+        ("turns", {"limit": "many"}, "it must be a whole number"),
+        ("turns", {"below": "nan"}, "below: 'nan' is not allowed"),
+        ("turns", {"outcome": "bad"}, "it must be one of pass, fail, error"),
+        ("turns", {"error": "yes"}, "it must be true or false"),
+        ("turns", {"cursor": "xyz"}, "cursor: it must be what `next`"),
+        ("turns", {"agent": "x" * 1001}, "a text of 1 to 1000 characters"),
+        ("turns", {"metric": ["a", "b"]}, "metric is given 2 times"),
+        ("series", {"step": "-1"}, "step: '-1' is not allowed"),
+        ("estimates", {"by": "mood"}, "by: 'mood' is not allowed; it must be one of agent, service"),
+        ("compare", {"before": "1.4"}, "after is missing"),
+    ],
+)
+def test_what_cannot_be_asked_is_said(path: str, params: dict[str, Any], says: str, page: ServedPage) -> None:
+    assert says in problem(page, path, 400, **params)
+
+
+def test_unknown_paths_and_methods(page: ServedPage) -> None:
+    assert "there is nothing at this path" in problem(page, "nothing", 404)
+    assert page.client.post("/api/v1/turns").status_code == 405
+    assert page.client.get("/etc/passwd").status_code == 404
+    assert page.client.get("/static/../api.py").status_code == 404
+    assert page.faults == []
+
+
+# --- sums
+
+
+def test_estimates_and_series_say_how_many_turns_stand_behind_them(page: ServedPage) -> None:
+    found = page.get("estimates", by="agent")
+    assert [(group["group"], group["turns"]) for group in found["groups"]] == [
+        ("billing", 100),
+        ("support", 100),
+        ("travel", 100),
+    ]
+    judged = [one for one in found["estimates"] if one["metric"] == "llm_faithfulness"]
+    assert sum(one["scored"] for one in judged) == len(list(page.all_turns(metric="llm_faithfulness")))
+    assert all(one["turns"] == 100 and one["low"] <= one["mean"] <= one["high"] for one in judged)
+    series = page.get("series", by="agent", metric="code_refusal")
+    assert sum(point["scored"] for line in series["series"] if line["metric"] for point in line["points"]) == COUNT
+    assert all(
+        point["low"] <= point["mean"] <= point["high"] for line in series["series"] if line["metric"] for point in line["points"]
+    )
+    assert len({point["at"] for line in series["series"] for point in line["points"]}) <= 61
+
+
+def test_two_releases_differ_as_the_command_compare_says(page: ServedPage) -> None:
+    found = page.get("compare", by="version", before="1.4", after="1.5")
+    with StoreReader(page.api.path) as reader:
+        said = {line.metric: line for line in compare_groups(reader, "version", Wanted(), ("1.4", "1.5")).lines}
+    assert {line["metric"] for line in found["lines"]} == said.keys()
+    for line in found["lines"]:
+        difference = said[line["metric"]].difference
+        assert line["difference"]["size"] == pytest.approx(difference.size)
+        assert (line["difference"]["low"], line["difference"]["high"]) == pytest.approx(difference.interval)
+        assert line["difference"]["p"] == pytest.approx(said[line["metric"]].adjusted)
+    assert (found["before"]["turns"], found["after"]["turns"]) == (210, 90)
+    assert "there is no turn of '9'" in problem(page, "compare", 404, before="9", after="1.5")
+
+
+def test_changes_are_marked(tmp_path: Path) -> None:
+    path = filled(tmp_path / "s.db", some_turns(30))
+    store = store_at(path)
+    change = dict.fromkeys(
+        (
+            "service",
+            "mean_before",
+            "mean_after",
+            "ci_low",
+            "ci_high",
+            "since",
+            "n_eff",
+            "version_before",
+            "version",
+            "instance_id",
+        )
+    )
+    store.write_change(
+        {
+            **change,
+            "at": NOW - 100,
+            "metric": "code_refusal",
+            "agent": "travel",
+            "tenant": None,
+            "verdict": "worse",
+            "detector": "bets",
+            "turns": '["a-1"]',
+        }
+    )
+    store.write_change(
+        {
+            **change,
+            "at": NOW - 90,
+            "metric": "code_refusal",
+            "agent": "travel",
+            "tenant": "acme",
+            "verdict": "worse",
+            "detector": "bets",
+            "turns": "[]",
+        }
+    )
+    store.close()
+    with ServedPage(path, readers={"t": Reader("read", "acme")}) as served:
+        served.client.headers["authorization"] = "Bearer t"
+        assert [change["tenant"] for change in served.get("changes")["changes"]] == ["acme"]
+        assert [change["tenant"] for change in served.get("series")["changes"]] == ["acme"]
+    with ServedPage(path) as served:
+        assert [change["turns"] for change in served.get("changes")["changes"]] == [[], ["a-1"]]
+
+
+def test_the_catalogue_and_health(page: ServedPage) -> None:
+    metrics = {metric["name"]: metric for metric in page.get("metrics")["metrics"]}
+    assert len(metrics) > 200
+    assert metrics["code_refusal"]["meaning"] == "1 found, 0 not found; neither is a failure"
+    assert page.get("health")["store"]["turns"] == COUNT
+
+
+def test_facets_are_what_can_be_filtered_by(page: ServedPage) -> None:
+    found = page.get("facets")
+    assert found["agents"] == [{"name": name, "turns": 100} for name in ("billing", "support", "travel")]
+    assert [one["name"] for one in found["metrics"]] == ["code_refusal", "code_tool_success", "llm_faithfulness"]
+    assert page.get("facets", agent="travel")["models"] == [{"name": "gpt-5", "turns": 50}, {"name": "qwen3", "turns": 50}]
+
+
+# --- export
+
+
+def test_an_export_has_the_turns_of_the_filter(page: ServedPage) -> None:
+    params = {"metric": "code_refusal", "outcome": "fail"}
+    expected = [turn["turn_id"] for turn in page.all_turns(**params)]
+    lines = page.client.get("/api/v1/export", params=params)
+    assert lines.headers["content-disposition"] == 'attachment; filename="turns.jsonl"'
+    assert [json.loads(line)["turn_id"] for line in lines.text.splitlines()] == expected
+    table = list(csv.DictReader(io.StringIO(page.client.get("/api/v1/export", params={**params, "format": "csv"}).text)))
+    assert [row["turn_id"] for row in table] == expected
+    assert {row["code_refusal"] for row in table} == {"0.0"}
+    cases = page.client.get("/api/v1/export", params={**params, "format": "dataset", "limit": 3}).text.splitlines()
+    assert [json.loads(case)["case_id"] for case in cases] == expected[:3]
+    assert json.loads(cases[0])["input"].startswith("Question")
+
+
+def test_a_cell_of_an_export_is_no_formula(tmp_path: Path) -> None:
+    turn = turn_row(1, agent='=HYPERLINK("http://evil")')
+    with ServedPage(filled(tmp_path / "s.db", [(turn, [score_row(turn)])])) as served:
+        text = served.client.get("/api/v1/export", params={"format": "csv"}).text
+    assert "'=HYPERLINK" in text
+
+
+# --- content
+
+
+def test_content_is_shown_only_where_the_operator_allows_it(tmp_path: Path) -> None:
+    path = filled(tmp_path / "s.db", some_turns(20, content=True))
+    with ServedPage(path, Options(content=False)) as served:
+        turn = served.get("turns", limit=1)["turns"][0]
+        assert "asked" not in turn
+        found = served.get(f"turns/{turn['turn_id']}")
+        assert (found["content"], found["content_kept"]) == (None, True)
+        assert "not shown" in problem(served, f"turns/{turn['turn_id']}/case", 404)
+        assert "content is not shown" in problem(served, "turns", 403, text="Question")
+        assert "content is not shown" in problem(served, "live", 403, text="Question")
+        for form, status in (("jsonl", 200), ("csv", 200), ("dataset", 404)):
+            response = served.client.get("/api/v1/export", params={"format": form})
+            assert response.status_code == status
+            assert "Question" not in response.text
+
+
+# --- labels
+
+
+def test_labels_are_kept_for_calibrate(tmp_path: Path) -> None:
+    path, labels = filled(tmp_path / "s.db", some_turns(40)), tmp_path / "labels.jsonl"
+    with ServedPage(path, Options(labels=str(labels))) as served:
+        assert served.get("facets")["labels"] is True
+        first = served.get("labels/next", metric="llm_faithfulness")
+        turn_id = first["turn_id"]
+        kept = served.client.post(
+            "/api/v1/labels",
+            json={"turn_id": turn_id, "label": "fail", "metric": "llm_faithfulness", "value": 0.2, "rating": 1, "comment": "No."},
+        )
+        assert kept.status_code == 200
+        assert kept.json()["label"]["by"] == "someone"
+        assert [label["comment"] for label in served.get(f"turns/{turn_id}")["labels"]] == ["No."]
+        assert served.get("labels/next", metric="llm_faithfulness")["turn_id"] not in (None, turn_id)
+        served.client.post("/api/v1/labels", json={"turn_id": turn_id, "label": "pass", "metric": "llm_faithfulness"})
+        assert [label["label"] for label in served.get("labels")["labels"]] == ["pass"]
+        assert [(label.turn, label.good, label.metric) for label in read_labels(str(labels))] == [
+            (turn_id, True, "llm_faithfulness")
+        ]
+        served.client.post("/api/v1/labels", json={"turn_id": turn_id, "label": None, "metric": "llm_faithfulness"})
+        assert served.get("labels")["labels"] == []
+    assert labels.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "says"),
+    [
+        (b"{", 400, "the body is not JSON"),
+        (b"[]", 400, "a label must be an object"),
+        (b'{"label": "pass"}', 400, "turn_id: it must be a text"),
+        (b'{"turn_id": "00000000000000000000000000000001-", "label": "good"}', 400, "label: it must be"),
+        (b'{"turn_id": "nope", "label": "pass"}', 404, "there is no such turn"),
+        (b'{"turn_id": "TURN", "label": "pass", "stars": 1}', 400, "'stars' is no part of a label"),
+        (b'{"turn_id": "TURN", "label": "pass", "rating": 9}', 400, "rating: it must be a number from 1 to 5"),
+        (b'{"turn_id": "TURN", "label": "pass", "value": true}', 400, "value: it must be a number"),
+        (b'{"turn_id": "TURN", "label": "pass", "metric": ""}', 400, "metric: it must be a text"),
+        (b'{"turn_id": "TURN", "label": "pass", "comment": 5}', 400, "comment: it must be a text"),
+        (b'"' + b"x" * 70_000 + b'"', 413, "too large"),
+    ],
+)
+def test_what_is_no_label_is_refused(body: bytes, status: int, says: str, page: ServedPage) -> None:
+    turn_id = next(iter(page.all_turns()))["turn_id"]
+    response = page.client.post(
+        "/api/v1/labels", content=body.replace(b"TURN", turn_id.encode()), headers={"content-type": "application/json"}
+    )
+    assert response.status_code == status, response.text
+    assert says in response.json()["error"]
+
+
+def test_a_label_needs_json_a_file_and_the_right(tmp_path: Path) -> None:
+    path = filled(tmp_path / "s.db", some_turns(3))
+    label = {"turn_id": turn_row(1)["turn_id"], "label": "pass"}
+    with ServedPage(path, Options()) as served:
+        assert served.client.post("/api/v1/labels", json=label).status_code == 404
+        assert served.get("facets")["labels"] is False
+    readers = {"r": Reader("read"), "w": Reader("label", None, "ann")}
+    with ServedPage(path, Options(labels=str(tmp_path / "l.jsonl")), readers) as served:
+        assert served.client.post("/api/v1/labels", json=label, auth=("x", "r")).status_code == 403
+        assert served.client.post("/api/v1/labels", data={"a": "b"}, auth=("x", "w")).status_code == 415
+        assert served.client.post("/api/v1/labels", json=label, auth=("x", "w")).json()["label"]["by"] == "ann"
+
+
+def test_a_file_of_labels_that_cannot_be_written_is_a_clear_answer(tmp_path: Path) -> None:
+    path = filled(tmp_path / "s.db", some_turns(3))
+    with ServedPage(path, Options(labels=str(tmp_path / "no" / "l.jsonl"))) as served:
+        response = served.client.post("/api/v1/labels", json={"turn_id": turn_row(1)["turn_id"], "label": "pass"})
+    assert (response.status_code, response.json()["error"]) == (503, "the label could not be written: No such file or directory")
+
+
+# --- who may ask
+
+
+def test_without_a_token_there_is_nothing(tmp_path: Path) -> None:
+    path = filled(tmp_path / "s.db", some_turns(3))
+    with ServedPage(path, readers={"t": Reader()}) as served:
+        for one in ("/", "/turns", "/static/app.js", "/api/v1/turns", "/api/v1/openapi.json", "/api/v1/live"):
+            response = served.client.get(one)
+            assert (response.status_code, response.headers["www-authenticate"]) == (
+                401,
+                'Basic realm="otel-agenteval", charset="UTF-8"',
+            ), one
+            assert served.client.get(one, auth=("anyone", "wrong")).status_code == 401
+        for headers in ({"authorization": "Bearer t"}, {"authorization": "Basic " + "YW55OnQ="}):
+            assert served.client.get("/api/v1/turns", headers=headers).status_code == 200
+
+
+def test_a_tenant_sees_its_own(tmp_path: Path) -> None:
+    turns = []
+    for number in range(20):
+        tenant = "acme" if number % 2 else "bolt"
+        turn = turn_row(number, tenant=tenant)
+        turn["turn_id"] = qualified(tenant, turn["turn_id"])
+        turns.append((turn, [score_row(turn)]))
+    path = filled(tmp_path / "s.db", turns)
+    own, other = turns[1][0]["turn_id"], turns[0][0]["turn_id"]
+    options = Options(labels=str(tmp_path / "l.jsonl"))
+    with ServedPage(path, options, {"a": Reader("label", "acme"), "all": Reader()}) as served:
+        assert (
+            served.client.post("/api/v1/labels", json={"turn_id": other, "label": "pass"}, auth=("x", "all")).status_code == 200
+        )
+        served.client.auth = httpx.BasicAuth("x", "a")
+        assert {turn["tenant"] for turn in served.all_turns()} == {"acme"}
+        assert served.get(f"turns/{quote(own, safe='')}")["turn"]["tenant"] == "acme"
+        assert served.client.get(f"/api/v1/turns/{quote(other, safe='')}").status_code == 404
+        assert served.client.get(f"/api/v1/turns/{quote(other, safe='')}/why").status_code == 404
+        assert served.client.post("/api/v1/labels", json={"turn_id": other, "label": "pass"}).status_code == 404
+        assert served.get("labels")["labels"] == []
+        assert sum(group["turns"] for group in served.get("estimates")["groups"]) == 10
+        assert [one["turns"] for one in served.get("facets")["agents"]] == [10]
+        assert len(served.client.get("/api/v1/export").text.splitlines()) == 10
+        assert served.client.get("/api/v1/health").status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"host": "evil.example"}, 403),
+        ({"host": "127.0.0.1.evil.example:80"}, 403),
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"host": "localhost:1"}, 200),
+        ({"host": "localhost:1", "origin": "http://localhost:1"}, 200),
+        ({"host": "localhost:1", "origin": "http://localhost:2"}, 403),
+    ],
+)
+def test_other_pages_reach_nothing(headers: dict[str, str], status: int, page: ServedPage) -> None:
+    assert page.client.get("/api/v1/turns", headers=headers, params={"limit": 1}).status_code == status
+    assert page.client.get("/", headers=headers).status_code == status
+
+
+def test_browsers_are_told_to_allow_nothing_else(page: ServedPage) -> None:
+    for path in ("/", "/turns", "/turn/abc", "/static/app.js", "/api/v1/facets", "/api/v1/nothing"):
+        headers = page.client.get(path).headers
+        assert headers["content-security-policy"] == POLICY, path
+        assert (headers["x-content-type-options"], headers["referrer-policy"], headers["x-frame-options"]) == (
+            "nosniff",
+            "no-referrer",
+            "DENY",
+        )
+    text = page.client.get("/").text
+    assert "<script>" not in text
+    assert " style=" not in text
+    assert "http" not in text
+
+
+# --- transport
+
+
+def test_what_has_not_changed_is_not_sent_again(page: ServedPage) -> None:
+    first = page.client.get("/api/v1/facets")
+    again = page.client.get("/api/v1/facets", headers={"if-none-match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert page.client.get("/api/v1/facets", headers={"if-none-match": 'W/"other"'}).status_code == 200
+    script = page.client.get("/static/core.js")
+    assert page.client.get("/static/core.js", headers={"if-none-match": script.headers["etag"]}).status_code == 304
+    assert page.client.head("/static/core.js").status_code == 200
+
+
+def test_all_that_the_page_loads_is_small(page: ServedPage) -> None:
+    folder = Path(__file__).parents[2] / "otel_agenteval" / "page" / "static"
+    sent = 0
+    for file in folder.rglob("*"):
+        if file.suffix in (".js", ".css", ".html", ".svg"):
+            path = "/" if file.name == "index.html" else f"/static/{file.relative_to(folder)}"
+            with page.client.stream("GET", path, headers={"accept-encoding": "gzip"}) as response:
+                data = b"".join(response.iter_raw())
+            assert (gzip.decompress(data) if response.headers.get("content-encoding") == "gzip" else data) == file.read_bytes()
+            sent += len(data)
+    assert sent < 60_000
+
+
+def test_live_turns_come_as_they_are_stored(tmp_path: Path) -> None:
+    path = filled(tmp_path / "s.db", some_turns(5))
+    store = store_at(path)
+    with ServedPage(path) as served, served.client.stream("GET", "/api/v1/live", params={"agent": "travel"}) as response:
+        assert response.headers["content-type"] == "text/event-stream"
+        lines = response.iter_lines()
+        assert next(lines) == ": listening"
+        for number in range(100, 10_000):  # until the stream has begun to look
+            for agent in ("travel", "support"):
+                turn = turn_row(number + (agent == "support") * 10_000, agent=agent, stored_at=NOW + number)
+                store.write([turn], [score_row(turn, value=0.0)])
+            line = next(lines)
+            while not line:
+                line = next(lines)
+            if line.startswith("data: "):
+                break
+        turns = json.loads(line[6:])["turns"]
+    assert {turn["agent"] for turn in turns} == {"travel"}
+    assert turns[0]["scores"][0]["passed"] is False
+    store.close()
+
+
+def test_a_store_that_is_not_there_or_broken_is_a_clear_answer(tmp_path: Path) -> None:
+    with ServedPage(tmp_path / "none.db") as served:
+        assert "there is no such file" in problem(served, "turns", 503)
+        (tmp_path / "none.db").write_bytes(b"no database at all" * 100)
+        assert "cannot be read as a score store" in problem(served, "turns", 503)
+        assert served.client.get("/").status_code == 200
+
+
+# --- the document
+
+
+def test_the_document_names_every_route_and_what_it_gives(page: ServedPage) -> None:
+    paths = page.client.get("/api/v1/openapi.json").json()["paths"]
+    assert paths == document()["paths"]
+    assert {(method.upper(), path) for path, methods in paths.items() for method in methods} == {
+        (route.method, BASE + route.path) for route in ROUTES
+    }
+    turn_id = next(iter(page.all_turns()))["turn_id"]
+    for route in ROUTES:
+        if route.method == "GET" and not any("/" in one for one in route.gives):
+            params = {"before": "1.4", "after": "1.5"} if route.path == "/compare" else {}
+            found = page.get(route.path.replace("{turn_id}", turn_id)[1:], **params)
+            assert set(route.gives) <= found.keys(), route.path
+            assert not route.gives or set(route.gives) == found.keys(), route.path

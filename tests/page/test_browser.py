@@ -1,0 +1,501 @@
+"""The page in a real browser: every view, the filters in the address, live turns, the keyboard, hostile content, long lists."""
+
+from __future__ import annotations
+
+import base64
+import random
+import re
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from otel_agenteval.page.api import Options
+from tests.support.browser import chromium
+from tests.support.page import ServedPage
+from tests.support.stored_turns import NOW, filled, score_row, some_turns, store_at, turn_row
+
+from .conftest import COUNT
+
+AXE = Path(__file__).parents[1] / "data" / "axe"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture
+def tab(browser: Any, page: ServedPage) -> Iterator[Any]:
+    """An empty tab; an error or a warning of the page in it fails the test."""
+    yield from opened(browser, page.url)
+
+
+def opened(browser: Any, url: str, **options: Any) -> Iterator[Any]:
+    context = browser.new_context(base_url=url, viewport={"width": 1400, "height": 900}, **options)
+    tab = context.new_page()
+    said: list[str] = []
+    tab.on("console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None)
+    tab.on("pageerror", lambda error: said.append(str(error)))
+    tab.on(
+        "requestfailed",
+        lambda request: said.append(f"{request.url}: {request.failure}") if "ERR_ABORTED" not in request.failure else None,
+    )
+    yield tab
+    context.close()
+    assert said == []
+
+
+def rows_in(tab: Any) -> int:
+    """How many turns the list says that it has."""
+    tab.wait_for_function("() => /\\d/.test(document.querySelector('.bar [role=status]')?.textContent ?? '')")
+    return int(re.sub(r"\D", "", tab.text_content(".bar [role=status]")))
+
+
+def choice(tab: Any, label: str) -> Any:
+    """One of the bar of filters."""
+    return tab.locator(".filters label.filter", has_text=re.compile(f"^{label}")).locator("select")
+
+
+def query_of(tab: Any) -> dict[str, list[str]]:
+    return parse_qs(urlsplit(tab.url).query)
+
+
+# --- the fleet
+
+
+def test_the_fleet_shows_estimates_over_time_and_leads_to_the_turns_behind_them(tab: Any) -> None:
+    tab.goto("/")
+    assert tab.title() == "Fleet – otel-agenteval"
+    tab.wait_for_selector("svg .line")
+    assert tab.locator(".cards li").count() == 3
+    assert tab.locator(".multiples article").count() == 3
+    row = tab.locator("tbody tr", has_text="llm_faithfulness").first
+    assert re.search(r"0\.\d", row.text_content())
+    card = tab.locator(".cards li", has_text="travel")
+    card.get_by_role("link", name="100").click()
+    tab.wait_for_url("**/turns?agent=travel")
+    assert rows_in(tab) == 100
+
+
+def test_a_point_of_a_chart_leads_to_its_turns(tab: Any, page: ServedPage) -> None:
+    tab.goto("/?metric=code_refusal")
+    tab.wait_for_selector(".multiples.one .band")
+    point = tab.locator(".multiples .c1 .point").nth(20)
+    said = point.locator("title").text_content()
+    point.dispatch_event("click")
+    tab.wait_for_url("**/turns?**")
+    query = query_of(tab)
+    assert query["metric"] == ["code_refusal"]
+    assert query["agent"] == ["support"]
+    scored = int(re.search(r"(\d+) scored", said)[1])
+    assert rows_in(tab) == scored
+
+
+def test_groups_and_filters_are_in_the_address(tab: Any) -> None:
+    tab.goto("/")
+    choice(tab, "Model").select_option("qwen3")
+    tab.wait_for_url("**/?model=qwen3")
+    tab.wait_for_function("() => document.querySelector('.cards')?.textContent.includes('50')")
+    tab.get_by_role("button", name="version").click()
+    tab.wait_for_url("**/?model=qwen3&by=version")
+    tab.wait_for_selector(".cards >> text=1.5")
+    tab.get_by_role("button", name="Remove filter model qwen3").click()
+    tab.wait_for_function("() => !location.search.includes('model')")
+    tab.go_back()
+    tab.wait_for_function("() => location.search.includes('model=qwen3')")
+    assert choice(tab, "Model").input_value() == "qwen3"
+
+
+# --- the list
+
+
+def test_the_list_is_filtered_by_all_that_it_says(tab: Any, page: ServedPage) -> None:
+    tab.goto("/turns")
+    assert rows_in(tab) == 200  # the first part; the rest comes as it is scrolled to
+    choice(tab, "Metric").select_option("code_refusal")
+    choice(tab, "Outcome").select_option("fail")
+    failed = len(list(page.all_turns(metric="code_refusal", outcome="fail")))
+    tab.wait_for_function(f"() => document.querySelector('.bar [role=status]').textContent === '{failed} turns'")
+    tab.get_by_label("Ended with an error").check()
+    tab.wait_for_selector("text=No turns match.")
+    tab.get_by_role("main").get_by_role("link", name="Remove all filters").click()
+    tab.wait_for_url("**/turns")
+    tab.locator("#search").fill("Question 77?")
+    tab.keyboard.press("Enter")
+    tab.wait_for_url("**/turns?text=*")
+    assert rows_in(tab) == 1
+    tab.goto("/turns?tool=book")
+    assert rows_in(tab) == COUNT // 4
+    tab.goto("/turns?metric=code_tool_success&below=0.1")
+    assert rows_in(tab) == len(list(page.all_turns(metric="code_tool_success", below=0.1)))
+
+
+def test_a_click_on_a_name_or_a_score_adds_it_as_a_filter(tab: Any) -> None:
+    tab.goto("/turns?model=gpt-5")
+    tab.locator(".rows .row a.pick", has_text="support").first.click()
+    tab.wait_for_url("**/turns?model=gpt-5&agent=support")
+    tab.locator(".rows .mark.bad", has_text="refusal").first.click()
+    tab.wait_for_url("**/turns?model=gpt-5&agent=support&metric=code_refusal&outcome=fail")
+
+
+def test_every_row_opens_in_a_new_tab_with_its_filter(tab: Any) -> None:
+    tab.goto("/turns?agent=travel")
+    link = tab.locator(".rows .row a").first
+    assert "agent=travel" in link.get_attribute("href")
+    with tab.context.expect_page() as found:
+        link.click(modifiers=["Control"])
+    found.value.wait_for_selector("h1:has-text('Turn')")
+    assert "agent=travel" in found.value.url
+    assert tab.url.endswith("/turns?agent=travel")
+
+
+def test_columns_are_chosen_and_kept(tab: Any) -> None:
+    tab.goto("/turns")
+    tab.wait_for_selector(".rows .row")
+    assert tab.get_by_role("columnheader", name="tokens").count() == 0
+    tab.locator("summary", has_text="Columns").click()
+    tab.get_by_label("tokens").check()
+    tab.get_by_role("columnheader", name="tokens").wait_for()
+    tab.reload()
+    tab.get_by_role("columnheader", name="tokens").wait_for()
+
+
+def test_live_turns_are_offered_and_shown(browser: Any, tmp_path: Path) -> None:
+    path = filled(tmp_path / "s.db", some_turns(10, content=True))
+    store = store_at(path)
+    with ServedPage(path, Options(content=True)) as served:
+        for tab in opened(browser, served.url):
+            tab.goto("/turns?agent=travel")
+            assert rows_in(tab) == 4
+            tab.get_by_label("Live").check()
+            for number in range(100, 10_000):  # until the stream looks
+                for agent in ("travel", "support"):
+                    turn = turn_row(
+                        number + (agent == "support") * 10_000,
+                        agent=agent,
+                        start=NOW + number,
+                        stored_at=NOW + number,
+                        content={"output": f"Live {number}"},
+                    )
+                    store.write([turn], [score_row(turn, value=0.0)])
+                button = tab.get_by_role("button", name=re.compile("Show .* new"))
+                if button.is_visible():
+                    break
+                tab.wait_for_timeout(100)
+            button.click()
+            tab.wait_for_selector(".rows .row:first-child >> text=Live")
+            assert "support" not in tab.text_content(".rows")
+    store.close()
+
+
+def test_a_selection_is_exported(tab: Any, page: ServedPage) -> None:
+    tab.goto("/turns?metric=code_refusal&outcome=fail")
+    rows_in(tab)
+    tab.locator("summary", has_text="Export").click()
+    with tab.expect_download() as found:
+        tab.get_by_role("link", name="Cases for experiment").click()
+    cases = Path(found.value.path()).read_text(encoding="utf-8").splitlines()
+    assert len(cases) == len(list(page.all_turns(metric="code_refusal", outcome="fail")))
+
+
+# --- one turn
+
+
+def test_a_turn_shows_what_was_said_its_scores_and_why(tab: Any, page: ServedPage) -> None:
+    turn = next(iter(page.all_turns(metric="llm_faithfulness")))
+    tab.goto(f"/turn/{turn['turn_id']}")
+    tab.wait_for_selector(".chat")
+    assert "Question" in tab.text_content(".chat")
+    assert "Answer" in tab.text_content(".chat")
+    score = tab.locator(".scores > li", has_text="llm_faithfulness")
+    assert "It answers what was asked." in score.text_content()
+    score.locator("summary").first.click()
+    assert "qwen3" in score.text_content()
+    assert "10.0 %" in score.text_content()
+    assert tab.get_by_role("link", name="Trace").get_attribute("href") == f"https://traces.example/{turn['trace_id']}?q=1"
+    assert tab.locator(".conversation li").count() == 5
+
+
+def test_next_and_previous_stay_inside_the_filter(tab: Any, page: ServedPage) -> None:
+    failed = [turn["turn_id"] for turn in page.all_turns(metric="code_refusal", outcome="fail")]
+    tab.goto(f"/turn/{failed[2]}?metric=code_refusal&outcome=fail")
+    tab.get_by_role("link", name="Older").wait_for()
+    tab.keyboard.press("j")
+    tab.wait_for_url(f"**/turn/{failed[3]}?metric=code_refusal&outcome=fail")
+    tab.wait_for_function("() => document.querySelectorAll('.turn-head').length && !document.querySelector('[aria-busy=true]')")
+    tab.get_by_role("link", name="Newer").wait_for()
+    tab.keyboard.press("k")
+    tab.wait_for_url(f"**/turn/{failed[2]}?**")
+    tab.keyboard.press("u")
+    tab.wait_for_url("**/turns?metric=code_refusal&outcome=fail")
+
+
+def test_the_turns_of_a_conversation_are_one_step_apart(tab: Any, page: ServedPage) -> None:
+    turns = list(page.all_turns(conversation="conv-3"))[::-1]
+    tab.goto(f"/turn/{turns[1]['turn_id']}")
+    tab.wait_for_selector(".conversation")
+    assert tab.locator(".conversation [aria-current]").text_content() == "2"
+    tab.locator(".conversation li a").nth(4).click()
+    tab.wait_for_url(f"**/turn/{turns[4]['turn_id']}")
+
+
+# --- the others
+
+
+def test_releases_and_turns_are_compared(tab: Any, page: ServedPage) -> None:
+    tab.goto("/compare")
+    tab.get_by_label("Before").select_option("1.4")
+    tab.get_by_label("After").select_option("1.5")
+    tab.wait_for_selector("text=After minus before")
+    assert tab.locator("tbody tr", has_text="code_refusal").count() == 1
+    a, b = [turn["turn_id"] for turn in page.all_turns()][:2]
+    tab.goto(f"/compare?a={a}")
+    tab.get_by_label("turn id").fill(b[:45])
+    tab.get_by_role("button", name="Compare").click()
+    tab.wait_for_selector(".sides")
+    assert tab.locator(".sides tr", has_text="asked").count() == 1
+    assert tab.locator(".sides tr", has_text="code_tool_success").count() == 1
+
+
+def test_turns_are_labelled_by_the_keyboard_alone(tab: Any, page: ServedPage) -> None:
+    tab.goto("/label")
+    tab.wait_for_selector(".label-form")
+    before = len(page.get("labels")["labels"])
+    for number, key in enumerate("pfp", 1):
+        shown = tab.get_by_role("link", name="Open the whole turn").get_attribute("href")
+        tab.keyboard.press(key)
+        tab.wait_for_function(
+            "(old) => document.querySelector('main a[href^=\"/turn/\"]')?.getAttribute('href') !== old && document.querySelector('.label-form')",
+            arg=shown,
+        )
+        assert f"{before + number} labelled" in tab.text_content("main")
+    assert [label["label"] for label in page.get("labels")["labels"]][-3:] == ["pass", "fail", "pass"]
+
+
+def test_the_catalogue_is_searched(tab: Any) -> None:
+    tab.goto("/catalogue")
+    tab.wait_for_selector(".catalogue li")
+    assert tab.locator(".catalogue li").count() > 200
+    tab.keyboard.press("/")
+    tab.keyboard.type("refusal")
+    tab.wait_for_function("() => document.querySelectorAll('.catalogue li').length < 5")
+    assert "code_refusal" in tab.text_content(".catalogue")
+    assert tab.url.endswith("?q=refusal")
+
+
+def test_health_says_how_the_store_does(tab: Any) -> None:
+    tab.goto("/health")
+    tab.wait_for_selector("table")
+    assert str(COUNT) in tab.text_content("main")
+
+
+def test_the_keys_lead_everywhere(tab: Any, page: ServedPage) -> None:
+    tab.goto("/")
+    tab.wait_for_selector(".cards")
+    for key, path in (("t", "/turns"), ("c", "/compare"), ("m", "/catalogue"), ("h", "/health"), ("f", "/")):
+        tab.keyboard.press("g")
+        tab.keyboard.press(key)
+        tab.wait_for_function("(path) => location.pathname === path", arg=path)
+    tab.keyboard.press("?")
+    tab.wait_for_selector(".help")
+    tab.keyboard.press("g")
+    tab.keyboard.press("t")
+    tab.wait_for_selector(".rows .row")
+    tab.keyboard.press("j")
+    tab.keyboard.press("j")
+    second = [turn["turn_id"] for turn in page.all_turns()][1]
+    tab.keyboard.press("Enter")
+    tab.wait_for_url(f"**/turn/{second}")
+    for _ in range(3):  # the skip link comes first
+        tab.keyboard.press("Tab")
+    assert tab.evaluate("document.activeElement.tagName") == "A"
+
+
+# --- what may go wrong
+
+HOSTILE = {
+    "a script": '<script>document.title = "owned"</script><img src=x onerror="document.title=\'owned\'">',
+    "markup of ours": "${alert(1)}</div><h1>owned</h1>",
+    "an override of direction": "abc \u202e txt.exe \u2066 x",
+    "a terminal's colours": "\x1b[31mred\x1b[0m \x07",
+    "nothing between": "\u200b\u200d\ufeff" * 20,
+    "half a character": "broken \ud83d end".encode("utf-8", "replace").decode(),
+}
+
+
+def test_hostile_content_is_text(browser: Any, tmp_path: Path) -> None:
+    turns = []
+    for number, text in enumerate(HOSTILE.values()):
+        content = {
+            "input": text,
+            "output": text,
+            "messages": [{"role": text, "content": text, "tool_calls": [{"name": text, "arguments": {text: text}}]}],
+            "spans": [{"id": "1", "name": text, "attributes": {text: text}}],
+        }
+        turn = turn_row(
+            number, agent=text, model=text, service=text, error=text, tools=[text], conversation_id=text, content=content
+        )
+        turns.append((turn, [score_row(turn, value=0.0, explanation=text, detail={text: text}, judge_model=text, label=text)]))
+    with ServedPage(filled(tmp_path / "s.db", turns), Options(content=True)) as served:
+        for tab in opened(browser, served.url):
+            for path in ("/", "/turns", *(f"/turn/{turn['turn_id']}" for turn, _ in turns)):
+                tab.goto(path)
+                tab.wait_for_selector("main h1")
+                tab.wait_for_function(
+                    "() => !document.querySelector('[aria-busy=true]') && !document.body.textContent.includes('Loading')"
+                )
+                tab.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+                assert "owned" not in tab.title()
+                assert tab.locator("main script, main img").count() == 0
+                assert tab.locator("h1").count() == 1
+            tab.goto(f"/turn/{turns[0][0]['turn_id']}")
+            tab.wait_for_selector(".chat")
+            assert HOSTILE["a script"] in tab.text_content(".chat")
+
+
+def test_large_turns_stay_quick(browser: Any, tmp_path: Path) -> None:
+    """10,000 spans, a line of a megabyte, and an image: nothing of it is rendered before somebody asks for it."""
+    spans = [
+        {
+            "id": f"{n:x}",
+            "parent": f"{(n - 1) // 3:x}" if n else None,
+            "name": f"step {n}",
+            "duration_s": 0.01,
+            "attributes": {"n": n},
+        }
+        for n in range(10_000)
+    ]
+    content = {
+        "input": "x, " * 400_000, "output": "Done.",
+        "messages": [{"role": "user", "content": "x, " * 400_000}, {"role": "user", "content": [{"type": "image", "mime_type": "image/png", "data": PNG}]}],
+        "spans": spans,
+        "tool_calls": [{"name": f"tool {n}", "result": "y" * 1_000, "duration_s": 0.1} for n in range(1_000)],
+    }  # fmt: skip
+    turn = turn_row(1, content=content)
+    with ServedPage(filled(tmp_path / "s.db", [(turn, [score_row(turn)])]), Options(content=True)) as served:
+        for tab in opened(browser, served.url):
+            tab.goto(f"/turn/{turn['turn_id']}")
+            tab.wait_for_selector(".chat")
+            assert tab.evaluate("document.querySelectorAll('*').length") < 12_000
+            assert len(tab.text_content(".chat")) < 20_000
+            tab.locator("summary", has_text="Spans").click()
+            tab.wait_for_selector(".spans .row")
+            assert tab.locator(".spans .row").count() < 100
+            tab.evaluate("document.querySelector('.spans .rows').scrollTop = 28 * 9990")
+            tab.wait_for_function(
+                "() => document.querySelectorAll('.spans .row').length > 10 && [...document.querySelectorAll('.spans .row')].every((row) => row.getBoundingClientRect().height < 40)"
+            )
+            tab.locator(".spans .row button").last.click()
+            assert "n" in tab.text_content(".attributes")
+            tab.get_by_role("button", name=re.compile("Show all of it")).first.click()
+            tab.wait_for_function("() => document.querySelector('.chat').textContent.length > 1000000")
+            tab.get_by_role("button", name="Show", exact=True).click()
+            tab.wait_for_function("() => document.querySelector('.media img')?.naturalWidth === 40")
+
+
+def test_a_hundred_thousand_turns_scroll(browser: Any, tmp_path: Path) -> None:
+    path = filled(tmp_path / "s.db", ((turn, scores[:2]) for turn, scores in some_turns(100_000, days=30)))
+    with ServedPage(path) as served:
+        for tab in opened(browser, served.url):
+            tab.goto("/turns")
+            tab.wait_for_selector(".rows .row")
+            paint = tab.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+            assert paint < 1_000
+            tab.evaluate("""async () => {
+                const rows = document.querySelector('.rows');
+                while (parseInt(document.querySelector('.bar [role=status]').textContent.replace(/\\D/g, '')) < 5000) {
+                    rows.scrollTop = rows.scrollHeight;
+                    await new Promise(requestAnimationFrame);
+                }
+            }""")
+            frames = tab.evaluate("""() => new Promise((done) => {
+                const rows = document.querySelector('.rows'), began = performance.now();
+                rows.scrollTop = 0;
+                let frames = 0;
+                const step = () => {
+                    rows.scrollTop += 120;
+                    frames += 1;
+                    if (performance.now() - began < 2000) requestAnimationFrame(step); else done(frames / 2);
+                };
+                requestAnimationFrame(step);
+            })""")
+            assert frames >= 30
+            assert tab.locator(".rows .row").count() < 100
+
+
+def test_an_error_of_the_server_is_said(browser: Any, tmp_path: Path) -> None:
+    with ServedPage(tmp_path / "none.db") as served:
+        context = browser.new_context(base_url=served.url)
+        tab = context.new_page()
+        tab.goto("/")
+        tab.wait_for_selector("[role=alert]")
+        assert "there is no such file" in tab.text_content("[role=alert]")
+        context.close()
+
+
+# --- for everyone
+
+VIEWS = (
+    "/",
+    "/turns",
+    "/turn/TURN",
+    "/compare?before=1.4&after=1.5",
+    "/compare?a=TURN&b=OTHER",
+    "/label",
+    "/catalogue?q=refusal",
+    "/health",
+)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(scheme: str, browser: Any, page: ServedPage) -> None:
+    a, b = [turn["turn_id"] for turn in page.all_turns(metric="llm_faithfulness")][:2]
+    axe = (AXE / "axe.min.js").read_text(encoding="utf-8")
+    found = []
+    for tab in opened(browser, page.url, color_scheme=scheme, bypass_csp=True):
+        for view in VIEWS:
+            tab.goto(view.replace("TURN", a).replace("OTHER", b))
+            tab.wait_for_selector("main h1")
+            tab.wait_for_load_state("networkidle")
+            tab.evaluate(axe)
+            for violation in tab.evaluate("axe.run()")["violations"]:
+                found += [
+                    f"{view}: {violation['id']}: {node['html'][:200]}: {node['failureSummary']}" for node in violation["nodes"]
+                ]
+    assert found == []
+
+
+@pytest.mark.parametrize("width", [360, 800])
+def test_narrow_screens_and_paper(width: int, browser: Any, page: ServedPage) -> None:
+    a = next(iter(page.all_turns()))["turn_id"]
+    context = browser.new_context(base_url=page.url, viewport={"width": width, "height": 740})
+    tab = context.new_page()
+    for view in ("/", "/turns", f"/turn/{a}", "/label", "/health"):
+        tab.goto(view)
+        tab.wait_for_load_state("networkidle")
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width, view
+        tab.emulate_media(media="print")
+        assert not tab.locator(".top").is_visible()
+        tab.emulate_media(media="screen")
+    context.close()
+
+
+def _png() -> str:
+    """40 by 40 pixels of noise, as base64."""
+    noise = random.Random(1)
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    pixels = b"".join(b"\0" + noise.randbytes(120) for _ in range(40))
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", 40, 40, 8, 2, 0, 0, 0))
+    return base64.b64encode(b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(pixels)) + chunk(b"IEND", b"")).decode()
+
+
+PNG = _png()

@@ -1,0 +1,180 @@
+"""``otel-agenteval ui`` as a process, and the page of a real sidecar."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from otel_agenteval.cli.main import main
+from tests.support.process import ROOT, environment
+from tests.support.service import Sidecar, turn_of
+from tests.support.stored_turns import filled, some_turns
+
+RECORDINGS = ROOT / "tests" / "data" / "recordings"
+
+
+@contextmanager
+def ui(*args: str, env: dict[str, str] | None = None) -> Iterator[str]:
+    """The address of the page of a process, which must end well."""
+    command = [sys.executable, "-m", "otel_agenteval", "ui", *args, "--web", "127.0.0.1:0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(env)) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        found = re.match(r"http://127\.0\.0\.1:\d+", line)
+        if found is None:
+            _, said = process.communicate(timeout=30)
+            raise AssertionError(f"{line}{said}")
+        yield found[0]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+
+
+def get(url: str, path: str, **params: Any) -> Any:
+    response = httpx.get(f"{url}/api/v1/{path}", params=params, timeout=60)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("traces")
+    with tarfile.open(RECORDINGS / "ag2-agent.tar.xz") as packed:
+        packed.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+    return folder
+
+
+def test_a_store_is_shown_and_labelled(tmp_path: Path) -> None:
+    path, labels = filled(tmp_path / "scores.db", some_turns(20, content=True)), tmp_path / "labels.jsonl"
+    with ui(str(path), "--labels", str(labels), "--trace-url", "https://t.example/{trace_id}") as url:
+        turn = get(url, "turns", limit=1)["turns"][0]
+        assert turn["asked"] == "Question 19?"
+        assert get(url, f"turns/{turn['turn_id']}")["trace_url"] == f"https://t.example/{turn['trace_id']}"
+        httpx.post(f"{url}/api/v1/labels", json={"turn_id": turn["turn_id"], "label": "pass"}).raise_for_status()
+        assert 'script type="module"' in httpx.get(url).text
+    assert json.loads(labels.read_text())["label"] == "pass"
+
+
+def test_recorded_traces_are_scored_and_shown(traces: Path) -> None:
+    with ui(str(traces)) as url:
+        turns = get(url, "turns", limit=100)["turns"]
+        assert len(turns) > 10
+        assert {score["metric"] for turn in turns for score in turn["scores"]} >= {
+            "code_refusal",
+            "code_tool_success",
+            "code_turn_error",
+        }
+        shown = get(url, f"turns/{turns[2]['turn_id']}")
+        assert shown["content"]["spans"]
+        assert set(shown["outcomes"].values()) >= {"scored"}
+    with ui(str(traces), "--metrics", "code_refusal", "--no-content") as url:
+        turns = get(url, "turns", limit=100)["turns"]
+        assert {score["metric"] for turn in turns for score in turn["scores"]} == {"code_refusal"}
+        assert "asked" not in turns[0]
+
+
+def test_what_eval_wrote_is_shown(traces: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [str(file) for file in sorted(traces.rglob("*.jsonl"))]
+    assert main(["eval", *files, "--format", "jsonl", "--out", str(tmp_path / "scores.jsonl")]) == 0
+    capsys.readouterr()
+    written = [json.loads(line) for line in (tmp_path / "scores.jsonl").read_text().splitlines()]
+    with ui(str(tmp_path / "scores.jsonl")) as url:
+        turns = {turn["turn_id"]: turn for turn in get(url, "turns", limit=500)["turns"]}
+    for row in written:
+        if row["status"] != "skipped":
+            (score,) = [one for one in turns[row["turn_id"]]["scores"] if one["metric"] == row["metric"]]
+            assert (score["value"], score["passed"]) == (row["value"], row.get("passed"))
+            assert turns[row["turn_id"]]["model"] == row.get("model")
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["none.db"], "there is no such file or folder"),
+        (["empty"], "there is neither a turn nor a score in it"),
+        (["text.txt"], "there is neither a turn nor a score in it"),
+        (["other.db"], "is not a score store"),
+        (["broken.jsonl"], "broken.jsonl:2: this is no score as `eval` writes it"),
+        (["s.db", "--web", "0.0.0.0:0"], "can be reached from other machines"),
+        (["s.db", "--web", "here"], "here"),
+        (["s.db", "--trace-url", "https://t.example"], "serve.page.trace_url"),
+    ],
+)
+def test_what_cannot_be_shown_is_said(
+    args: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import sqlite3
+
+    monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
+    Path("text.txt").write_text("nothing\n")
+    Path("broken.jsonl").write_text('{"turn_id": "a", "metric": "code_refusal", "value": 1, "status": "ok"}\n{"metric": 5}\n')
+    with sqlite3.connect("other.db") as db:
+        db.execute("CREATE TABLE x (y)")
+    filled(Path("s.db"), some_turns(2))
+    assert main(["ui", *args]) == 2
+    assert says in capsys.readouterr().err
+
+
+# --- the sidecar
+
+
+def test_the_sidecar_shows_its_own_turns_as_they_come(tmp_path: Path) -> None:
+    config = {"outlets": {"store": {"path": str(tmp_path / "scores.db"), "content": True}}, "serve": {"page": {"content": True}}}
+    with Sidecar(config) as sidecar:
+        url = f"http://{sidecar.addresses['web']}"
+        sidecar.post("/v1/traces", turn_of(1))
+        (turn,) = sidecar.turns()
+        sidecar.engine.flush(10)
+        (shown,) = get(url, "turns")["turns"]
+        assert shown["turn_id"] == turn.turn_id
+        assert get(url, f"turns/{turn.turn_id}")["outcomes"] == sidecar.engine.why(turn.turn_id)
+        assert (
+            get(url, f"turns/{turn.turn_id}/why")["metrics"]
+            == json.loads(sidecar.get(f"/api/why/{turn.turn_id}", "web")[1])["metrics"]
+        )
+        health = get(url, "health")
+        assert health["sidecar"]["spans"]["received"] == sidecar.service.ledger()["spans"]["received"] > 0
+        assert httpx.get(url).status_code == 200
+
+
+def test_a_sidecar_without_a_store_says_what_is_missing() -> None:
+    with Sidecar() as sidecar:
+        url = f"http://{sidecar.addresses['web']}"
+        response = httpx.get(f"{url}/api/v1/turns")
+        assert (response.status_code, response.json()["error"]) == (
+            404,
+            "nothing is kept that could be shown: no store is configured (outlets.store)",
+        )
+        assert httpx.get(url).status_code == 200
+
+
+def test_tokens_of_the_sidecar_are_those_of_the_page(tmp_path: Path) -> None:
+    path = filled(tmp_path / "scores.db", some_turns(5, content=True))
+    page = {"labels": str(tmp_path / "labels.jsonl"), "read_token": "reads"}
+    config = {
+        "outlets": {"store": {"path": str(path), "max_age": "365d"}},
+        "serve": {"token": "all", "page": page, "tenants": [{"name": "acme", "token": "acmes"}]},
+    }
+    with Sidecar(config) as sidecar:
+        url = f"http://{sidecar.addresses['web']}"
+        for auth, turns in ((None, None), (("x", "no"), None), (("x", "reads"), 5), (("x", "all"), 5), (("x", "acmes"), 0)):
+            response = httpx.get(f"{url}/api/v1/turns", auth=auth)
+            assert response.status_code == (401 if turns is None else 200)
+            assert turns is None or len(response.json()["turns"]) == turns
+        turn_id = httpx.get(f"{url}/api/v1/turns", auth=("x", "all")).json()["turns"][0]["turn_id"]
+        assert httpx.get(f"{url}/api/v1/turns/{turn_id}", auth=("x", "all")).json()["content"] is None
+        label = {"turn_id": turn_id, "label": "fail"}
+        assert httpx.post(f"{url}/api/v1/labels", json=label, auth=("x", "reads")).status_code == 403
+        assert httpx.post(f"{url}/api/v1/labels", json=label, auth=("x", "acmes")).status_code == 404
+        assert httpx.post(f"{url}/api/v1/labels", json=label, auth=("ann", "all")).json()["label"]["by"] == "ann"

@@ -1,0 +1,306 @@
+"""What the page reads from a store: lists by filters, and sums that hold whatever was written, replaced or deleted since."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from otel_agenteval.outlets.sqlite.store import HOUR, Retention, ScoreStore
+from otel_agenteval.outlets.sqlite.views import Cursor, Filter, Summer, Views
+from otel_agenteval.statistics.groups import Group
+from tests.support.clock import FakeClock
+from tests.support.stored_turns import AGENTS, NOW, filled, score_row, some_turns, store_at, turn_row
+
+COUNT = 600
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return filled(tmp_path_factory.mktemp("views") / "scores.db", some_turns(COUNT, content=True))
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    return [(turn, {score["metric"]: score for score in scores}) for turn, scores in some_turns(COUNT, content=True)]
+
+
+def ids(views: Views, wanted: Filter, **more: Any) -> list[str]:
+    """All of a list, part by part."""
+    found, start = [], None
+    while True:
+        part = views.listed(wanted, 37, start, **more)
+        found += [turn["turn_id"] for turn in part.turns]
+        start = part.end
+        if start is None:
+            return found
+
+
+FILTERS: dict[str, tuple[Filter, Callable[[dict[str, Any], dict[str, Any]], bool]]] = {
+    "all": (Filter(), lambda turn, _: True),
+    "an agent": (Filter(agents=("travel",)), lambda turn, _: turn["agent"] == "travel"),
+    "two agents": (Filter(agents=("travel", "billing")), lambda turn, _: turn["agent"] != "support"),
+    "a model and a version": (Filter(models=("qwen3",), versions=("1.5",)), lambda turn, _: turn["model"] == "qwen3" and turn["service_version"] == "1.5"),
+    "a service that there is not": (Filter(services=("x",)), lambda turn, _: False),
+    "a time": (Filter(since=NOW - 86_400, until=NOW - 40_000), lambda turn, _: NOW - 86_400 <= turn["start"] < NOW - 40_000),
+    "a conversation": (Filter(conversation="conv-7"), lambda turn, _: turn["conversation_id"] == "conv-7"),
+    "a metric": (Filter(metric="llm_faithfulness"), lambda _, scores: "llm_faithfulness" in scores),
+    "failed": (Filter(outcome="fail"), lambda _, scores: any(score["passed"] == 0 for score in scores.values())),
+    "a failed metric": (Filter(metric="code_refusal", outcome="fail"), lambda _, scores: scores["code_refusal"]["passed"] == 0),
+    "a passed metric": (Filter(metric="code_refusal", outcome="pass", agents=("support",)), lambda turn, scores: scores["code_refusal"]["passed"] == 1 and turn["agent"] == "support"),
+    "below": (Filter(metric="code_tool_success", below=0.2), lambda _, scores: scores["code_tool_success"]["value"] < 0.2),
+    "above": (Filter(metric="code_tool_success", above=0.9, below=0.95), lambda _, scores: 0.9 < scores["code_tool_success"]["value"] < 0.95),
+    "a tool": (Filter(tool="book"), lambda turn, _: turn["tools"] is not None),
+    "part of a tool's name": (Filter(tool="boo"), lambda turn, _: False),
+    "an error": (Filter(error=True), lambda turn, _: turn["error"] is not None),
+    "a text": (Filter(text="answer 7"), lambda turn, _: "Answer 7" in turn["content"]),
+    "a text with what LIKE takes for more": (Filter(text="Question 7_"), lambda turn, _: False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.parametrize("few", [1, 1_000_000])
+def test_a_list_has_what_its_filter_says_in_order(
+    name: str, few: int, path: Path, rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("otel_agenteval.outlets.sqlite.views._FEW", few)  # both ways of finding turns by their scores
+    monkeypatch.setattr("otel_agenteval.outlets.sqlite.views._BLOCKS", (7, 50))
+    wanted, matches = FILTERS[name]
+    expected = [turn["turn_id"] for turn, scores in rows if matches(turn, scores)]
+    with Views(path) as views:
+        assert ids(views, wanted) == expected[::-1]
+        assert ids(views, wanted, order="oldest") == expected
+
+
+def test_turns_that_began_together_are_all_listed(tmp_path: Path) -> None:
+    turns = [(turn_row(number, start=NOW), []) for number in range(100)]
+    with Views(filled(tmp_path / "s.db", turns)) as views:
+        assert sorted(ids(views, Filter())) == sorted(turn["turn_id"] for turn, _ in turns)
+
+
+def test_a_request_looks_no_longer_than_its_time_and_the_next_goes_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("otel_agenteval.outlets.sqlite.views._BLOCKS", (10,))
+    clock = iter(range(10_000))  # a second passes with each look
+    with Views(path, lambda: float(next(clock))) as views:
+        start, parts = None, 0
+        while True:
+            part = views.listed(Filter(tool="nothing"), 10, start)
+            assert part.turns == []
+            parts += 1
+            start = part.end
+            if start is None:
+                break
+    assert parts == COUNT // 10 + 1
+
+
+def test_superseded_turns_are_in_no_list_and_no_sum(tmp_path: Path) -> None:
+    store = store_at(tmp_path / "s.db")
+    first, second = turn_row(1), turn_row(2, revision=2, supersedes=turn_row(1)["turn_id"])
+    store.write([first], [score_row(first, value=0.0)])
+    store.write([second], [score_row(second, value=1.0)])
+    with Views(tmp_path / "s.db") as views:
+        assert ids(views, Filter()) == [second["turn_id"]]
+        (cell,) = [cell for cell in views.cells(Filter()) if cell.metric]
+        assert (cell.scored, cell.passed, cell.failed, cell.wy) == (1, 1, 0, 1.0)
+    store.close()
+
+
+def test_neighbours_are_the_next_in_the_list(path: Path, rows: Any) -> None:
+    failed = [turn for turn, scores in rows if scores["code_refusal"]["passed"] == 0]
+    middle = failed[3]
+    with Views(path) as views:
+        at = Cursor(middle["start"], middle["turn_id"])
+        wanted = Filter(metric="code_refusal", outcome="fail")
+        assert views.listed(wanted, 1, at).turns[0]["turn_id"] == failed[2]["turn_id"]
+        assert views.listed(wanted, 1, at, "oldest").turns[0]["turn_id"] == failed[4]["turn_id"]
+
+
+# --- sums
+
+
+def by_hand(rows: Any, keep: Callable[[dict[str, Any]], bool]) -> dict[tuple[str, str], Group]:
+    found: dict[tuple[str, str], Group] = {}
+    for turn, scores in rows:
+        if keep(turn):
+            for score in scores.values():
+                found.setdefault((turn["agent"], score["metric"]), Group()).add(
+                    turn["trace_id"], score["value"], score["sample_probability"] or 1.0
+                )
+    return found
+
+
+def summed(path: Path, now: float = NOW + 86_400) -> int:
+    summer = Summer(path, lambda: now)
+    count = 0
+    while summer.sum_one():
+        count += 1
+    summer.close()
+    return count
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_estimates_are_those_of_the_scores_themselves(kept: bool, tmp_path: Path, rows: Any) -> None:
+    path = filled(tmp_path / "s.db", some_turns(COUNT))
+    if kept:
+        assert summed(path) == len({int(turn["start"] // HOUR) for turn, _ in rows})
+        with Views(path) as views:
+            assert views.stale() == []
+    since = (NOW - 50_000) // HOUR * HOUR
+    for wanted, keep in (
+        (Filter(), lambda _: True),
+        (Filter(since=since, models=("gpt-5",)), lambda turn: turn["start"] >= since and turn["model"] == "gpt-5"),
+    ):
+        expected = by_hand(rows, keep)
+        with Views(path) as views:
+            cells = views.cells(wanted, "agent")
+        found = {(cell.group, cell.metric): cell for cell in cells if cell.metric}
+        assert found.keys() == expected.keys()
+        for key, group in expected.items():
+            estimate = group.estimate()
+            assert found[key].scored == group.turns
+            assert found[key].estimate() == pytest.approx(estimate)
+        turns = {cell.group: cell.turns for cell in cells if not cell.metric}
+        assert turns == {agent: sum(keep(turn) and turn["agent"] == agent for turn, _ in rows) for agent in AGENTS}
+
+
+@pytest.mark.parametrize("step", [1, 5, 24, 48])
+def test_a_series_has_every_score_in_its_hour(step: int, tmp_path: Path, rows: Any) -> None:
+    path = filled(tmp_path / "s.db", some_turns(COUNT))
+    summed(path)
+    expected: dict[int, int] = {}
+    for turn, scores in rows:
+        hour = int(turn["start"] // HOUR) // step * step
+        expected[hour] = expected.get(hour, 0) + ("llm_faithfulness" in scores)
+    with Views(path) as views:
+        cells = views.cells(Filter(metric="llm_faithfulness"), step=step)
+    assert {cell.hour: cell.scored for cell in cells if cell.metric} == {hour: count for hour, count in expected.items() if count}
+
+
+def test_what_counts_and_what_does_not(tmp_path: Path) -> None:
+    turn = turn_row(1)
+    scores = [
+        score_row(turn, "code_a", 0.0), score_row(turn, "code_b", None), score_row(turn, "code_c", 1.0, detail={"vacuous": True}),
+        score_row(turn, "code_d", 0.0, direction="neutral"), score_row(turn, "llm_e", 1.0, sample_probability=0.25, judge_cost_usd=0.5),
+    ]  # fmt: skip
+    with Views(filled(tmp_path / "s.db", [(turn, scores)])) as views:
+        found = {cell.metric: cell for cell in views.cells(Filter())}
+    assert [(name, cell.scored, cell.passed, cell.failed, cell.errors) for name, cell in found.items() if name] == [
+        ("code_a", 1, 0, 1, 0), ("code_b", 0, 0, 0, 1), ("code_c", 0, 1, 0, 0), ("code_d", 1, 0, 0, 0), ("llm_e", 1, 1, 0, 0),
+    ]  # fmt: skip
+    assert (found["llm_e"].w, found["llm_e"].cost_usd) == (4.0, 0.5)
+    assert (found[""].turns, found[""].tokens, found[""].cost_usd) == (1, 120, 0.01)
+
+
+def test_sums_follow_what_is_written_later(tmp_path: Path) -> None:
+    """A late judge, a revision, a turn that moves to another hour, and what retention deletes: each makes its hours anew."""
+    path = tmp_path / "s.db"
+    clock = FakeClock()
+    store = ScoreStore(path, Retention(86_400.0 * 10, 1 << 40), clock)
+    rng = random.Random(3)
+    turns = [turn_row(number, start=NOW - rng.random() * 86_400 * 3) for number in range(60)]
+
+    def check() -> None:
+        with Views(path) as views:
+            before = views.cells(Filter(), "agent")
+        summed(path)
+        with Views(path) as views:
+            assert [vars_of(cell) for cell in views.cells(Filter(), "agent")] == [pytest.approx(vars_of(cell)) for cell in before]
+
+    def vars_of(cell: Any) -> dict[str, Any]:
+        return {name: getattr(cell, name) or 0.0 for name in cell.__slots__ if name not in ("group", "metric")}
+
+    store.write(turns, [score_row(turn, "code_refusal", rng.random()) for turn in turns])
+    check()
+    store.write(turns[:9], [score_row(turn, "llm_faithfulness", rng.random(), sample_probability=0.2) for turn in turns[:9]])
+    check()
+    moved = [{**turn, "start": turn["start"] + 7_200, "revision": 2} for turn in turns[3:20]]
+    store.write(moved, [score_row(turn, "code_refusal", 0.0) for turn in moved])
+    check()
+    later = turn_row(99, supersedes=turns[30]["turn_id"], revision=3, start=turns[30]["start"] + 90_000)
+    store.write([later], [score_row(later)], absorbed=[(later["turn_id"], turns[31]["turn_id"])])
+    check()
+    with Views(path) as views:
+        assert sum(cell.turns for cell in views.cells(Filter()) if not cell.metric) == 59
+    with store._file.transaction() as db:
+        db.execute("UPDATE turns SET stored_at = 0 WHERE rowid % 2")
+    store.retain()
+    check()
+    store.close()
+
+
+def test_an_hour_that_changes_while_it_is_summed_is_summed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "s.db"
+    store = store_at(path)
+    turn = turn_row(1)
+    store.write([turn], [score_row(turn, "code_a", 0.0)])
+    whole = Views.sums_of
+
+    def meanwhile(self: Views, hour: int) -> Any:
+        found = whole(self, hour)
+        store.write([turn], [score_row(turn, "code_b", 1.0)])
+        return found
+
+    monkeypatch.setattr(Views, "sums_of", meanwhile)
+    summer = Summer(path, lambda: NOW + 86_400)
+    assert summer.sum_one()
+    monkeypatch.setattr(Views, "sums_of", whole)
+    with Views(path) as views:
+        assert len(views.stale()) == 1
+        assert {cell.metric for cell in views.cells(Filter())} == {"", "code_a", "code_b"}
+    assert summer.sum_one()
+    assert not summer.sum_one()
+    summer.close()
+    store.close()
+
+
+def test_the_hour_that_is_not_over_is_left_to_requests(tmp_path: Path) -> None:
+    path = filled(tmp_path / "s.db", [(turn_row(1, start=NOW), [])])
+    assert summed(path, NOW + 60) == 0
+    assert summed(path, NOW + 2 * HOUR + 601) == 1
+
+
+def test_a_store_of_before_reads_as_one_of_today_and_is_brought_up(tmp_path: Path) -> None:
+    path = filled(tmp_path / "s.db", some_turns(50))
+    with sqlite3.connect(path) as db:
+        for statement in (
+            "DROP TABLE hourly",
+            "DROP TABLE daily",
+            "DROP TABLE stale_hours",
+            "DROP INDEX turns_by_start",
+            "DROP INDEX turns_by_agent_and_start",
+            "DROP INDEX scores_by_verdict",
+        ):
+            db.execute(statement)
+        for column in ("tools", "error"):
+            db.execute(f"ALTER TABLE turns DROP COLUMN {column}")
+        db.execute("PRAGMA user_version = 3")
+    with Views(path) as views:
+        before = views.cells(Filter(), "agent")
+        assert sum(cell.turns for cell in before if not cell.metric) == 50
+        assert len(ids(views, Filter())) == 50
+    assert summed(path) > 0
+    with Views(path) as views:
+        after = views.cells(Filter(), "agent")
+    assert [(cell.group, cell.metric, cell.scored, cell.turns) for cell in after] == [
+        (cell.group, cell.metric, cell.scored, cell.turns) for cell in before
+    ]
+
+
+def test_groups_metrics_and_extent(path: Path, rows: Any) -> None:
+    with Views(path) as views:
+        assert views.groups_of("agent", Filter()) == dict.fromkeys(sorted(AGENTS), COUNT // 3)
+        assert views.groups_of("version", Filter(agents=("travel",))) == {"1.4": 140, "1.5": 60}
+        assert views.metrics_of()["llm_faithfulness"] == {
+            "kind": "llm",
+            "unit": "1",
+            "direction": "up",
+            "type": "numeric",
+            "threshold": 0.5,
+            "policy": "trend",
+            "version": "1",
+        }
+        assert views.extent() == (rows[0][0]["start"], rows[-1][0]["start"])
