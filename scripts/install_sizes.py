@@ -33,6 +33,7 @@ PURPOSES = {
     "kafka": "spans from Kafka",
     "notebook": "turns and scores as pandas data frames",
     "parquet": "files in Parquet",
+    "postgres": "turns and scores in PostgreSQL",
     "redis": "judge jobs in Redis",
     "serve": "a sidecar that unpacks zstd, and gzip twice as fast",
     "structured": "JSON Schema, SQL, HTML: all that the default pack can use",

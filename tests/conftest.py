@@ -12,6 +12,7 @@ from hypothesis import settings
 from otel_agenteval.metrics import registry
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
+from tests.support.postgres import Anywhere, PostgresServer, postgres_server
 
 # A machine that is busy is no failure, and what runs in CI is the same in every run.
 settings.register_profile("project", deadline=None, derandomize="CI" in os.environ)
@@ -62,3 +63,18 @@ def models() -> Iterator[ScriptedModels]:
     scripted = ScriptedModels()
     yield scripted
     scripted.close()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL for all tests of a process."""
+    with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def anywhere(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Anywhere:
+    """Gives the path or address of a store that is not there yet, of each kind."""
+    if request.param == "sqlite":
+        return lambda: str(tmp_path_factory.mktemp("stores") / "scores.db")
+    return request.getfixturevalue("postgres").database

@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "path",
         metavar="PATH",
-        help="a score store, recorded traces (a file or a folder of them, scored as `eval` does), or the JSON lines that `eval` or `experiment` wrote",
+        help="a score store (a file, or an address of PostgreSQL), recorded traces (a file or a folder of them, scored as `eval` does), or the JSON lines that `eval` or `experiment` wrote",
     )
     parser.add_argument(
         "--web", metavar="HOST:PORT", default=_ADDRESS, help=f"where the page is served (default: {_ADDRESS}; port 0: a free one)"
@@ -58,20 +58,21 @@ def run(args: argparse.Namespace) -> int:
         AgentEvalError: the path cannot be read, or the address cannot be used.
     """
     from ..config.page import PageOptions
+    from ..outlets.sqlite.postgres import is_address
     from ..page.api import Api, Options
 
     given = {name: value for name, value in (("trace_url", args.trace_url), ("labels", args.labels)) if value is not None}
     config = load_config(args.config, overrides={"serve": {"web": args.web, "page": given}})
     page: PageOptions = config.serve.page
     with contextlib.ExitStack() as stack:
-        path = Path(args.path)
-        if not path.exists():
+        path = args.path
+        if not is_address(path) and not Path(path).exists():
             raise ConfigError(f"{args.path}: there is no such file or folder")
-        if not _is_sqlite(path):
+        if not is_address(path) and not _is_sqlite(Path(path)):
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="otel-agenteval-"))
-            path = stored(path, Path(folder) / "scores.db", config, args.metrics)
+            path = str(stored(Path(path), Path(folder) / "scores.db", config, args.metrics))
         options = Options(not args.no_content, page.trace_url, page.labels)
-        asyncio.run(_serve(Api(str(path), options), str(config.serve.web), config.serve.token))
+        asyncio.run(_serve(Api(path, options), str(config.serve.web), config.serve.token))
     return OK
 
 

@@ -1,4 +1,4 @@
-"""Section ``outlets.store``: turns and scores kept in an SQLite file."""
+"""Section ``outlets.store``: turns and scores kept in an SQLite file, or in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .types import Before, Duration, FilePath, Kind, Size, Switch, name_list
 
 
 class StoreOptions(Section):
-    """Turns and scores kept in an SQLite file: ``{path: scores.db}``, or only the path."""
+    """Turns and scores kept in an SQLite file or in PostgreSQL: ``{path: scores.db}``, or only the path."""
 
     path: FilePath
-    """The file; its folder must exist. Processes of one machine may share it."""
+    """The file, whose folder must exist and which processes of one machine may share; or the address of a PostgreSQL database, ``postgresql://user:${env:PASSWORD}@host/database``, for any number of machines (extra ``[postgres]``)."""
     max_age: Duration = 30 * 86400.0
     """Seconds after which a turn is deleted, with its scores."""
     max_bytes: Size = 2**30
-    """Size of the file at which the oldest turns are deleted."""
+    """Size of the file at which the oldest turns are deleted; PostgreSQL goes by age alone."""
     content: Switch = False
     """Whether each turn is kept with its messages, redacted as ``privacy.redact`` says."""
 

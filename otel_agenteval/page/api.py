@@ -24,6 +24,7 @@ from ..statistics.groups import difference
 from ..statistics.tests import holm
 from .labels import Labels
 from .parameters import Problem, filter_of
+from .questions import question_about
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,6 +102,7 @@ class Api:
         options: what is shown.
         status: what the running sidecar says of itself; None without one.
         outcomes: what a running engine remembers of a turn.
+        parameters: of a metric, as the configuration has them.
         clock: injected by tests.
     """
 
@@ -108,6 +110,7 @@ class Api:
     options: Options = Options()
     status: Callable[[], dict[str, Any]] | None = None
     outcomes: Callable[[str], dict[str, str] | None] = lambda _: None
+    parameters: Callable[[str], Mapping[str, Any]] = lambda _: {}
     clock: Clock = SYSTEM_CLOCK
     labels: Labels | None = field(init=False)
 
@@ -184,6 +187,11 @@ class Api:
         if content is None or not self.options.content:
             raise Problem(404, "the content of this turn is not kept, or not shown")
         return dict(content)
+
+    def question(self, request: Request) -> dict[str, Any]:
+        """What the judge of a metric is asked about a turn."""
+        metric = request.given["metric"]
+        return question_about(self.case(request), metric, self.parameters(metric))
 
     def neighbours(self, request: Request) -> dict[str, Any]:
         """The turns before and after one in the list of a filter."""

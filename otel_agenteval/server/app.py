@@ -6,7 +6,7 @@ import asyncio
 import logging
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -20,6 +20,7 @@ from ..core.telemetry import Telemetry
 from ..core.threads import mark_as_ours
 from ..core.writable import fault_of_folder, warn_of_fault
 from ..engine.engine import BEHIND_OTLP, Engine
+from ..evaluation.selection import select_metrics
 from ..outlets.prometheus import PrometheusOutlet
 from ..page.api import Api, Options, Reader
 from .admin import Metrics, Page, api
@@ -183,12 +184,23 @@ class Service:
     def _page(self, address: str) -> Web:
         store, page = self.engine.config.outlets.store, self.options.page
         found = (
-            Api(store.path, Options(page.content, page.trace_url, page.labels), self.ledger, self.engine.why, self._clock)
+            Api(
+                store.path,
+                Options(page.content, page.trace_url, page.labels),
+                self.ledger,
+                self.engine.why,
+                self._parameters,
+                self._clock,
+            )
             if store is not None
             else None
         )
         guard = Guard(address, self.options.allowed_hosts, self.options.allowed_origins, serves_page=True)
         return Web(guard, self._reader, found, self.engine.failed, api(self.receiver, self.ledger))
+
+    def _parameters(self, metric: str) -> Mapping[str, Any]:
+        """Of a metric, as the configuration has them."""
+        return next((bound.params for bound in select_metrics(self.engine.config) if bound.name == metric), {})
 
     def _reader(self, head: Head) -> Reader:
         """Who asks for the page.

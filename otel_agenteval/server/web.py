@@ -135,7 +135,7 @@ class Web:
             found = route.answer(self._api, request)
         except Problem as problem:
             return _problem(problem.status, str(problem))
-        except (sqlite3.Error, StoreError) as error:
+        except (sqlite3.Error, StoreError, ConnectionError) as error:
             self._count_fault("web", error)
             return _problem(503, "the store cannot be read at the moment")
         if isinstance(found, Document):

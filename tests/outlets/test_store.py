@@ -18,9 +18,11 @@ from otel_agenteval.core.score import Score
 from otel_agenteval.core.telemetry import Telemetry
 from otel_agenteval.evaluation.scored_turn import Judged, Root
 from otel_agenteval.outlets.sqlite.outlet import StoreOutlet
+from otel_agenteval.outlets.sqlite.postgres import is_address
 from otel_agenteval.outlets.sqlite.store import Retention, ScoreStore, StoreReader, Wanted
 from tests.outlets.factories import SPAN_ID, TRACE_ID, scored_turn
 from tests.support.clock import FakeClock
+from tests.support.postgres import Anywhere
 from tests.support.process import ROOT, environment
 from tests.support.rig import Rig
 
@@ -34,7 +36,7 @@ def score(number: int = 1, metric: str = "code_tool_success", **more: Any) -> Sc
 class Kept:
     """A store with its outlet and a reader."""
 
-    def __init__(self, path: Path, clock: FakeClock, **options: Any) -> None:
+    def __init__(self, path: str | Path, clock: FakeClock, **options: Any) -> None:
         wanted = load_config({"outlets": {"store": {"path": path, **options}}}, {}).outlets.store
         assert wanted is not None
         self.path = path
@@ -53,7 +55,15 @@ class Kept:
 
 
 @pytest.fixture
-def kept(tmp_path: Path, clock: FakeClock) -> Iterator[Kept]:
+def kept(anywhere: Anywhere, clock: FakeClock) -> Iterator[Kept]:
+    """In a file, and in PostgreSQL."""
+    kept = Kept(anywhere(), clock)
+    yield kept
+    kept.outlet.close()
+
+
+@pytest.fixture
+def kept_in_file(tmp_path: Path, clock: FakeClock) -> Iterator[Kept]:
     kept = Kept(tmp_path / "scores.db", clock)
     yield kept
     kept.outlet.close()
@@ -85,8 +95,10 @@ def test_a_turn_and_its_scores(kept: Kept, clock: FakeClock) -> None:
         }  # fmt: skip
         assert reader.why("no such turn") is None
     assert kept.outcomes() == {"sent": 3}
-    assert kept.path.stat().st_mode & 0o777 == 0o600
-    assert b"SECRET" not in kept.path.read_bytes() + kept.path.with_name("scores.db-wal").read_bytes()
+    if not is_address(str(kept.path)):
+        file = Path(kept.path)
+        assert file.stat().st_mode & 0o777 == 0o600
+        assert b"SECRET" not in file.read_bytes() + file.with_name("scores.db-wal").read_bytes()
 
 
 def test_content_is_kept_where_it_is_wanted_and_redacted(tmp_path: Path, clock: FakeClock) -> None:
@@ -197,7 +209,8 @@ def test_the_oldest_turns_go_when_the_file_is_full_and_the_file_shrinks(tmp_path
 # --- what is in the way
 
 
-def test_a_file_that_is_in_use_gets_the_scores_later(kept: Kept) -> None:
+def test_a_file_that_is_in_use_gets_the_scores_later(kept_in_file: Kept) -> None:
+    kept = kept_in_file
     kept.outlet.emit([scored_turn(score(1))])
     other = sqlite3.connect(kept.path, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -19,5 +18,5 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
     folder = tmp_path_factory.mktemp("page")
     store = filled(folder / "scores.db", some_turns(COUNT, content=True))
     options = Options(content=True, trace_url="https://traces.example/{trace_id}?q=1", labels=str(folder / "labels.jsonl"))
-    with ServedPage(Path(store), options) as served:
+    with ServedPage(store, options) as served:
         yield served

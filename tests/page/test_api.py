@@ -88,6 +88,19 @@ def test_why_is_what_the_command_says(page: ServedPage, capsys: pytest.CaptureFi
     assert {score["metric"]: score for score in found["scores"]} == said["scores"]
 
 
+def test_the_question_to_the_judge_is_shown_as_it_is_asked(page: ServedPage) -> None:
+    turn = next(iter(page.all_turns(metric="llm_faithfulness")))
+    found = page.get(f"turns/{turn['turn_id']}/question", metric="llm_relevance")
+    assert "<<<INPUT" in found["question"] or turn["asked"] in found["question"]
+    assert turn["answered"] in found["question"]
+    assert "evaluator" in found["system"]
+    assert "nothing about this turn" in problem(
+        page, f"turns/{turn['turn_id']}/question", 404, metric="llm_faithfulness"
+    )  # it has no context
+    assert "asks nothing" in problem(page, f"turns/{turn['turn_id']}/question", 404, metric="code_refusal")
+    assert "unknown" in problem(page, f"turns/{turn['turn_id']}/question", 404, metric="llm_nothing")
+
+
 def test_neighbours_stay_inside_the_filter(page: ServedPage) -> None:
     failed = [turn["turn_id"] for turn in page.all_turns(metric="code_refusal", outcome="fail")]
     found = page.get(f"turns/{failed[2]}/neighbours", metric="code_refusal", outcome="fail")
@@ -484,7 +497,10 @@ def test_the_document_names_every_route_and_what_it_gives(page: ServedPage) -> N
     turn_id = next(iter(page.all_turns()))["turn_id"]
     for route in ROUTES:
         if route.method == "GET" and not any("/" in one for one in route.gives):
-            params = {"before": "1.4", "after": "1.5"} if route.path == "/compare" else {}
+            params = {
+                "/compare": {"before": "1.4", "after": "1.5"},
+                "/turns/{turn_id}/question": {"metric": "llm_relevance"},
+            }.get(route.path, {})
             found = page.get(route.path.replace("{turn_id}", turn_id)[1:], **params)
             assert set(route.gives) <= found.keys(), route.path
             assert not route.gives or set(route.gives) == found.keys(), route.path

@@ -14,14 +14,21 @@ from otel_agenteval.outlets.sqlite.store import HOUR, Retention, ScoreStore
 from otel_agenteval.outlets.sqlite.views import Cursor, Filter, Summer, Views
 from otel_agenteval.statistics.groups import Group
 from tests.support.clock import FakeClock
+from tests.support.postgres import Anywhere
 from tests.support.stored_turns import AGENTS, NOW, filled, score_row, some_turns, store_at, turn_row
 
 COUNT = 600
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return filled(tmp_path_factory.mktemp("views") / "scores.db", some_turns(COUNT, content=True))
+def path(anywhere: Anywhere) -> str:
+    return filled(anywhere(), some_turns(COUNT, content=True))
+
+
+@pytest.fixture
+def empty(anywhere: Anywhere) -> str:
+    """Where a new store may be."""
+    return anywhere()
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +72,7 @@ FILTERS: dict[str, tuple[Filter, Callable[[dict[str, Any], dict[str, Any]], bool
 @pytest.mark.parametrize("name", FILTERS)
 @pytest.mark.parametrize("few", [1, 1_000_000])
 def test_a_list_has_what_its_filter_says_in_order(
-    name: str, few: int, path: Path, rows: Any, monkeypatch: pytest.MonkeyPatch
+    name: str, few: int, path: str, rows: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("otel_agenteval.outlets.sqlite.views._FEW", few)  # both ways of finding turns by their scores
     monkeypatch.setattr("otel_agenteval.outlets.sqlite.views._BLOCKS", (7, 50))
@@ -76,13 +83,13 @@ def test_a_list_has_what_its_filter_says_in_order(
         assert ids(views, wanted, order="oldest") == expected
 
 
-def test_turns_that_began_together_are_all_listed(tmp_path: Path) -> None:
+def test_turns_that_began_together_are_all_listed(empty: str) -> None:
     turns = [(turn_row(number, start=NOW), []) for number in range(100)]
-    with Views(filled(tmp_path / "s.db", turns)) as views:
+    with Views(filled(empty, turns)) as views:
         assert sorted(ids(views, Filter())) == sorted(turn["turn_id"] for turn, _ in turns)
 
 
-def test_a_request_looks_no_longer_than_its_time_and_the_next_goes_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_looks_no_longer_than_its_time_and_the_next_goes_on(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("otel_agenteval.outlets.sqlite.views._BLOCKS", (10,))
     clock = iter(range(10_000))  # a second passes with each look
     with Views(path, lambda: float(next(clock))) as views:
@@ -97,19 +104,19 @@ def test_a_request_looks_no_longer_than_its_time_and_the_next_goes_on(path: Path
     assert parts == COUNT // 10 + 1
 
 
-def test_superseded_turns_are_in_no_list_and_no_sum(tmp_path: Path) -> None:
-    store = store_at(tmp_path / "s.db")
+def test_superseded_turns_are_in_no_list_and_no_sum(empty: str) -> None:
+    store = store_at(empty)
     first, second = turn_row(1), turn_row(2, revision=2, supersedes=turn_row(1)["turn_id"])
     store.write([first], [score_row(first, value=0.0)])
     store.write([second], [score_row(second, value=1.0)])
-    with Views(tmp_path / "s.db") as views:
+    with Views(empty) as views:
         assert ids(views, Filter()) == [second["turn_id"]]
         (cell,) = [cell for cell in views.cells(Filter()) if cell.metric]
         assert (cell.scored, cell.passed, cell.failed, cell.wy) == (1, 1, 0, 1.0)
     store.close()
 
 
-def test_neighbours_are_the_next_in_the_list(path: Path, rows: Any) -> None:
+def test_neighbours_are_the_next_in_the_list(path: str, rows: Any) -> None:
     failed = [turn for turn, scores in rows if scores["code_refusal"]["passed"] == 0]
     middle = failed[3]
     with Views(path) as views:
@@ -133,7 +140,7 @@ def by_hand(rows: Any, keep: Callable[[dict[str, Any]], bool]) -> dict[tuple[str
     return found
 
 
-def summed(path: Path, now: float = NOW + 86_400) -> int:
+def summed(path: str | Path, now: float = NOW + 86_400) -> int:
     summer = Summer(path, lambda: now)
     count = 0
     while summer.sum_one():
@@ -143,8 +150,8 @@ def summed(path: Path, now: float = NOW + 86_400) -> int:
 
 
 @pytest.mark.parametrize("kept", [False, True])
-def test_estimates_are_those_of_the_scores_themselves(kept: bool, tmp_path: Path, rows: Any) -> None:
-    path = filled(tmp_path / "s.db", some_turns(COUNT))
+def test_estimates_are_those_of_the_scores_themselves(kept: bool, empty: str, rows: Any) -> None:
+    path = filled(empty, some_turns(COUNT))
     if kept:
         assert summed(path) == len({int(turn["start"] // HOUR) for turn, _ in rows})
         with Views(path) as views:
@@ -168,8 +175,8 @@ def test_estimates_are_those_of_the_scores_themselves(kept: bool, tmp_path: Path
 
 
 @pytest.mark.parametrize("step", [1, 5, 24, 48])
-def test_a_series_has_every_score_in_its_hour(step: int, tmp_path: Path, rows: Any) -> None:
-    path = filled(tmp_path / "s.db", some_turns(COUNT))
+def test_a_series_has_every_score_in_its_hour(step: int, empty: str, rows: Any) -> None:
+    path = filled(empty, some_turns(COUNT))
     summed(path)
     expected: dict[int, int] = {}
     for turn, scores in rows:
@@ -180,13 +187,13 @@ def test_a_series_has_every_score_in_its_hour(step: int, tmp_path: Path, rows: A
     assert {cell.hour: cell.scored for cell in cells if cell.metric} == {hour: count for hour, count in expected.items() if count}
 
 
-def test_what_counts_and_what_does_not(tmp_path: Path) -> None:
+def test_what_counts_and_what_does_not(empty: str) -> None:
     turn = turn_row(1)
     scores = [
         score_row(turn, "code_a", 0.0), score_row(turn, "code_b", None), score_row(turn, "code_c", 1.0, detail={"vacuous": True}),
         score_row(turn, "code_d", 0.0, direction="neutral"), score_row(turn, "llm_e", 1.0, sample_probability=0.25, judge_cost_usd=0.5),
     ]  # fmt: skip
-    with Views(filled(tmp_path / "s.db", [(turn, scores)])) as views:
+    with Views(filled(empty, [(turn, scores)])) as views:
         found = {cell.metric: cell for cell in views.cells(Filter())}
     assert [(name, cell.scored, cell.passed, cell.failed, cell.errors) for name, cell in found.items() if name] == [
         ("code_a", 1, 0, 1, 0), ("code_b", 0, 0, 0, 1), ("code_c", 0, 1, 0, 0), ("code_d", 1, 0, 0, 0), ("llm_e", 1, 1, 0, 0),
@@ -195,9 +202,9 @@ def test_what_counts_and_what_does_not(tmp_path: Path) -> None:
     assert (found[""].turns, found[""].tokens, found[""].cost_usd) == (1, 120, 0.01)
 
 
-def test_sums_follow_what_is_written_later(tmp_path: Path) -> None:
+def test_sums_follow_what_is_written_later(empty: str) -> None:
     """A late judge, a revision, a turn that moves to another hour, and what retention deletes: each makes its hours anew."""
-    path = tmp_path / "s.db"
+    path = empty
     clock = FakeClock()
     store = ScoreStore(path, Retention(86_400.0 * 10, 1 << 40), clock)
     rng = random.Random(3)
@@ -226,14 +233,14 @@ def test_sums_follow_what_is_written_later(tmp_path: Path) -> None:
     with Views(path) as views:
         assert sum(cell.turns for cell in views.cells(Filter()) if not cell.metric) == 59
     with store._file.transaction() as db:
-        db.execute("UPDATE turns SET stored_at = 0 WHERE rowid % 2")
+        db.execute("UPDATE turns SET stored_at = 0 WHERE start < ?", (NOW - 86_400,))
     store.retain()
     check()
     store.close()
 
 
-def test_an_hour_that_changes_while_it_is_summed_is_summed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "s.db"
+def test_an_hour_that_changes_while_it_is_summed_is_summed_again(empty: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = empty
     store = store_at(path)
     turn = turn_row(1)
     store.write([turn], [score_row(turn, "code_a", 0.0)])
@@ -257,8 +264,8 @@ def test_an_hour_that_changes_while_it_is_summed_is_summed_again(tmp_path: Path,
     store.close()
 
 
-def test_the_hour_that_is_not_over_is_left_to_requests(tmp_path: Path) -> None:
-    path = filled(tmp_path / "s.db", [(turn_row(1, start=NOW), [])])
+def test_the_hour_that_is_not_over_is_left_to_requests(empty: str) -> None:
+    path = filled(empty, [(turn_row(1, start=NOW), [])])
     assert summed(path, NOW + 60) == 0
     assert summed(path, NOW + 2 * HOUR + 601) == 1
 
@@ -290,7 +297,7 @@ def test_a_store_of_before_reads_as_one_of_today_and_is_brought_up(tmp_path: Pat
     ]
 
 
-def test_groups_metrics_and_extent(path: Path, rows: Any) -> None:
+def test_groups_metrics_and_extent(path: str, rows: Any) -> None:
     with Views(path) as views:
         assert views.groups_of("agent", Filter()) == dict.fromkeys(sorted(AGENTS), COUNT // 3)
         assert views.groups_of("version", Filter(agents=("travel",))) == {"1.4": 140, "1.5": 60}

@@ -32,7 +32,7 @@ class ServedPage:
         readers: who may ask, by token.
     """
 
-    def __init__(self, path: Path, options: Options = SHOWN, readers: dict[str, Reader] | None = None) -> None:
+    def __init__(self, path: str | Path, options: Options = SHOWN, readers: dict[str, Reader] | None = None) -> None:
         self.clock = FakeClock(time_ns=int(NOW * 1e9))
         self.api = Api(str(path), options, clock=self.clock)
         self.faults: list[str] = []

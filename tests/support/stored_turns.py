@@ -49,7 +49,7 @@ def score_row(turn: dict[str, Any], metric: str = "code_refusal", value: float |
     return row
 
 
-def store_at(path: Path, clock: FakeClock | None = None) -> ScoreStore:
+def store_at(path: str | Path, clock: FakeClock | None = None) -> ScoreStore:
     """A store that deletes nothing."""
     return ScoreStore(path, Retention(1e9, 1 << 40), *([clock] if clock is not None else []))
 
@@ -89,7 +89,7 @@ def some_turns(
 def filled(
     path: Path,
     turns: Sequence[tuple[dict[str, Any], list[dict[str, Any]]]] | Iterator[tuple[dict[str, Any], list[dict[str, Any]]]],
-) -> Path:
+) -> str:
     """A store with these turns."""
     store = store_at(path)
     batch: list[tuple[dict[str, Any], list[dict[str, Any]]]] = []
@@ -100,7 +100,7 @@ def filled(
             batch.clear()
     _write(store, batch)
     store.close()
-    return path
+    return str(path)
 
 
 def _write(store: ScoreStore, batch: Sequence[tuple[dict[str, Any], list[dict[str, Any]]]]) -> None:

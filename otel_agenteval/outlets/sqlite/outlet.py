@@ -22,6 +22,7 @@ from ...evaluation.redaction import Redactor
 from ...evaluation.scored_turn import Root, ScoredTurn
 from ..accounting import answering_call
 from ..base import Outlet, RecordAccount, Setup
+from .postgres import is_address
 from .store import SCHEMA, Retention, ScoreStore
 
 if TYPE_CHECKING:
@@ -262,5 +263,6 @@ def _json(value: dict[str, Any]) -> str | None:
 
 def outlet_from(wanted: StoreOptions, setup: Setup) -> Outlet:
     """The store that is configured."""
-    setup.warn_of_fault(("outlets", "store", "path"), wanted.path, SCHEMA.fault_of, "nothing is kept there")
+    if not is_address(wanted.path):
+        setup.warn_of_fault(("outlets", "store", "path"), wanted.path, SCHEMA.fault_of, "nothing is kept there")
     return StoreOutlet(wanted, setup.telemetry, setup.instance_id, setup.config.privacy.redact)

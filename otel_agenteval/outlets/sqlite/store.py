@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,6 +20,7 @@ from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.errors import ConfigError, StoreError
 from ...core.score import FIELDS, Direction, Score
 from ...core.sqlite import Schema, SqliteFile, Step, open_to_read
+from . import postgres
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -60,6 +62,8 @@ CHANGE_COLUMNS: Mapping[str, str] = {
 }  # fmt: skip
 """One row per change of a series. The interval is that of the difference; ``turns`` is a JSON list of ids."""
 
+VACUOUS = "(scores.detail IS NOT NULL AND instr(scores.detail, '\"vacuous\":true') > 0)"
+"""The condition under which a score only means that there was nothing to evaluate."""
 CURRENT = "turns.superseded_by IS NULL AND scores.revision = turns.revision"
 """The condition under which a joined row holds now."""
 
@@ -118,7 +122,7 @@ CREATE INDEX IF NOT EXISTS hourly_by_hour ON hourly (hour);
 CREATE TABLE IF NOT EXISTS daily ({", ".join(f"{name} {kind}" for name, kind in HOURLY_COLUMNS.items())});
 CREATE INDEX IF NOT EXISTS daily_by_hour ON daily (hour);
 CREATE TABLE IF NOT EXISTS stale_hours (hour INTEGER PRIMARY KEY, marks INTEGER NOT NULL);
-INSERT OR IGNORE INTO stale_hours SELECT DISTINCT CAST({AT} / {HOUR} AS INTEGER), 1 FROM turns;
+INSERT INTO stale_hours SELECT DISTINCT CAST({AT} / {HOUR} AS INTEGER), 1 FROM turns WHERE 1 = 1 ON CONFLICT (hour) DO NOTHING;
 CREATE INDEX IF NOT EXISTS turns_by_start ON turns ({AT.replace("turns.", "")}, turn_id);
 CREATE INDEX IF NOT EXISTS turns_by_agent_and_start ON turns (agent, {AT.replace("turns.", "")}, turn_id);
 CREATE INDEX IF NOT EXISTS scores_by_verdict ON scores (metric, passed, value);
@@ -144,9 +148,9 @@ _KEPT_ON_UPDATE = frozenset(("turn_id", "supersedes", "superseded_by"))
 _PUT_TURN = (
     f"INSERT INTO turns ({', '.join(TURN_COLUMNS)}) VALUES ({', '.join(f':{name}' for name in TURN_COLUMNS)}) "
     "ON CONFLICT (turn_id) DO UPDATE SET "
-    + ", ".join(f"{name} = coalesce(excluded.{name}, {name})" for name in TURN_COLUMNS if name not in _KEPT_ON_UPDATE)
+    + ", ".join(f"{name} = coalesce(excluded.{name}, turns.{name})" for name in TURN_COLUMNS if name not in _KEPT_ON_UPDATE)
     # A turn that was revised under its own id before still supersedes the one whose place it took first.
-    + ", supersedes = coalesce(nullif(supersedes, turn_id), excluded.supersedes)"
+    + ", supersedes = coalesce(nullif(turns.supersedes, turns.turn_id), excluded.supersedes)"
     + " WHERE excluded.revision >= turns.revision"
 )
 _PUT_SCORE = (
@@ -155,6 +159,10 @@ _PUT_SCORE = (
 )
 
 
+_PUT_OUTCOME = (
+    "INSERT INTO outcomes (turn_id, metric, outcome, at) VALUES (?, ?, ?, ?) "
+    "ON CONFLICT (turn_id, metric) DO UPDATE SET outcome = excluded.outcome, at = excluded.at"
+)
 _PUT_CHANGE = f"INSERT INTO changes ({', '.join(CHANGE_COLUMNS)}) VALUES ({', '.join(f':{name}' for name in CHANGE_COLUMNS)})"
 
 
@@ -168,11 +176,29 @@ class Retention:
     """Size of the file above which the oldest turns are deleted."""
 
 
+def database_at(path: str | os.PathLike[str]) -> Any:
+    """A file, or a database of PostgreSQL by its address, for writing: both have ``transaction()``, ``connection()`` and ``close()``."""
+    if postgres.is_address(os.fspath(path)):
+        return postgres.PostgresDatabase(os.fspath(path), [_as_postgres(step) for step in SCHEMA.steps])
+    return SqliteFile(path, SCHEMA, _BUSY_SECONDS)
+
+
+def _as_postgres(step: Step) -> str:
+    """A step as one script."""
+    added = [
+        f"ALTER TABLE {table} ADD COLUMN IF NOT EXISTS {name} {kind};"
+        for table, columns in step.columns.items()
+        for name, kind in columns.items()
+    ]
+    change = step.change.replace("DROP INDEX fates_by_time", "DROP INDEX IF EXISTS fates_by_time")
+    return "\n".join([*added, change])
+
+
 class ScoreStore:
-    """The file, for writing; opened at first use. Thread-safe.
+    """The store, for writing; opened at first use. Thread-safe.
 
     Args:
-        path: of the file; its folder must exist.
+        path: of the file, whose folder must exist; or the address of a PostgreSQL database.
         retention: how much is kept.
         clock: dates what is kept.
 
@@ -180,7 +206,8 @@ class ScoreStore:
     """
 
     def __init__(self, path: str | os.PathLike[str], retention: Retention, clock: Clock = SYSTEM_CLOCK) -> None:
-        self._file = SqliteFile(path, SCHEMA, _BUSY_SECONDS)
+        self._file = database_at(path)
+        self._is_file = isinstance(self._file, SqliteFile)
         self._retention = retention
         self._clock = clock
 
@@ -208,7 +235,7 @@ class ScoreStore:
                 _supersede(db, turn)
             db.executemany("UPDATE turns SET superseded_by = ? WHERE turn_id = ? AND superseded_by IS NULL", absorbed)
             db.executemany(_PUT_SCORE, scores)
-            db.executemany("INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?, ?)", [(*outcome, now) for outcome in outcomes])
+            db.executemany(_PUT_OUTCOME, [(*outcome, now) for outcome in outcomes])
             _mark_hours(db, touched)
 
     def write_change(self, change: Mapping[str, Any]) -> None:
@@ -227,12 +254,13 @@ class ScoreStore:
                     (oldest, _SLICE),
                 ).rowcount
                 gone += db.execute("DELETE FROM changes WHERE at < ?", (oldest,)).rowcount
-                if _size(db) > self._retention.max_bytes:
-                    gone += _delete(db, "1", None)
+                if self._is_file and _size(db) > self._retention.max_bytes:
+                    gone += _delete(db, "1 = 1", None)
             if not gone:
                 break
-        with self._file.connection() as db:  # free pages go back to the file system
-            db.executescript(f"PRAGMA incremental_vacuum({_FREED_PAGES});")  # execute() would free one page
+        with self._file.connection() if self._is_file else nullcontext() as db:  # free pages go back to the file system
+            if db is not None:
+                db.executescript(f"PRAGMA incremental_vacuum({_FREED_PAGES});")  # execute() would free one page
         return not gone
 
     def close(self) -> None:
@@ -242,7 +270,7 @@ class ScoreStore:
 
 _MARK_HOUR = (
     f"INSERT INTO stale_hours SELECT CAST({AT} / {HOUR} AS INTEGER), 1 FROM turns WHERE turn_id = ? "
-    "ON CONFLICT (hour) DO UPDATE SET marks = marks + 1"
+    "ON CONFLICT (hour) DO UPDATE SET marks = stale_hours.marks + 1"
 )
 
 
@@ -331,11 +359,34 @@ _BOOLEANS = ("complete", "passed", "is_conversation")
 _JSON = ("detail", "also", "skipped", "content", "labels", "turns", "attributes", "tools")
 
 
+def _read_postgres(address: str) -> postgres.Connection:
+    """A connection that reads.
+
+    Raises:
+        StoreError: there is no store, or not one of this version.
+    """
+    shown = postgres.without_password(address)
+    db = None
+    try:
+        db = postgres.Connection(address, read_only=True)
+        version = postgres.version_of(db)
+    except OSError as error:
+        if db is not None:
+            db.close()
+        raise StoreError(f"{shown} cannot be read as a score store: {error}") from None
+    if version != len(SCHEMA.steps):
+        db.close()
+        raise StoreError(
+            f"{shown} is a score store of version {version}, but this program reads version {len(SCHEMA.steps)}; what writes to it brings it up"
+        )
+    return db
+
+
 class StoreReader:
     """A store, for reading: what a page, an export and ``why`` need. It never writes, and serves one thread.
 
     Args:
-        path: of the file.
+        path: of the file, or the address of a PostgreSQL database.
 
     Raises:
         StoreError: there is no such file, or it is not a store that this version reads.
@@ -343,6 +394,10 @@ class StoreReader:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
+        self._db: Any
+        if postgres.is_address(self.path):
+            self._db = _read_postgres(self.path)
+            return
         if not Path(self.path).is_file():
             raise StoreError(f"{self.path}: there is no such file")
         try:
@@ -368,11 +423,11 @@ class StoreReader:
             StoreError: several turns begin so; it names some.
         """
         known = "SELECT turn_id FROM turns UNION SELECT turn_id FROM outcomes"
-        exact = self._db.execute(f"SELECT turn_id FROM ({known}) WHERE turn_id = ?", (short,)).fetchone()
+        exact = self._db.execute(f"SELECT turn_id FROM ({known}) AS known WHERE turn_id = ?", (short,)).fetchone()
         if exact is not None or len(short) < LEAST_OF_ID:
             return short if exact is not None else None
         rows = self._db.execute(
-            f"SELECT turn_id FROM ({known}) WHERE turn_id > ? AND turn_id < ? LIMIT 6", (short, f"{short}\U0010ffff")
+            f"SELECT turn_id FROM ({known}) AS known WHERE turn_id > ? AND turn_id < ? LIMIT 6", (short, f"{short}\U0010ffff")
         )
         return only_one(short, [row[0] for row in rows])
 
@@ -418,9 +473,9 @@ class StoreReader:
         column, given = _grouping(by)
         where, values = _conditions(wanted, of_scores=True)
         rows = self._db.execute(
-            f"SELECT {column} AS name, count(DISTINCT turns.turn_id) FROM turns JOIN scores USING (turn_id) WHERE {where} AND name IS NOT NULL "
+            f"SELECT {column} AS name, count(DISTINCT turns.turn_id) FROM turns JOIN scores USING (turn_id) WHERE {where} AND {column} IS NOT NULL "
             "GROUP BY name ORDER BY min(turns.stored_at)",
-            [*given, *values],
+            [*given, *values, *given],
         )
         return {str(name): int(count) for name, count in rows}
 
@@ -431,9 +486,9 @@ class StoreReader:
         marks = ", ".join("?" * len(groups))
         rows = self._db.execute(
             f"SELECT {column} AS name, scores.metric, scores.unit, scores.direction, coalesce(turns.trace_id, turns.turn_id), scores.value, "
-            f"coalesce(scores.sample_probability, 1.0) FROM turns JOIN scores USING (turn_id) WHERE {where} AND name IN ({marks}) AND status = 'ok' "
-            "AND value IS NOT NULL AND NOT coalesce(json_extract(scores.detail, '$.vacuous'), 0) ORDER BY turns.stored_at",
-            [*given, *values, *groups],
+            f"coalesce(scores.sample_probability, 1.0) FROM turns JOIN scores USING (turn_id) WHERE {where} AND {column} IN ({marks}) AND status = 'ok' "
+            f"AND value IS NOT NULL AND NOT {VACUOUS} ORDER BY turns.stored_at",
+            [*given, *values, *given, *groups],
         )
         return (Value(*row) for row in rows if row[6] > 0)
 
@@ -444,10 +499,10 @@ class StoreReader:
     def summary(self, wanted: Wanted = Wanted()) -> list[dict[str, Any]]:
         """Per agent and metric: how many scores, verdicts and errors there are, and the mean value (vacuous ones are in no mean)."""
         where, values = _conditions(wanted, of_scores=True)
-        mean = "CASE WHEN detail IS NULL OR NOT coalesce(json_extract(detail, '$.vacuous'), 0) THEN value END"
+        mean = f"CASE WHEN NOT {VACUOUS} THEN value END"
         rows = self._db.execute(
-            f"SELECT agent, metric, kind, count(*) AS scores, coalesce(sum(passed = 1), 0) AS passed, "
-            f"coalesce(sum(passed = 0), 0) AS failed, sum(status = 'error') AS errors, avg({mean}) AS mean FROM turns JOIN scores USING (turn_id) "
+            f"SELECT agent, metric, kind, count(*) AS scores, count(CASE WHEN passed = 1 THEN 1 END) AS passed, "
+            f"count(CASE WHEN passed = 0 THEN 1 END) AS failed, count(CASE WHEN status = 'error' THEN 1 END) AS errors, avg({mean}) AS mean FROM turns JOIN scores USING (turn_id) "
             f"WHERE {where} GROUP BY agent, metric, kind ORDER BY agent, metric",
             values,
         )
@@ -509,7 +564,7 @@ def score_of_row(row: Mapping[str, Any]) -> Score:
 
 
 def _conditions(wanted: Wanted, *, of_scores: bool) -> tuple[str, list[Any]]:
-    parts, values = ["1"], list[Any]()
+    parts, values = ["1 = 1"], list[Any]()
     if not wanted.revisions:
         parts.append(CURRENT if of_scores else "turns.superseded_by IS NULL")
     for condition, value in (

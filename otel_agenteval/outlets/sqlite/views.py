@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from ...core.sqlite import SqliteFile
+from ...core import jsonio
 from ...statistics.weighted import Estimate, Sums
-from .store import AT, CURRENT, DAY, HOUR, HOURLY_COLUMNS, SCHEMA, TURN_COLUMNS, StoreReader, plain
+from .store import AT, CURRENT, DAY, HOUR, HOURLY_COLUMNS, TURN_COLUMNS, VACUOUS, StoreReader, database_at, plain
 
 Outcome = Literal["pass", "fail", "error"]
 Order = Literal["newest", "oldest"]
@@ -27,7 +27,6 @@ _FEW = 1_000
 """Scores up to which a list starts from the scores that match rather than from the turns."""
 _SECONDS = 0.1
 """For which one request looks for turns."""
-_BUSY_SECONDS = 2.0
 _NEVER = 1 << 40
 _LISTED = tuple(name for name in TURN_COLUMNS if name not in ("content", "labels", "attributes"))
 
@@ -126,15 +125,15 @@ _SUMMED = ("turns", "scored", "passed", "failed", "errors", "cost_usd", "tokens"
 _COUNTED = frozenset(("hour", "turns", "scored", "passed", "failed", "errors", "tokens"))
 _MOMENTS = ("w", "wy", "wy2", "w2", "w2y", "w2y2")
 _OF_TURN = "agent, service, service_version, model, tenant"
-_COUNTS = "scores.status = 'ok' AND scores.value IS NOT NULL AND coalesce(scores.sample_probability, 1.0) > 0 AND NOT (scores.detail IS NOT NULL AND instr(scores.detail, '\"vacuous\"') AND coalesce(json_extract(scores.detail, '$.vacuous'), 0))"
+_COUNTS = f"scores.status = 'ok' AND scores.value IS NOT NULL AND coalesce(scores.sample_probability, 1.0) > 0 AND NOT {VACUOUS}"
 _HOURS = f"CAST({AT} / {HOUR} AS INTEGER)"
 _BY_HOUR = f"""
-SELECT {_HOURS} AS hour, {_OF_TURN}, '' AS metric, count(*) AS turns, 0 AS scored, 0 AS passed, 0 AS failed, sum(error IS NOT NULL) AS errors,
+SELECT {_HOURS} AS hour, {_OF_TURN}, '' AS metric, count(*) AS turns, 0 AS scored, 0 AS passed, 0 AS failed, count(error) AS errors,
   total(cost_usd) AS cost_usd, CAST(total(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)) AS INTEGER) AS tokens, total(duration_s) AS duration_s,
   min(duration_s) AS least, max(duration_s) AS most, 0.0 AS w, 0.0 AS wy, 0.0 AS wy2, 0.0 AS w2, 0.0 AS w2y, 0.0 AS w2y2
 FROM turns WHERE superseded_by IS NULL AND {{where}} GROUP BY 1, 2, 3, 4, 5, 6
 UNION ALL
-SELECT {_HOURS}, {_OF_TURN}, metric, count(*), sum(y IS NOT NULL), sum(coalesce(passed = 1, 0)), sum(coalesce(passed = 0 AND direction <> 'neutral', 0)), sum(status = 'error'),
+SELECT {_HOURS}, {_OF_TURN}, metric, count(*), count(y), count(CASE WHEN passed = 1 THEN 1 END), count(CASE WHEN passed = 0 AND direction <> 'neutral' THEN 1 END), count(CASE WHEN status = 'error' THEN 1 END),
   total(judge_cost_usd), 0, 0.0, min(y), max(y), total(weight), total(weight * y), total(weight * y * y), total(weight * weight), total(weight * weight * y), total(weight * weight * y * y)
 FROM (
   SELECT turns.start, turns.stored_at, {_OF_TURN}, metric, passed, direction, status, judge_cost_usd,
@@ -220,7 +219,7 @@ class Views(StoreReader):
             return None
         where, values = _of_score(wanted)
         rows = self._db.execute(
-            f"SELECT DISTINCT turn_id FROM (SELECT turn_id FROM scores WHERE {where} LIMIT ?)", [*values, _FEW + 1]
+            f"SELECT DISTINCT turn_id FROM (SELECT turn_id FROM scores WHERE {where} LIMIT ?) AS few", [*values, _FEW + 1]
         ).fetchall()
         return [row[0] for row in rows] if len(rows) <= _FEW else None
 
@@ -271,13 +270,13 @@ class Views(StoreReader):
             step: hours that are summed together; None is all of them.
         """
         where, values = _of_hours(wanted)
-        group = GROUPS[by] if by is not None else "NULL"
+        group = GROUPS[by] if by is not None else "CAST(NULL AS TEXT)"
         hour = f"hour / {step} * {step}" if step is not None else "0"
-        grouped = f"{group}, metric" + (f", hour / {step}" if step is not None else "")
+        places = "1, 2, 3" if step is not None else "1, 2"
         sums = ", ".join(f"total({name}) AS {name}" for name in (*_SUMMED, *_MOMENTS))
         rows = self._db.execute(
-            f"SELECT {group} AS name, metric, {hour} AS hour, {sums}, min(least) AS least, max(most) AS most FROM ({self._sums(wanted, step)}) "
-            f"WHERE {where} GROUP BY {grouped} ORDER BY {grouped}",
+            f"SELECT {group} AS name, metric, {hour} AS hour, {sums}, min(least) AS least, max(most) AS most FROM ({self._sums(wanted, step)}) AS sums "
+            f"WHERE {where} GROUP BY {places} ORDER BY {places}",
             values,
         )
         return [_cell(row) for row in rows]
@@ -287,7 +286,7 @@ class Views(StoreReader):
         where, values = _of_hours(wanted)
         column = GROUPS[by]
         rows = self._db.execute(
-            f"SELECT {column}, sum(turns) FROM ({self._sums(wanted)}) WHERE metric = '' AND {column} IS NOT NULL AND {where} GROUP BY 1 ORDER BY 2 DESC, 1",
+            f"SELECT {column}, sum(turns) FROM ({self._sums(wanted)}) AS sums WHERE metric = '' AND {column} IS NOT NULL AND {where} GROUP BY 1 ORDER BY 2 DESC, 1",
             values,
         )
         return {str(name): int(turns) for name, turns in rows}
@@ -339,11 +338,13 @@ class Views(StoreReader):
         changing = {hour // DAY for hour in stale}
         days = [
             row[0]
-            for row in self._db.execute("SELECT DISTINCT hour / ? FROM daily", (DAY,))
+            for row in self._db.execute(f"SELECT DISTINCT hour / {DAY} FROM daily")
             if row[0] not in changing and row[0] * DAY >= first and (row[0] + 1) * DAY <= last
         ] if step is None or step % DAY == 0 else []  # fmt: skip
         names = ", ".join(HOURLY_COLUMNS)
-        within = " OR ".join(f"hour BETWEEN {low * DAY} AND {(high + 1) * DAY - 1}" for low, high in _runs(sorted(days))) or "0"
+        within = (
+            " OR ".join(f"hour BETWEEN {low * DAY} AND {(high + 1) * DAY - 1}" for low, high in _runs(sorted(days))) or "1 = 0"
+        )
         found = (
             f"SELECT {names} FROM daily WHERE {within} UNION ALL "
             f"SELECT {names} FROM hourly WHERE hour BETWEEN {first} AND {last} AND NOT ({within}) AND hour NOT IN (SELECT hour FROM stale_hours)"
@@ -351,7 +352,7 @@ class Views(StoreReader):
         if not stale:
             return found
         spans = " OR ".join(f"({AT} >= {low * HOUR} AND {AT} < {(high + 1) * HOUR})" for low, high in _runs(stale))
-        return f"{found} UNION ALL SELECT {names} FROM ({_BY_HOUR.format(where=f'({spans})')})"
+        return f"{found} UNION ALL SELECT {names} FROM ({_BY_HOUR.format(where=f'({spans})')}) AS fresh"
 
 
 _DISTINCT_METRICS = """
@@ -377,7 +378,7 @@ class Summer:
     def __init__(self, path: str | os.PathLike[str], time_s: Callable[[], float]) -> None:
         self._path = path
         self._time_s = time_s
-        self._file = SqliteFile(path, SCHEMA, _BUSY_SECONDS)
+        self._file = database_at(path)
 
     def sum_one(self) -> bool:
         """Sum the latest hour that is not summed; whether there was one.
@@ -417,9 +418,9 @@ def _sum_day(db: sqlite3.Connection, day: int, last: int) -> None:
     sums = [name for name in HOURLY_COLUMNS if name not in (*of_turn, "hour", "least", "most")]
     db.execute(
         f"INSERT INTO daily (hour, {', '.join(of_turn)}, least, most, {', '.join(sums)}) "
-        f"SELECT ?, {', '.join(of_turn)}, min(least), max(most), {', '.join(f'total({name})' for name in sums)} "
+        f"SELECT {within[0]}, {', '.join(of_turn)}, min(least), max(most), {', '.join(f'total({name})' for name in sums)} "
         f"FROM hourly WHERE hour BETWEEN ? AND ? GROUP BY {', '.join(of_turn)}",
-        (within[0], *within),
+        within,
     )
 
 
@@ -458,12 +459,12 @@ def _of_hours(wanted: Filter) -> tuple[str, list[Any]]:
         if value is not None:
             parts.append(condition)
             values.append(int(value // HOUR))
-    return " AND ".join(parts) or "1", values
+    return " AND ".join(parts) or "1 = 1", values
 
 
 def _of_time(wanted: Filter, start: Cursor | None, order: Order, at: str = AT) -> tuple[str, list[Any]]:
     """The condition on the time of turns and their place in the list, and its values."""
-    parts, values = ["1"], list[Any]()
+    parts, values = ["1 = 1"], list[Any]()
     for condition, value in ((f"{at} >= ?", wanted.since), (f"{at} < ?", wanted.until)):
         if value is not None:
             parts.append(condition)
@@ -485,8 +486,8 @@ def _of_turns(wanted: Filter) -> tuple[str, list[Any]]:
     if wanted.error:
         parts.append("turns.error IS NOT NULL")
     if wanted.tool is not None:
-        parts.append("turns.tools IS NOT NULL AND EXISTS (SELECT 1 FROM json_each(turns.tools) WHERE value = ?)")
-        values.append(wanted.tool)
+        parts.append("turns.tools IS NOT NULL AND instr(turns.tools, ?) > 0")
+        values.append(jsonio.dumps(wanted.tool))
     if wanted.text is not None:
         parts.append("turns.content LIKE ? ESCAPE '\\'")
         values.append(f"%{''.join(f'{chr(92)}{letter}' if letter in '%_' + chr(92) else letter for letter in wanted.text)}%")
@@ -508,7 +509,7 @@ _OUTCOMES: dict[Outcome, str] = {
 
 def _of_score(wanted: Filter, plus: str = "") -> tuple[str, list[Any]]:
     """The condition on rows of ``scores``, and its values; with a ``+`` no index serves it."""
-    parts, values = ["1"], list[Any]()
+    parts, values = ["1 = 1"], list[Any]()
     if wanted.outcome is not None:
         parts.append(_OUTCOMES[wanted.outcome].format(plus))
     for condition, value in (("metric = ?", wanted.metric), ("value < ?", wanted.below), ("value > ?", wanted.above)):

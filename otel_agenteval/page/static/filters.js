@@ -4,6 +4,7 @@ import { FILTERS, filtersOf, go, html, link, useRef } from "./core.js";
 const TIMES = [["1h", "last hour"], ["24h", "last 24 hours"], ["7d", "last 7 days"], ["30d", "last 30 days"]];
 const ONE_OF = [["agent", "agents", "Agent"], ["service", "services", "Service"], ["version", "versions", "Version"], ["model", "models", "Model"]];
 
+// Fields that are typed into are left alone while they are: what comes meanwhile would write over them.
 export function Filters({ address, facets, lists = true }) {
   const { path, query } = address;
   const set = (name, value) => go(link(path, query, { [name]: value }));
@@ -16,7 +17,7 @@ export function Filters({ address, facets, lists = true }) {
     </select></label>`;
   const chips = [...filtersOf(query)].filter(([name]) => FILTERS.includes(name));
   const submit = (event) => { event.preventDefault(); set("text", search.current.value.trim()); };
-  const limit = (name, label) => html`<label class="filter"><span>${label}</span><input type="number" step="any" value=${query.get(name) ?? ""} onChange=${(event) => set(name, event.currentTarget.value)} /></label>`;
+  const limit = (name, label) => html`<label class="filter"><span>${label}</span><input type="number" step="any" key=${query.get(name)} defaultValue=${query.get(name) ?? ""} onChange=${(event) => set(name, event.currentTarget.value)} /></label>`;
   return html`<section class="filters" aria-label="Filters">
     <div class="filter-row">
       ${select("since", "Time", TIMES, "all time")}
@@ -25,9 +26,9 @@ export function Filters({ address, facets, lists = true }) {
       ${lists && html`
         ${select("outcome", "Outcome", [["fail", "fail"], ["pass", "pass"], ["error", "error"]], "any")}
         ${limit("below", "Below")}${limit("above", "Above")}
-        <label class="filter"><span>Tool</span><input type="text" value=${query.get("tool") ?? ""} onChange=${(event) => set("tool", event.currentTarget.value.trim())} /></label>
+        <label class="filter"><span>Tool</span><input type="text" key=${query.get("tool")} defaultValue=${query.get("tool") ?? ""} onChange=${(event) => set("tool", event.currentTarget.value.trim())} /></label>
         <label class="filter check"><input type="checkbox" checked=${query.get("error") === "true"} onChange=${(event) => set("error", event.currentTarget.checked ? "true" : null)} /><span>Ended with an error</span></label>
-        ${facets?.content && html`<form class="filter" role="search" onSubmit=${submit}><label><span>Text</span><input id="search" ref=${search} type="search" value=${query.get("text") ?? ""} onChange=${submit} /></label></form>`}`}
+        ${facets?.content && html`<form class="filter" role="search" onSubmit=${submit}><label><span>Text</span><input id="search" ref=${search} type="search" key=${query.get("text")} defaultValue=${query.get("text") ?? ""} onChange=${submit} /></label></form>`}`}
     </div>
     ${chips.length > 0 && html`<ul class="chips" aria-label="Filters that hold">
       ${chips.map(([name, value]) => html`<li><button type="button" onClick=${() => set(name, null)} aria-label=${`Remove filter ${name} ${value}`}><span class="dim">${name}</span> ${name === "since" ? (TIMES.find(([one]) => one === since)?.[1] ?? value) : value} <span aria-hidden="true">×</span></button></li>`)}

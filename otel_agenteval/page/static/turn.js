@@ -121,11 +121,16 @@ function Scores({ all, query }) {
   const scores = [...all.scores].sort((a, b) => order(a) - order(b) || a.metric.localeCompare(b.metric));
   const known = new Set(scores.map((score) => score.metric));
   const others = Object.entries(all.outcomes).filter(([metric]) => !known.has(metric)).sort();
-  return html`<ul class="scores">${scores.map((score) => html`<${OneScore} score=${score} query=${query} />`)}</ul>
+  return html`<ul class="scores">${scores.map((score) => html`<${OneScore} score=${score} query=${query} kept=${all.content !== null} />`)}</ul>
     ${scores.length === 0 && html`<p class="dim">There is no score.</p>`}
     ${others.length > 0 && html`<details class="why"><summary>Why not: ${others.length} metrics without a score</summary><dl>${others.map(([metric, why]) => html`<div><dt><code>${metric}</code></dt><dd>${why}</dd></div>`)}</dl></details>`}`;
 }
-export function OneScore({ score, query }) {
+function Question({ turnId, metric, version }) {
+  const [open, set] = useState(false);
+  const found = useGet(open ? `turns/${encodeURIComponent(turnId)}/question?metric=${encodeURIComponent(metric)}` : null);
+  return html`<details onToggle=${(event) => set(event.currentTarget.open)}><summary>question to the judge</summary>${open && html`<${Wait} of=${found}>${(one) => html`${one.version !== version && html`<p class="dim">As version ${one.version} asks it; the score is of version ${version}.</p>`}<${Json} value=${one.system} summary="instructions that every judge reads" /><${Text} mono text=${one.question} />`}</${Wait}>`}</details>`;
+}
+export function OneScore({ score, query, kept }) {
   const bad = isBad(score);
   const bound = score.threshold === null ? "" : `${score.direction === "down" ? "at most" : "at least"} ${number(score.threshold, score.unit)} passes`;
   return html`<li class=${bad ? "bad" : ""}>
@@ -138,6 +143,7 @@ export function OneScore({ score, query }) {
         <div><dt>scored</dt><dd>${time(score.scored_at)}</dd></div><div><dt>result id</dt><dd><code>${score.result_id}</code></dd></div>
         <div><dt>reference</dt><dd><${Link} to=${`/catalogue?q=${encodeURIComponent(score.metric)}`}>what it means</${Link}></dd></div>
       </dl>
+      ${score.kind === "llm" && kept && html`<${Question} turnId=${score.turn_id} metric=${score.metric} version=${score.version} />`}
       ${score.detail && html`<${Json} value=${score.detail} summary="detail" />`}${score.also && html`<${Json} value=${score.also} summary="companion scores" />`}</details></li>`;
 }
 

@@ -1,0 +1,191 @@
+"""What the page costs those who score, and how long those who look have to wait.
+
+    python benchmarks/page.py                      a million scores
+    python benchmarks/page.py --scores 10000000    ten million: some minutes, and 4 GB in the temporary folder
+    python benchmarks/page.py --against TREE       what writing a turn costs, beside the package of another checkout
+    python benchmarks/page.py --write
+
+The store is what thirty days of five agents leave, eighteen metrics on each turn, of which two are judged on a tenth. Times are wall-clock ones of the whole request over HTTP, the best of five, once all hours that are over have been summed.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import harness
+from harness import Row
+
+NOW = 1_795_000_000.0
+AGENTS, MODELS = ("travel", "support", "billing", "search", "coder"), ("gpt-5", "qwen3")
+METRICS = (*(f"code_metric_{number}" for number in range(16)), "llm_faithfulness", "llm_relevance")
+MOST_SECONDS = 0.2
+"""Of a request with any filter."""
+WRITTEN = 4_000
+"""Turns that are written to see what that costs."""
+REQUESTS = {
+    "the newest turns": "turns",
+    "turns of an agent": "turns?agent=coder",
+    "failed by a metric that fails often": "turns?metric=code_metric_3&outcome=fail",
+    "failed by a metric that fails once in 2,000": "turns?metric=code_metric_0&outcome=fail",
+    "a judged metric below a value, of an agent, three weeks ago": "turns?metric=llm_relevance&below=0.5&agent=coder&until=21d",
+    "with an error": "turns?error=true",
+    "that called a tool that there is not": "turns?tool=nothing",
+    "of a conversation": "turns?conversation=conv-777",
+    "what can be filtered by": "facets",
+    "estimates by agent, all time": "estimates?by=agent",
+    "estimates by version, of an agent and a model": "estimates?by=version&agent=coder&model=qwen3",
+    "a month over time": "series?by=agent",
+    "a day over time, one metric with intervals": "series?by=agent&metric=llm_relevance&since=24h",
+    "two releases": "compare?by=version&before=1.4&after=1.5",
+}
+
+
+# --- the child
+
+
+def run(what: dict[str, Any]) -> dict[str, float]:
+    """Either writes turns as an outlet does, or fills a store and asks for its views."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "scores.db"
+        return written(path) if what["what"] == "write" else looked_at(path, what["scores"])
+
+
+def turns(count: int) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Rows of a store."""
+    from otel_agenteval.outlets.sqlite.store import SCORE_COLUMNS, TURN_COLUMNS
+
+    rng = random.Random(1)
+    no_turn, no_score = dict.fromkeys(TURN_COLUMNS), dict.fromkeys(SCORE_COLUMNS)
+    for number in range(count):
+        at = NOW - 30 * 86_400 * (1 - number / count)
+        trace = f"{rng.getrandbits(128):032x}"
+        facts = {
+            "turn_id": f"{trace}-{number:016x}", "trace_id": trace, "span_id": f"{number:016x}", "revision": 1, "service": "shop", "agent": rng.choice(AGENTS),
+            "model": rng.choice(MODELS), "start": at, "stored_at": at + 2, "duration_s": rng.expovariate(0.3), "cost_usd": 0.002, "input_tokens": 900, "output_tokens": 100,
+            "complete": 1, "is_conversation": 0, "close_reason": "root_ended", "service_version": "1.4" if number < count * 0.7 else "1.5",
+            "tools": '["search"]' if number % 3 else '["book"]', "error": "timeout" if number % 97 == 0 else None, "conversation_id": f"conv-{number // 4}",
+        }  # fmt: skip
+        turn = {**no_turn, **{name: value for name, value in facts.items() if name in TURN_COLUMNS}}
+        scores = []
+        for place, metric in enumerate(METRICS):
+            judged = metric.startswith("llm")
+            if judged and rng.random() > 0.1:
+                continue
+            good = rng.random() > (0.0005 if place == 0 else 0.06)
+            scores.append({
+                **no_score, "result_id": f"{rng.getrandbits(128):032x}", "turn_id": turn["turn_id"], "revision": 1, "metric": metric, "kind": "llm" if judged else "code", "version": "1",
+                "type": "numeric", "unit": "1", "direction": "up", "policy": "trend", "status": "ok", "value": float(good), "passed": int(good), "label": "pass" if good else "fail",
+                "threshold": 0.5, "scored_at": at + 2, "sample_probability": 0.1 if judged else None, "judge_cost_usd": 0.001 if judged else None,
+            })  # fmt: skip
+        yield turn, scores
+
+
+def written(path: Path) -> dict[str, float]:
+    """µs of the processor for a turn with its scores, in batches as an outlet gets them."""
+    from otel_agenteval.outlets.sqlite.store import Retention, ScoreStore
+
+    rows = list(turns(WRITTEN))
+    store = ScoreStore(path, Retention(1e9, 1 << 40))
+    start = time.process_time()
+    for first in range(0, len(rows), 20):
+        batch = rows[first : first + 20]
+        store.write([turn for turn, _ in batch], [score for _, scores in batch for score in scores])
+    taken = time.process_time() - start
+    store.close()
+    return {"us": taken / len(rows) * 1e6}
+
+
+def looked_at(path: Path, count: int) -> dict[str, float]:
+    """Seconds of each request."""
+    sys.path.insert(0, str(harness.ROOT))
+    from otel_agenteval.core.sqlite import open_file
+    from otel_agenteval.outlets.sqlite.store import SCHEMA, SCORE_COLUMNS, TURN_COLUMNS
+    from otel_agenteval.outlets.sqlite.views import Summer
+    from tests.support.page import ServedPage
+
+    db = open_file(path, SCHEMA)
+    _fill(db, turns(round(count / 16.2)), TURN_COLUMNS, SCORE_COLUMNS)
+    scores = db.execute("SELECT count(*) FROM scores").fetchone()[0]
+    db.close()
+    found: dict[str, float] = {"scores": scores, "MB": path.stat().st_size / 1e6}
+    summer, start, hours = Summer(path, lambda: NOW + 7_200), time.perf_counter(), 0
+    while summer.sum_one():
+        hours += 1
+    summer.close()
+    found["an hour summed"] = (time.perf_counter() - start) / hours
+    with ServedPage(path) as page:
+        for name, request in REQUESTS.items():
+            best = float("inf")
+            for _ in range(5):
+                start = time.perf_counter()
+                page.client.get(f"/api/v1/{request}").raise_for_status()
+                best = min(best, time.perf_counter() - start)
+            found[name] = best
+    return found
+
+
+def _fill(db: sqlite3.Connection, rows: Iterator[Any], turn_columns: Any, score_columns: Any) -> None:
+    def put(table: str, columns: Any) -> str:
+        return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join(f':{name}' for name in columns)})"
+
+    db.execute("PRAGMA synchronous = OFF")
+    db.execute("BEGIN")
+    for number, (turn, scores) in enumerate(rows):
+        db.execute(put("turns", turn_columns), turn)
+        db.executemany(put("scores", score_columns), scores)
+        if number % 50_000 == 49_999:
+            db.execute("COMMIT")
+            db.execute("BEGIN")
+    db.execute(
+        "INSERT INTO stale_hours SELECT DISTINCT CAST(start / 3600 AS INTEGER), 1 FROM turns WHERE 1 ON CONFLICT (hour) DO NOTHING"
+    )
+    db.execute("COMMIT")
+
+
+# --- the table
+
+
+def main() -> int:
+    """Measure, print, and say by the exit status whether the bounds hold."""
+    parser = harness.parser(__doc__)
+    parser.add_argument("--scores", type=int, default=1_000_000, help="of the store (default: a million)")
+    parser.add_argument("--rounds", type=int, default=3, help="of writing")
+    options = parser.parse_args()
+    if options.child:
+        print(json.dumps(run(json.loads(options.child))))
+        return 0
+    found = harness.alternate(__file__, {"write": {"what": "write"}}, options.against, options.rounds)
+    us, before = found.best("write", "us"), found.before("write", "us")
+    rows = [
+        Row(
+            "a turn with its eighteen scores written to the store",
+            f"{us:.0f} µs",
+            f"{us / before:.2f} × before" if before else "",
+        )
+    ]
+    if before:
+        rows[0].compared(us, before, "{:.0f} µs")
+    seen = harness.child(__file__, harness.ROOT, {"what": "look", "scores": options.scores})
+    rows.append(
+        Row(
+            f"**{seen['scores']:,.0f} scores**, {seen['MB']:,.0f} MB; an hour of it summed",
+            f"{seen['an hour summed'] * 1e3:.0f} ms",
+        )
+    )
+    rows += [
+        Row(name, f"{seen[name] * 1e3:.0f} ms", "", f"≤ {MOST_SECONDS * 1e3:.0f} ms", seen[name] / MOST_SECONDS)
+        for name in REQUESTS
+    ]
+    return harness.report(rows, options, "page")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,186 @@
+"""The score store in PostgreSQL beyond what both stores do: outages, several writers, versions, and what is never said."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from otel_agenteval.cli.main import main
+from otel_agenteval.config.loader import load_config
+from otel_agenteval.core.errors import StoreError
+from otel_agenteval.core.score import Score
+from otel_agenteval.core.telemetry import Telemetry
+from otel_agenteval.outlets.sqlite.outlet import StoreOutlet
+from otel_agenteval.outlets.sqlite.postgres import Connection, PostgresDatabase, is_address, translated, without_password
+from otel_agenteval.outlets.sqlite.store import SCHEMA, StoreReader
+from otel_agenteval.outlets.sqlite.views import Filter, Views
+from tests.outlets.factories import scored_turn
+from tests.support.page import ServedPage
+from tests.support.postgres import PostgresServer, postgres_server
+from tests.support.rig import Rig
+from tests.support.stored_turns import filled, score_row, some_turns, store_at, turn_row
+
+
+def test_an_outage_delays_scores_and_loses_none() -> None:
+    with postgres_server() as server:
+        address = server.database()
+        wanted = load_config({"outlets": {"store": address}}, {}).outlets.store
+        assert wanted is not None
+        outlet = StoreOutlet(wanted, Telemetry(), lambda: "engine-1")
+        outlet.emit([scored_turn(Score("code_a", 1.0, result_id="1" * 32))])
+        server.process.kill()
+        for number in (2, 3):
+            with pytest.raises(OSError, match=r"^PostgreSQL: \w+$"):
+                outlet.emit([scored_turn(Score(f"code_{number}", 1.0, result_id=str(number) * 32))])
+        assert outlet.flush(0) is False
+        server.start()
+        outlet.emit([scored_turn(Score("code_4", 1.0, result_id="4" * 32))])
+        outlet.close()
+        with StoreReader(address) as reader:
+            assert [row["metric"] for row in reader.rows()] == ["code_a", "code_2", "code_3", "code_4"]
+
+
+def test_several_sidecars_write_at_once(postgres: PostgresServer) -> None:
+    address = postgres.database()
+    faults: list[BaseException] = []
+
+    def write(writer: int) -> None:
+        store = store_at(address)
+        try:
+            for batch in range(20):
+                turns = [turn_row(batch * 10 + number) for number in range(10)]  # all of them the same turns
+                store.write(turns, [score_row(turn, f"code_{writer}") for turn in turns])
+        except BaseException as error:
+            faults.append(error)
+        finally:
+            store.close()
+
+    threads = [threading.Thread(target=write, args=(writer,)) for writer in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert faults == []
+    with Views(address) as views:
+        assert {cell.metric: (cell.turns, cell.scored) for cell in views.cells(Filter())} == {
+            "": (200, 0),
+            **{f"code_{writer}": (200, 200) for writer in range(4)},
+        }
+
+
+def test_an_engine_keeps_its_turns_and_every_command_reads_them(
+    postgres: PostgresServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = postgres.database()
+    with Rig({"outlets": {"store": {"path": address, "content": True}}}) as rig:
+        rig.run()
+    with StoreReader(address) as reader:
+        (turn,) = reader.turns()
+    assert main(["why", turn["turn_id"][:40], "--store", address, "--json"]) == 0
+    assert "scored" in json.loads(capsys.readouterr().out)["metrics"].values()
+    assert main(["export", "--store", address]) == 0
+    assert turn["turn_id"] in capsys.readouterr().out
+    assert main(["turns", "--store", address]) == 0
+    assert main(["estimates", "--store", address, "--by", "service"]) == 0
+    capsys.readouterr()
+    with ServedPage(address) as page:
+        assert page.get("turns")["turns"][0]["turn_id"] == turn["turn_id"]
+        assert page.get(f"turns/{turn['turn_id']}")["content"]["turn_id"] == turn["turn_id"]
+
+
+def test_the_page_of_a_database_that_is_gone_says_so() -> None:
+    with postgres_server() as server:
+        address = filled(server.database(), some_turns(5))
+        with ServedPage(address) as page:
+            assert len(page.get("turns")["turns"]) == 5
+            server.process.kill()
+            response = page.client.get("/api/v1/turns")
+            assert response.status_code == 503
+            assert "secret" not in response.text
+            server.start()
+            assert len(page.get("turns")["turns"]) == 5
+
+
+def test_what_is_no_store_of_ours_is_said_without_the_password(
+    postgres: PostgresServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = postgres.database()
+    for given in (address, address.replace("secret", "wrong"), address.replace("127.0.0.1", "127.0.0.2")):
+        assert main(["why", "abcd", "--store", given]) == 2
+        said = capsys.readouterr().err
+        assert "cannot be read as a score store" in said
+        assert "secret" not in said
+        assert "wrong" not in said
+    assert without_password("postgresql://ann:pass@h/db") == "postgresql://ann:****@h/db"
+    assert without_password("postgresql://h/db") == "postgresql://h/db"
+
+
+def test_versions_are_kept(postgres: PostgresServer) -> None:
+    address = filled(postgres.database(), some_turns(3))
+    database = PostgresDatabase(address, [])
+    db = Connection(address, read_only=False)
+    db.execute("UPDATE version SET number = 99")
+    with pytest.raises(StoreError, match="of version 99, but this program reads version"):
+        StoreReader(address)
+    with pytest.raises(StoreError, match="of version 99, but this program reads versions only up to 0"), database.transaction():
+        pass
+    database.close()
+    db.execute("UPDATE version SET number = ?", (len(SCHEMA.steps),))
+    db.close()
+    StoreReader(address).close()
+
+
+def test_a_forked_child_uses_a_connection_of_its_own(postgres: PostgresServer) -> None:
+    address = postgres.database()
+    store = store_at(address)
+    store.write([turn_row(1)], [])
+    child = os.fork()
+    if child == 0:  # pragma: no cover - another process
+        try:
+            store.write([turn_row(2)], [])
+            os._exit(0)
+        except BaseException:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    store.write([turn_row(3)], [])
+    store.close()
+    with Views(address) as views:
+        assert len(views.listed(Filter()).turns) == 3
+
+
+def test_a_reader_cannot_write(postgres: PostgresServer) -> None:
+    address = filled(postgres.database(), some_turns(3))
+    with StoreReader(address) as reader, pytest.raises(ConnectionError, match="ReadOnlySqlTransaction"):
+        reader._db.execute("DELETE FROM turns")
+
+
+def test_texts_that_postgresql_cannot_hold_are_kept_as_far_as_it_can(postgres: PostgresServer) -> None:
+    turn = turn_row(1, agent="a\0b", content={"input": "50 % of ? and :name 'quoted'"})
+    with Views(filled(postgres.database(), [(turn, [score_row(turn, explanation="x\0y %s ?")])])) as views:
+        (shown,) = views.listed(Filter(text="50 % of ?")).turns
+        assert shown["agent"] == "a\ufffdb"
+        assert views.scores(shown["turn_id"])[0]["explanation"] == "x\ufffdy %s ?"
+
+
+@pytest.mark.parametrize(
+    ("statement", "meant"),
+    [
+        ("SELECT a FROM t WHERE b = ? AND c = :name", "SELECT a FROM t WHERE b = %s AND c = %(name)s"),
+        ("SELECT '50 %?' WHERE x = ?", "SELECT '50 %%?' WHERE x = %s"),
+        ("SELECT x::text, ':y'", "SELECT x::text, ':y'"),
+        ("WHERE content LIKE ? ESCAPE '\\'", "WHERE content ILIKE %s ESCAPE '\\'"),
+        ("n INTEGER, y REAL", "n BIGINT, y DOUBLE PRECISION"),
+    ],
+)
+def test_statements_are_translated(statement: str, meant: str) -> None:
+    assert translated(statement) == meant
+
+
+def test_addresses_are_told_from_files() -> None:
+    assert is_address("postgresql://h/db")
+    assert is_address("postgres://h/db")
+    assert not is_address("postgresql.db")

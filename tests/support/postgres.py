@@ -1,0 +1,89 @@
+"""A real PostgreSQL on a free port of 127.0.0.1, with a database for each who asks."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from otel_agenteval.outlets.sqlite.postgres import wait_until_it_answers
+from tests.support.servers import Process, for_every_user, free_port, listens
+
+Anywhere = Callable[[], str]
+"""Gives the path or address of a store that is not there yet."""
+_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--")
+"""PostgreSQL refuses to run as root."""
+
+
+class PostgresServer:
+    """A running server.
+
+    Args:
+        port: where it listens.
+        process: the server; it can be killed and started again.
+    """
+
+    def __init__(self, port: int, process: Process) -> None:
+        self.port = port
+        self.process = process
+        self._names = itertools.count()
+
+    def start(self) -> None:
+        """Start it again, and wait until it has put its files in order."""
+        self.process.start()
+        wait_until_it_answers(self._address("postgres"), 30)
+
+    def database(self) -> str:
+        """The address of a new, empty database."""
+        import psycopg
+
+        name = f"test_{next(self._names)}"
+        with psycopg.connect(self._address("postgres"), autocommit=True) as db:
+            db.execute(f"CREATE DATABASE {name}")
+        return self._address(name)
+
+    def _address(self, database: str) -> str:
+        return f"postgresql://agenteval:secret@127.0.0.1:{self.port}/{database}"
+
+
+@contextmanager
+def postgres_server() -> Iterator[PostgresServer]:
+    """A server that loses everything at its end."""
+    as_somebody = _NOBODY if os.getuid() == 0 else ()
+    folder = Path(tempfile.mkdtemp(prefix="postgres-"))
+    try:
+        with for_every_user("postgres") as programs:
+            password = folder / "password"
+            password.write_text("secret")
+            if as_somebody:
+                for path in (folder, password):
+                    os.chown(path, 65534, 65534)
+            data, port = folder / "data", free_port()
+            made = [
+                *as_somebody,
+                str(programs / "initdb"),
+                "-D",
+                str(data),
+                "-U",
+                "agenteval",
+                "--auth=scram-sha-256",
+                f"--pwfile={password}",
+                "--no-locale",
+                "--encoding=UTF8",
+                "--no-sync",
+            ]
+            subprocess.run(made, check=True, capture_output=True, cwd=folder)
+            options = {"listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": "", "fsync": "off", "jit": "off"}
+            command = [*as_somebody, programs / "postgres", "-D", data, *(f"--{name}={value}" for name, value in options.items())]
+            process = Process(command, log=folder / "log", ready=listens(port), cwd=folder)
+            try:
+                yield PostgresServer(port, process)
+            finally:
+                process.kill()  # in order it would wait for connections
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
