@@ -257,15 +257,25 @@ class Api:
         with self.views() as views:
             extent = views.extent()
             return {
-                **{f"{name}s": _counted(views.groups_of(name, wanted)) for name in ("agent", "service", "version", "model")},
+                **{
+                    f"{name}s": _counted(views.groups_of(name, wanted))
+                    for name in ("agent", "service", "version", "model", "judge")
+                },
                 "metrics": [{"name": name, **facts} for name, facts in views.metrics_of().items()],
                 "since": extent[0] if extent is not None else None,
                 "until": extent[1] if extent is not None else None,
                 "content": self.options.content,
                 "labels": self.labels is not None and request.reader.role == "label",
                 "tenant": request.reader.tenant,
+                "budget_usd": self._budget() if request.reader.tenant is None else None,
                 "trace_url": self.options.trace_url,
             }
+
+    def _budget(self) -> float | None:
+        """US dollars that are left for judges, of the bound that has least; None where there is none."""
+        more = self.status().get("more", {}) if self.status is not None else {}
+        left = [value for name, value in more.items() if name.startswith("budget.remaining.usd")]
+        return min(left, default=None)
 
     def estimates(self, request: Request) -> dict[str, Any]:
         """What the scores say of all turns, judged or not: by metric and group, with intervals."""
@@ -293,12 +303,13 @@ class Api:
             step = given["step"] or _step_for(high - low)
             cells = views.cells(wanted, given["by"], step)
             changes = [change for change in views.changes(low) if request.reader.tenant in (None, change["tenant"])]
+            releases = [{"version": version, "at": hour * HOUR} for version, hour in views.releases(wanted)[1:]]
         with_intervals = wanted.metric is not None
         found: dict[tuple[str | None, str], list[dict[str, Any]]] = {}
         for cell in cells:
             found.setdefault((cell.group, cell.metric), []).append(_point(cell, with_intervals))
         return {
-            "step_s": step * HOUR, "since": low, "until": high, "changes": changes,
+            "step_s": step * HOUR, "since": low, "until": high, "changes": changes, "releases": releases,
             "series": [{"group": group, "metric": metric, "points": points} for (group, metric), points in found.items()],
         }  # fmt: skip
 
@@ -549,8 +560,8 @@ def _point(cell: Cell, with_interval: bool) -> dict[str, Any]:
     return {**found, "mean": cell.wy / cell.w if cell.w else None}
 
 
-_STEPS = (1, 2, 3, 6, 12, 24, 48, 168, 720)
-_POINTS = 60
+_STEPS = (1, 2, 3, 6, 12, 24, 48, 168, 336, 720)
+_POINTS = 45
 
 
 def _step_for(seconds: float) -> int:

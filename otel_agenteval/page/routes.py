@@ -54,11 +54,11 @@ ROUTES = (
         *OF_TURNS, Parameter("format", "text", "JSON lines, CSV, or cases for `experiment`", ("jsonl", "csv", "dataset"), default="jsonl"),
         Parameter("limit", "count", "how many at most", least=1, most=10_000, default=10_000),
     ), gives=("application/x-ndjson", "text/csv")),
-    Route("GET", "/facets", Api.facets, "What turns can be filtered by, with how many there are", (*WHEN, *WHOSE), gives=("agents", "services", "versions", "models", "metrics", "since", "until", "content", "labels", "tenant", "trace_url")),
+    Route("GET", "/facets", Api.facets, "What turns can be filtered by, with how many there are", (*WHEN, *WHOSE), gives=("agents", "services", "versions", "models", "judges", "metrics", "since", "until", "content", "labels", "tenant", "budget_usd", "trace_url")),
     Route("GET", "/estimates", Api.estimates, "What the scores say of all turns, by metric and group, with 95 % intervals; times count by whole hours", (*OF_SUMS, _BY), gives=("groups", "estimates", "hours_not_summed")),
     Route("GET", "/series", Api.series, "Means over time, with intervals where one metric is asked for", (
-        *OF_SUMS, _BY, Parameter("step", "count", "hours of a point; default: as many as make 60 points", least=1, most=8_760),
-    ), gives=("step_s", "since", "until", "changes", "series")),
+        *OF_SUMS, _BY, Parameter("step", "count", "hours of a point; default: as many as make 45 points", least=1, most=8_760),
+    ), gives=("step_s", "since", "until", "changes", "releases", "series")),
     Route("GET", "/changes", Api.changes, "Changes of scores that were found, the latest first", (Parameter("since", "time", "found at or after this"),), gives=("changes",)),
     Route("GET", "/compare", Api.compare, "Two groups of turns, metric by metric", (
         *OF_SUMS, Parameter("by", "text", "what makes groups", tuple(GROUPS), default="version"),

@@ -47,6 +47,11 @@ _AT_START = (
     "client_connections", "journal", "journal_bytes", "page",
 )  # fmt: skip
 """Options that are read once."""
+_SHOWN = (
+    semconv.BUDGET_REMAINING, semconv.BUDGET_CALLS, semconv.BUDGET_TOKENS, semconv.QUEUE_SIZE, semconv.QUEUE_CAPACITY, semconv.LOAD_LEVEL, semconv.JUDGE_REQUESTS,
+    semconv.UNREAD_TRACES,
+)  # fmt: skip
+"""What the page's view of health has beside the ledger."""
 _LOSSES = ("queue_full", "shutdown", "fault", "stuck", "error")
 """Reasons for which spans were lost, rather than left out by configuration."""
 _GRACE = 3.0
@@ -187,7 +192,7 @@ class Service:
             Api(
                 store.path,
                 Options(page.content, page.trace_url, page.labels),
-                self.ledger,
+                self.page_status,
                 self.engine.why,
                 self._parameters,
                 self._clock,
@@ -197,6 +202,16 @@ class Service:
         )
         guard = Guard(address, self.options.allowed_hosts, self.options.allowed_origins, serves_page=True)
         return Web(guard, self._reader, found, self.engine.failed, api(self.receiver, self.ledger))
+
+    def page_status(self) -> dict[str, Any]:
+        """The ledger, and what waits, is left and was not understood at this moment."""
+        more = {}
+        for name in _SHOWN:
+            family = self.engine.telemetry.read(name)
+            if family is not None:
+                for labels, value in family.values.items():
+                    more[" ".join((name.removeprefix("agenteval."), *filter(None, map(str, labels))))] = value
+        return {**self.ledger(), "more": more}
 
     def _parameters(self, metric: str) -> Mapping[str, Any]:
         """Of a metric, as the configuration has them."""

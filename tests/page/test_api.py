@@ -153,6 +153,7 @@ def test_estimates_and_series_say_how_many_turns_stand_behind_them(page: ServedP
     assert sum(one["scored"] for one in judged) == len(list(page.all_turns(metric="llm_faithfulness")))
     assert all(one["turns"] == 100 and one["low"] <= one["mean"] <= one["high"] for one in judged)
     series = page.get("series", by="agent", metric="code_refusal")
+    assert [release["version"] for release in series["releases"]] == ["1.5"]
     assert sum(point["scored"] for line in series["series"] if line["metric"] for point in line["points"]) == COUNT
     assert all(
         point["low"] <= point["mean"] <= point["high"] for line in series["series"] if line["metric"] for point in line["points"]
@@ -172,6 +173,24 @@ def test_two_releases_differ_as_the_command_compare_says(page: ServedPage) -> No
         assert line["difference"]["p"] == pytest.approx(said[line["metric"]].adjusted)
     assert (found["before"]["turns"], found["after"]["turns"]) == (210, 90)
     assert "there is no turn of '9'" in problem(page, "compare", 404, before="9", after="1.5")
+
+
+def test_two_judges_differ_as_the_command_compare_says(tmp_path: Path) -> None:
+    turns = []
+    for turn, scores in some_turns(400):
+        judge = "qwen3" if len(turns) % 2 else "gpt-5"
+        scores.append(
+            score_row(
+                turn, "llm_relevance", float(len(turns) % 5 > (judge == "qwen3")), sample_probability=0.5, judge_model=judge
+            )
+        )
+        turns.append((turn, scores))
+    with ServedPage(filled(tmp_path / "s.db", turns)) as served, StoreReader(served.api.path) as reader:
+        assert {one["name"] for one in served.get("facets")["judges"]} == {"qwen3", "gpt-5"}
+        found = {line["metric"]: line for line in served.get("compare", by="judge", before="gpt-5", after="qwen3")["lines"]}
+        said = {line.metric: line for line in compare_groups(reader, "judge_model", Wanted(), ("gpt-5", "qwen3")).lines}
+        assert found["llm_relevance"]["difference"]["size"] == pytest.approx(said["llm_relevance"].difference.size)
+        assert found["llm_relevance"]["difference"]["low"] == pytest.approx(said["llm_relevance"].difference.interval[0])
 
 
 def test_changes_are_marked(tmp_path: Path) -> None:

@@ -75,6 +75,7 @@ def test_the_fleet_shows_estimates_over_time_and_leads_to_the_turns_behind_them(
     tab.wait_for_selector("svg .line")
     assert tab.locator(".cards li").count() == 3
     assert tab.locator(".multiples article").count() == 3
+    assert tab.locator(".multiples article .release").count() == 3
     row = tab.locator("tbody tr", has_text="llm_faithfulness").first
     assert re.search(r"0\.\d", row.text_content())
     card = tab.locator(".cards li", has_text="travel")

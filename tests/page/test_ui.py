@@ -144,8 +144,17 @@ def test_the_sidecar_shows_its_own_turns_as_they_come(tmp_path: Path) -> None:
             == json.loads(sidecar.get(f"/api/why/{turn.turn_id}", "web")[1])["metrics"]
         )
         health = get(url, "health")
+        assert "queue.size requests" in health["sidecar"]["more"]
         assert health["sidecar"]["spans"]["received"] == sidecar.service.ledger()["spans"]["received"] > 0
         assert httpx.get(url).status_code == 200
+
+
+def test_what_is_left_for_judges_is_shown(tmp_path: Path) -> None:
+    judge = {"base_url": "http://127.0.0.1:1/v1", "model": "m", "budget": {"usd_per_hour": 2}, "queue": {"backend": "memory"}}
+    store = filled(tmp_path / "scores.db", some_turns(3))
+    config = {"outlets": {"store": {"path": store, "max_age": "365d"}}, "judge": judge, "metrics": ["llm_relevance"]}
+    with Sidecar(config) as sidecar:
+        assert get(f"http://{sidecar.addresses['web']}", "facets")["budget_usd"] == 2
 
 
 def test_a_sidecar_without_a_store_says_what_is_missing() -> None:

@@ -300,6 +300,7 @@ def test_a_store_of_before_reads_as_one_of_today_and_is_brought_up(tmp_path: Pat
 def test_groups_metrics_and_extent(path: str, rows: Any) -> None:
     with Views(path) as views:
         assert views.groups_of("agent", Filter()) == dict.fromkeys(sorted(AGENTS), COUNT // 3)
+        assert views.groups_of("judge", Filter()) == {"qwen3": sum("llm_faithfulness" in scores for _, scores in rows)}
         assert views.groups_of("version", Filter(agents=("travel",))) == {"1.4": 140, "1.5": 60}
         assert views.metrics_of()["llm_faithfulness"] == {
             "kind": "llm",

@@ -109,7 +109,7 @@ HOUR = 3600
 DAY = 24
 """Hours of a row of ``daily``."""
 HOURLY_COLUMNS: Mapping[str, str] = {
-    "hour": "INTEGER NOT NULL", "agent": "TEXT", "service": "TEXT", "service_version": "TEXT", "model": "TEXT", "tenant": "TEXT", "metric": "TEXT NOT NULL",
+    "hour": "INTEGER NOT NULL", "agent": "TEXT", "service": "TEXT", "service_version": "TEXT", "model": "TEXT", "tenant": "TEXT", "judge_model": "TEXT", "metric": "TEXT NOT NULL",
     "turns": "INTEGER", "scored": "INTEGER", "passed": "INTEGER", "failed": "INTEGER", "errors": "INTEGER", "cost_usd": "REAL", "tokens": "INTEGER",
     "duration_s": "REAL", "least": "REAL", "most": "REAL", "w": "REAL", "wy": "REAL", "wy2": "REAL", "w2": "REAL", "w2y": "REAL", "w2y2": "REAL",
 }  # fmt: skip
@@ -126,6 +126,7 @@ INSERT INTO stale_hours SELECT DISTINCT CAST({AT} / {HOUR} AS INTEGER), 1 FROM t
 CREATE INDEX IF NOT EXISTS turns_by_start ON turns ({AT.replace("turns.", "")}, turn_id);
 CREATE INDEX IF NOT EXISTS turns_by_agent_and_start ON turns (agent, {AT.replace("turns.", "")}, turn_id);
 CREATE INDEX IF NOT EXISTS scores_by_verdict ON scores (metric, passed, value);
+DROP INDEX IF EXISTS scores_by_metric;
 """
 _NO_HOURLY = f"""
 CREATE TEMP VIEW hourly AS SELECT {", ".join(f"NULL AS {name}" for name in HOURLY_COLUMNS)} WHERE 0;

@@ -119,27 +119,37 @@ class _Block(NamedTuple):
 
 _WAYS: dict[Order, tuple[str, str]] = {"newest": ("DESC", "<"), "oldest": ("ASC", ">")}
 """The direction, and how a turn that comes later in the list compares with one before."""
-GROUPS = {"agent": "agent", "service": "service", "version": "service_version", "model": "model", "tenant": "tenant"}
+GROUPS = {
+    "agent": "agent",
+    "service": "service",
+    "version": "service_version",
+    "model": "model",
+    "tenant": "tenant",
+    "judge": "judge_model",
+}
 """What sums may be grouped by, and its column."""
 _SUMMED = ("turns", "scored", "passed", "failed", "errors", "cost_usd", "tokens", "duration_s")
+_FACTS = ("kind", "unit", "direction", "type", "threshold", "policy", "version")
+_LATEST = 200
+"""Turns whose scores say what their metrics are."""
 _COUNTED = frozenset(("hour", "turns", "scored", "passed", "failed", "errors", "tokens"))
 _MOMENTS = ("w", "wy", "wy2", "w2", "w2y", "w2y2")
 _OF_TURN = "agent, service, service_version, model, tenant"
 _COUNTS = f"scores.status = 'ok' AND scores.value IS NOT NULL AND coalesce(scores.sample_probability, 1.0) > 0 AND NOT {VACUOUS}"
 _HOURS = f"CAST({AT} / {HOUR} AS INTEGER)"
 _BY_HOUR = f"""
-SELECT {_HOURS} AS hour, {_OF_TURN}, '' AS metric, count(*) AS turns, 0 AS scored, 0 AS passed, 0 AS failed, count(error) AS errors,
+SELECT {_HOURS} AS hour, {_OF_TURN}, CAST(NULL AS TEXT) AS judge_model, '' AS metric, count(*) AS turns, 0 AS scored, 0 AS passed, 0 AS failed, count(error) AS errors,
   total(cost_usd) AS cost_usd, CAST(total(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)) AS INTEGER) AS tokens, total(duration_s) AS duration_s,
   min(duration_s) AS least, max(duration_s) AS most, 0.0 AS w, 0.0 AS wy, 0.0 AS wy2, 0.0 AS w2, 0.0 AS w2y, 0.0 AS w2y2
 FROM turns WHERE superseded_by IS NULL AND {{where}} GROUP BY 1, 2, 3, 4, 5, 6
 UNION ALL
-SELECT {_HOURS}, {_OF_TURN}, metric, count(*), count(y), count(CASE WHEN passed = 1 THEN 1 END), count(CASE WHEN passed = 0 AND direction <> 'neutral' THEN 1 END), count(CASE WHEN status = 'error' THEN 1 END),
+SELECT {_HOURS}, {_OF_TURN}, judge_model, metric, count(*), count(y), count(CASE WHEN passed = 1 THEN 1 END), count(CASE WHEN passed = 0 AND direction <> 'neutral' THEN 1 END), count(CASE WHEN status = 'error' THEN 1 END),
   total(judge_cost_usd), 0, 0.0, min(y), max(y), total(weight), total(weight * y), total(weight * y * y), total(weight * weight), total(weight * weight * y), total(weight * weight * y * y)
 FROM (
-  SELECT turns.start, turns.stored_at, {_OF_TURN}, metric, passed, direction, status, judge_cost_usd,
+  SELECT turns.start, turns.stored_at, {_OF_TURN}, judge_model, metric, passed, direction, status, judge_cost_usd,
     CASE WHEN {_COUNTS} THEN value END AS y, CASE WHEN {_COUNTS} THEN 1.0 / coalesce(sample_probability, 1.0) END AS weight
   FROM turns JOIN scores USING (turn_id) WHERE {CURRENT} AND {{where}}
-) AS turns GROUP BY 1, 2, 3, 4, 5, 6, 7
+) AS turns GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
 """
 
 
@@ -282,26 +292,37 @@ class Views(StoreReader):
         return [_cell(row) for row in rows]
 
     def groups_of(self, by: str, wanted: Filter) -> dict[str, int]:
-        """The values of one of :data:`GROUPS` with how many turns each has, the most first."""
+        """The values of one of :data:`GROUPS` with how many turns each has, the most first; of judges, how many scores."""
         where, values = _of_hours(wanted)
         column = GROUPS[by]
+        counted, of = ("sum(scored)", "metric <> ''") if by == "judge" else ("sum(turns)", "metric = ''")
         rows = self._db.execute(
-            f"SELECT {column}, sum(turns) FROM ({self._sums(wanted)}) AS sums WHERE metric = '' AND {column} IS NOT NULL AND {where} GROUP BY 1 ORDER BY 2 DESC, 1",
+            f"SELECT {column}, {counted} FROM ({self._sums(wanted)}) AS sums WHERE {of} AND {column} IS NOT NULL AND {where} GROUP BY 1 ORDER BY 2 DESC, 1",
             values,
         )
-        return {str(name): int(turns) for name, turns in rows}
+        return {str(name): int(count) for name, count in rows}
+
+    def releases(self, wanted: Filter) -> list[tuple[str, int]]:
+        """The versions of services, each with the first hour of its turns, in that order."""
+        where, values = _of_hours(wanted)
+        rows = self._db.execute(
+            f"SELECT service_version, min(hour) FROM ({self._sums(wanted)}) AS sums WHERE metric = '' AND service_version IS NOT NULL AND {where} GROUP BY 1 ORDER BY 2, 1",
+            values,
+        )
+        return [(str(version), int(hour)) for version, hour in rows]
 
     def metrics_of(self) -> dict[str, dict[str, Any]]:
-        """What the last score of each metric says of it: kind, unit, direction, type, threshold, policy and version."""
-        names = [row[0] for row in self._db.execute(_DISTINCT_METRICS)]
-        found = {}
-        for name in names:
-            row = self._db.execute(
-                "SELECT kind, unit, direction, type, threshold, policy, version FROM scores WHERE metric = ? ORDER BY scored_at DESC LIMIT 1",
-                (name,),
-            ).fetchone()
-            found[name] = dict(row)
-        return found
+        """What a late score of each metric says of it: kind, unit, direction, type, threshold, policy and version."""
+        facts = ", ".join(f"scores.{name}" for name in _FACTS)
+        rows = self._db.execute(
+            f"SELECT metric, {facts} FROM scores WHERE turn_id IN (SELECT turn_id FROM turns ORDER BY {AT} DESC, turn_id DESC LIMIT {_LATEST})"
+        ).fetchall()
+        found = {row["metric"]: {name: row[name] for name in _FACTS} for row in rows}
+        for (name,) in self._db.execute(_DISTINCT_METRICS).fetchall():
+            if name not in found:
+                row = self._db.execute(f"SELECT {facts} FROM scores WHERE metric = ? LIMIT 1", (name,)).fetchone()
+                found[name] = {fact: row[fact] for fact in _FACTS}
+        return dict(sorted(found.items()))
 
     def extent(self) -> tuple[float, float] | None:
         """When the first and the last turn began; None of an empty store."""
@@ -414,7 +435,7 @@ def _sum_day(db: sqlite3.Connection, day: int, last: int) -> None:
     db.execute("DELETE FROM daily WHERE hour BETWEEN ? AND ?", within)
     if within[1] >= last or db.execute("SELECT 1 FROM stale_hours WHERE hour BETWEEN ? AND ?", within).fetchone() is not None:
         return
-    of_turn = ("agent", "service", "service_version", "model", "tenant", "metric")
+    of_turn = ("agent", "service", "service_version", "model", "tenant", "judge_model", "metric")
     sums = [name for name in HOURLY_COLUMNS if name not in (*of_turn, "hour", "least", "most")]
     db.execute(
         f"INSERT INTO daily (hour, {', '.join(of_turn)}, least, most, {', '.join(sums)}) "

@@ -5,7 +5,7 @@ const COLOURS = ["c0", "c1", "c2", "c3", "c4", "c5"];
 export const colourOf = (place) => COLOURS[place % COLOURS.length];
 
 // lines: [{name, points: [{at, mean, low?, high?, turns, scored}]}]. `to(point, line)` is the address of the turns behind a point.
-export function Chart({ title, lines, since, until, step, unit = "1", marks = [], width = 320, height = 96, to, axis = true }) {
+export function Chart({ title, lines, since, until, step, unit = "1", marks = [], releases = [], width = 320, height = 96, to, axis = true }) {
   const [over, hover] = useState(null);
   const all = lines.flatMap((line) => line.points.filter((point) => point.mean !== null));
   if (!all.length) return html`<p class="dim chart-empty">No scores in this time.</p>`;
@@ -26,6 +26,7 @@ export function Chart({ title, lines, since, until, step, unit = "1", marks = []
       <line class="axis" x1=${left} x2=${width - 4} y1=${y(bottom)} y2=${y(bottom)} />
       ${axis && html`<text class="tick" x=${left} y=${height - 3}>${time(begin).slice(5, 16)}</text><text class="tick" x=${width - 4} y=${height - 3} text-anchor="end">${time(end).slice(5, 16)}</text>`}
       ${marks.filter((mark) => mark.at >= since && mark.at <= until).map((mark) => html`<line class=${`change ${mark.verdict}`} x1=${x(mark.at - step / 2)} x2=${x(mark.at - step / 2)} y1="4" y2=${y(bottom)}><title>${mark.verdict}: ${mark.metric} of ${mark.agent ?? "all"}, ${time(mark.at)}</title></line>`)}
+      ${releases.filter((one) => one.at >= begin && one.at <= end).map((one) => html`<g class="release"><line x1=${x(one.at - step / 2)} x2=${x(one.at - step / 2)} y1="4" y2=${y(bottom)}><title>release ${one.version}, ${time(one.at)}</title></line><text class="tick" x=${x(one.at - step / 2) + 3} y="10">${one.version}</text></g>`)}
       ${lines.map((line, i) => {
         const points = line.points.filter((point) => point.mean !== null);
         const wide = points.filter((point) => point.low !== undefined && point.low !== null);

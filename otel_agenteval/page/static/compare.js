@@ -4,7 +4,7 @@ import { Link, Mark, Wait, count, dollars, go, html, isBad, link, number, percen
 import { Filters } from "./filters.js";
 import { Said } from "./turn.js";
 
-const BY = ["version", "model", "agent", "service"];
+const BY = ["version", "model", "agent", "service", "judge"];
 
 export function Compare({ address, facets }) {
   const { query } = address;

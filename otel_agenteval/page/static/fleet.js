@@ -15,7 +15,8 @@ export function Fleet({ address, facets }) {
   const change = (value) => go(`${link("/", query)}${link("/", query).includes("?") ? "&" : "?"}by=${value}`);
   return html`<h1>Fleet</h1>
     <${Filters} address=${address} facets=${facets} lists=${false} />
-    <div class="bar"><span id="by-label">Grouped by</span> <div class="tabs" role="group" aria-labelledby="by-label">${BY.map(([value, text]) => html`<button type="button" aria-pressed=${by === value} onClick=${() => change(value)}>${text}</button>`)}</div></div>
+    <div class="bar"><span id="by-label">Grouped by</span> <div class="tabs" role="group" aria-labelledby="by-label">${BY.map(([value, text]) => html`<button type="button" aria-pressed=${by === value} onClick=${() => change(value)}>${text}</button>`)}</div>
+      ${facets?.budget_usd !== null && facets?.budget_usd !== undefined && html`<span class="dim">${dollars(facets.budget_usd)} left for judges</span>`}</div>
     <${Wait} of=${estimates}>${(found) => html`
       <${Groups} found=${found} by=${by} query=${query} />
       <${Wait} of=${series}>${(over) => html`<${Multiples} found=${found} over=${over} by=${by} query=${query} /><${Changes} changes=${over.changes} query=${query} />`}</${Wait}>
@@ -62,8 +63,9 @@ function Multiples({ found, over, by, query }) {
     ${shown.map((metric) => {
       const facts = found.estimates.find((one) => one.metric === metric);
       const marks = over.changes.filter((change) => change.metric === metric);
+      const releases = over.releases.filter((one) => one.at > over.since);
       return html`<article><h3><${Link} to=${link("/", query, { metric })}><code>${metric}</code></${Link}>${marks.length > 0 && html` <span class="mark bad" title="changes were found">${marks.length} changed</span>`}</h3>
-        <${Chart} title=${metric} lines=${byMetric.get(metric) ?? []} since=${over.since} until=${over.until} step=${over.step_s} unit=${facts.unit} marks=${marks}
+        <${Chart} title=${metric} lines=${byMetric.get(metric) ?? []} since=${over.since} until=${over.until} step=${over.step_s} unit=${facts.unit} marks=${marks} releases=${releases}
           width=${chosen ? 960 : 320} height=${chosen ? 260 : 96}
           to=${(point, line) => link("/turns", query, { ...only(by, line.group), metric, since: point.at, until: last(point) })} /></article>`;
     })}</div></section>`;

@@ -1,0 +1,55 @@
+"""What browsers get: complete, pinned, with licences, and from nowhere else."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+from scripts import vendor_page
+from tests.support.process import ROOT
+
+STATIC = ROOT / "otel_agenteval" / "page" / "static"
+
+
+def test_libraries_are_those_that_were_fetched() -> None:
+    assert subprocess.run([sys.executable, ROOT / "scripts" / "vendor_page.py", "--check"], check=False).returncode == 0
+
+
+def test_a_library_that_was_changed_is_found(tmp_path: Path) -> None:
+    for name in (*vendor_page.FILES, "vendor.json"):
+        (tmp_path / name).write_bytes((vendor_page.VENDOR / name).read_bytes())
+    (tmp_path / "htm.js").write_bytes(b"changed")
+    script = f"import sys; sys.argv[1:] = ['--check']; from scripts import vendor_page as v; v.VENDOR = __import__('pathlib').Path({str(tmp_path)!r}); sys.exit(v.main())"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False, capture_output=True, text=True)
+    assert (done.returncode, "differs from vendor.json" in done.stderr) == (1, True)
+
+
+def test_each_library_comes_with_its_licence() -> None:
+    packages = json.loads((STATIC / "vendor" / "vendor.json").read_text(encoding="utf-8"))["packages"]
+    assert all((STATIC / "vendor" / f"{name}.LICENSE").stat().st_size > 500 for name in packages)
+
+
+def test_modules_import_only_what_is_there() -> None:
+    for file in STATIC.rglob("*.js"):
+        for name in re.findall(r'(?:^|[;}\s])import[^;]*?from\s*"([^"]+)"', file.read_text(encoding="utf-8")):
+            assert name.startswith("./"), f"{file.name}: {name}"
+            assert (file.parent / name).is_file(), f"{file.name}: {name}"
+
+
+def test_nothing_leads_elsewhere() -> None:
+    for file in STATIC.iterdir():
+        if file.is_file():
+            addresses = set(re.findall(r"https?://[\w.]+", file.read_text(encoding="utf-8"))) - {"http://www.w3.org"}
+            assert addresses == set(), file.name
+
+
+def test_the_pictures_of_the_documentation_are_pictures() -> None:
+    for name in re.findall(r"\((images/page-\w+\.png)\)", (ROOT / "docs" / "page.md").read_text(encoding="utf-8")):
+        data = (ROOT / "docs" / name).read_bytes()
+        assert data.startswith(b"\x89PNG")
+        assert struct.unpack(">II", data[16:24]) == (1280, 800)
+        assert len(data) > 20_000
