@@ -33,7 +33,7 @@ def recorded(folder: Path) -> Path:
     """A store of recorded turns."""
     with tarfile.open(RECORDING) as packed:
         packed.extractall(folder / "traces", **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))  # noqa: S202 - ours
-    return ui.stored(folder / "traces", folder / "recorded.db", load_config(None), None)
+    return ui.stored([folder / "traces"], folder / "recorded.db", load_config(None), None)
 
 
 def take(folder: Path) -> dict[str, Callable[[Any], None]]:

@@ -77,7 +77,8 @@ def check_yaml(text: str, folder: Path) -> None:
     if isinstance(found, dict) and found.keys() & {path[0] for path in option_paths(Config)}:
         file = folder / "agenteval.yaml"
         file.write_text(text, encoding="utf-8")
-        select_metrics(load_config(file, {}))
+        secrets = dict.fromkeys(re.findall(r"\$\{env:(\w+)\}", text), "a-secret")
+        select_metrics(load_config(file, secrets))
 
 
 def check_json(text: str, folder: Path) -> None:

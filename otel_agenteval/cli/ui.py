@@ -8,7 +8,7 @@ import contextlib
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,9 +37,10 @@ _SQLITE = b"SQLite format 3\0"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command to its parser."""
     parser.add_argument(
-        "path",
+        "paths",
         metavar="PATH",
-        help="a score store (a file, or an address of PostgreSQL), recorded traces (a file or a folder of them, scored as `eval` does), or the JSON lines that `eval` or `experiment` wrote",
+        nargs="+",
+        help="a score store (a file, or an address of PostgreSQL), recorded traces (a file or a folder of them, scored as `eval` does), or the JSON lines that `eval` or `experiment` wrote; several of the last two are compared, each by its name",
     )
     parser.add_argument(
         "--web", metavar="HOST:PORT", default=_ADDRESS, help=f"where the page is served (default: {_ADDRESS}; port 0: a free one)"
@@ -65,12 +66,13 @@ def run(args: argparse.Namespace) -> int:
     config = load_config(args.config, overrides={"serve": {"web": args.web, "page": given}})
     page: PageOptions = config.serve.page
     with contextlib.ExitStack() as stack:
-        path = args.path
-        if not is_address(path) and not Path(path).exists():
-            raise ConfigError(f"{args.path}: there is no such file or folder")
-        if not is_address(path) and not _is_sqlite(Path(path)):
+        path = args.paths[0]
+        for one in args.paths:
+            if not is_address(one) and not Path(one).exists():
+                raise ConfigError(f"{one}: there is no such file or folder")
+        if len(args.paths) > 1 or not (is_address(path) or _is_sqlite(Path(path))):
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="otel-agenteval-"))
-            path = str(stored(Path(path), Path(folder) / "scores.db", config, args.metrics))
+            path = str(stored(args.paths, Path(folder) / "scores.db", config, args.metrics))
         options = Options(not args.no_content, page.trace_url, page.labels)
         asyncio.run(_serve(Api(path, options), str(config.serve.web), config.serve.token))
     return OK
@@ -127,39 +129,58 @@ def _is_sqlite(path: Path) -> bool:
         return file.read(len(_SQLITE)) == _SQLITE
 
 
-def stored(path: Path, store: Path, config: Any, names: str | None) -> Path:
-    """A store with what a path holds.
+def stored(paths: Sequence[str | Path], store: Path, config: Any, names: str | None) -> Path:
+    """A store with what paths hold. Of several, each is a version by its name, so that they can be compared.
 
     Raises:
-        AgentEvalError: it holds nothing that can be shown.
+        AgentEvalError: one of them holds nothing that can be shown.
     """
     from ..config.store import StoreOptions
     from ..core.telemetry import Telemetry
     from ..outlets.sqlite.outlet import StoreOutlet
 
+    wanted: StoreOptions = load_config(
+        {"outlets": {"store": {"path": str(store), "content": True, "max_age": "365d", "max_bytes": "100GiB"}}}, env={}
+    ).outlets.store  # type: ignore[assignment]
+    outlet = StoreOutlet(wanted, Telemetry(), lambda: "ui", config.privacy.redact)
+    for path in map(Path, paths):
+        if _is_sqlite(path):
+            raise ConfigError(f"{path}: a store is shown alone; compare its versions on the page")
+        count, batch = 0, list["ScoredTurn"]()
+        for one in _scored_in(path, config, names):
+            if len(paths) > 1:
+                _as_version(one, path.name)
+            batch.append(one)
+            count += 1
+            if len(batch) == _AT_ONCE:
+                outlet.emit(batch)
+                batch.clear()
+        outlet.emit(batch)
+        if not count:
+            raise AgentEvalError(f"{path}: there is neither a turn nor a score in it")
+        print(f"{path}: {count:,} turns", file=sys.stderr)
+    outlet.close()
+    return store
+
+
+def _scored_in(path: Path, config: Any, names: str | None) -> Iterator[ScoredTurn]:
     files = (
         sorted(str(one) for one in path.rglob("*") if one.is_file() and not one.name.startswith("."))
         if path.is_dir()
         else [str(path)]
     )
-    wanted: StoreOptions = load_config(
-        {"outlets": {"store": {"path": str(store), "content": True, "max_age": "365d", "max_bytes": "100GiB"}}}, env={}
-    ).outlets.store  # type: ignore[assignment]
-    outlet = StoreOutlet(wanted, Telemetry(), lambda: "ui", config.privacy.redact)
-    scored = _of_scores(files[0]) if len(files) == 1 and _holds_scores(files[0]) else _of_recordings(files, config, names)
-    count, batch = 0, list["ScoredTurn"]()
-    for one in scored:
-        batch.append(one)
-        count += 1
-        if len(batch) == _AT_ONCE:
-            outlet.emit(batch)
-            batch.clear()
-    outlet.emit(batch)
-    outlet.close()
-    if not count:
-        raise AgentEvalError(f"{path}: there is neither a turn nor a score in it")
-    print(f"{count:,} turns", file=sys.stderr)
-    return store
+    if len(files) == 1 and _holds_scores(files[0]):
+        return _of_scores(files[0])
+    return _of_recordings(files, config, names)
+
+
+def _as_version(scored: ScoredTurn, name: str) -> None:
+    """The same turns may have been scored twice: each run's are its own."""
+    scored.root.resource = {**scored.root.resource, "service.version": name}
+    scored.turn.turn_id = f"{name}:{scored.turn.turn_id}"
+    for score in scored.scores:
+        if score.result_id:
+            score._result_id = f"{name}:{score.result_id}"
 
 
 def _of_recordings(files: list[str], config: Any, names: str | None) -> Iterator[ScoredTurn]:
@@ -217,8 +238,10 @@ def _of_scores(file: str) -> Iterator[ScoredTurn]:
     for number, line in enumerate(Path(file).read_text(encoding="utf-8").splitlines(), 1):
         try:
             row = jsonio.loads(line)
-            known = {"llm_calls": [{"model": row["model"]}]} if row.get("model") else {}
+            known: dict[str, Any] = {"llm_calls": [{"model": row["model"]}]} if row.get("model") else {}
             place = {key: row[key] for key in ("turn_id", "conversation_id", "service", "agent") if row.get(key)}
+            if row.get("case_id"):
+                known["references"] = {"case_id": row["case_id"]}
             score = Score.from_dict({key: row[key] for key in FIELDS if row.get(key) is not None})
         except (ValueError, KeyError, TypeError, AgentEvalError) as error:
             raise AgentEvalError(f"{file}:{number}: this is no score as `eval` writes it: {error}") from None

@@ -353,6 +353,27 @@ class Api:
             ],
         }  # fmt: skip
 
+    def cases(self, request: Request) -> dict[str, Any]:
+        """The cases that two groups have in common, a row each: the latest turn of both, and where their scores differ."""
+        given = request.given
+        with self.views() as views:
+            pairs = views.pairs(
+                given["by"], given["before"], given["after"], self._filter(request), given["limit"], given["cursor"] or ""
+            )
+            ids = [turn_id for _, *both in pairs for turn_id in both]
+            scores = views.scores_of(ids) if ids else {}
+            turns: dict[str, dict[str, str | None]] = {turn_id: {"turn_id": turn_id} for turn_id in ids}
+            if self.options.content and ids:
+                for turn_id, asked, answered in views.said_in(ids, _SAID):
+                    turns[turn_id] |= {"asked": _short(asked), "answered": _short(answered)}
+        return {
+            "cases": [
+                {"case": case, "before": turns[one], "after": turns[other], "differences": _differences(scores.get(one, []), scores.get(other, []))}
+                for case, one, other in pairs
+            ],
+            "next": pairs[-1][0] if len(pairs) == given["limit"] else None,
+        }  # fmt: skip
+
     @staticmethod
     def _group(known: Mapping[str, int], name: str, by: str) -> str:
         if name not in known:
@@ -511,6 +532,25 @@ def _short(text: str | None) -> str | None:
 
 def _is_bad(score: Mapping[str, Any]) -> bool:
     return score["status"] == "error" or (score["passed"] is False and score["direction"] != "neutral")
+
+
+def _differences(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The metrics whose values differ, and by how much."""
+    later = {score["metric"]: score for score in after}
+    found = []
+    for score in before:
+        other = later.get(score["metric"])
+        if other is not None and (other["value"], other["passed"], other["status"]) != (
+            score["value"],
+            score["passed"],
+            score["status"],
+        ):
+            both = score["value"] is not None and other["value"] is not None
+            found.append({
+                "metric": score["metric"], "unit": score["unit"], "direction": score["direction"], "before": score["value"], "after": other["value"],
+                "passed_before": score["passed"], "passed_after": other["passed"], "difference": other["value"] - score["value"] if both else None,
+            })  # fmt: skip
+    return found
 
 
 def _counted(groups: Mapping[str, int]) -> list[dict[str, Any]]:

@@ -64,6 +64,11 @@ ROUTES = (
         *OF_SUMS, Parameter("by", "text", "what makes groups", tuple(GROUPS), default="version"),
         Parameter("before", "text", "the one group", required=True), Parameter("after", "text", "the other", required=True),
     ), gives=("by", "before", "after", "lines")),
+    Route("GET", "/compare/cases", Api.cases, "The cases that two groups have in common: the latest turn of both, and where their scores differ", (
+        *OF_TURNS, Parameter("by", "text", "what makes groups", ("version", "model", "agent", "service"), default="version"),
+        Parameter("before", "text", "the one group", required=True), Parameter("after", "text", "the other", required=True),
+        Parameter("limit", "count", "how many at most", least=1, most=500, default=50), _CURSOR,
+    ), gives=("cases", "next")),
     Route("GET", "/metrics", Api.metrics, "The catalogue of metrics", gives=("metrics",)),
     Route("GET", "/health", Api.health, "How the sidecar itself does", gives=("sidecar", "store")),
     Route("GET", "/labels", Api.labelled, "The labels that hold", gives=("labels",)),

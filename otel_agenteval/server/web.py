@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import gzip
 import hashlib
 import logging
@@ -193,6 +194,8 @@ class Sums:
 
     def __init__(self, path: str, time_s: Callable[[], float]) -> None:
         self._summer = Summer(path, time_s)
+        with contextlib.suppress(sqlite3.Error, StoreError, OSError):  # said where it is read, and by the outlet
+            self._summer.open()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="agenteval-sums", daemon=True)
         self._thread.start()

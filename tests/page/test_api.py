@@ -175,6 +175,30 @@ def test_two_releases_differ_as_the_command_compare_says(page: ServedPage) -> No
     assert "there is no turn of '9'" in problem(page, "compare", 404, before="9", after="1.5")
 
 
+def test_releases_are_compared_case_by_case(page: ServedPage) -> None:
+    found, cursor = [], None
+    while True:
+        part = page.get("compare/cases", by="version", before="1.4", after="1.5", limit=15, cursor=cursor)
+        found += part["cases"]
+        cursor = part["next"]
+        if cursor is None:
+            break
+    turns = list(page.all_turns())
+    assert [one["case"] for one in found] == sorted({f"case-{number}" for number in range(40)})
+    for one in found:
+        for side, version in (("before", "1.4"), ("after", "1.5")):
+            latest = next(turn for turn in turns if turn["case_key"] == one["case"] and turn["service_version"] == version)
+            assert one[side]["turn_id"] == latest["turn_id"]
+            assert one[side]["asked"] == latest["asked"]
+        scores = [
+            {score["metric"]: score for score in page.get(f"turns/{one[side]['turn_id']}")["scores"]}
+            for side in ("before", "after")
+        ]
+        differing = {name for name in scores[0].keys() & scores[1].keys() if scores[0][name]["value"] != scores[1][name]["value"]}
+        assert {each["metric"] for each in one["differences"]} == differing
+    assert page.get("compare/cases", by="version", before="1.4", after="1.5", agent="nobody")["cases"] == []
+
+
 def test_two_judges_differ_as_the_command_compare_says(tmp_path: Path) -> None:
     turns = []
     for turn, scores in some_turns(400):
@@ -497,11 +521,18 @@ def test_live_turns_come_as_they_are_stored(tmp_path: Path) -> None:
 
 
 def test_a_store_that_is_not_there_or_broken_is_a_clear_answer(tmp_path: Path) -> None:
-    with ServedPage(tmp_path / "none.db") as served:
-        assert "there is no such file" in problem(served, "turns", 503)
-        (tmp_path / "none.db").write_bytes(b"no database at all" * 100)
-        assert "cannot be read as a score store" in problem(served, "turns", 503)
-        assert served.client.get("/").status_code == 200
+    (tmp_path / "broken.db").write_bytes(b"no database at all" * 100)
+    for path, says in (
+        (tmp_path / "no" / "s.db", "there is no such file"),
+        (tmp_path / "broken.db", "cannot be read as a score store"),
+    ):
+        with ServedPage(path) as served:
+            assert says in problem(served, "turns", 503)
+            assert served.client.get("/").status_code == 200
+    with ServedPage(tmp_path / "new.db") as served:  # a sidecar that has seen no turn yet
+        assert served.get("turns")["turns"] == []
+        assert served.get("facets")["agents"] == []
+        assert served.get("series")["series"] == []
 
 
 # --- the document
@@ -518,6 +549,7 @@ def test_the_document_names_every_route_and_what_it_gives(page: ServedPage) -> N
         if route.method == "GET" and not any("/" in one for one in route.gives):
             params = {
                 "/compare": {"before": "1.4", "after": "1.5"},
+                "/compare/cases": {"before": "1.4", "after": "1.5"},
                 "/turns/{turn_id}/question": {"metric": "llm_relevance"},
             }.get(route.path, {})
             found = page.get(route.path.replace("{turn_id}", turn_id)[1:], **params)

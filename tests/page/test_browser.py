@@ -254,7 +254,11 @@ def test_releases_and_turns_are_compared(tab: Any, page: ServedPage) -> None:
     tab.get_by_label("Before").select_option("1.4")
     tab.get_by_label("After").select_option("1.5")
     tab.wait_for_selector("text=After minus before")
-    assert tab.locator("tbody tr", has_text="code_refusal").count() == 1
+    assert tab.get_by_role("region", name="Differences").locator("tbody tr", has_text="code_refusal").count() == 1
+    tab.wait_for_selector("text=Case by case")
+    tab.get_by_role("region", name="Case by case").get_by_role("link", name=re.compile("Question")).first.click()
+    tab.wait_for_url("**/compare?a=*&b=*")
+    tab.wait_for_selector(".sides")
     a, b = [turn["turn_id"] for turn in page.all_turns()][:2]
     tab.goto(f"/compare?a={a}")
     tab.get_by_label("turn id").fill(b[:45])
@@ -431,7 +435,7 @@ def test_a_hundred_thousand_turns_scroll(browser: Any, tmp_path: Path) -> None:
 
 
 def test_an_error_of_the_server_is_said(browser: Any, tmp_path: Path) -> None:
-    with ServedPage(tmp_path / "none.db") as served:
+    with ServedPage(tmp_path / "no" / "none.db") as served:
         context = browser.new_context(base_url=served.url)
         tab = context.new_page()
         tab.goto("/")

@@ -97,6 +97,26 @@ def test_what_eval_wrote_is_shown(traces: Path, tmp_path: Path, capsys: pytest.C
             assert turns[row["turn_id"]]["model"] == row.get("model")
 
 
+def test_two_runs_are_compared_case_by_case(tmp_path: Path) -> None:
+    """Two runs of an experiment, whose turns may have the same ids."""
+    for name, worse in (("main.jsonl", ()), ("branch.jsonl", ("case-2",))):
+        rows = [
+            {"turn_id": f"{number:032x}-{1:016x}", "case_id": f"case-{number}", "metric": "code_equals_ground_truth", "value": 0.0 if f"case-{number}" in worse else 1.0,
+             "passed": f"case-{number}" not in worse, "status": "ok", "result_id": f"{number:032x}"}
+            for number in range(4)
+        ]  # fmt: skip
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with ui(str(tmp_path / "main.jsonl"), str(tmp_path / "branch.jsonl")) as url:
+        found = get(url, "compare/cases", by="version", before="main.jsonl", after="branch.jsonl")["cases"]
+        assert [(one["case"], [(each["metric"], each["difference"]) for each in one["differences"]]) for one in found] == [
+            ("case-0", []), ("case-1", []), ("case-2", [("code_equals_ground_truth", -1.0)]), ("case-3", []),
+        ]  # fmt: skip
+        assert (
+            get(url, "compare", by="version", before="main.jsonl", after="branch.jsonl")["lines"][0]["difference"]["size"]
+            == -0.25
+        )
+
+
 @pytest.mark.parametrize(
     ("args", "says"),
     [
@@ -104,6 +124,7 @@ def test_what_eval_wrote_is_shown(traces: Path, tmp_path: Path, capsys: pytest.C
         (["empty"], "there is neither a turn nor a score in it"),
         (["text.txt"], "there is neither a turn nor a score in it"),
         (["other.db"], "is not a score store"),
+        (["s.db", "broken.jsonl"], "s.db: a store is shown alone"),
         (["broken.jsonl"], "broken.jsonl:2: this is no score as `eval` writes it"),
         (["s.db", "--web", "0.0.0.0:0"], "can be reached from other machines"),
         (["s.db", "--web", "here"], "here"),
@@ -133,6 +154,7 @@ def test_the_sidecar_shows_its_own_turns_as_they_come(tmp_path: Path) -> None:
     config = {"outlets": {"store": {"path": str(tmp_path / "scores.db"), "content": True}}, "serve": {"page": {"content": True}}}
     with Sidecar(config) as sidecar:
         url = f"http://{sidecar.addresses['web']}"
+        assert get(url, "turns")["turns"] == []  # before anything was kept
         sidecar.post("/v1/traces", turn_of(1))
         (turn,) = sidecar.turns()
         sidecar.engine.flush(10)

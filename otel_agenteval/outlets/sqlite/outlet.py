@@ -6,6 +6,7 @@ with the next batch.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import sqlite3
 from collections import deque
@@ -201,9 +202,18 @@ class StoreOutlet(Outlet):
             "close_reason": turn.close_reason, "complete": turn.complete, "is_conversation": scored.conversation,
             "skipped": jsonio.dumps(skipped) if skipped else None, "content": self._content(scored),
             "attributes": self._attributes_of(scored) if self._attributes else None,
-            "tools": _names(call.name for call in turn.tool_calls or ()), "error": _error_of(turn),
+            "tools": _names(call.name for call in turn.tool_calls or ()), "error": _error_of(turn), "case_key": self._case_of(turn),
             "instance_id": self._instance_id(), "stored_at": self._clock.time_ns() / 1e9,
         }  # fmt: skip
+
+    def _case_of(self, turn: Turn) -> str | None:
+        """What turns of the same case have in common."""
+        case = turn.references.get("case_id")
+        if case is not None:
+            return str(case)
+        if not self.keeps_content or not turn.input:  # a hash would give away what was asked, to who can guess it
+            return None
+        return f"#{hashlib.blake2b(turn.input.encode(errors='replace'), digest_size=8).hexdigest()}"
 
     def _attributes_of(self, scored: ScoredTurn) -> str | None:
         """What the turn's spans say under the configured names, the root's first."""

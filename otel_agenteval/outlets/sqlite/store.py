@@ -38,12 +38,13 @@ TURN_COLUMNS: Mapping[str, str] = {
     "duration_s": "REAL", "cost_usd": "REAL", "input_tokens": "INTEGER", "output_tokens": "INTEGER", "close_reason": "TEXT",
     "complete": "INTEGER", "is_conversation": "INTEGER NOT NULL DEFAULT 0", "skipped": "TEXT", "content": "TEXT",
     "instance_id": "TEXT", "stored_at": "REAL NOT NULL", "tenant": "TEXT", "labels": "TEXT", "service_version": "TEXT",
-    "attributes": "TEXT", "tools": "TEXT", "error": "TEXT",
+    "attributes": "TEXT", "tools": "TEXT", "error": "TEXT", "case_key": "TEXT",
 }  # fmt: skip
 """One row per turn. ``tenant`` is who sent it; ``service_version`` is that of its root, ``attributes`` those of its spans
 that the configuration names, a JSON object; ``labels`` is what the configuration says of the tenant, a JSON object. ``start`` and
 ``stored_at`` are seconds since the Unix epoch. ``skipped`` is a JSON object, metric → reason. ``content`` is the turn in form
-``turn.v1``, where the configuration keeps it; ``tools`` are the names of the tools that it called, a JSON list; ``error`` is what kind of error it ended with."""
+``turn.v1``, where the configuration keeps it; ``tools`` are the names of the tools that it called, a JSON list; ``error`` is what kind of error it ended with; ``case_key`` is the same for turns of the same case:
+its id, or where content is kept a hash of what was asked."""
 
 SCORE_COLUMNS: Mapping[str, str] = {
     "result_id": "TEXT PRIMARY KEY", "turn_id": "TEXT NOT NULL", "revision": "INTEGER NOT NULL", "metric": "TEXT NOT NULL",
@@ -127,6 +128,7 @@ CREATE INDEX IF NOT EXISTS turns_by_start ON turns ({AT.replace("turns.", "")}, 
 CREATE INDEX IF NOT EXISTS turns_by_agent_and_start ON turns (agent, {AT.replace("turns.", "")}, turn_id);
 CREATE INDEX IF NOT EXISTS scores_by_verdict ON scores (metric, passed, value);
 DROP INDEX IF EXISTS scores_by_metric;
+CREATE INDEX IF NOT EXISTS turns_by_case ON turns (case_key) WHERE case_key IS NOT NULL;
 """
 _NO_HOURLY = f"""
 CREATE TEMP VIEW hourly AS SELECT {", ".join(f"NULL AS {name}" for name in HOURLY_COLUMNS)} WHERE 0;
@@ -141,7 +143,7 @@ SCHEMA = Schema(
         Step(_FIRST_TABLES),
         Step(_OUTCOMES, columns={"turns": {"tenant": "TEXT", "labels": "TEXT"}}, reading=_OUTCOMES_BEFORE),
         Step(_CHANGES, columns={"turns": {"service_version": "TEXT", "attributes": "TEXT"}}, reading=_NO_CHANGES),
-        Step(_HOURLY, columns={"turns": {"tools": "TEXT", "error": "TEXT"}}, reading=_NO_HOURLY),
+        Step(_HOURLY, columns={"turns": {"tools": "TEXT", "error": "TEXT", "case_key": "TEXT"}}, reading=_NO_HOURLY),
     ),
 )  # fmt: skip
 """A column is added by a step here, and in :data:`TURN_COLUMNS` or :data:`SCORE_COLUMNS`."""

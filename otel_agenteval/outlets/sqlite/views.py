@@ -233,6 +233,30 @@ class Views(StoreReader):
         ).fetchall()
         return [row[0] for row in rows] if len(rows) <= _FEW else None
 
+    def pairs(self, by: str, before: str, after: str, wanted: Filter, limit: int, start: str = "") -> list[tuple[str, str, str]]:
+        """Cases that both of two groups have: the case, and the latest turn of each group.
+
+        Args:
+            by: one of :data:`GROUPS` that is a fact of turns.
+            before: the one group.
+            after: the other.
+            wanted: which turns.
+            limit: how many cases at most.
+            start: the last case of the part before.
+        """
+        where, values = _of_turns(wanted)
+        times, given = _of_time(wanted, None, "newest")
+        latest = (
+            f"SELECT case_key, turn_id, row_number() OVER (PARTITION BY case_key ORDER BY {AT} DESC, turn_id DESC) AS place FROM turns "
+            f"WHERE case_key > ? AND {GROUPS[by]} = ? AND {times} AND {where}"
+        )
+        rows = self._db.execute(
+            f"SELECT one.case_key, one.turn_id, other.turn_id FROM ({latest}) AS one JOIN ({latest}) AS other ON other.case_key = one.case_key AND other.place = 1 "
+            "WHERE one.place = 1 ORDER BY one.case_key LIMIT ?",
+            [start, before, *given, *values, start, after, *given, *values, limit],
+        )
+        return [(row[0], row[1], row[2]) for row in rows]
+
     def scores_of(self, turn_ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
         """The scores that hold now of some turns, in short: what a list shows of them."""
         marks = ", ".join("?" * len(turn_ids))
@@ -400,6 +424,16 @@ class Summer:
         self._path = path
         self._time_s = time_s
         self._file = database_at(path)
+
+    def open(self) -> None:
+        """Make the store, or bring it up to this version, before the first turn does.
+
+        Raises:
+            sqlite3.Error: the file cannot be written.
+            OSError: likewise, or the database cannot be reached.
+        """
+        with self._file.connection():
+            pass
 
     def sum_one(self) -> bool:
         """Sum the latest hour that is not summed; whether there was one.
