@@ -19,7 +19,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 IMAGE_PYTHON = "3.12"
-IMAGE_EXTRAS = ("cost", "encryption", "privacy", "redis", "serve", "structured", "text")
+IMAGE_EXTRAS = ("cost", "encryption", "postgres", "privacy", "redis", "serve", "structured", "text")
 PLATFORMS = ("x86_64", "aarch64")
 LIBC = ("manylinux_2_36", "manylinux_2_28", "manylinux_2_17", "manylinux2014")
 """Of the image's base, and the older ones that run on it."""

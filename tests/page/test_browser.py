@@ -223,6 +223,27 @@ def test_a_turn_shows_what_was_said_its_scores_and_why(tab: Any, page: ServedPag
     assert tab.locator(".conversation li").count() == 5
 
 
+def test_a_turn_shows_what_it_is_compared_with_and_what_its_judge_is_asked(browser: Any, tmp_path: Path) -> None:
+    content = {
+        "turn_id": "t",
+        "input": "Capital of France?",
+        "output": "Paris.",
+        "ground_truth": "Paris, since 508.",
+        "reading": "inferred",
+        "messages": [],
+    }
+    turn = turn_row(1, content=content)
+    scores = [score_row(turn, "llm_relevance", 1.0, judge_model="qwen3", sample_probability=0.5)]
+    with ServedPage(filled(tmp_path / "s.db", [(turn, scores)]), Options(content=True)) as served:
+        for tab in opened(browser, served.url):
+            tab.goto(f"/turn/{turn['turn_id']}")
+            tab.wait_for_selector("text=Paris, since 508.")
+            assert tab.locator(".mark", has_text="inferred").count() == 1
+            tab.locator(".scores summary").first.click()
+            tab.locator("summary", has_text="question to the judge").click()
+            tab.wait_for_selector("text=Reply with one JSON object of this form")
+
+
 def test_next_and_previous_stay_inside_the_filter(tab: Any, page: ServedPage) -> None:
     failed = [turn["turn_id"] for turn in page.all_turns(metric="code_refusal", outcome="fail")]
     tab.goto(f"/turn/{failed[2]}?metric=code_refusal&outcome=fail")

@@ -49,7 +49,7 @@ function Shown({ all, query, facets, again }) {
     </header>
     ${all.conversation && all.conversation.turns.length > 1 && html`<${Conversation} found=${all.conversation} id=${turn.turn_id} query=${query} />`}
     <div class="two">
-      <section aria-labelledby="said"><h2 id="said">Conversation</h2><${Chat} content=${content} kept=${all.content_kept} /></section>
+      <section aria-labelledby="said"><h2 id="said">Conversation</h2><${Chat} content=${content} kept=${all.content_kept} />${content && html`<${References} content=${content} />`}</section>
       <section aria-labelledby="scores"><h2 id="scores">Scores</h2>
         ${facets?.labels && html`<${LabelForm} turnId=${turn.turn_id} scores=${scores} labels=${all.labels} done=${again} />`}
         <${Scores} all=${all} query=${query} /></section>
@@ -112,6 +112,13 @@ function Message({ message }) {
     ${message.content !== undefined && message.content !== "" && !twice && html`<${Said} value=${message.content} />`}
     ${(message.tool_calls ?? []).map((call) => html`<div class="call"><span class="mark">calls</span> <code>${call.name}</code><${Json} value=${call.arguments ?? {}} summary="arguments" /></div>`)}
     ${results.map((one) => html`<div class="call"><span class="mark">result</span> <${Said} value=${one.result} /></div>`)}</li>`;
+}
+
+const EXPECTED = ["ground_truth", "references", "relevant_ids", "retrieved_ids", "context", "history"];
+function References({ content }) {
+  const found = EXPECTED.filter((name) => content[name] && (typeof content[name] !== "object" || Object.keys(content[name]).length));
+  if (!found.length) return null;
+  return html`<h2>What it is compared with</h2><dl class="attributes">${found.map((name) => html`<div><dt><code>${name}</code></dt><dd>${typeof content[name] === "string" ? html`<${Said} value=${content[name]} />` : html`<${Json} value=${content[name]} summary="show" />`}</dd></div>`)}</dl>`;
 }
 
 // --- scores
