@@ -36,6 +36,10 @@ class PostgresServer:
     def start(self) -> None:
         """Start it again, and wait until it has put its files in order."""
         self.process.start()
+        self.wait()
+
+    def wait(self) -> None:
+        """Until it has put its files in order: it listens before."""
         wait_until_it_answers(self._address("postgres"), 30)
 
     def database(self) -> str:
@@ -82,7 +86,9 @@ def postgres_server() -> Iterator[PostgresServer]:
             command = [*as_somebody, programs / "postgres", "-D", data, *(f"--{name}={value}" for name, value in options.items())]
             process = Process(command, log=folder / "log", ready=listens(port), cwd=folder)
             try:
-                yield PostgresServer(port, process)
+                server = PostgresServer(port, process)
+                server.wait()
+                yield server
             finally:
                 process.kill()  # in order it would wait for connections
     finally:
