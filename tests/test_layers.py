@@ -25,7 +25,7 @@ FLOORS: tuple[dict[str, str], ...] = (
     },
     {"engine": "", "page": ""},
     {"judging": "botocore httpx numpy opentelemetry redis safetensors tokenizers typing_extensions", "report": "numpy pandas"},
-    {"outlets": "google grpc httpx opentelemetry prometheus_client pyarrow typing_extensions", "turns": "zstandard"},
+    {"outlets": "google grpc httpx opentelemetry prometheus_client psycopg pyarrow typing_extensions", "turns": "zstandard"},
     {"evaluation": "pyarrow", "dialects": ""},
     {
         "metrics": "annotated_types ecologits jiwer jsonschema_rs numpy phonenumbers pydantic pydantic_core pydantic_monty rapidfuzz re2 sqlglot ",

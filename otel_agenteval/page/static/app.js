@@ -1,5 +1,5 @@
 // The page: which view an address shows, and the keys that work everywhere.
-import { Link, go, html, link, render, useAddress, useEffect, useGet, useRef, useState } from "./core.js";
+import { Link, go, html, link, render, useAddress, useGet, useLayoutEffect, useRef, useState } from "./core.js";
 import { Compare } from "./compare.js";
 import { Fleet } from "./fleet.js";
 import { LabelNext } from "./label.js";
@@ -17,13 +17,13 @@ function App() {
   const main = useRef(null);
   const first = useRef(true);
   const path = address.path.replace(/\/$/, "") || "/";
-  useEffect(() => {
+  useLayoutEffect(() => {
     const view = VIEWS.find(([one]) => one === path);
     document.title = `${view ? view[1] : path.startsWith("/turn/") ? `Turn ${path.slice(6, 14)}` : "otel-agenteval"} – otel-agenteval`;
     if (first.current) first.current = false;
     else { main.current?.focus({ preventScroll: true }); scrollTo(0, 0); }
   }, [path]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     let last = "";
     const press = (event) => {
       if (event.target.closest?.("input, select, textarea") || event.metaKey || event.ctrlKey || event.altKey) return;

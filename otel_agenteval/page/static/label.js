@@ -1,5 +1,5 @@
 // Labels of people: by the keyboard alone, one turn after the other.
-import { Link, Wait, filtersOf, get, go, html, isBad, link, post, useEffect, useGet, useState } from "./core.js";
+import { Link, Wait, filtersOf, get, go, html, isBad, link, post, useEffect, useLayoutEffect, useGet, useState } from "./core.js";
 
 export function LabelForm({ turnId, scores, labels, done }) {
   const [metric, setMetric] = useState("");
@@ -15,7 +15,7 @@ export function LabelForm({ turnId, scores, labels, done }) {
       done(label);
     } catch (error) { say(error.message); }
   };
-  useEffect(() => {
+  useLayoutEffect(() => { // a key that comes before the next frame means what is shown
     const press = (event) => {
       if (event.target.closest?.("input, select, textarea") || event.metaKey || event.ctrlKey || event.altKey) return;
       if (event.key === "p") send("pass");

@@ -1,5 +1,5 @@
 // One turn: what was said, its steps, its scores and why, and its place in the conversation.
-import { Copy, Json, Link, Mark, Pick, Rows, Text, Wait, bytes, count, dollars, filtersOf, get, go, html, isBad, link, number, percent, seconds, short, time, useEffect, useGet, useMemo, useState } from "./core.js";
+import { Copy, Json, Link, Mark, Pick, Rows, Text, Wait, bytes, count, dollars, filtersOf, get, go, html, isBad, link, number, percent, seconds, short, time, useEffect, useLayoutEffect, useGet, useMemo, useState } from "./core.js";
 import { LabelForm } from "./label.js";
 
 export function OneTurn({ address, facets, id }) {
@@ -11,7 +11,7 @@ export function OneTurn({ address, facets, id }) {
   const to = (other) => (other ? link(`/turn/${encodeURIComponent(other)}`, query) : null);
   const known = beside.path?.includes(encodeURIComponent(id)) ? beside.value : null; // those of the turn before would lead astray
   const newer = to(known?.newer), older = to(known?.older);
-  useEffect(() => {
+  useLayoutEffect(() => { // a key that comes before the next frame means what is shown
     const press = (event) => {
       if (event.target.closest?.("input, select, textarea") || event.metaKey || event.ctrlKey || event.altKey) return;
       if (event.key === "k" && newer) go(newer);

@@ -1,5 +1,5 @@
 // The list of turns: live, filtered, of any length.
-import { Link, Rows, count, dollars, filtersOf, get, go, html, isBad, link, number, seconds, short, time, useCallback, useEffect, useRef, useState } from "./core.js";
+import { Link, Rows, count, dollars, filtersOf, get, go, html, isBad, link, number, seconds, short, time, useCallback, useEffect, useLayoutEffect, useRef, useState } from "./core.js";
 import { Filters } from "./filters.js";
 
 const COLUMNS = [["time", "time"], ["id", "id"], ["agent", "agent"], ["said", "asked and answered"], ["failed", "failed"], ["value", "value of the metric"], ["model", "model"], ["version", "version"], ["tools", "tools"], ["duration", "duration"], ["tokens", "tokens"], ["cost", "cost"]];
@@ -64,7 +64,7 @@ export function Turns({ address, facets }) {
     setWaiting([]);
   };
   const rows = list.key === key ? list.rows : [];
-  useEffect(() => {
+  useLayoutEffect(() => { // a key that comes before the next frame means what is shown
     const press = (event) => {
       if (event.target.closest?.("input, select, textarea") || event.metaKey || event.ctrlKey || event.altKey) return;
       if (event.key === "j" || event.key === "ArrowDown") { event.preventDefault(); select((at) => Math.min(rows.length - 1, at + 1)); }
