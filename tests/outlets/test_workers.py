@@ -241,7 +241,7 @@ def test_a_program_of_one_process_writes_nothing(tmp_path: Path) -> None:
 
 
 def run(script: Path, folder: Path, **env: str) -> str:
-    temporary = folder / "tmp"
+    temporary = folder / "t"  # a socket in it has a short path
     temporary.mkdir(exist_ok=True)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary), **env}
     done = subprocess.run(
