@@ -68,6 +68,8 @@ def run(args: argparse.Namespace) -> int:
     with contextlib.ExitStack() as stack:
         path = args.paths[0]
         for one in args.paths:
+            if is_address(one) and len(args.paths) > 1:
+                raise ConfigError("a store in PostgreSQL is shown alone; compare its versions on the page")
             if not is_address(one) and not Path(one).exists():
                 raise ConfigError(f"{one}: there is no such file or folder")
         if len(args.paths) > 1 or not (is_address(path) or _is_sqlite(Path(path))):
@@ -146,10 +148,11 @@ def stored(paths: Sequence[str | Path], store: Path, config: Any, names: str | N
     for path in map(Path, paths):
         if _is_sqlite(path):
             raise ConfigError(f"{path}: a store is shown alone; compare its versions on the page")
+        same_name = sum(Path(other).name == path.name for other in paths) > 1
         count, batch = 0, list["ScoredTurn"]()
         for one in _scored_in(path, config, names):
             if len(paths) > 1:
-                _as_version(one, path.name)
+                _as_version(one, str(path) if same_name else path.name)
             batch.append(one)
             count += 1
             if len(batch) == _AT_ONCE:

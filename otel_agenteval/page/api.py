@@ -411,9 +411,12 @@ class Api:
 
     def labelled(self, request: Request) -> dict[str, Any]:
         """The labels that hold."""
-        labels = self._labels(request).all()
+        return {"labels": self._labels_of(request)}
+
+    def _labels_of(self, request: Request) -> list[dict[str, Any]]:
+        """Those of turns that the reader may see."""
         mine = qualified(request.reader.tenant, "") if request.reader.tenant is not None else ""
-        return {"labels": [label for label in labels if str(label["turn_id"]).startswith(mine)]}
+        return [label for label in self._labels(request).all() if str(label["turn_id"]).startswith(mine)]
 
     def label(self, request: Request) -> dict[str, Any]:
         """Keep a label."""
@@ -428,7 +431,7 @@ class Api:
 
     def next_to_label(self, request: Request) -> dict[str, Any]:
         """The turn whose label would say most: of the latest, the one whose score lies nearest to the threshold, and that nobody has labelled."""
-        labelled = {label["turn_id"] for label in self._labels(request).all()}
+        labelled = {label["turn_id"] for label in self._labels_of(request)}
         metric = request.given["metric"]
         wanted = self._filter(request)
         best: tuple[float, str] | None = None

@@ -99,7 +99,8 @@ def test_what_eval_wrote_is_shown(traces: Path, tmp_path: Path, capsys: pytest.C
 
 def test_two_runs_are_compared_case_by_case(tmp_path: Path) -> None:
     """Two runs of an experiment, whose turns may have the same ids."""
-    for name, worse in (("main.jsonl", ()), ("branch.jsonl", ("case-2",))):
+    (tmp_path / "again").mkdir()
+    for name, worse in (("main.jsonl", ()), ("branch.jsonl", ("case-2",)), ("again/main.jsonl", ())):
         rows = [
             {"turn_id": f"{number:032x}-{1:016x}", "case_id": f"case-{number}", "metric": "code_equals_ground_truth", "value": 0.0 if f"case-{number}" in worse else 1.0,
              "passed": f"case-{number}" not in worse, "status": "ok", "result_id": f"{number:032x}"}
@@ -115,6 +116,9 @@ def test_two_runs_are_compared_case_by_case(tmp_path: Path) -> None:
             get(url, "compare", by="version", before="main.jsonl", after="branch.jsonl")["lines"][0]["difference"]["size"]
             == -0.25
         )
+    main_, again = str(tmp_path / "main.jsonl"), str(tmp_path / "again" / "main.jsonl")
+    with ui(main_, again) as url:  # two of one name are told apart by their paths
+        assert {one["name"]: one["turns"] for one in get(url, "facets")["versions"]} == {main_: 4, again: 4}
 
 
 @pytest.mark.parametrize(
@@ -125,6 +129,7 @@ def test_two_runs_are_compared_case_by_case(tmp_path: Path) -> None:
         (["text.txt"], "there is neither a turn nor a score in it"),
         (["other.db"], "is not a score store"),
         (["s.db", "broken.jsonl"], "s.db: a store is shown alone"),
+        (["broken.jsonl", "postgresql://h/db"], "a store in PostgreSQL is shown alone"),
         (["broken.jsonl"], "broken.jsonl:2: this is no score as `eval` writes it"),
         (["s.db", "--web", "0.0.0.0:0"], "can be reached from other machines"),
         (["s.db", "--web", "here"], "here"),

@@ -264,6 +264,25 @@ def test_an_hour_that_changes_while_it_is_summed_is_summed_again(empty: str, mon
     store.close()
 
 
+def test_hours_that_are_summed_while_a_request_reads_count_once(empty: str, rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = filled(empty, some_turns(COUNT))
+    before = Views.stale
+
+    def meanwhile(self: Views) -> list[int]:
+        found = before(self)
+        summed(path)
+        return found
+
+    with Views(path) as views:
+        monkeypatch.setattr(Views, "stale", meanwhile)
+        (turns, *_) = views.cells(Filter())
+        assert turns.turns == COUNT
+        monkeypatch.setattr(Views, "stale", before)
+    with Views(path) as views:
+        assert views.stale() == []
+        assert views.cells(Filter())[0].turns == COUNT
+
+
 def test_the_hour_that_is_not_over_is_left_to_requests(empty: str) -> None:
     path = filled(empty, [(turn_row(1, start=NOW), [])])
     assert summed(path, NOW + 60) == 0

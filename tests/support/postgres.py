@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from otel_agenteval.outlets.sqlite.postgres import wait_until_it_answers
-from tests.support.servers import Process, for_every_user, free_port, listens
+from otel_agenteval.outlets.sqlite.postgres import Connection
+from tests.support.servers import Process, for_every_user, free_port, listens, until
 
 Anywhere = Callable[[], str]
 """Gives the path or address of a store that is not there yet."""
@@ -40,7 +40,11 @@ class PostgresServer:
 
     def wait(self) -> None:
         """Until it has put its files in order: it listens before."""
-        wait_until_it_answers(self._address("postgres"), 30)
+        until(self._answers, "PostgreSQL answers", 30)
+
+    def _answers(self) -> bool:
+        Connection(self._address("postgres"), read_only=True).close()
+        return True
 
     def database(self) -> str:
         """The address of a new, empty database."""

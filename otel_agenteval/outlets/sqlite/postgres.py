@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import threading
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -122,7 +121,9 @@ class Connection:
 
     def __init__(self, address: str, *, read_only: bool) -> None:
         self._psycopg = require("psycopg", feature="a score store in PostgreSQL", extra="postgres")
-        options = f"-c search_path={SCHEMA} -c timezone=UTC" + (" -c default_transaction_read_only=on" if read_only else "")
+        options = f"-c search_path={SCHEMA} -c timezone=UTC" + (
+            " -c default_transaction_read_only=on -c default_transaction_isolation=repeatable\\ read" if read_only else ""
+        )
         with self._faults():
             self._connection = self._psycopg.connect(
                 address, autocommit=True, row_factory=_rows, connect_timeout=_CONNECT_SECONDS, options=options, application_name=_APPLICATION, prepare_threshold=None,
@@ -173,7 +174,7 @@ class PostgresDatabase:
 
     Args:
         address: of the database.
-        steps: the statements that make the tables, a list for each version.
+        steps: the statements that make the tables, a script for each version.
     """
 
     def __init__(self, address: str, steps: Sequence[str]) -> None:
@@ -238,21 +239,3 @@ def version_of(db: Connection) -> int:
     """How many steps were taken."""
     row = db.execute("SELECT max(number) FROM version").fetchone()
     return int(row[0] or 0) if row is not None else 0
-
-
-def wait_until_it_answers(address: str, seconds: float) -> None:
-    """For tests and scripts that start a server.
-
-    Raises:
-        ConnectionError: it did not in time.
-    """
-    until = time.monotonic() + seconds
-    while True:
-        try:
-            Connection(address, read_only=True).close()
-        except ConnectionError:
-            if time.monotonic() >= until:
-                raise
-            time.sleep(0.1)
-        else:
-            return

@@ -154,7 +154,7 @@ FROM (
 
 
 class Views(StoreReader):
-    """A store as a page reads it. Serves one thread.
+    """A store as a page reads it, for one request: all of it is of one moment. Serves one thread.
 
     Args:
         path: of the file.
@@ -167,6 +167,7 @@ class Views(StoreReader):
     def __init__(self, path: str | os.PathLike[str], now: Callable[[], float] = time.monotonic) -> None:
         super().__init__(path)
         self._now = now
+        self._db.execute("BEGIN")  # all that is read is of one moment: hours are summed meanwhile
 
     # --- lists
 
