@@ -25,6 +25,7 @@ TURNS = "agenteval_turns_total"
 FAILED = 'agenteval_results_total{agent="desk",metric="code_tool_success",outcome="fail"}'
 BIN = Path(sys.executable).parent
 PATIENCE = 30.0
+TEMPORARY = "t"  # a socket in it must have a short path
 
 
 def free_port() -> int:
@@ -87,7 +88,7 @@ def running(folder: Path, *command: str, **env: str) -> Iterator[Server]:
     """A server, until it answers."""
     port = free_port()
     log = folder / "server.log"
-    temporary = folder / "tmp"
+    temporary = folder / TEMPORARY
     temporary.mkdir(exist_ok=True)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary), "WORKER_APP_FOLDER": str(folder), **env}
     with log.open("wb") as out:
@@ -160,7 +161,7 @@ def test_what_a_worker_counted_stays_when_it_dies(tmp_path: Path) -> None:
             turns += more
             until(lambda: all(sample(page, TURNS) == turns for page in server.pages().values()))  # noqa: B023 - called at once
             assert all(sample(page, FAILED) == generation + 2 for page in server.pages().values())
-        (folder,) = (tmp_path / "tmp").glob("otel-agenteval-*/*")
+        (folder,) = (tmp_path / TEMPORARY).glob("otel-agenteval-*/*")
         assert len(list(folder.glob("default.*-*.json"))) == 2  # the living
 
 
@@ -184,7 +185,7 @@ def test_the_folder_of_prometheus_client_is_used_where_it_is_set(tmp_path: Path)
         assert sample(text, FAILED) == 1
         assert sample(text, "agenteval_turn_duration_seconds_count") == turns
         assert sample(text, "agenteval_build_info") == 1
-        assert not list((tmp_path / "tmp").iterdir())
+        assert not list((tmp_path / TEMPORARY).iterdir())
     until(
         lambda: sample(collected_by_their_collector(shared), "agenteval_build_info") == 0
     )  # no process is left that has a gauge
@@ -237,11 +238,11 @@ def test_a_program_of_one_process_writes_nothing(tmp_path: Path) -> None:
         "sys.stdout.write(generate_latest(REGISTRY).decode())\n"
     )
     assert sample(run(script, tmp_path), TURNS) == 1
-    assert not list((tmp_path / "tmp").iterdir())
+    assert not list((tmp_path / TEMPORARY).iterdir())
 
 
 def run(script: Path, folder: Path, **env: str) -> str:
-    temporary = folder / "t"  # a socket in it has a short path
+    temporary = folder / TEMPORARY
     temporary.mkdir(exist_ok=True)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary), **env}
     done = subprocess.run(
@@ -273,7 +274,7 @@ def test_one_worker_has_the_port_and_another_takes_it_over(tmp_path: Path) -> No
         turns = server.ask(6)
 
         until(lambda: sample(page_of(port), TURNS) == turns)
-        (held,) = (tmp_path / "tmp").glob("otel-agenteval-*/*/port-*.held")
+        (held,) = (tmp_path / TEMPORARY).glob("otel-agenteval-*/*/port-*.held")
         until(lambda: written(held.parent) == turns)  # what a worker counted in its last second goes with it
         holder = int(held.read_text().partition("-")[0])
         os.kill(holder, signal.SIGKILL)
