@@ -2,7 +2,7 @@
 """Get the servers and other programs that tests run against, into a cache of this user; nothing is installed into the system.
 
 A program that stands on PATH is used as it is. What is missing comes from where its makers or the distribution publish it: the OpenTelemetry
-Collector is built from its Go modules by the official builder, Alertmanager and Helm from theirs, Prometheus, Redis, PostgreSQL, bubblewrap and Chromium are unpacked
+Collector is built from its Go modules by the official builder, Alertmanager and Helm from theirs, Prometheus, Redis, PostgreSQL, bubblewrap, espeak-ng and Chromium are unpacked
 from Debian's packages with the libraries they need, Kafka comes from Maven, the packages of Node.js from npm. A Go to build with comes from PyPI where
 there is none. The cache is ``$XDG_CACHE_HOME/otel-agenteval`` (or below ``~/.cache``); the folder's name there says
 what is in it, so that a second run finds it, and a new version does not mix with an old one.
@@ -409,6 +409,9 @@ KITS = {
         ("chromium",),
         lambda: "debian",
         _debian("chromium", programs={"chromium": "usr/lib/chromium/chromium"}, libraries=True),
+    ),
+    "espeak-ng": Kit(
+        ("espeak-ng",), lambda: "debian", _debian("espeak-ng", programs={"espeak-ng": "usr/bin/espeak-ng"}, libraries=True)
     ),
     "postgres": Kit(
         ("postgres", "initdb"),

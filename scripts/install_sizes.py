@@ -9,28 +9,29 @@ fills pip's cache, so that seconds are those of unpacking and not of the network
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "installation.md"
-BEGIN, END = "<!-- begin sizes -->\n\n", "\n\n<!-- end sizes -->"
 PURPOSES = {
     "audio": "word and character error rates of transcripts",
     "backfill": "`otel-agenteval backfill`: Daft, ClickHouse, Parquet",
     "bedrock": "judges on AWS, with its credentials",
+    "clip": "a CLIP or SigLIP model of your own in the process",
     "code": "running code in a sandbox, and telling languages apart",
     "completion": "completion of the command line in a shell",
     "cost": "prices that are newer than those that come along",
     "embed": "a small embedding model in the process",
     "encryption": "encryption of queued content",
+    "fsspec": "media in object stores, beside a package for the store (`s3fs`, `gcsfs`)",
     "kafka": "spans from Kafka",
+    "media": "images, recordings and videos: what is measured in them, and frames for judges",
     "notebook": "turns and scores as pandas data frames",
     "parquet": "files in Parquet",
     "postgres": "turns and scores in PostgreSQL",
@@ -105,20 +106,7 @@ def table() -> Iterator[str]:
     yield f"| `[all]` | tests | {all_of_it.packages} | {all_of_it.megabytes:.0f} | {all_of_it.seconds:.0f} |"
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Measure, and print or write."""
-    parser = argparse.ArgumentParser(description="Measure what each extra costs to install.")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/installation.md")
-    options = parser.parse_args(arguments)
-    text = "\n".join(table())
-    if options.write:
-        page = PAGE.read_text(encoding="utf-8")
-        before, _, rest = page.partition(BEGIN)
-        PAGE.write_text(f"{before}{BEGIN}{text}{END}{rest.partition(END)[2]}", encoding="utf-8")
-    else:
-        print(text)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    import page_table  # beside this file
+
+    sys.exit(page_table.run("Measure what each extra costs to install.", PAGE, "sizes", table))

@@ -24,7 +24,10 @@ FLOORS: tuple[dict[str, str], ...] = (
         "backfill": "clickhouse_connect daft numpy pyarrow ray",
     },
     {"engine": "", "page": ""},
-    {"judging": "botocore httpx numpy opentelemetry redis safetensors tokenizers typing_extensions", "report": "numpy pandas"},
+    {
+        "judging": "PIL botocore httpx numpy onnxruntime opentelemetry redis safetensors tokenizers typing_extensions",
+        "report": "numpy pandas",
+    },
     {"outlets": "google grpc httpx opentelemetry prometheus_client psycopg pyarrow typing_extensions", "turns": "zstandard"},
     {"evaluation": "pyarrow", "dialects": ""},
     {
@@ -32,6 +35,7 @@ FLOORS: tuple[dict[str, str], ...] = (
         "spans": "google opentelemetry pyarrow",
     },
     {"statistics": "numpy", "config": "pydantic pydantic_core typing_extensions yaml"},
+    {"media": "PIL av fsspec httpx numpy webrtcvad"},
     {"core": "cryptography genai_prices orjson packaging phonenumbers pydantic_core"},
 )
 """From the top down: room → the packages of others that it may import."""

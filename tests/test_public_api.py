@@ -120,6 +120,7 @@ def test_no_public_function_has_the_name_of_its_module(name: str) -> None:
 
 
 INSIDE_A_ROOM = {
+    "Broken": "media",
     "BrokenAnswer": "judging",
     "GraphTooLarge": "metrics",
     "LeaseLost": "judging",

@@ -21,7 +21,7 @@ from ..evaluation.redaction import Redactor, redacted_score, redacted_turn
 from ..evaluation.references import applies
 from ..judging.composites import ALWAYS, can_be_made, leaves, result_of
 from ..judging.job import Inner, key_of
-from ..judging.models import Embedder, Judge, LocalEmbedder, recording
+from ..judging.models import Embedder, InProcessEmbedder, Judge, recording
 from ..judging.models.model_server import tokens_in
 from ..judging.models.prices import cost_of
 from ..judging.models.prompt import SYSTEM, question_of
@@ -234,7 +234,7 @@ def _note(account: Account, metric: BoundMetric, questions: Sequence[tuple[int, 
 class _Counting:
     """Stands for judge and embedder in a dry run: counts the first question of a metric, and does not answer it."""
 
-    def __init__(self, judge: Judge | None, embedder: Embedder | LocalEmbedder | None, config: Config) -> None:
+    def __init__(self, judge: Judge | None, embedder: Embedder | InProcessEmbedder | None, config: Config) -> None:
         self.questions: list[tuple[int, int, float | None]] = []
         self._config = config
         self.judge = self if judge is not None else None

@@ -19,7 +19,7 @@ from ..evaluation.evaluator import begin
 from ..evaluation.redaction import WITHHELD, Redactor, redacted_score
 from ..evaluation.references import ReferenceSources
 from ..evaluation.selection import named, select_conversation_metrics, select_group, select_metrics
-from ..judging.models import Bench, Embedder, Judge, LocalEmbedder
+from ..judging.models import Bench, Embedder, InProcessEmbedder, Judge
 from ..judging.sampling import rules_of
 from ..metrics.bound_metric import BoundMetric, asks_one
 from ..outlets.accounting import outcome
@@ -85,7 +85,7 @@ class Evaluation:
         with_scores: bool,
         with_content: bool = True,
         judge: Judge | Bench | None = None,
-        embedder: Embedder | LocalEmbedder | None = None,
+        embedder: Embedder | InProcessEmbedder | None = None,
     ) -> None:
         self._config = config
         self._names = names

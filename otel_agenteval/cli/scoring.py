@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from ..core.errors import ConfigError
-from ..judging.models import Bench, Embedder, Judge, LocalEmbedder
+from ..judging.models import Bench, Embedder, InProcessEmbedder, Judge
 from ..metrics.bound_metric import BoundMetric, asked_in
 from ..metrics.registry import resolve
 from ..report import Report
@@ -51,7 +51,7 @@ def add_scoring(parser: argparse.ArgumentParser) -> None:
 
 
 def warn_of_missing_models(
-    metrics: Sequence[BoundMetric], judge: Judge | Bench | None, embedder: Embedder | LocalEmbedder | None
+    metrics: Sequence[BoundMetric], judge: Judge | Bench | None, embedder: Embedder | InProcessEmbedder | None
 ) -> None:
     """Say which metrics are skipped because there is nothing to ask."""
     for kind, given, section in (("llm", judge, "judge"), ("embed", embedder, "embedder")):
@@ -61,7 +61,7 @@ def warn_of_missing_models(
             print(f"no {section} is configured, so these metrics are skipped ({where}): {', '.join(names)}", file=sys.stderr)
 
 
-def close_models(judge: Judge | Bench | None, embedder: Embedder | LocalEmbedder | None) -> None:
+def close_models(judge: Judge | Bench | None, embedder: Embedder | InProcessEmbedder | None) -> None:
     """Print what judge and embedder used, and release their connections."""
     for model in (judge, embedder):
         if model is None:

@@ -11,6 +11,7 @@ from .embedder import EmbedderOptions
 from .feedback import FeedbackOptions
 from .judge import JudgeOptions
 from .keypath import KeyPath, placed
+from .media import MediaOptions
 from .messages import explained
 from .metrics import FAULTY, GroupOptions, InlineOptions, MetricEntry
 from .outlets import OutletOptions
@@ -49,6 +50,8 @@ class Config(Section):
     """The model that ``llm_`` metrics ask."""
     embedder: EmbedderOptions = EmbedderOptions()
     """The server or model that ``embed_`` metrics get vectors from."""
+    media: MediaOptions = MediaOptions()
+    """What is opened of the images, sounds and videos of a turn."""
     privacy: PrivacyOptions = PrivacyOptions()
     """What is taken out before content leaves."""
     outlets: OutletOptions = OutletOptions()

@@ -10,14 +10,19 @@ from .errors import MissingExtra
 from .late_imports import late_imports
 
 _EXTRA_PROBES = {
-    "audio": "jiwer", "bedrock": "botocore", "code": "pydantic_monty", "cost": "genai_prices", "encryption": "cryptography", "structured": "jsonschema_rs", "sustainability": "ecologits",
+    "audio": "jiwer", "bedrock": "botocore", "code": "pydantic_monty", "cost": "genai_prices", "encryption": "cryptography", "media": "av", "structured": "jsonschema_rs", "sustainability": "ecologits",
     "text": "re2",
 }  # fmt: skip
 
 
 def extra_installed(extra: str) -> bool:
     """Whether the extra's package can be imported."""
-    return importlib.util.find_spec(_EXTRA_PROBES[extra]) is not None
+    return installed(_EXTRA_PROBES[extra])
+
+
+def installed(module: str) -> bool:
+    """Whether a package can be imported."""
+    return importlib.util.find_spec(module) is not None
 
 
 def require(module: str, *, feature: str, extra: str) -> Any:

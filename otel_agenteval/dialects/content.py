@@ -11,6 +11,7 @@ never empty.
 from __future__ import annotations
 
 import ast
+import base64
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -33,8 +34,10 @@ REDACTED = ("__REDACTED__", "[REDACTED]", "<REDACTED>", "[redacted]", "REDACTED"
 
 _TEXT_TYPES = frozenset(("text", "output_text", "input_text", "refusal", "summary_text"))
 _REASONING_TYPES = frozenset(("reasoning", "thinking", "redacted_thinking", "reasoning_text"))
-_MEDIA = {"image_url": "image", "image": "image", "input_image": "image", "audio": "audio", "input_audio": "audio", "video": "video",
-          "document": "document", "blob": None, "uri": None, "file": None, "file_data": None, "input_file": "document"}  # fmt: skip
+_MEDIA = {"image_url": "image", "image": "image", "input_image": "image", "image-url": "image", "audio": "audio", "input_audio": "audio",
+          "audio_url": "audio", "audio-url": "audio", "video": "video", "video_url": "video", "video-url": "video", "input_video": "video",
+          "document": "document", "document-url": "document", "blob": None, "uri": None, "file": None, "file_data": None, "binary": None,
+          "media": None, "input_file": "document"}  # fmt: skip
 _UNTYPED_PARTS = frozenset((
     "text", "toolUse", "toolResult", "reasoningContent", "function_call", "functionCall", "function_response", "functionResponse",
 ))  # fmt: skip
@@ -423,6 +426,11 @@ def _google_part(part: Mapping[str, Any], message: Message) -> bool:
         if isinstance(inner, Mapping):
             reader(inner, message)
             return True
+    for key in ("image", "video", "document", "audio"):  # Bedrock's
+        inner = part.get(key)
+        if isinstance(inner, Mapping) and "source" in inner:
+            _attachment(inner, message, key)
+            return True
     return False
 
 
@@ -530,12 +538,68 @@ def _reasoning(part: Mapping[str, Any], message: Message) -> None:
         message.reasoning = f"{message.reasoning}\n{text}" if message.reasoning else text
 
 
+_URIS = ("uri", "url", "file_uri", "fileUri", "file_url", "fileUrl")
+_DATA = ("content", "data", "base64", "bytes", "file_data", "binary_content")
+_TYPES = ("mime_type", "media_type", "mimeType", "mediaType", "contentType", "content_type")
+_IDS = ("file_id", "fileId")
+_HOLDERS_OF_MEDIA = (
+    "source",
+    "image_url",
+    "input_audio",
+    "audio_url",
+    "video_url",
+    "file",
+    "image",
+    "audio",
+    "video",
+    "document",
+    "s3Location",
+)
+"""Fields of a part that hold the medium, or its address alone."""
+_MODALITIES = frozenset(("image", "audio", "video"))
+
+
 def _attachment(part: Mapping[str, Any], message: Message, modality: str | None) -> None:
-    image = part.get("image_url")
-    uri = part.get("uri") or part.get("file_uri") or (image.get("url") if isinstance(image, Mapping) else image)
-    known = {"modality": part.get("modality") or modality or "document", "mime_type": part.get("mime_type") or part.get("media_type"), "uri": uri,
-             "data": part.get("content") or part.get("data"), "file_id": part.get("file_id")}  # fmt: skip
+    """A medium: its bytes, its address or its id, and what it is said to be."""
+    places = [part]
+    for place in places:  # grows while it is gone through: Bedrock has a location in a source in an image
+        places += [held for name in _HOLDERS_OF_MEDIA if isinstance(held := place.get(name), Mapping)]
+    uri = _first(places, _URIS) or next(
+        (held for place in places for name in _HOLDERS_OF_MEDIA if _is_address(held := place.get(name))), None
+    )
+    data = _first(places, _DATA) or next(
+        (place["image"] for place in places if place.get("image").__class__ is str and place["image"] != uri), None
+    )
+    if data is not None and uri is None and _is_address(data):
+        uri, data = data, None
+    said, form = _first(places, _TYPES), _first(places, ("format",))
+    kind = part.get("modality") or _kind_of(said or (uri or "")[5:], modality)
+    if said is None and form is not None and kind in _MODALITIES:
+        said = f"{kind}/{form}"
+    known = {"modality": kind, "mime_type": said, "uri": uri, "data": data, "file_id": _first(places, _IDS)}
     message.attachments = _and(message.attachments, {key: item for key, item in known.items() if isinstance(item, str) and item})
+
+
+def _first(places: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str | None:
+    """The first text, or bytes as base64, under one of some names."""
+    for place in places:
+        for name in names:
+            value = place.get(name)
+            if isinstance(value, bytes):
+                return base64.b64encode(value).decode()
+            if value.__class__ is str and value:
+                return str(value)
+    return None
+
+
+def _is_address(value: Any) -> bool:
+    return value.__class__ is str and (value[:5] == "data:" or "://" in value[:12])
+
+
+def _kind_of(mime: str, modality: str | None) -> str:
+    """What a medium is: what its type says, else what its part says."""
+    found = mime.partition("/")[0]
+    return found if found in _MODALITIES else modality or "document"
 
 
 _PART_READERS = {

@@ -199,7 +199,16 @@ def _bind(
         place = config.where((*path, name, deeper[2])).removesuffix(f".{name}.{deeper[2]}")
         raise ConfigError(f"{place}.{message}") from None
     bound.when = when
+    _allow_media(config, bound)
     return bound
+
+
+def _allow_media(config: Config, bound: BoundMetric) -> None:
+    """Let a metric, or those that it combines, open what the configuration allows."""
+    if bound.metric.media:
+        bound.rules = config.media.rules()
+    for inner in bound.inner:
+        _allow_media(config, inner)
 
 
 def _or_group(name: str, error: ConfigError) -> str:

@@ -9,6 +9,7 @@ import operator
 import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from ..core import jsonio
@@ -17,6 +18,7 @@ from ..core.late_imports import late_imports
 from ..core.score import GATED, SHED, Facts, Policy, Score
 from ..core.threads import is_meant_for_host
 from ..core.turn import Turn
+from ..media.rules import Rules, current_rules, opening
 from .evaluation_context import evaluating
 from .registry import EPSILON, FIELD_OF_NEED, Applies, Metric, Result, meaning_of
 from .spellings import translated
@@ -100,6 +102,7 @@ class BoundMetric:
         "name",
         "params",
         "policy",
+        "rules",
         "sample",
         "signature_hash",
         "threshold",
@@ -118,6 +121,8 @@ class BoundMetric:
         """Selector of the turns that the metric applies to, if the configuration has one (:func:`~otel_agenteval.evaluation.references.applies`)."""
         self.sample: Any = None
         """For a judged metric, the rule that samples those turns (:class:`~otel_agenteval.judging.sampling.Rule`); None evaluates all of them."""
+        self.rules: Rules | None = None
+        """Which media a metric that opens some may open; None leaves it to who evaluates (:func:`~otel_agenteval.media.rules.opening`)."""
         self.name = metric.name
         self.policy = policy
         self._inverse = False
@@ -144,7 +149,7 @@ class BoundMetric:
             self._when_true = (self._facts, ordinary.value, ordinary.passed, "ok", ordinary.label, None, None, None, None)
         self.inner: Sequence[BoundMetric] = tuple(_inner_in(metric, self.params))
         """The metrics that a composite combines, in this order."""
-        self._is_plain = self._service is None and self._missing is None and not self.inner
+        self._is_plain = self._service is None and not metric.media and self._missing is None and not self.inner
         self._needs = tuple(
             (need, operator.attrgetter(FIELD_OF_NEED.get(need, need)), need in _PRESENT_WHEN_EMPTY) for need in metric.needs
         )
@@ -227,7 +232,8 @@ class BoundMetric:
         absent = self._first_absent(turn)
         if absent is not None:
             return self._skipped({"reason": f"missing:{absent}"})
-        return self._asked(turn, judge, embedder)
+        with opening(self.rules or current_rules()) if self.metric.media else nullcontext():
+            return self._from(self._fn(turn, **self._call)) if self._service is None else self._asked(turn, judge, embedder)
 
     def _first_absent(self, turn: Turn) -> str | None:
         """The first of the metric's needs that the turn does not have."""

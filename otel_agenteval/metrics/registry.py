@@ -158,6 +158,8 @@ class Metric:
     """The optional extra that it requires."""
     heavy: bool = False
     """Whether it is too slow for the agent's thread, so that it only runs on the worker."""
+    media: bool = False
+    """Whether it opens images, sounds or videos of the turn."""
     reads_all: bool = False
     """Whether its judge must read all of the turn: a question that is too long is asked in pieces, of which the worst counts."""
     combines: bool = False
@@ -278,6 +280,7 @@ def metric(
     live: Mapping[str, Any] | None = None,
     extra: str | None = None,
     heavy: bool = False,
+    media: bool = False,
     reads_all: bool = False,
     combines: bool = False,
     one_fails: bool = False,
@@ -310,6 +313,7 @@ def metric(
             ``inverse`` aside): our precise method, where the catalogue fixes another one for the metric by itself.
         extra: the optional extra that it needs (``[text]`` …).
         heavy: whether one evaluation can take milliseconds or more: then it never runs while an exporter waits for span events.
+        media: whether it opens images, sounds or videos, by the rules of the section ``media`` of the configuration. Then it is heavy.
         reads_all: whether its judge must have read all that it is given, because what it looks for can be anywhere (safety). A question
             that is longer than ``max_input_tokens`` is then asked in overlapping pieces, of which the worst counts, and is never cut. Such a metric
             must ask in the thread or task that it is called in.
@@ -326,13 +330,7 @@ def metric(
             raise ConfigError(f"{where}: metric {name!r} must be named code_…, embed_… or llm_…")
         if not inspect.getdoc(fn):
             raise ConfigError(f"{where}: metric {name!r} has no docstring; it is the metric's user documentation")
-        home = catalog_index.METRICS.get(name, (fn.__module__,))[0]
-        if home != fn.__module__:
-            importlib.import_module(home)
-        known = _METRICS.get(name)
-        if known is not None and known.fn.__code__.co_filename != code.co_filename:
-            other = known.fn.__code__
-            raise ConfigError(f"{where}: metric {name!r} is already defined at {other.co_filename}:{other.co_firstlineno}")
+        _refuse_second(name, fn, where)
         _refuse_unknown_facts(f"{where}: metric {name!r}", needs, uses, references)
         defined = Definition(
             fn, _parameters(fn, where, "inverse" if boolean else "threshold" if bounded else None), _described(applies, where),
@@ -343,7 +341,8 @@ def metric(
             name=name, source=defined, family=family or fn.__module__.rsplit(".", 1)[-1], unit=unit,
             direction=direction, type="boolean" if boolean else "numeric", threshold=threshold, version=version, needs=tuple(needs),
             uses=tuple(uses), references=tuple(references), groups=_groups(where, name, inline, groups),
-            live=dict(live or {}), extra=extra, heavy=heavy, reads_all=reads_all, combines=combines, one_fails=one_fails,
+            live=dict(live or {}), extra=extra, heavy=heavy or (media and name.startswith("code_")), media=media,
+            reads_all=reads_all, combines=combines, one_fails=one_fails,
             selective=applies is not None, required=tuple(p.name for p in defined.parameters.values() if p.required),
             own_threshold=(fn.__kwdefaults__ or {}).get("threshold"),
         )  # fmt: skip
@@ -372,6 +371,17 @@ def _groups(where: str, name: str, inline: bool, groups: Sequence[str]) -> tuple
             f"{where}: metric {name!r}: groups {unknown[0]!r} is not allowed; it must be a tuple of {', '.join(_DECLARED[1:])}"
         )
     return (*(("default",) if inline else ()), *groups)
+
+
+def _refuse_second(name: str, fn: Callable[..., Any], where: str) -> None:
+    """Refuse a metric of a name that another one has."""
+    home = catalog_index.METRICS.get(name, (fn.__module__,))[0]
+    if home != fn.__module__:
+        importlib.import_module(home)
+    known = _METRICS.get(name)
+    if known is not None and known.fn.__code__.co_filename != fn.__code__.co_filename:
+        other = known.fn.__code__
+        raise ConfigError(f"{where}: metric {name!r} is already defined at {other.co_filename}:{other.co_firstlineno}")
 
 
 def _described(applies: Applies | None, where: str) -> Applies | None:

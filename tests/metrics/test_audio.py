@@ -169,10 +169,10 @@ def test_a_reply_without_what_is_read_is_an_error(
 
 
 def test_sound_goes_to_the_judge_with_its_data(models: ScriptedModels) -> None:
-    turn = oa.Turn.from_dict({"attachments": [{"modality": "audio", "mime_type": "audio/wav", "data": "UklGRg=="}]})
+    turn = oa.Turn.from_dict({"attachments": [{"modality": "audio", "mime_type": "audio/wav", "data": "UklGRiQAAABXQVZF"}]})
     models.score("llm_audio_language", turn, {"language": "en"}, expected="en")
     text, sound = models.requests[0]["messages"][-1]["content"]
-    assert sound == {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}
+    assert sound == {"type": "input_audio", "input_audio": {"data": "UklGRiQAAABXQVZF", "format": "wav"}}
     assert "UklGRg" not in text["text"]
 
 

@@ -108,7 +108,7 @@ def test_names_of_the_other_catalogue_resolve(alias: str) -> None:
 
 # --- judges and embedders
 
-PIXEL = "iVBORw0KGgo="
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
 FACTS: dict[str, Any] = {
     "input": "Which bird is it?", "output": "A robin.", "ground_truth": "A robin with a red breast.", "context": ["Robins are red."],
 }  # fmt: skip
@@ -150,7 +150,9 @@ def test_an_image_that_messages_repeat_is_judged_once(models: ScriptedModels) ->
     [
         pytest.param(picture("https://example.com/a.png"), "https://example.com/a.png", id="an address"),
         pytest.param({"modality": "image", "data": PIXEL}, f"data:image/png;base64,{PIXEL}", id="data"),
-        pytest.param({"mime_type": "image/jpeg", "data": PIXEL}, f"data:image/jpeg;base64,{PIXEL}", id="data of a known type"),
+        pytest.param(
+            {"mime_type": "image/jpeg", "data": PIXEL}, f"data:image/png;base64,{PIXEL}", id="data of another type than it says"
+        ),
         pytest.param(picture("id", data=PIXEL), f"data:image/png;base64,{PIXEL}", id="data rather than an id"),
     ],
 )

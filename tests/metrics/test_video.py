@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import otel_agenteval as oa
 from tests.support.judges import SameReply, ScriptedModels
 
-PIXEL = "data:image/png;base64,iVBORw0KGgo="
+PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
 JUDGES = {
     "llm_video_visual_quality": ("resolution", "clarity", "colour_accuracy", "artifact_freedom"),
     "llm_text_to_video": ("subject_alignment", "action_alignment", "attribute_alignment", "scene_alignment"),

@@ -8,6 +8,7 @@ from .accounts import Account, Total, admitting_repairs, recording
 from .cache import VerdictCache, bypassing_cache, is_cache_bypassed
 from .embedder import Embedder
 from .factory import embedder_from, judge_from, seal_from
+from .in_process import InProcessEmbedder
 from .judge import Judge
 from .local_embedder import LocalEmbedder
 from .panel import Bench, Choice, Second
@@ -17,6 +18,7 @@ __all__ = [
     "Bench",
     "Choice",
     "Embedder",
+    "InProcessEmbedder",
     "Judge",
     "LocalEmbedder",
     "Second",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 import threading
 from collections.abc import Mapping, MutableMapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ...core.errors import ConfigError, JudgeError, NotAnswered
+from ...media.types import ImageReference
 from .accounts import Account, Total
 from .base import EmbedderModel
 from .model_server import ModelServer, tokens_in
@@ -20,6 +22,8 @@ from .transport import Transport
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+Images = Literal["text", "object", "messages"]
+IMAGES: tuple[Images, ...] = ("text", "object", "messages")
 _LARGEST_REPLY = 128 * 2**20
 
 
@@ -37,6 +41,8 @@ class Embedder(EmbedderModel):
         requests_per_minute: rate of requests.
         tokens_per_minute: rate of tokens.
         prices: by model, USD per million tokens, as for :class:`Judge`.
+        images: how images are sent to a model that sees: ``text``, as their ``data:`` uris or addresses among the texts; ``object``, as ``{"image": ...}``
+            beside ``{"text": ...}`` (Jina's form); ``messages``, one image a request, as vLLM takes them.
         cache: keeps vectors by model and text; any mapping of text to vectors. Default: none.
         clock: for tests.
         sleep: for tests.
@@ -53,13 +59,17 @@ class Embedder(EmbedderModel):
         model: str,
         api_key: str | None = None,
         *,
+        images: Images = "text",
         cache: MutableMapping[str, list[float]] | None = None,
         **requests: Unpack[RequestKeywords],
     ) -> None:
         options = RequestOptions.of("Embedder", requests)
         if not isinstance(model, str) or not model.strip():
             raise ConfigError("model is required")
+        if images not in IMAGES:
+            raise ConfigError(f"images: {images!r} is not allowed; it must be {', '.join(IMAGES[:-1])} or {IMAGES[-1]}")
         self.model = model
+        self._images = images
         own = openai.headers((api_key or "").strip() or None)
         self._server = ModelServer("openai", Transport(base_url, own, options, largest_reply=_LARGEST_REPLY), options)
         self._cache = cache
@@ -132,7 +142,7 @@ class Embedder(EmbedderModel):
         """Vectors of all texts; a server that takes only so many at once (some take 10, others 32 or 64) is given as many as it took."""
         found: list[list[float]] = []
         while len(found) < len(texts):
-            batch = texts[len(found) : len(found) + (self._most or len(texts))]
+            batch = self._next(texts[len(found) :])
             try:
                 found += self._post(batch, until)
             except NotAnswered as refusal:
@@ -141,12 +151,39 @@ class Embedder(EmbedderModel):
                 self._most = len(batch) // 2
         return found
 
+    def _next(self, texts: list[str]) -> list[str]:
+        """The texts of one request: as many as the server takes, or one image alone."""
+        if self._images == "messages" and not isinstance(texts[0], ImageReference):
+            texts = list(itertools.takewhile(lambda text: not isinstance(text, ImageReference), texts))
+        elif self._images == "messages":
+            return texts[:1]
+        return texts[: self._most or len(texts)]
+
     def _post(self, texts: list[str], until: float) -> list[list[float]]:
         def read(body: dict[str, Any]) -> tuple[list[list[float]], Usage]:
             return _vectors_in(body, len(texts)), Usage(count(mapping(body.get("usage")).get("prompt_tokens")), 0)
 
-        request = Request("/embeddings", {"model": self.model, "input": texts})
+        request = Request("/embeddings", {"model": self.model, **_asked(texts, self._images)})
         return self._server.call("embed", self.model, request, read, until=until, estimate=Usage(tokens_in(texts), 0))
+
+
+def _asked(texts: Sequence[str], images: Images) -> dict[str, Any]:
+    """What a request asks for."""
+    seen = [isinstance(text, ImageReference) for text in texts]
+    if images == "text" or not any(seen):
+        return {"input": list(texts)}
+    if images == "object":
+        return {
+            "input": [
+                {"image": _without_head(text)} if image else {"text": text} for text, image in zip(texts, seen, strict=True)
+            ]
+        }
+    return {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": str(texts[0])}}]}]}
+
+
+def _without_head(reference: str) -> str:
+    """An address, or the bytes in base64."""
+    return reference.partition(",")[2] if reference.startswith("data:") else str(reference)
 
 
 def _vectors_in(answer: Mapping[str, Any], wanted: int) -> list[list[float]]:

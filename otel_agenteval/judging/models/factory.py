@@ -15,7 +15,9 @@ from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.encryption import Seal
 from ...core.errors import ConfigError
 from .cache import VerdictCache
+from .clip_embedder import CLIP, ClipEmbedder
 from .embedder import Embedder
+from .in_process import InProcessEmbedder
 from .judge import Judge
 from .local_embedder import PREFIX, LocalEmbedder
 from .panel import Bench, Choice, Second
@@ -108,22 +110,30 @@ def seal_from(config: Config) -> Seal | None:
         raise ConfigError(f"{config.where(('judge',))}.{error}") from None
 
 
-def embedder_from(config: Config) -> Embedder | LocalEmbedder | None:
+def embedder_from(config: Config) -> Embedder | InProcessEmbedder | None:
     """The configured embedder; None if none is.
 
     Raises:
         ConfigError: as :func:`judge_from`.
     """
     options = config.embedder
+    if options.path is not None and (options.base_url is not None or options.model != CLIP):
+        raise ConfigError(
+            f"{config.where(('embedder', 'path'))} is the folder of a model in this process: it needs model: {CLIP}, and no base_url"
+        )
     if options.base_url is None and (options.model or "").startswith(PREFIX):
         try:
+            if options.model == CLIP:
+                if options.path is None:
+                    raise ConfigError(f"path is required with model: {CLIP}")
+                return ClipEmbedder(options.path)
             return LocalEmbedder(options.model or "")
         except ConfigError as error:
             raise ConfigError(f"{config.where(('embedder',))}.{error}") from None
     if not _is_configured(config, "embedder", options):
         return None
     try:
-        return Embedder(**_arguments(options))
+        return Embedder(**_arguments(options), images=options.images)
     except ConfigError as error:
         raise ConfigError(f"{config.where(('embedder',))}.{error}") from None
 

@@ -8,7 +8,6 @@ the order of words, and hence no negation. Its scores are no others': the model'
 from __future__ import annotations
 
 import importlib.util
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,7 @@ import numpy as np
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.errors import ConfigError
 from ...core.extras import require
-from .accounts import Account, Ledger, Total
-from .base import EmbedderModel
-from .model_server import tokens_in
+from .in_process import InProcessEmbedder
 
 PREFIX = "local/"
 """What the names of such models begin with."""
@@ -30,7 +27,7 @@ _FILES = {
 _FEATURE = "embeddings without a server"
 
 
-class LocalEmbedder(EmbedderModel):
+class LocalEmbedder(InProcessEmbedder):
     """Makes vectors by a model that came with a package; nothing is downloaded.
 
     Args:
@@ -48,8 +45,7 @@ class LocalEmbedder(EmbedderModel):
         package = model.removeprefix(PREFIX)
         if not model.startswith(PREFIX) or package not in _FILES:
             raise ConfigError(f"model: {model!r} is not allowed; it must be {' or '.join(PREFIX + name for name in _FILES)}")
-        self.model = model
-        self._clock = clock
+        super().__init__(model, clock)
         self._package = package
         self._tokenizers = require("tokenizers", feature=_FEATURE, extra="embed")
         self._tensors = require("safetensors.numpy", feature=_FEATURE, extra="embed")
@@ -58,42 +54,11 @@ class LocalEmbedder(EmbedderModel):
             require(package, feature=_FEATURE, extra="embed")
             raise ConfigError(f"model: the files of {model!r} cannot be found")
         self._folder = Path(found.origin).parent
-        self._lock = threading.Lock()
         self._table: Any = None
         self._tokenizer: Any = None
-        self._ledger = Ledger()
 
     def __repr__(self) -> str:
         return f"LocalEmbedder({self.model!r})"
-
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector of length 1 per text, in their order; zeros for a text without words."""
-        start = self._clock.monotonic()
-        with self._lock:
-            if self._table is None:
-                self._read()
-        vectors: list[list[float]] = []
-        for pieces in self._tokenizer.encode_batch(list(texts), add_special_tokens=False):
-            mean = self._table[pieces.ids].mean(axis=0, dtype=np.float32) if pieces.ids else np.zeros(self._table.shape[1])
-            length = float(np.linalg.norm(mean))
-            vectors.append((mean / length if length else mean).tolist())
-        tokens = tokens_in(texts)
-        self._ledger.add(
-            Account("embed", "local", self.model, 0, self._clock.monotonic() - start, tokens, 0, cost_usd=0.0, price_source="local",
-                    charge_usd=0.0)
-        )  # fmt: skip
-        return vectors
-
-    def accounts(self) -> list[Account]:
-        """The last thousand calls, oldest first; what they cost is 0."""
-        return self._ledger.last()
-
-    def total(self) -> Total:
-        """The sum over all calls."""
-        return self._ledger.total()
-
-    def clear_cache(self) -> None:
-        """Nothing is kept."""
 
     def _read(self) -> None:
         weights, words, name = _FILES[self._package]
@@ -102,3 +67,11 @@ class LocalEmbedder(EmbedderModel):
         tokenizer.no_truncation()
         self._tokenizer = tokenizer
         self._table = self._tensors.load_file(str(self._folder / weights))[name]
+
+    def _vectors(self, texts: Sequence[str]) -> list[list[float]]:
+        vectors: list[list[float]] = []
+        for pieces in self._tokenizer.encode_batch(list(texts), add_special_tokens=False):
+            mean = self._table[pieces.ids].mean(axis=0, dtype=np.float32) if pieces.ids else np.zeros(self._table.shape[1])
+            length = float(np.linalg.norm(mean))
+            vectors.append((mean / length if length else mean).tolist())
+        return vectors

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ...core.errors import JudgeError
+from ...media.types import ImageReference
 from .accounts import Account, Ledger
 from .prices import cost_of
 from .providers import Request, Usage
@@ -13,6 +14,7 @@ from .request_options import RequestOptions
 from .transport import Transport
 
 T = TypeVar("T")
+_TOKENS_PER_IMAGE = 800
 _CHARACTERS_PER_TOKEN = 4
 _MOST_TOKENS = 10_000_000
 _FREE = frozenset(("unreachable", "circuit_open", "rate_limited", "context_overflow"))
@@ -122,4 +124,6 @@ def _may_be_billed(error_type: str | None) -> bool:
 
 def tokens_in(texts: Sequence[str]) -> int:
     """A rough number of tokens, for the rate only."""
-    return sum(map(len, texts)) // _CHARACTERS_PER_TOKEN
+    images = sum(isinstance(text, ImageReference) for text in texts)
+    letters = sum(len(text) for text in texts if not isinstance(text, ImageReference))
+    return letters // _CHARACTERS_PER_TOKEN + images * _TOKENS_PER_IMAGE

@@ -9,7 +9,7 @@ from annotated_types import Ge, Le
 from ...core import jsonio
 from ...core.turn import Turn
 from ..lib import applies
-from ..lib.media import media_of, references_of
+from ..lib.media import media_of, shown
 from ..lib.vectors import cosine, share
 from ..registry import EPSILON, Embeds, Result, metric, skip
 
@@ -17,6 +17,7 @@ Weight = Annotated[float, Ge(0), Le(1)]
 
 
 @metric(
+    media=True,
     applies=applies.image,
     needs=("output",),
     threshold=0.25,
@@ -43,7 +44,7 @@ def embed_cross_modal_grounding(
 
     Source: AgentUnit cross_modal_grounding.
     """
-    images = references_of(media_of(turn, "image"))
+    images = shown(media_of(turn, "image"))
     if not images:
         return skip("missing:image")
     output = turn.output or ""

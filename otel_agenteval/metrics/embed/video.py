@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from ...core.turn import Turn
+from ...media.types import ImageReference
 from ..lib import applies
-from ..lib.frames import Frames, newest_video, spaced
+from ..lib.frames import Frames, newest_video, opened_video, spaced
+from ..lib.media import Medium, as_seen
 from ..lib.vectors import cosine, share
 from ..registry import Embeds, Result, metric, skip
 
 
 @metric(
+    media=True,
     applies=applies.video,
     needs=("output",),
     aliases=("agentunit:video_response_relevance", "agentunit:VideoResponseRelevanceMetric"),
@@ -18,8 +21,8 @@ def embed_video_response_relevance(turn: Turn, embedder: Embeds, *, num_frames: 
     """How close the answer is in meaning to the video that it is about, frame by frame.
 
     ``0.6 * mean + 0.4 * max`` of the cosines of answer and frames, at least 0. The frames are evenly spaced ones of the turn's last
-    video that has frames; answer and frames are embedded in one call, each frame by its uri or id as it is given, so this
-    takes an embedder for images and texts. A trend: without a threshold nothing passes or fails.
+    video that has frames; without any, pictures of its last video, where that came with the turn or may be fetched and the extra ``[media]`` is
+    installed. Answer and frames are embedded in one call, so this takes an embedder for images and texts. A trend: without a threshold nothing passes or fails.
 
     Skipped with ``missing:output`` when the answer is unknown, with ``missing:video`` without a video or frames, and with
     ``empty_output`` when the answer has no text.
@@ -31,15 +34,24 @@ def embed_video_response_relevance(turn: Turn, embedder: Embeds, *, num_frames: 
 
     Source: AgentUnit video_response_relevance.
     """
-    video = newest_video(turn, with_frames=True)
+    video = newest_video(turn, with_frames=True) or newest_video(turn)
     if video is None:
         return skip("missing:video")
     output = turn.output or ""
     if not output.strip():
         return skip("empty_output")
-    frames = [video.frames[place] for place in spaced(len(video.frames), num_frames)]
+    frames = _frames(video, num_frames)
+    if not frames:
+        return skip("missing:video")
     answer, *seen = embedder.embed([output, *frames])
     found = [cosine(answer, frame) for frame in seen]
     mean = sum(found) / len(found)
     detail = {"avg": mean, "max": max(found), "min": min(found), "num_frames_analyzed": len(found)}
     return Result(share(0.6 * mean + 0.4 * max(found)), detail=detail)
+
+
+def _frames(video: Medium, num_frames: int) -> list[str]:
+    if video.frames:
+        return [as_seen(video.frames[place]) for place in spaced(len(video.frames), num_frames)]
+    found = opened_video(video, num_frames)
+    return [] if found is None else [ImageReference(frame.uri) for frame in found.frames]

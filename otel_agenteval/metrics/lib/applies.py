@@ -165,6 +165,11 @@ def video(turn: Turn, params: Params) -> str | None:
     return None if media_of(turn, "video") else "missing:video"
 
 
+def recording(turn: Turn, params: Params) -> str | None:
+    """Turns with a recording"""
+    return None if media_of(turn, "audio") else "missing:audio"
+
+
 def audio(turn: Turn, params: Params) -> str | None:
     """Turns with a sound, or a transcript of one"""
     return None if turn.references.get("transcript") or media_of(turn, "audio") else "missing:audio"

@@ -1,4 +1,4 @@
-"""Frames that are sampled from a video."""
+"""Frames of a video: those that came with it, and those that are taken from it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Annotated
 from annotated_types import Ge, Le
 
 from ...core.turn import Turn
+from ...media.access import content_of, may_open
+from ...media.decoding import Sampling, Video, can_decode, video_of
 from .media import Medium, media_of
 
 Frames = Annotated[int, Ge(1), Le(1000)]
@@ -22,3 +24,14 @@ def spaced(total: int, wanted: int) -> list[int]:
     """Places of evenly spaced frames, none twice."""
     count = min(wanted, total)
     return [place * total // count for place in range(count)]
+
+
+def opened_video(video: Medium, num_frames: int, sampling: Sampling = "even") -> Video | None:
+    """Pictures and measures of a video that may be opened; None where it may not, or nothing is installed that can.
+
+    Raises:
+        MetricError: it is broken, too large, or no video.
+    """
+    if video.reference is None or not may_open(video.reference) or not can_decode():
+        return None
+    return video_of(content_of(video.reference, "video"), num_frames, sampling)

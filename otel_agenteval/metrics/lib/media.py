@@ -1,4 +1,8 @@
-"""Images, sounds and videos of a turn, as judges and embedders get them. Nothing is fetched or decoded here."""
+"""Images, sounds and videos of a turn, as judges and embedders get them.
+
+What the configuration allows is opened (:mod:`otel_agenteval.media`): then a model gets the bytes, an image without what it says about its maker.
+Other addresses go to the model as they are, and its server may fetch them. Ids are only named to it.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ...core.turn import Turn
+from ...media.access import Content, as_data, content_of, may_open
+from ...media.images import for_judge
+from ...media.types import ImageReference
 
 Modality = Literal["image", "audio", "video"]
 
@@ -94,6 +101,35 @@ def listed(media: Iterable[Medium]) -> str:
     return "\n".join(f"{index}. {medium.name}" for index, medium in enumerate(media, 1))
 
 
-def references_of(media: Iterable[Medium]) -> list[str]:
-    """What the judge gets of the media themselves."""
-    return [medium.reference for medium in media if medium.reference]
+def shown(media: Iterable[Medium]) -> list[str]:
+    """What a model sees of images.
+
+    Raises:
+        MetricError: one that may be opened cannot be, or is none.
+    """
+    return [as_seen(medium.reference) for medium in media if medium.reference]
+
+
+def as_seen(reference: str) -> str:
+    """What a model sees of an image, or of a frame."""
+    return ImageReference(for_judge(content_of(reference, "image")) if may_open(reference) else reference)
+
+
+def heard(media: Iterable[Medium]) -> list[str]:
+    """What a model hears of recordings.
+
+    Raises:
+        MetricError: one that may be opened cannot be, or is none.
+    """
+    references = [medium.reference for medium in media if medium.reference]
+    return [as_data(content_of(reference, "audio")) if may_open(reference) else reference for reference in references]
+
+
+def contents_of(turn: Turn, modality: Modality) -> list[Content]:
+    """The bytes of the turn's media of one kind that may be opened.
+
+    Raises:
+        MetricError: one of them cannot be, or is of another kind.
+    """
+    references = [medium.reference for medium in media_of(turn, modality) if medium.reference]
+    return [content_of(reference, modality) for reference in references if may_open(reference)]

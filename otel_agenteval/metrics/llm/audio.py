@@ -1,7 +1,7 @@
 """Judges of recordings, by sound or transcript. Each call costs.
 
-Nothing is fetched or decoded: a recording goes to the judge by its uri or with its data. An id that no model can open is
-only named to it.
+A recording goes to the judge with its bytes where it came with the turn or may be fetched (``media``); else by its address. An id that no model can
+open is only named to it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,34 @@ from pydantic import StringConstraints
 
 from ...core.errors import MetricError
 from ...core.turn import Turn
+from ...media.access import Content
+from ...media.decoding import can_find_speech, sound_of
 from ..lib import applies
-from ..lib.media import listed, media_of, references_of
+from ..lib.media import contents_of, heard, listed, media_of
 from ..lib.replies import boolean, choice, entries, invalid, optional_number, reason_of
 from ..lib.values import Words
 from ..prompts import audio as prompts
 from ..registry import Asks, Result, metric, skip, vacuous
+
+
+def _measured(content: Content) -> dict[str, Any] | None:
+    """Who speaks when in a recording with a channel for each; None where that cannot be told."""
+    if not can_find_speech():
+        return None
+    found = sound_of(content, speech=True)
+    return {name: found[name] for name in ("speech", "interruptions", "talk_over_s")} if len(found["speech"]) > 1 else None
+
+
+def _as_text(measured: Mapping[str, Any]) -> str:
+    lines = [
+        f"Channel {number} speaks: {', '.join(f'{start} to {end} s' for start, end in spoken) or 'never'}."
+        for number, spoken in enumerate(measured["speech"], 1)
+    ]
+    lines += [
+        f"At {one['at_s']} s channel {one['by_channel']} begins while channel {one['of_channel']} speaks, which stops {one['stops_after_s']} s later."
+        for one in measured["interruptions"]
+    ]
+    return "\n".join([*lines, f"They speak at the same time for {measured['talk_over_s']} s in all."])
 
 
 class _Heard(NamedTuple):
@@ -39,7 +61,7 @@ def _heard(turn: Turn) -> _Heard | None:
     if not recordings and not transcript:
         return None
     material = {"recordings": listed(recordings), "transcript": transcript}
-    return _Heard({name: text for name, text in material.items() if text}, references_of(recordings))
+    return _Heard({name: text for name, text in material.items() if text}, heard(recordings))
 
 
 _Labels = Annotated[Sequence[Words], MinLen(1)]
@@ -62,16 +84,16 @@ def _expected_labels(expected: str | Sequence[str] | None, labels: Sequence[str]
 def _labelled(turn: Turn, judge: Asks, task: str, labels: Sequence[str], expected: str | Sequence[str] | None) -> Result:
     """The judge's label of the recording, and whether it is one of those expected."""
     wanted = _expected_labels(expected, labels)
-    heard = _heard(turn)
-    if heard is None:
+    sound = _heard(turn)
+    if sound is None:
         return skip("missing:audio")
     reply = judge.ask(
         "label",
         task,
-        heard.material,
+        sound.material,
         '{"reason": "<what was said or heard that decides it>", "label": "<one of the labels>", "confidence": <0 to 1>}',
         criteria={"labels": "\n".join(labels)},
-        media=heard.media,
+        media=sound.media,
     )
     label = choice(reply, labels)
     reason = reason_of(reply)
@@ -81,7 +103,9 @@ def _labelled(turn: Turn, judge: Asks, task: str, labels: Sequence[str], expecte
     return Result(label in wanted, detail=detail, explanation=reason)
 
 
-@metric(applies=applies.audio, version="2", references=("transcript",), boolean=True, aliases=("trusys:audio-sentiment",))
+@metric(
+    media=True, applies=applies.audio, version="2", references=("transcript",), boolean=True, aliases=("trusys:audio-sentiment",)
+)
 def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, labels: _Labels = _SENTIMENTS) -> Result:
     """What mood a recording is in, and whether it is the expected one.
 
@@ -102,7 +126,14 @@ def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, 
     return _labelled(turn, judge, prompts.SENTIMENT, labels, expected)
 
 
-@metric(applies=applies.audio, version="2", references=("transcript",), boolean=True, aliases=("trusys:audio-call-category",))
+@metric(
+    media=True,
+    applies=applies.audio,
+    version="2",
+    references=("transcript",),
+    boolean=True,
+    aliases=("trusys:audio-call-category",),
+)
 def llm_audio_call_category(turn: Turn, judge: Asks, *, categories: _Labels, expected: _Expected = None) -> Result:
     """What a call is about, and whether it is what was expected.
 
@@ -133,7 +164,9 @@ def _tag(text: str, match: Literal["primary", "exact"]) -> str:
     return whole if match == "exact" else whole.partition("-")[0]
 
 
-@metric(applies=applies.audio, version="2", references=("transcript",), boolean=True, aliases=("trusys:audio-language",))
+@metric(
+    media=True, applies=applies.audio, version="2", references=("transcript",), boolean=True, aliases=("trusys:audio-language",)
+)
 def llm_audio_language(
     turn: Turn, judge: Asks, *, expected: _Tag | Annotated[list[_Tag], MinLen(1)], match: Literal["primary", "exact"] = "primary"
 ) -> Result:
@@ -153,15 +186,15 @@ def llm_audio_language(
 
     Source: Trusys audio-language.
     """
-    heard = _heard(turn)
-    if heard is None:
+    sound = _heard(turn)
+    if sound is None:
         return skip("missing:audio")
     reply = judge.ask(
         "label",
         prompts.LANGUAGE,
-        heard.material,
+        sound.material,
         '{"reason": "<what shows it>", "language": "<BCP 47 tag>", "confidence": <0 to 1>}',
-        media=heard.media,
+        media=sound.media,
     )
     given = reply.get("language")
     if not isinstance(given, str) or not _TAG.fullmatch(given.strip()):
@@ -174,7 +207,12 @@ def llm_audio_language(
 
 
 @metric(
-    applies=applies.audio, version="2", references=("transcript",), threshold=0.5, aliases=("trusys:audio-interruption-handling",)
+    media=True,
+    applies=applies.audio,
+    version="2",
+    references=("transcript",),
+    threshold=0.5,
+    aliases=("trusys:audio-interruption-handling",),
 )
 def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
     """How well an agent that speaks deals with being interrupted: the share of interruptions that it handled.
@@ -185,33 +223,39 @@ def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
     The recordings are the turn's audio attachments; their ``transcript``, or the turn's reference ``transcript``, is shown
     beside them, and is enough without them. Skipped with ``missing:audio`` when there is neither.
 
-    Detail: ``interruptions`` (as the judge gave them: ``statement``, what the user broke in with; ``at_s``, in seconds, -1 where nothing
+    With the extra ``[media]``, a recording that can be opened is measured: when each channel speaks, where one begins while another one speaks,
+    and how soon that one stops. The judge reads it beside the recording. In one channel with all voices nothing of that can be told.
+
+    Detail: ``measured`` (of each recording: ``speech``, ``interruptions``, ``talk_over_s``, times in seconds), ``interruptions`` (as the judge gave them: ``statement``, what the user broke in with; ``at_s``, in seconds, -1 where nothing
     shows it; ``reason``; ``handled``).
 
     Source: Trusys audio-interruption-handling.
     """
-    heard = _heard(turn)
-    if heard is None:
+    sound = _heard(turn)
+    if sound is None:
         return skip("missing:audio")
+    measured = [found for content in contents_of(turn, "audio") if (found := _measured(content))]
     reply = judge.ask(
         "interruptions",
         prompts.INTERRUPTIONS,
-        heard.material,
+        {**sound.material, "measured": "\n".join(map(_as_text, measured))} if measured else sound.material,
         '{"interruptions": [{"statement": "<what the user breaks in with>", "at_s": <seconds>, "reason": "<what the agent does next>", '
         '"handled": <true or false>}, ...]}',
-        media=heard.media,
+        media=sound.media,
     )
     given = entries(reply, "interruptions")
+    detail: dict[str, Any] = {"measured": measured} if measured else {}
     if not given:
-        return vacuous(1.0, interruptions=[])
+        return vacuous(1.0, interruptions=[], **detail)
     if not all(isinstance(entry, Mapping) for entry in given):
         raise invalid("interruptions", "a list of objects")
     handled = sum(boolean(entry, "handled") for entry in given)
     reasons = "\n".join(reason for reason in map(reason_of, given) if reason) or None
-    return Result(handled / len(given), detail={"interruptions": given}, explanation=reasons)
+    return Result(handled / len(given), detail={"interruptions": given, **detail}, explanation=reasons)
 
 
 @metric(
+    media=True,
     applies=applies.audio,
     version="2",
     references=("transcript",),
@@ -234,15 +278,15 @@ def llm_audio_false_intent_identification(turn: Turn, judge: Asks, *, expected: 
 
     Source: Trusys audio-false-intent-identification.
     """
-    heard = _heard(turn)
-    if heard is None:
+    sound = _heard(turn)
+    if sound is None:
         return skip("missing:audio")
     reply = judge.ask(
         "verdict",
         prompts.FALSE_INTENT,
-        heard.material,
+        sound.material,
         '{"reason": "<what speaks for and against it>", "evidence": ["<words that show it>", ...], "detected": <true or false>}',
-        media=heard.media,
+        media=sound.media,
     )
     detected = boolean(reply, "detected")
     reason = reason_of(reply)

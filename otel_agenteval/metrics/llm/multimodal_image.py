@@ -1,7 +1,7 @@
 """Answers with images. They need a judge that can see; each call costs.
 
-Nothing is fetched or decoded: an image goes to the model by its uri or with its data. An id that no model can open is
-only named to it.
+An image goes to the model with its bytes, without metadata, where it came with the turn or may be fetched (``media``); else by its address. An
+id that no model can open is only named to it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from ...core import jsonio
 from ...core.turn import Turn
 from ..lib import applies
-from ..lib.media import listed, media_of, references_of
+from ..lib.media import listed, media_of, shown
 from ..lib.replies import clamped, entries, numbered, reason_of, yes_no
 from ..prompts import multimodal_image as prompts
 from ..registry import Asks, Result, metric, skip
@@ -20,7 +20,14 @@ _MOST_IMAGES = 100
 """Images of a turn above which no judge is asked about each of them."""
 
 
-@metric(applies=applies.image, version="2", needs=("input", "output"), threshold=0.5, aliases=("trusys:image-helpfulness",))
+@metric(
+    media=True,
+    applies=applies.image,
+    version="2",
+    needs=("input", "output"),
+    threshold=0.5,
+    aliases=("trusys:image-helpfulness",),
+)
 def llm_image_helpfulness(turn: Turn, judge: Asks) -> Result:
     """How much the images of an answer help to understand it.
 
@@ -48,7 +55,7 @@ def llm_image_helpfulness(turn: Turn, judge: Asks) -> Result:
             prompts.HELPFUL,
             {"question": turn.input, "answer": turn.output or "(empty)", "image": image.name},
             '{"reasoning": "<what the image shows, and what it adds>", "score": <0 to 10>}',
-            media=references_of([image]),
+            media=shown([image]),
         )
         detail["scores"].append(clamped(reply, 0, 10, detail=detail))
         reasons.append(reason_of(reply, "reasoning"))
@@ -65,6 +72,7 @@ def _share_of_yes(reply: dict[str, Any]) -> Result:
 
 
 @metric(
+    media=True,
     applies=applies.image,
     version="2",
     needs=("input", "context"),
@@ -92,12 +100,13 @@ def llm_multimodal_contextual_relevancy(turn: Turn, judge: Asks) -> Result:
         prompts.RELEVANT,
         {"question": turn.input, "context": numbered(turn.context), "images": listed(images)},
         '{"verdicts": [{"statement": "<the statement, or the image and what it shows>", "reason": "<why>", "verdict": "<yes or no>"}, ...]}',
-        media=references_of(images),
+        media=shown(images),
     )
     return _share_of_yes(reply)
 
 
 @metric(
+    media=True,
     applies=applies.image,
     version="2",
     needs=("ground_truth", "context"),
@@ -126,6 +135,6 @@ def llm_multimodal_contextual_recall(turn: Turn, judge: Asks) -> Result:
         {"right_answer": jsonio.text_of(turn.ground_truth), "context": numbered(turn.context), "images": listed(images)},
         '{"verdicts": [{"statement": "<the sentence or image>", "reason": "<which text or image says so, or what is missing>", '
         '"verdict": "<yes or no>"}, ...]}',
-        media=references_of(images),
+        media=shown(images),
     )
     return _share_of_yes(reply)

@@ -1,0 +1,146 @@
+"""Embeddings of images and texts made in this process, by a CLIP or SigLIP model that the user gives as a folder of ONNX files.
+
+No weights come along. The folder is what exporters of Hugging Face models write: ``tokenizer.json``, ``preprocessor_config.json``, and
+``text_model.onnx`` beside ``vision_model.onnx``, or both in one ``model.onnx``; the ONNX files also in a folder ``onnx``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...core.clock import SYSTEM_CLOCK, Clock
+from ...core.errors import ConfigError, JudgeError
+from ...core.extras import require
+from ...media.access import content_of
+from ...media.images import decoded
+from ...media.types import ImageReference
+from .in_process import InProcessEmbedder
+
+CLIP = "local/clip"
+_FEATURE = "embeddings of images in this process"
+_LONGEST_TEXT = 77
+_EDGE = 224
+"""What a folder that does not say it means: those of the first CLIP models."""
+_OF_TEXTS = ("text_embeds", "text_features", "pooler_output")
+_OF_IMAGES = ("image_embeds", "image_features", "pooler_output")
+"""Names of outputs, the best first."""
+
+
+class ClipEmbedder(InProcessEmbedder):
+    """Makes vectors of images and texts that can be compared with each other.
+
+    Args:
+        folder: the model's.
+        clock: for tests.
+
+    Thread-safe. The model is read with the first call.
+
+    Raises:
+        ConfigError: the folder does not hold such a model.
+        MissingExtra: the extra ``[clip]`` is not installed.
+    """
+
+    def __init__(self, folder: str, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        super().__init__(CLIP, clock)
+        self._runtime = require("onnxruntime", feature=_FEATURE, extra="clip")
+        self._tokenizers = require("tokenizers", feature=_FEATURE, extra="clip")
+        require("PIL.Image", feature=_FEATURE, extra="clip")
+        self._folder = Path(folder)
+        self._text_file, self._image_file = self._found("text_model.onnx"), self._found("vision_model.onnx")
+        for name in ("tokenizer.json", "preprocessor_config.json"):
+            if not (self._folder / name).is_file():
+                raise ConfigError(f"path: {folder!r} has no {name}")
+
+    def __repr__(self) -> str:
+        return f"ClipEmbedder({str(self._folder)!r})"
+
+    def _found(self, name: str) -> Path:
+        """A file of the model, or the one that holds all of it."""
+        for file in (self._folder / part / one for one in (name, "model.onnx") for part in ("", "onnx")):
+            if file.is_file():
+                return file
+        raise ConfigError(f"path: {str(self._folder)!r} has neither {name} nor model.onnx, also not in a folder onnx")
+
+    def _read(self) -> None:
+        options = self._runtime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.log_severity_level = 3
+        sessions = {
+            file: self._runtime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+            for file in {self._text_file, self._image_file}
+        }
+        self._texts, self._images = sessions[self._text_file], sessions[self._image_file]
+        self._tokenizer = self._tokenizers.Tokenizer.from_file(str(self._folder / "tokenizer.json"))
+        padding = self._tokenizer.padding or {}
+        longest = padding.get("length") or _LONGEST_TEXT
+        self._tokenizer.enable_truncation((self._tokenizer.truncation or {}).get("max_length", longest))
+        self._tokenizer.enable_padding(**padding)
+        self._how = json.loads((self._folder / "preprocessor_config.json").read_text(encoding="utf-8"))
+
+    def _vectors(self, texts: Sequence[str]) -> list[list[float]]:
+        found: list[list[float]] = []
+        for text in texts:  # one by one: answers are of very different lengths, and pictures large
+            is_image = isinstance(text, ImageReference)
+            if is_image and "://" not in text and not text.startswith("data:"):
+                raise JudgeError("embedder: an image that is only an id cannot be seen", "unsupported_media")
+            vector = self._of_image(text) if is_image else self._of_text(text)
+            length = float(np.linalg.norm(vector))
+            found.append((vector / length if length else vector).tolist())
+        return found
+
+    def _of_text(self, text: str) -> Any:
+        pieces = self._tokenizer.encode(text)
+        given = {"input_ids": pieces.ids, "attention_mask": pieces.attention_mask, "position_ids": list(range(len(pieces.ids)))}
+        return self._asked(self._texts, {name: np.asarray([ids], np.int64) for name, ids in given.items()}, _OF_TEXTS)
+
+    def _of_image(self, reference: str) -> Any:
+        return self._asked(self._images, {"pixel_values": self._pixels(reference)}, _OF_IMAGES)
+
+    def _asked(self, session: Any, given: dict[str, Any], wanted: Sequence[str]) -> Any:
+        """One vector of a model; what a model of both wants of the other side is as small as can be."""
+        inputs = {
+            one.name: given[one.name] if one.name in given else _nothing(one.name, self._edge()) for one in session.get_inputs()
+        }
+        outputs = [one.name for one in session.get_outputs()]
+        name = next((one for one in wanted if one in outputs), outputs[0])
+        found = np.asarray(session.run([name], inputs)[0], np.float32)
+        if found.ndim != 2:
+            raise JudgeError("embedder: the model's output is no vector for each input", "invalid_answer")
+        return found[0]
+
+    def _edge(self) -> tuple[int, int]:
+        size: Any = self._how.get("crop_size" if self._how.get("do_center_crop") else "size") or _EDGE
+        if not isinstance(size, dict):
+            return int(size), int(size)
+        short: int = size.get("shortest_edge") or _EDGE
+        return int(size.get("height", short)), int(size.get("width", short))
+
+    def _pixels(self, reference: str) -> Any:
+        """An image as the model was trained to see it."""
+        height, width = self._edge()
+        picture = decoded(content_of(reference, "image"))
+        if self._how.get("do_center_crop"):
+            scale = max(height / picture.height, width / picture.width)
+            picture = picture.resize(
+                (max(width, round(picture.width * scale)), max(height, round(picture.height * scale))),
+                self._how.get("resample", 3),
+            )
+            left, top = (picture.width - width) // 2, (picture.height - height) // 2
+            picture = picture.crop((left, top, left + width, top + height))
+        else:
+            picture = picture.resize((width, height), self._how.get("resample", 3))
+        pixels = np.asarray(picture, np.float32) * self._how.get("rescale_factor", 1 / 255)
+        if self._how.get("do_normalize", True):
+            pixels = (pixels - np.asarray(self._how.get("image_mean", [0.5] * 3))) / np.asarray(
+                self._how.get("image_std", [0.5] * 3)
+            )
+        return pixels.transpose(2, 0, 1)[None].astype(np.float32)
+
+
+def _nothing(name: str, edge: tuple[int, int]) -> Any:
+    return np.zeros((1, 3, *edge), np.float32) if name == "pixel_values" else np.ones((1, 1), np.int64)

@@ -1,0 +1,60 @@
+"""The process that decodes one sound or video: ``python -m otel_agenteval.media.decoder``, started by :mod:`.decoding`.
+
+Decoders are large programs in C that read files of strangers. Here one can crash, hang or eat memory without taking anybody with it: the
+process has limits on its memory, its time and its files, an empty environment, and ends with its file.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+
+def main() -> None:
+    """Read a line of orders and the bytes from standard input, and write one JSON object to standard output."""
+    source = sys.stdin.buffer
+    order = json.loads(source.readline())
+    json.dump(_answer(order, source.read()), sys.stdout)
+
+
+def _limit(order: dict[str, Any]) -> None:
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return
+    seconds = 2 * int(order["seconds"]) + 5  # a video is gone through twice
+    for limit, most in (
+        (resource.RLIMIT_AS, order["memory"]), (resource.RLIMIT_CPU, seconds), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_NOFILE, 64),
+    ):  # fmt: skip
+        hard = resource.getrlimit(limit)[1]
+        resource.setrlimit(limit, (most, most) if hard == resource.RLIM_INFINITY or most <= hard else (hard, hard))
+
+
+def _answer(order: dict[str, Any], data: bytes) -> dict[str, Any]:
+    try:
+        import av
+
+        av.logging.set_level(None)
+        from . import sound, video
+        from .reading import Broken, Limits
+    except ImportError as error:
+        return {"error": "missing", "message": str(error)}
+    _limit(order)
+    limits = Limits(time.monotonic() + order["seconds"], order["max_pixels"], order["max_edge"])
+    try:
+        if order["task"] == "video":
+            return video.examined(data, order["mime"], order["frames"], order["sampling"], limits)
+        return sound.examined(data, order["mime"], order["speech"], limits)
+    except Broken as error:
+        return {"error": "media_too_large" if error.too_large else "invalid_media", "message": str(error)}
+    except MemoryError:
+        return {"error": "media_too_large", "message": "it takes more memory than is allowed (media.decode_memory)"}
+    except Exception as error:  # decoders of broken files raise anything
+        return {"error": "invalid_media", "message": f"it cannot be decoded ({type(error).__name__})"}
+
+
+if __name__ == "__main__":
+    main()

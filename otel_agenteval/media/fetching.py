@@ -1,0 +1,104 @@
+"""Fetching one medium over http, without becoming anybody's way into this network.
+
+A name is resolved once, each of its addresses is looked at, and the connection goes to the address that was looked at: a name that is resolved
+anew could answer differently. Redirects are followed by hand and looked at like the first address. No proxy, no cookies, no credentials.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import urllib.parse
+
+import httpx
+
+from ..core.clock import SYSTEM_CLOCK, Clock
+from ..core.errors import MetricError
+from .access import host_is_allowed, too_large
+from .rules import Rules
+
+_MOST_REDIRECTS = 3
+
+
+def fetched(address: str, rules: Rules, *, clock: Clock = SYSTEM_CLOCK) -> bytes:
+    """The bytes at an address whose host is allowed.
+
+    Raises:
+        MetricError: as :func:`.access.content_of`.
+    """
+    until = clock.monotonic() + rules.fetch_timeout
+    try:
+        with httpx.Client(trust_env=False, follow_redirects=False, headers={"accept-encoding": "identity"}) as client:
+            for _ in range(_MOST_REDIRECTS + 1):
+                found = _one(client, address, rules, until, clock)
+                if isinstance(found, bytes):
+                    return found
+                address = found
+                if not host_is_allowed(address, rules):
+                    raise MetricError("media_not_allowed", "the address redirects to a host that media.hosts does not name")
+    except httpx.TimeoutException:
+        raise _late(rules) from None
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
+        raise MetricError("media_unreachable", f"the medium could not be fetched ({type(error).__name__})") from None
+    raise MetricError("media_unreachable", f"the address redirects more than {_MOST_REDIRECTS} times")
+
+
+def _late(rules: Rules) -> MetricError:
+    return MetricError("media_timeout", f"the medium did not come within {rules.fetch_timeout:g} s (media.fetch_timeout)")
+
+
+def _one(client: httpx.Client, address: str, rules: Rules, until: float, clock: Clock) -> bytes | str:
+    """The bytes at an address, or the address that it redirects to."""
+    left = until - clock.monotonic()
+    if left <= 0:
+        raise _late(rules)
+    url = httpx.URL(address)
+    to = _checked_address(url.host, url.port or (443 if url.scheme == "https" else 80), rules)
+    request = client.build_request(
+        "GET", url.copy_with(host=to), headers={"host": url.netloc.decode("ascii")}, timeout=left, extensions={"sni_hostname": url.host},
+    )  # fmt: skip
+    response = client.send(request, stream=True)
+    try:
+        if response.is_redirect:
+            return str(urllib.parse.urljoin(address, response.headers.get("location", "")))
+        if response.status_code != 200:
+            kind = "media_not_found" if response.status_code in (404, 410) else "media_unreachable"
+            raise MetricError(kind, f"the server answered with status {response.status_code}")
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise MetricError("media_unreachable", "the server sends the medium compressed, which was not asked for")
+        found = bytearray()
+        for piece in response.iter_raw():
+            found += piece
+            if len(found) > rules.max_bytes:
+                raise too_large(rules)
+            if clock.monotonic() > until:
+                raise _late(rules)
+        return bytes(found)
+    finally:
+        response.close()
+
+
+def _checked_address(host: str, port: int, rules: Rules) -> str:
+    """The address to connect to.
+
+    Raises:
+        MetricError: one of the host's addresses is private (``media_not_allowed``): a name that has both kinds is made to get in.
+    """
+    found = [str(entry[4][0]) for entry in socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)]
+    if not rules.private_addresses and not all(map(_is_public, found)):
+        raise MetricError("media_not_allowed", "the host has an address in a private network (media.private_addresses)")
+    return found[0]
+
+
+def _is_public(address: str) -> bool:
+    found = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(found, ipaddress.IPv6Address):
+        within = found.ipv4_mapped or found.sixtofour or (found.teredo[1] if found.teredo else None)
+        if within is not None:
+            return within.is_global and not within.is_multicast
+        if found in _NAT64:
+            return _is_public(str(ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)))
+    return found.is_global and not found.is_multicast
+
+
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")

@@ -1,0 +1,174 @@
+"""Images: opened within bounds, measured, and made fit for a judge."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..core.errors import MetricError, MissingExtra
+from ..core.extras import require
+from .access import Content, as_data
+from .metadata import without_metadata
+from .rules import current_rules
+from .types import IMAGES, type_of
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_FEATURE = "looking at images"
+_MEASURED_EDGE = 1024
+"""Pixels of the longer side of what is measured: the same blur is the same value in small and large images."""
+_QUALITY = 90
+_HASH_EDGE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """What can be measured in an image without knowing what it shows."""
+
+    width: int
+    height: int
+    sharpness: float
+    """Variance of the Laplacian of the brightness (0..255), of the image with at most 1,024 pixels a side; below about 50 it looks blurred."""
+    brightness: float
+    """Mean, 0..1."""
+    contrast: float
+    """Standard deviation of the brightness, 0..0.5."""
+    dark: float
+    """Share of pixels that are black, without any detail."""
+    bright: float
+    """Share of pixels that are white, without any detail."""
+
+
+def measured(content: Content) -> Measures:
+    """What can be measured in an image.
+
+    Raises:
+        MetricError: it is broken (``invalid_media``), too large (``media_too_large``), or of a type that is not opened (``unsupported_media``).
+        MissingExtra: Pillow is not installed.
+    """
+    with _opened(content) as image:
+        width, height = image.size
+        grey = _grey(image, _MEASURED_EDGE)
+    return Measures(
+        width, height, sharpness_of(grey), float(grey.mean()) / 255, float(grey.std()) / 255, float((grey <= 4).mean()),
+        float((grey >= 251).mean()),
+    )  # fmt: skip
+
+
+def sharpness_of(grey: np.ndarray[Any, Any]) -> float:
+    """The variance of the Laplacian of brightness."""
+    if min(grey.shape) < 3:
+        return 0.0
+    around = grey[:-2, 1:-1] + grey[2:, 1:-1] + grey[1:-1, :-2] + grey[1:-1, 2:]
+    return float((around - 4 * grey[1:-1, 1:-1]).var())
+
+
+def likeness(one: Content, other: Content) -> float:
+    """How alike two images look, 0..1: the share of equal bits of their hashes of differences (dHash, 8 x 8 across and 8 x 8 down)."""
+    return float((_hash(one) == _hash(other)).mean())
+
+
+def _hash(content: Content) -> Any:
+    import numpy as np
+
+    with _opened(content) as image:
+        small = image.convert("L").resize((_HASH_EDGE + 1, _HASH_EDGE + 1), _pillow().Resampling.BOX)
+    grey = np.asarray(small, np.int16)
+    return np.concatenate(((grey[:-1, 1:] > grey[:-1, :-1]).ravel(), (grey[1:, :-1] > grey[:-1, :-1]).ravel()))
+
+
+def for_judge(content: Content) -> str:
+    """A ``data:`` uri of an image as a judge sees it: no metadata, no larger than it looks at.
+
+    Without Pillow it has the size that it came with.
+    """
+    rules = current_rules()
+    if _largest_edge(content) > rules.max_edge:
+        return as_data(_scaled(content, rules.max_edge))
+    return as_data(Content(without_metadata(content.data), content.mime))
+
+
+def decoded(content: Content) -> Any:
+    """An image of Pillow, upright, in red, green and blue.
+
+    Raises:
+        MetricError: as :func:`measured`.
+    """
+    from PIL import ImageOps
+
+    with _opened(content) as image:
+        return ImageOps.exif_transpose(image).convert("RGB")
+
+
+def _largest_edge(content: Content) -> int:
+    try:
+        with _opened(content) as image:
+            return int(max(image.size))
+    except MissingExtra:
+        return 0
+    except MetricError:
+        raise
+
+
+def _scaled(content: Content, edge: int) -> Content:
+    from PIL import ImageOps
+
+    with _opened(content) as image:
+        image.draft("RGB", (edge, edge))
+        upright = ImageOps.exif_transpose(image)
+        upright.thumbnail((edge, edge))
+        see_through = upright.mode in ("RGBA", "LA", "PA") or "transparency" in upright.info
+        out = io.BytesIO()
+        if see_through or content.mime == "image/png":
+            upright.convert("RGBA" if see_through else "RGB").save(out, "PNG")
+            return Content(out.getvalue(), "image/png")
+        upright.convert("RGB").save(out, "JPEG", quality=_QUALITY)
+        return Content(out.getvalue(), "image/jpeg")
+
+
+def _grey(image: Any, edge: int) -> Any:
+    import numpy as np
+
+    image.draft("L", (edge, edge))
+    grey = (
+        image.convert("RGBA" if "transparency" in image.info else image.mode).convert("L")
+        if image.mode == "P"
+        else image.convert("L")
+    )
+    grey.thumbnail((edge, edge))
+    return np.asarray(grey, np.float32)
+
+
+def _pillow() -> Any:
+    return require("PIL.Image", feature=_FEATURE, extra="media")
+
+
+@contextmanager
+def _opened(content: Content) -> Iterator[Any]:
+    """An image whose size is allowed. Its pixels are decoded when they are asked for."""
+    pillow = _pillow()
+    found = type_of(content.data)
+    if found not in IMAGES:
+        raise MetricError("unsupported_media", f"images of the type {found or content.mime} are not opened")
+    most = current_rules().max_pixels
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with pillow.open(io.BytesIO(content.data), formats=[found.partition("/")[2].upper()]) as image:
+                if image.width * image.height > most:
+                    raise MetricError(
+                        "media_too_large",
+                        f"the image has {image.width} x {image.height} pixels; {most:,} are allowed (media.max_pixels)",
+                    )
+                yield image
+    except MetricError:
+        raise
+    except pillow.DecompressionBombError:
+        raise MetricError("media_too_large", f"the image has far more than {most:,} pixels (media.max_pixels)") from None
+    except Exception as error:  # decoders of broken files raise anything
+        raise MetricError("invalid_media", f"the image is broken ({type(error).__name__})") from None

@@ -1,0 +1,162 @@
+"""What can be measured in a recording: silence, clipping, and who speaks when. Runs in the process that decodes (:mod:`.decoder`)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import av
+import numpy as np
+
+from .reading import Broken, Limits, opened
+
+_RATE = 16_000
+_FRAME = 480
+"""Samples of 30 ms, what the detector of speech decides about."""
+_SECONDS = _FRAME / _RATE
+_SILENT = 10 ** (-50 / 20)
+"""Root mean square, of full scale, below which 30 ms are silent: -50 dBFS."""
+_FULL = 0.99
+_STRICTNESS = 2
+_GAP, _SHORTEST = 0.5, 0.15
+"""Pauses that belong to an utterance, and sounds that are none, in seconds."""
+_BEGUN = 0.4
+"""Seconds that somebody has been speaking before another one who begins interrupts."""
+_MOST_CHANNELS = 8
+
+
+class _Channel:
+    def __init__(self, detector: Any) -> None:
+        self.detector = detector
+        self.speech: list[bool] = []
+        self.levels: list[float] = []
+        self.rest = np.zeros(0, np.int16)
+
+    def add(self, samples: Any) -> None:
+        samples = np.concatenate((self.rest, samples))
+        whole = len(samples) // _FRAME * _FRAME
+        for start in range(0, whole, _FRAME):
+            piece = samples[start : start + _FRAME]
+            level = float(np.sqrt(np.mean(np.square(piece.astype(np.float32) / 32768))))
+            self.levels.append(level)
+            if self.detector is not None:
+                self.speech.append(level >= _SILENT and self.detector.is_speech(piece.tobytes(), _RATE))
+        self.rest = samples[whole:]
+
+
+def examined(data: bytes, mime: str, speech: bool, limits: Limits) -> dict[str, Any]:
+    """What was measured; with ``speech`` also who speaks when."""
+    channels: list[_Channel] = []
+    partial, clipped, samples, apart, peak = False, 0, 0, 0.0, 0.0
+    with opened(data, mime) as container:
+        if not container.streams.audio:
+            raise Broken("it has no sound")
+        stream = container.streams.audio[0]
+        count = stream.codec_context.channels
+        if count > _MOST_CHANNELS:
+            raise Broken(f"it has {count} channels", too_large=True)
+        rate, codec = stream.codec_context.sample_rate, stream.codec_context.name
+        channels = [_Channel(_detector() if speech else None) for _ in range(count)]
+        resampler = av.AudioResampler(format="s16p", layout=stream.codec_context.layout, rate=_RATE)
+        plain = av.AudioResampler(format="fltp")
+        for frame in container.decode(stream):
+            for floats in plain.resample(frame):
+                wave = floats.to_ndarray()
+                full = np.abs(wave) >= _FULL
+                clipped += int((full[:, 1:] & full[:, :-1]).sum())
+                samples += wave.size
+                peak = max(peak, float(np.abs(wave).max(initial=0.0)))
+                if count > 1:
+                    apart = max(apart, float(np.abs(wave - wave[0]).max(initial=0.0)))
+            for piece in resampler.resample(frame):
+                for channel, wave in zip(channels, piece.to_ndarray(), strict=False):
+                    channel.add(wave)
+            if time.monotonic() > limits.until:
+                partial = True
+                break
+        if not partial:
+            for piece in resampler.resample(None):
+                for channel, wave in zip(channels, piece.to_ndarray(), strict=False):
+                    channel.add(wave)
+        said = float(container.duration / 1_000_000) if container.duration else 0.0
+    if not samples:
+        raise Broken("it has no sound that can be decoded")
+    heard = samples / count / rate
+    if not partial and said and heard < 0.8 * said - 0.5:
+        raise Broken(f"it ends after {heard:.1f} s of {said:.1f} s")
+    if count > 1 and apart < 0.01:  # one voice on all of them
+        channels = channels[:1]
+    return {
+        "codec": codec, "sample_rate": rate, "channels": count, "duration_s": round(said or heard, 3), "measured_s": round(heard, 3),
+        "peak": round(peak, 3), "clipped": clipped / samples, **_silence(channels), **(_talk(channels) if speech else {}),
+    }  # fmt: skip
+
+
+def _detector() -> Any:
+    import webrtcvad
+
+    return webrtcvad.Vad(_STRICTNESS)
+
+
+def _silence(channels: Sequence[_Channel]) -> dict[str, Any]:
+    loudest = np.max([channel.levels for channel in _even(channels)], axis=0) if channels[0].levels else np.zeros(1)
+    silent = loudest < _SILENT
+    longest = run = 0
+    for one in silent:
+        run = run + 1 if one else 0
+        longest = max(longest, run)
+    return {"silence": float(silent.mean()), "longest_silence_s": round(longest * _SECONDS, 2)}
+
+
+def _even(channels: Sequence[_Channel]) -> Sequence[_Channel]:
+    """Channels of one length: the resampler may owe one of them its last piece."""
+    least = min(len(channel.levels) for channel in channels)
+    for channel in channels:
+        del channel.levels[least:], channel.speech[least:]
+    return channels
+
+
+def _talk(channels: Sequence[_Channel]) -> dict[str, Any]:
+    spoken = [_utterances(channel.speech) for channel in channels]
+    grid = np.zeros((len(channels), max(len(channel.speech) for channel in channels) + 1), bool)
+    for row, utterances in enumerate(spoken):
+        for start, end in utterances:
+            grid[row, start:end] = True
+    any_speech, together = int(grid.any(axis=0).sum()), int((grid.sum(axis=0) > 1).sum())
+    return {
+        "speech_s": round(any_speech * _SECONDS, 2),
+        "speech": [
+            [[round(start * _SECONDS, 2), round(end * _SECONDS, 2)] for start, end in utterances] for utterances in spoken
+        ],
+        "talk_over_s": round(together * _SECONDS, 2),
+        "interruptions": _interruptions(spoken),
+    }
+
+
+def _utterances(speech: Sequence[bool]) -> list[tuple[int, int]]:
+    """Beginnings and ends, in pieces of 30 ms, of what is said without a pause."""
+    found: list[list[int]] = []
+    for at, one in enumerate(speech):
+        if not one:
+            continue
+        if found and at - found[-1][1] <= _GAP / _SECONDS:
+            found[-1][1] = at + 1
+        else:
+            found.append([at, at + 1])
+    return [(start, end) for start, end in found if (end - start) * _SECONDS >= _SHORTEST]
+
+
+def _interruptions(spoken: Sequence[Sequence[tuple[int, int]]]) -> list[dict[str, Any]]:
+    """Where one channel begins while another has been speaking for a while: who stops, and after how long."""
+    found = []
+    for by, mine in enumerate(spoken):
+        for start, _ in mine:
+            for of, theirs in enumerate(spoken):
+                for begun, ended in theirs if of != by else ():
+                    if begun + _BEGUN / _SECONDS <= start < ended:
+                        found.append({
+                            "at_s": round(start * _SECONDS, 2), "by_channel": by + 1, "of_channel": of + 1,
+                            "stops_after_s": round((ended - start) * _SECONDS, 2),
+                        })  # fmt: skip
+    return sorted(found, key=lambda one: float(str(one["at_s"])))

@@ -1,0 +1,347 @@
+"""What may be opened, from where, and how much of it."""
+
+from __future__ import annotations
+
+import base64
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from otel_agenteval.core.errors import MetricError
+from otel_agenteval.media import fetching
+from otel_agenteval.media.access import content_of, may_open
+from otel_agenteval.media.rules import Rules, opening
+from otel_agenteval.media.types import type_of
+from tests.support.media import image, scenery, sound, tone, uri, video
+
+PNG = image(scenery(64, 48))
+
+
+class Files:
+    """A server of media; ``answers`` are ``path -> function(handler)`` or bytes."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.headers: list[dict[str, str]] = []
+        self.answers: dict[str, Any] = {"/a.png": PNG}
+        files = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                files.asked.append(self.path)
+                files.headers.append(dict(self.headers))
+                answer = files.answers.get(self.path)
+                if callable(answer):
+                    answer(self)
+                elif answer is None:
+                    self.send_error(404)
+                else:
+                    self.send_response(200)
+                    self.send_header("content-length", str(len(answer)))
+                    self.end_headers()
+                    self.wfile.write(answer)
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.port = self._server.server_port
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+
+    def rules(self, **more: Any) -> Rules:
+        return Rules(**{"hosts": (f"127.0.0.1:{self.port}", f"localhost:{self.port}"), "private_addresses": True, **more})
+
+    def url(self, path: str = "/a.png", host: str = "127.0.0.1") -> str:
+        return f"http://{host}:{self.port}{path}"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def files() -> Iterator[Files]:
+    found = Files()
+    yield found
+    found.close()
+
+
+def fault(reference: str, rules: Rules | None = None, kind: str = "image") -> str:
+    with opening(rules or Rules()), pytest.raises(MetricError) as caught:
+        content_of(reference, kind)
+    assert reference not in str(caught.value), "an error quotes an address"
+    return caught.value.error_type
+
+
+def redirect(to: str) -> Any:
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(302)
+        handler.send_header("location", to)
+        handler.end_headers()
+
+    return answer
+
+
+# --- what travels inside
+
+
+def test_bytes_inside_of_a_turn_are_opened() -> None:
+    assert may_open(uri(PNG, "image/png"))
+    assert content_of(uri(PNG, "image/png"), "image").data == PNG
+
+
+def test_what_bytes_are_is_seen_in_them_and_not_believed() -> None:
+    assert content_of(uri(image(scenery(64, 48), "JPEG"), "image/png"), "image").mime == "image/jpeg"
+    for other in (b"<html>", b"PK\x03\x04" + bytes(50), sound(tone(0.2)), b"MZ" + bytes(100), b"#EXTM3U\nfile:///etc/passwd\n"):
+        assert fault(uri(other, "image/png")) == "invalid_media"
+
+
+@pytest.mark.parametrize(
+    "broken", ["data:", "data:image/png", "data:image/png;base64,", "data:image/png;base64,%%%%", "data:image/png;base64,ä"]
+)
+def test_data_that_cannot_be_read(broken: str) -> None:
+    with pytest.raises(MetricError) as caught:
+        content_of(broken, "image")
+    assert caught.value.error_type == "invalid_media"
+
+
+def test_data_of_too_many_bytes_is_not_even_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base64, "b64decode", lambda *a, **k: pytest.fail("it was decoded"))
+    assert fault(uri(PNG, "image/png"), Rules(max_bytes=100)) == "media_too_large"
+
+
+# --- addresses
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "img-7",
+        "clip",
+        "http://127.0.0.1/a.png",
+        "https://h.example/a.png",
+        "file:///etc/passwd",
+        "s3://b/k",
+        "ftp://h/a",
+        "gopher://h/",
+    ],
+)
+def test_nothing_is_opened_that_is_not_allowed(reference: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *a, **k: pytest.fail("a name was looked up"))
+    assert not may_open(reference)
+    assert fault(reference) == "media_not_allowed"
+
+
+def test_an_allowed_host_is_asked_without_anything_of_ours(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
+    with opening(files.rules()):
+        assert content_of(files.url(), "image").data == PNG
+        assert content_of(files.url(host="localhost"), "image").data == PNG
+    assert files.headers[1]["host"] == f"localhost:{files.port}"
+    assert not {name.lower() for name in files.headers[0]} & {"cookie", "authorization", "referer"}
+
+
+@pytest.mark.parametrize(
+    ("host", "allowed"),
+    [
+        ("cdn.example.com", True), ("a.media.example", True), ("a.b.media.example", True), ("media.example", False), ("evilmedia.example", False),
+        ("cdn.example.com.evil.example", False), ("cdn.example.com:8080", False), ("cdn.example.com:443", True), ("user@cdn.example.com", False),
+        ("cdn.example.com@evil.example", False), ("CDN.EXAMPLE.COM", True), ("cdn.example.com.", True), ("", False), ("[", False),
+    ],
+)  # fmt: skip
+def test_hosts_are_compared_whole(host: str, allowed: bool) -> None:
+    with opening(Rules(hosts=("cdn.example.com", "*.media.example"))):
+        assert may_open(f"https://{host}/a.png") is allowed
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["127.0.0.1", "10.1.2.3", "192.168.0.9", "169.254.169.254", "0.0.0.0", "::1", "fe80::1", "fc00::1", "::ffff:127.0.0.1", "100.64.0.1",
+     "64:ff9b::a9fe:a9fe", "2002:7f00:1::", "224.0.0.1"],
+)  # fmt: skip
+def test_a_name_with_a_private_address_is_not_asked(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it has a public one beside it: such a name is made to get in."""
+    found = [(2, 1, 6, "", ("93.184.216.34", 80)), (2, 1, 6, "", (address, 80))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *a, **k: found)
+    monkeypatch.setattr(fetching.httpx.Client, "send", lambda *a, **k: pytest.fail("it was asked"))
+    assert fault("http://cdn.example.com/a.png", Rules(hosts=("cdn.example.com",))) == "media_not_allowed"
+
+
+def test_the_address_that_was_looked_at_is_the_one_that_is_asked(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that answers differently the second time is not asked a second time."""
+    times: list[str] = []
+    real = socket.getaddrinfo
+
+    def answer(host: Any, port: Any, *more: Any, **options: Any) -> Any:
+        text = host.decode() if isinstance(host, bytes) else host
+        if text == "cdn.example.com":
+            times.append(text)
+            assert len(times) == 1, "the name was looked up again"
+            return [(2, 1, 6, "", ("127.0.0.1", port))]
+        return real(host, port, *more, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", answer)
+    with opening(files.rules(hosts=(f"cdn.example.com:{files.port}",))):
+        assert content_of(files.url(host="cdn.example.com"), "image").data == PNG
+    assert files.headers[0]["host"] == f"cdn.example.com:{files.port}"
+
+
+def test_redirects_are_looked_at_like_the_first_address(files: Files) -> None:
+    files.answers["/r"] = redirect("/a.png")
+    with opening(files.rules()):
+        assert content_of(files.url("/r"), "image").data == PNG
+    files.answers["/out"] = redirect("http://metadata.example/latest")
+    files.answers["/file"] = redirect("file:///etc/passwd")
+    files.answers["/round"] = redirect("/round")
+    assert fault(files.url("/out"), files.rules()) == "media_not_allowed"
+    assert fault(files.url("/file"), files.rules()) == "media_not_allowed"
+    assert fault(files.url("/round"), files.rules()) == "media_unreachable"
+    assert files.asked.count("/round") == 4
+
+
+def test_what_servers_answer_instead(files: Files) -> None:
+    def compressed(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("content-encoding", "gzip")
+        handler.end_headers()
+        handler.wfile.write(b"\x1f\x8b" + bytes(1000))
+
+    def dead(handler: BaseHTTPRequestHandler) -> None:
+        handler.connection.close()
+
+    files.answers |= {
+        "/zip": compressed,
+        "/dead": dead,
+        "/500": lambda handler: handler.send_error(500),
+        "/text": b"<html>no</html>",
+    }
+    found = {path: fault(files.url(path), files.rules()) for path in ("/zip", "/dead", "/500", "/none", "/text")}
+    assert found == {
+        "/zip": "media_unreachable", "/dead": "media_unreachable", "/500": "media_unreachable", "/none": "media_not_found", "/text": "invalid_media",
+    }  # fmt: skip
+    assert fault("http://127.0.0.1:1/a.png", Rules(hosts=("127.0.0.1:1",), private_addresses=True)) == "media_unreachable"
+
+
+def test_a_file_without_an_end_is_not_read_to_it(files: Files) -> None:
+    sent = []
+
+    def endless(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.end_headers()
+        try:
+            while len(sent) < 10_000:
+                handler.wfile.write(PNG[:100] * 100)
+                sent.append(1)
+        except OSError:
+            pass
+
+    files.answers["/endless"] = endless
+    assert fault(files.url("/endless"), files.rules(max_bytes=200_000)) == "media_too_large"
+    assert len(sent) < 2_000
+
+
+def test_a_server_that_drips_is_left(files: Files) -> None:
+    stop = threading.Event()
+
+    def drip(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.end_headers()
+        try:
+            while not stop.wait(0.05):
+                handler.wfile.write(b"x")
+        except OSError:
+            pass
+
+    files.answers["/drip"] = drip
+    try:
+        assert fault(files.url("/drip"), files.rules(fetch_timeout=0.5)) == "media_timeout"
+    finally:
+        stop.set()
+
+
+# --- files
+
+
+def test_files_below_an_allowed_folder_are_read(tmp_path: Path) -> None:
+    folder = tmp_path / "media"
+    (folder / "a b").mkdir(parents=True)
+    (folder / "a b" / "c.png").write_bytes(PNG)
+    (tmp_path / "secret.png").write_bytes(PNG)
+    (folder / "out.png").symlink_to(tmp_path / "secret.png")
+    (folder / "in.png").symlink_to(folder / "a b" / "c.png")
+    os.mkfifo(folder / "pipe.png")
+    rules = Rules(folders=(str(folder),))
+    with opening(rules):
+        assert content_of(f"file://{folder}/a%20b/c.png", "image").data == PNG
+        assert content_of(f"file://localhost{folder}/in.png", "image").data == PNG
+    for path in ("out.png", "../secret.png", "%2e%2e/secret.png", "pipe.png", "none.png", "a%20b", "c%00.png"):
+        assert fault(f"file://{folder}/{path}", rules) == "media_not_found"
+    assert fault(f"file://elsewhere{folder}/in.png", rules) == "media_not_found"
+    assert fault("file:///dev/zero", Rules(folders=("/dev",))) == "media_not_found"
+    assert fault(f"file://{folder}/in.png", Rules(folders=(str(folder),), max_bytes=50)) == "media_too_large"
+
+
+# --- object stores
+
+
+def test_object_stores_are_read_below_an_allowed_beginning() -> None:
+    fsspec = pytest.importorskip("fsspec")
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    class Store(MemoryFileSystem):
+        protocol = ("s3",)
+        store: ClassVar[dict[str, Any]] = {}
+        pseudo_dirs: ClassVar[list[str]] = [""]
+
+        @classmethod
+        def _strip_protocol(cls, path: str) -> str:
+            return "/" + str(path).removeprefix("s3://").strip("/")
+
+    before = dict(fsspec.registry)
+    fsspec.register_implementation("s3", Store, clobber=True)
+    try:
+        with fsspec.open("s3://calls/2026/a.png", "wb") as file:
+            file.write(PNG)
+        rules = Rules(buckets=("s3://calls/2026",))
+        with opening(rules):
+            assert content_of("s3://calls/2026/a.png", "image").data == PNG
+        for other in (
+            "s3://calls/2025/a.png",
+            "s3://calls/20260/a.png",
+            "s3://calls/2026/../2025/a.png",
+            "s3://other/a.png",
+            "gs://calls/2026/a.png",
+        ):
+            assert fault(other, rules) == "media_not_allowed"
+        assert fault("s3://calls/2026/none.png", rules) == "media_not_found"
+        assert fault("s3://calls/2026/a.png", Rules(buckets=("s3://calls/2026",), max_bytes=50)) == "media_too_large"
+    finally:
+        fsspec.register_implementation("s3", before.get("s3", "s3fs.S3FileSystem"), clobber=True)
+
+
+# --- types
+
+
+def test_types_are_known_by_their_beginning() -> None:
+    pictures = {form: image(scenery(64, 48), form) for form in ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")}
+    assert {form: type_of(data) for form, data in pictures.items()} == {form: f"image/{form.lower()}" for form in pictures}
+    some = [scenery(64, 48)] * 5
+    assert type_of(video(some)) == "video/mp4"
+    assert type_of(video(some, form="webm", codec="libvpx-vp9")) == "video/webm"
+    assert type_of(video(some, form="avi", codec="mpeg4")) == "video/x-msvideo"
+    heard = tone(0.5, rate=48_000)
+    made = {
+        "audio/wav": sound(heard, rate=48_000), "audio/mpeg": sound(heard, form="mp3", codec="libmp3lame", rate=48_000),
+        "audio/ogg": sound(heard, form="ogg", codec="libopus", rate=48_000), "audio/webm": sound(heard, form="webm", codec="libopus", rate=48_000),
+        "audio/flac": sound(heard, form="flac", codec="flac", rate=48_000),
+    }  # fmt: skip
+    assert {mime: type_of(data) for mime, data in made.items()} == {mime: mime for mime in made}
+    assert [type_of(data) for data in (b"", b"x", b"hello world, this is text", b"\0" * 50)] == [None] * 4
