@@ -14,8 +14,12 @@ import pytest
 from PIL import Image
 
 from otel_agenteval.core.errors import MetricError
+from otel_agenteval.media import decoder
+from otel_agenteval.media import sound as sound_here
+from otel_agenteval.media import video as video_here
 from otel_agenteval.media.access import Content
 from otel_agenteval.media.decoding import Video, sound_of, video_of
+from otel_agenteval.media.reading import Limits
 from otel_agenteval.media.rules import Rules, opening
 from otel_agenteval.media.types import type_of
 from tests.support.media import blurred, moving, scenery, sound, speech, together, tone, video
@@ -206,6 +210,53 @@ def test_one_voice_on_both_channels_is_one_speaker(voices: tuple[Any, Any]) -> N
     track = together([(0.5, voices[0])], seconds=7)[0]
     found = listened(np.stack([track, track]), find_speech=True)
     assert (len(found["speech"]), found["talk_over_s"], found["channels"]) == (1, 0, 2)
+
+
+# --- the decoder's own code, without its process
+
+
+def test_it_measures_the_same_in_this_process(voices: tuple[Any, Any]) -> None:
+    limits = Limits(time.monotonic() + 60, 10**8, 1568)
+    scenes = [blurred(scenery(seed=seed), 0.7) for seed in (5, 6) for _ in range(30)]
+    data = video(scenes)
+    for sampling in ("even", "scenes"):
+        apart = video_of(Content(data, "video/mp4"), 4, sampling)
+        here = video_here.examined(data, "video/mp4", 4, sampling, limits)
+        assert here["measured"] == apart.measured
+        assert [frame["at_s"] for frame in here["frames"]] == [frame.at_s for frame in apart.frames]
+    call = sound(together([(0.5, voices[0])], [(3.0, voices[1])], seconds=9))
+    assert sound_here.examined(call, "audio/wav", True, limits) == sound_of(Content(call, "audio/wav"), speech=True)
+    over = Limits(time.monotonic() - 1, 10**8, 1568)
+    assert sound_here.examined(call, "audio/wav", False, over)["measured_s"] < 9
+    long = video_here.examined(video(moving(8)), "video/mp4", 4, "even", over)
+    assert [frame["at_s"] for frame in long["frames"]] == pytest.approx([0, 2, 4, 6], abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("task", "data", "mime", "error"),
+    [
+        ("video", b"\0\0\0\x18ftypisom", "video/mp4", "invalid_media"),
+        ("video", sound(tone(1, rate=48_000), form="webm", codec="libopus", rate=48_000), "video/webm", "invalid_media"),
+        ("video", video([scenery(640, 480)] * 2), "video/mp4", "media_too_large"),
+        ("sound", video([scenery(64, 48)] * 2), "audio/mp4", "invalid_media"),
+    ],
+)
+def test_what_it_answers_of_what_it_cannot_read(
+    task: str, data: bytes, mime: str, error: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decoder, "_limit", lambda order: None)
+    order = {
+        "task": task,
+        "mime": mime,
+        "seconds": 5,
+        "max_pixels": 100_000,
+        "max_edge": 100,
+        "frames": 2,
+        "sampling": "even",
+        "speech": False,
+    }
+    found = decoder._answer(order, data)
+    assert found["error"] == error
 
 
 # --- what cannot be decoded
