@@ -577,7 +577,10 @@ def _attachment(part: Mapping[str, Any], message: Message, modality: str | None)
     if said is None and form is not None and kind in _MODALITIES:
         said = f"{kind}/{form}"
     known = {"modality": kind, "mime_type": said, "uri": uri, "data": data, "file_id": _first(places, _IDS)}
-    message.attachments = _and(message.attachments, {key: item for key, item in known.items() if isinstance(item, str) and item})
+    plain = {
+        key: str.__str__(item) for key, item in known.items() if isinstance(item, str) and item
+    }  # also of members of enumerations
+    message.attachments = _and(message.attachments, plain)
 
 
 def _first(places: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str | None:

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import otel_agenteval as oa
 from otel_agenteval.core.errors import MetricError
 from otel_agenteval.metrics.bound_metric import get_metric
-from otel_agenteval.metrics.lib import code
+from otel_agenteval.metrics.lib import code, readability
 from otel_agenteval.metrics.lib import sandbox as sandboxes
 from tests.support.judges import ScriptedModels
 from tests.support.servers import for_every_user
@@ -422,6 +422,47 @@ def test_there_is_no_way_out(sandbox: str, code: str) -> None:
     assert never_well(run(fenced(code), sandbox, timeout_s=20))
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param(
+            "import ctypes, os\nassert ctypes.CDLL(None).ptrace(16, os.getppid(), 0, 0) == 0", id="looking into another process"
+        ),
+        pytest.param("import os\nos.symlink('/etc/passwd', '/tmp/l')\nopen('/tmp/l').read()", id="a link to a file outside"),
+        pytest.param("import os\nos.symlink('/', '/tmp/r')\nopen('/tmp/r/escaped', 'w')", id="a link to the root"),
+        pytest.param("import os\nassert os.listdir('/proc/1/root/home')", id="the root of another process"),
+        pytest.param("import os\nos.link('/usr/bin/env', '/tmp/env')", id="a hard link"),
+    ],
+)
+def test_no_trick_of_the_system_leads_out(sandbox: str, code: str) -> None:
+    assert never_well(run(fenced(code), sandbox, timeout_s=20))
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_gigabyte_of_output_is_not_kept(sandbox: str, stream: str) -> None:
+    before = psutil.Process().memory_info().rss
+    found = run(fenced(f"import sys\nfor _ in range(1024):\n    print('x' * 2**20, file=sys.{stream})"), sandbox, timeout_s=20)
+    assert psutil.Process().memory_info().rss - before < 100 * 2**20
+    assert len(str((found.detail or {}).get("stderr", ""))) <= 1_000
+
+
+def test_each_block_has_a_result_of_its_own(sandbox: str) -> None:
+    output = "\n".join(fenced(code) for code in ("print(1)", "1 / 0", "print(3)"))
+    found = run(output, sandbox, block="each")
+    assert (found.passed, [one["exit_code"] for one in found.detail["blocks"]]) == (False, [0, 1, 0])
+    assert "ZeroDivisionError" in found.detail["stderr"]
+    assert run("\n".join(fenced(f"print({n})") for n in range(12)), sandbox, block="each").passed
+    assert len(run("\n".join(fenced(f"print({n})") for n in range(12)), sandbox, block="each").detail["blocks"]) == 10
+
+
+def test_tests_that_are_given_decide(sandbox: str) -> None:
+    code = fenced("def total(items):\n    return sum(items)")
+    assert run(code, sandbox, tests="assert total([1, 2]) == 3").passed
+    assert run(code, sandbox, tests="assert total([1, 2]) == 4").passed is False
+    turn = oa.Turn.from_dict({"output": code, "references": {"tests": "assert total([]) == 1"}})
+    assert oa.get_metric("code_code_execution", sandbox=sandbox).evaluate(turn).passed is False
+
+
 def test_the_environment_stays_outside(sandbox: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENT_SECRET", "hush")
     assert never_well(run(fenced("import os\nassert 'hush' in str(dict(os.environ))"), sandbox))
@@ -666,3 +707,24 @@ def test_correctness_is_judged_by_the_specification(models: ScriptedModels) -> N
 def test_correctness_says_what_is_missing_first(models: ScriptedModels, turn: oa.Turn, reason: str) -> None:
     found = models.score("llm_code_correctness", turn)
     assert (found.status, found.detail["reason"], models.asked) == ("skipped", reason, [])
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("", {"lines": 0}),
+        ("x = 1\n\n# why\ny = 2\n", {"lines": 3, "longest_line": 5, "comments": 0.333, "deepest_nesting": 0, "one_letter_names": 1.0}),
+        ("if a:\n  if b:\n    go()\n", {"deepest_nesting": 2}),
+        ("func main() {\n\tfor {\n\t\tif ok {\n\t\t\trun()\n\t\t}\n\t}\n}\n", {"deepest_nesting": 3, "comments": 0.0}),
+        ("// " + "x" * 120 + "\nvar total = 1;", {"long_lines": 0.5, "comments": 0.5, "name_length": 4.0}),
+    ],
+)
+def test_what_is_counted_in_code(code: str, expected: dict[str, Any]) -> None:
+    found = readability.measured([code])
+    assert {name: found[name] for name in expected} == expected
+
+
+def test_the_judge_of_readability_reads_what_was_counted(models: ScriptedModels) -> None:
+    score = models.score("llm_code_readability", oa.Turn(output=fenced("def f(x):\n    return x")), {"reason": "So.", "score": 7})
+    assert (score.value, score.detail["measured"]["deepest_nesting"]) == (0.7, 1)
+    assert "one_letter_names: 0.5" in models.asked[0]

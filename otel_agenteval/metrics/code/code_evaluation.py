@@ -7,15 +7,17 @@ language. "hello" and "Answer: Paris" parse as Python, but are not code.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from annotated_types import Gt, Le, MinLen
 from pydantic import AfterValidator
 
+from ...core import jsonio
 from ...core.errors import MetricError
 from ...core.turn import Turn
 from ..lib import sandbox as sandboxes
 from ..lib.code import OUTPUT_CHARS, Block, code_blocks, language_name, languages
+from ..lib.references import reference
 from ..registry import Result, metric, skip
 
 Language = Annotated[str, MinLen(1), AfterValidator(language_name)]
@@ -77,7 +79,10 @@ def _only_python(name: str) -> str:
     return "python"
 
 
-@metric(needs=("output",), boolean=True, extra="code", aliases=("trusys:code-execution",), heavy=True)
+_MOST_PROGRAMS = 10
+
+
+@metric(needs=("output",), references=("tests",), boolean=True, extra="code", aliases=("trusys:code-execution",), heavy=True)
 def code_code_execution(
     turn: Turn,
     *,
@@ -85,9 +90,10 @@ def code_code_execution(
     timeout_s: Annotated[float, Gt(0), Le(60)] = 5.0,
     sandbox: Literal["auto", "monty", "bubblewrap"] | None = None,
     stdin: str = "",
-    block: Literal["first", "all", "last"] = "first",
+    block: Literal["first", "all", "last", "each"] = "first",
+    tests: str | None = None,
 ) -> Result:
-    """Whether the code in the output runs: exit status 0 within its time, and no exception.
+    """Whether the code in the output runs, and passes tests where there are some: exit status 0 within its time, and no exception.
 
     Runs programs that a model wrote, so it is off until a sandbox is configured, and skipped (``no_sandbox``) until then.
     Nothing ever runs without one. It takes as long as the program: keep it out of the inline metrics.
@@ -108,10 +114,12 @@ def code_code_execution(
         sandbox: ``auto`` (bubblewrap, else monty, else skipped with ``no_sandbox``), or one of the two, which is an error where it
             cannot be used.
         stdin: what the program reads from standard input (in monty only through ``input()``).
-        block: which block runs; ``all`` makes one program of all of them, in order.
+        block: which block runs; ``all`` makes one program of all of them, in order; ``each`` runs each by itself, at most 10 of them, and all have to pass.
+        tests: code that is run behind the program, in the same file, and fails by an exception: ``assert total([1, 2]) == 3``. Default the turn's reference ``tests``,
+            else none.
 
-    Detail: ``exit_code`` (null after a timeout), ``stderr`` (its last 1 000 characters), ``timed_out``, ``sandbox``; nothing when
-    there was no code.
+    Detail: ``exit_code`` (null after a timeout), ``stderr`` (its last 1 000 characters), ``timed_out``, ``sandbox``; with ``each`` those of the first block that failed, or
+    of the last one, and ``blocks`` with ``exit_code`` and ``timed_out`` of each. Nothing when there was no code.
 
     Source: Trusys code-execution.
     """
@@ -123,14 +131,21 @@ def code_code_execution(
     chosen = _choose(sandbox)
     if chosen is None:
         return skip("no_sandbox")
-    program = _program(output, language, block)
-    if program is None:
+    programs = _programs(output, language, block)
+    if not programs:
         return Result(False, explanation=f"there is no {language} code in the output")
-    outcome = sandboxes.run(chosen, program, stdin, timeout_s)
-    return Result(
-        outcome.exit_code == 0,
-        detail={"exit_code": outcome.exit_code, "stderr": outcome.stderr, "timed_out": outcome.timed_out, "sandbox": chosen},
-    )
+    checks = jsonio.text_of(reference(turn, tests, "tests"))
+    outcomes = [sandboxes.run(chosen, f"{program}\n\n{checks}" if checks else program, stdin, timeout_s) for program in programs]
+    shown = next((outcome for outcome in outcomes if outcome.exit_code != 0), outcomes[-1])
+    detail: dict[str, Any] = {
+        "exit_code": shown.exit_code,
+        "stderr": shown.stderr,
+        "timed_out": shown.timed_out,
+        "sandbox": chosen,
+    }
+    if block == "each":
+        detail["blocks"] = [{"exit_code": outcome.exit_code, "timed_out": outcome.timed_out} for outcome in outcomes]
+    return Result(shown.exit_code == 0, detail=detail)
 
 
 def _choose(wanted: Literal["auto", "monty", "bubblewrap"]) -> sandboxes.Name | None:
@@ -143,9 +158,9 @@ def _choose(wanted: Literal["auto", "monty", "bubblewrap"]) -> sandboxes.Name | 
     return wanted
 
 
-def _program(output: str, language: str, block: Literal["first", "all", "last"]) -> str | None:
+def _programs(output: str, language: str, block: Literal["first", "all", "last", "each"]) -> list[str]:
     blocks: list[Block] = code_blocks(output)
     texts = [one.text for one, found in zip(blocks, languages(blocks), strict=True) if found == language]
-    if not texts:
-        return None
-    return "\n".join(texts) if block == "all" else texts[0 if block == "first" else -1]
+    if block == "all":
+        return ["\n".join(texts)] if texts else []
+    return {"first": texts[:1], "last": texts[-1:], "each": texts[:_MOST_PROGRAMS]}[block]

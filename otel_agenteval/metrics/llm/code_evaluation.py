@@ -9,30 +9,35 @@ from ...core.turn import Turn
 from ..lib import applies
 from ..lib.code import OUTPUT_CHARS, code_blocks
 from ..lib.prompts import TEN
+from ..lib.readability import measured
 from ..lib.references import reference
 from ..lib.replies import clamped, reason_of, shown
 from ..prompts import code_evaluation as prompts
 from ..registry import Asks, Result, metric, skip
 
 
-@metric(applies=applies.code, version="2", needs=("output",), threshold=0.5, aliases=("trusys:code-readability",))
+@metric(applies=applies.code, version="3", needs=("output",), threshold=0.5, aliases=("trusys:code-readability",))
 def llm_code_readability(turn: Turn, judge: Asks) -> Result:
     """How readable the code in the output is: naming, structure, comments, consistency.
 
     One question to the judge; the value is its score of 0..10, divided by 10. Code is as in ``code_code_language``; an output
-    without any is skipped with ``no_code``, one over 1 MiB with ``too_long``.
+    without any is skipped with ``no_code``, one over 1 MiB with ``too_long``. The judge also reads what was counted in it.
 
-    Detail: ``reason``, and ``clamped`` if the score was outside.
+    Detail: ``measured`` (``lines`` with text, ``longest_line`` in characters, ``long_lines``: share of those over 100, ``deepest_nesting`` by indentation,
+    ``comments``: share of lines, ``one_letter_names``: share of names, ``name_length``: mean), ``reason``, and ``clamped`` if the score was outside.
 
     Source: Trusys code-readability.
     """
     output = turn.output or ""
     if len(output) > OUTPUT_CHARS:
         return skip("too_long")
-    if not code_blocks(output):
+    blocks = code_blocks(output)
+    if not blocks:
         return skip("no_code")
-    reply = judge.ask("readability", prompts.READABLE, {"output": output}, TEN)
-    return _out_of_ten(reply, {"reason": reason_of(reply)})
+    counts = measured([block.text for block in blocks])
+    said = "\n".join(f"{name}: {value}" for name, value in counts.items())
+    reply = judge.ask("readability", prompts.READABLE, {"output": output, "measured": said}, TEN)
+    return _out_of_ten(reply, {"reason": reason_of(reply), "measured": counts})
 
 
 @metric(applies=applies.code, version="2", references=("spec",), threshold=0.5, aliases=("trusys:code-correctness",))
