@@ -588,6 +588,8 @@ def _first(places: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str | N
     for place in places:
         for name in names:
             value = place.get(name)
+            if value.__class__ is str and value[:1] == "<":  # "<not serializable>" and the like, in the place of bytes
+                continue
             if isinstance(value, bytes):
                 return base64.b64encode(value).decode()
             if value.__class__ is str and value:

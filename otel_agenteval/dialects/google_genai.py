@@ -14,7 +14,7 @@ from typing import Any
 
 from ..spans.record import SpanRecord
 from .content import Later, object_in
-from .openinference import messages_of, unflatten
+from .openinference import inputs_of, messages_of, unflatten
 from .step import LLM, TOOL, Step
 
 MARKS = frozenset(("message.tool_calls.0.tool_call.function.name",))
@@ -54,7 +54,7 @@ def _read_function(attributes: dict[str, Any], step: Step) -> None:
 
 
 def _given(attributes: dict[str, Any]) -> list[Any]:
-    messages = messages_of(attributes, "llm.input_messages.")
+    messages = inputs_of(attributes)
     history = _history(attributes.get("output.value"))
     if history:
         return [*(message for message in messages if message.get("role") == "system"), *history]

@@ -137,7 +137,7 @@ def _read_llm(attributes: dict[str, Any], step: Step) -> None:
     if step.finish_reason is None:
         step.finish_reason = as_text(get("llm.finish_reason"))
     if step.input_messages is None:
-        step.input_messages = _later(attributes, "llm.input_messages.", _inputs)
+        step.input_messages = _later(attributes, "llm.input_messages.", inputs_of)
     if step.output_messages is None:
         step.output_messages = _later(attributes, "llm.output_messages.", _outputs)
         if step.output_messages is None:  # streamed answers are sometimes written as a whole only
@@ -224,8 +224,52 @@ def _tools(attributes: dict[str, Any]) -> list[Any]:
     return [tool["json_schema"] for tool in found if isinstance(tool, dict) and "json_schema" in tool]
 
 
-def _inputs(attributes: dict[str, Any]) -> list[dict[str, Any]]:
-    return messages_of(attributes, "llm.input_messages.")
+def inputs_of(attributes: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a model was given, with the media that stand in the whole request alone."""
+    found = messages_of(attributes, "llm.input_messages.")
+    request = attributes.get("input.value")
+    if request.__class__ is str and request[:1] == "{" and any(mark in request for mark in _MEDIA_MARKS):
+        _add_media(found, jsonio.loads_or_text(request)[0])
+    return found
+
+
+_MEDIA_MARKS = (
+    '"input_audio"',
+    '"file"',
+    '"input_file"',
+    '"document"',
+    '"inline_data"',
+    '"inlineData"',
+    '"file_data"',
+    '"fileData"',
+)
+
+
+def _add_media(messages: list[dict[str, Any]], request: Any) -> None:
+    """Of media only images are written with the messages; recordings, videos and documents stand in the whole request."""
+    held = (
+        next((request[key] for key in ("messages", "input", "contents") if isinstance(request.get(key), list)), None)
+        if isinstance(request, dict)
+        else None
+    )
+    users = [one for one in held or () if isinstance(one, dict) and one.get("role") == "user"]
+    for written, sent in zip(reversed([one for one in messages if one.get("role") == "user"]), reversed(users), strict=False):
+        parts = sent.get("content") or sent.get("parts")
+        more = [part for part in parts if isinstance(part, dict) and _is_other_media(part)] if isinstance(parts, list) else []
+        if more:
+            content = written.get("content")
+            known = content if isinstance(content, list) else [{"type": "text", "text": content}] if content else []
+            written["content"] = [*(part for part in known if not _is_other_media(part)), *more]
+
+
+def _is_other_media(part: Mapping[str, Any]) -> bool:
+    """Whether a part is a medium, and no image."""
+    if part.get("type") in ("input_audio", "file", "input_file", "document"):
+        return True
+    inner = next(
+        (part[key] for key in ("inline_data", "inlineData", "file_data", "fileData") if isinstance(part.get(key), dict)), None
+    )
+    return inner is not None and not str(inner.get("mime_type") or inner.get("mimeType")).startswith("image/")
 
 
 def _outputs(attributes: dict[str, Any]) -> list[dict[str, Any]]:

@@ -120,12 +120,21 @@ def _inline(reference: str, rules: Rules) -> bytes:
         raise too_large(rules)
     try:
         raw = urllib.parse.unquote_to_bytes(body) if "%" in body else body.encode("ascii")
-        data = base64.b64decode(raw, validate=True) if head.lower().endswith(";base64") else raw
+        data = _decoded(raw) if head.lower().endswith(";base64") else raw
     except (ValueError, binascii.Error):
         data = b""
     if not (comma and data):
         raise MetricError("invalid_media", "a data: uri holds nothing that can be read")
     return data
+
+
+def _decoded(raw: bytes) -> bytes:
+    """Base64 in either alphabet: Google's SDK writes bytes in that of addresses."""
+    plain = raw.translate(_OF_ADDRESSES).rstrip(b"=")
+    return base64.b64decode(plain + b"=" * (-len(plain) % 4), validate=True)
+
+
+_OF_ADDRESSES = bytes.maketrans(b"-_", b"+/")
 
 
 def _file(reference: str, rules: Rules) -> bytes:

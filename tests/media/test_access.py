@@ -97,6 +97,13 @@ def test_bytes_inside_of_a_turn_are_opened() -> None:
     assert content_of(uri(PNG, "image/png"), "image").data == PNG
 
 
+def test_base64_in_the_alphabet_of_addresses_and_without_padding() -> None:
+    other = base64.urlsafe_b64encode(PNG).decode()
+    assert "-" in other or "_" in other
+    assert content_of(f"data:image/png;base64,{other}", "image").data == PNG
+    assert content_of(f"data:image/png;base64,{other.rstrip('=')}", "image").data == PNG
+
+
 def test_what_bytes_are_is_seen_in_them_and_not_believed() -> None:
     assert content_of(uri(image(scenery(64, 48), "JPEG"), "image/png"), "image").mime == "image/jpeg"
     for other in (b"<html>", b"PK\x03\x04" + bytes(50), sound(tone(0.2)), b"MZ" + bytes(100), b"#EXTM3U\nfile:///etc/passwd\n"):

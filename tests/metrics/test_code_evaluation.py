@@ -713,7 +713,10 @@ def test_correctness_says_what_is_missing_first(models: ScriptedModels, turn: oa
     ("code", "expected"),
     [
         ("", {"lines": 0}),
-        ("x = 1\n\n# why\ny = 2\n", {"lines": 3, "longest_line": 5, "comments": 0.333, "deepest_nesting": 0, "one_letter_names": 1.0}),
+        (
+            "x = 1\n\n# why\ny = 2\n",
+            {"lines": 3, "longest_line": 5, "comments": 0.333, "deepest_nesting": 0, "one_letter_names": 1.0},
+        ),
         ("if a:\n  if b:\n    go()\n", {"deepest_nesting": 2}),
         ("func main() {\n\tfor {\n\t\tif ok {\n\t\t\trun()\n\t\t}\n\t}\n}\n", {"deepest_nesting": 3, "comments": 0.0}),
         ("// " + "x" * 120 + "\nvar total = 1;", {"long_lines": 0.5, "comments": 0.5, "name_length": 4.0}),
