@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gc
 import io
 import threading
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from PIL import Image
 
 import otel_agenteval as oa
 from otel_agenteval.evaluation.selection import select_metrics
+from otel_agenteval.media.access import Content
 from tests.support.judges import ScriptedModels
 from tests.support.media import blurred, image, moving, scenery, sound, speech, together, tone, uri, video, with_place
 
@@ -166,6 +168,27 @@ def test_the_judge_of_interruptions_reads_what_was_measured(models: ScriptedMode
     assert "channel 2 begins while channel 1 speaks, which stops" in asked
     sent = models.requests[-1]["messages"][-1]["content"][1]
     assert sent == {"type": "input_audio", "input_audio": {"data": call["data"], "format": "wav"}}
+
+
+def test_a_transcript_can_come_with_the_recording() -> None:
+    pytest.importorskip("jiwer")
+    heard = {"modality": "audio", "uri": "call-7", "transcript": "stop please i want to cancel"}
+    seen = oa.Turn.from_dict({"attachments": [heard], "ground_truth": "stop please i want to cancel it"})
+    found = evaluate("code_audio_transcription_quality", seen)
+    assert found.value == pytest.approx(1 - 1 / 7)
+    said = oa.Turn.from_dict({"output": "stop", "attachments": [heard], "ground_truth": "stop"})
+    assert evaluate("code_audio_transcription_quality", said).value == 1.0, "the output comes first"
+
+
+def test_nothing_is_kept_of_media_that_were_opened(call: dict[str, Any]) -> None:
+    clip = {"modality": "video", "data": base64.b64encode(video(moving(1))).decode()}
+    seen = turn(SHARP, call, clip)
+    before = {id(one) for one in gc.get_objects() if isinstance(one, Content)}
+    for name in (*IMAGES, *SOUNDS, "llm_video_visual_quality"):
+        evaluate(name, seen)
+    gc.collect()
+    assert {id(one) for one in gc.get_objects() if isinstance(one, Content)} <= before
+    assert not [one for one in gc.get_objects() if isinstance(one, Image.Image)]
 
 
 # --- what a judge sees

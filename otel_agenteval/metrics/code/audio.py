@@ -10,7 +10,7 @@ from ...core.extras import require
 from ...core.turn import Turn
 from ...media.decoding import sound_of
 from ..lib import applies
-from ..lib.media import contents_of
+from ..lib.media import contents_of, media_of
 from ..registry import Result, metric, skip, vacuous
 
 _LONGEST = 50_000
@@ -23,6 +23,14 @@ def _reference(turn: Turn) -> str:
     if isinstance(given, (dict, list, tuple)):
         raise MetricError("invalid_reference", "ground_truth must be one text: the right transcript")
     return jsonio.text_of(given)
+
+
+def _transcript(turn: Turn) -> str | None:
+    """What a model understood: the turn's output, else what came with its recordings."""
+    if turn.output is not None:
+        return turn.output
+    said = [recording.transcript for recording in media_of(turn, "audio") if recording.transcript]
+    return "\n".join(said) if said else None
 
 
 def _error_rates(reference: str, transcript: str) -> tuple[float, float]:
@@ -41,7 +49,8 @@ def _error_rates(reference: str, transcript: str) -> tuple[float, float]:
 def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normalize: Literal["none", "lower"] = "none") -> Result:
     """How well a transcript matches what was said: 1 minus its word error rate, at least 0.
 
-    The transcript is the turn's output, the reference its ground truth. The word error rate is substitutions, deletions and
+    The transcript is the turn's output, or where that is unknown what its recordings say is said in them (``transcript`` of an attachment); the
+    reference is its ground truth. The word error rate is substitutions, deletions and
     insertions over the words of the reference. Words are what white space separates; case and punctuation count. An empty
     transcript has the rate 1; one with many superfluous words can exceed 1, which ``detail.accuracy`` still shows.
 
@@ -56,7 +65,7 @@ def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normal
 
     Source: AgentUnit audio_transcription_quality.
     """
-    transcript = turn.output
+    transcript = _transcript(turn)
     if transcript is None:
         return skip("missing:transcript")
     reference = _reference(turn)
