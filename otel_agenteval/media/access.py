@@ -98,6 +98,7 @@ def _host_is_allowed(address: str, scheme: str, rules: Rules) -> bool:
         return False
     if "@" in parts.netloc or not host:
         return False
+    host = f"[{host}]" if ":" in host else host
     usual = 443 if scheme == "https" else 80
     named = host if port in (None, usual) else f"{host}:{port}"
     return any(named == one or (one.startswith("*.") and named.endswith(one[1:])) for one in rules.hosts)

@@ -49,18 +49,29 @@ def _late(rules: Rules) -> MetricError:
 
 def _one(client: httpx.Client, address: str, rules: Rules, until: float, clock: Clock) -> bytes | str:
     """The bytes at an address, or the address that it redirects to."""
+    url = httpx.URL(address)
+    places = _checked_addresses(url.host, url.port or (443 if url.scheme == "https" else 80), rules)
+    for last, place in zip((*[False] * (len(places) - 1), True), places, strict=True):
+        try:
+            return _from(client, url, place, rules, until, clock)
+        except httpx.ConnectError:  # a name can have addresses of a kind that this machine has no way to
+            if last:
+                raise
+    raise AssertionError(places)
+
+
+def _from(client: httpx.Client, url: httpx.URL, place: str, rules: Rules, until: float, clock: Clock) -> bytes | str:
+    """The same, from one of the addresses that its name has."""
     left = until - clock.monotonic()
     if left <= 0:
         raise _late(rules)
-    url = httpx.URL(address)
-    to = _checked_address(url.host, url.port or (443 if url.scheme == "https" else 80), rules)
     request = client.build_request(
-        "GET", url.copy_with(host=to), headers={"host": url.netloc.decode("ascii")}, timeout=left, extensions={"sni_hostname": url.host},
+        "GET", url.copy_with(host=place), headers={"host": url.netloc.decode("ascii")}, timeout=left, extensions={"sni_hostname": url.host},
     )  # fmt: skip
     response = client.send(request, stream=True)
     try:
         if response.is_redirect:
-            return str(urllib.parse.urljoin(address, response.headers.get("location", "")))
+            return str(urllib.parse.urljoin(str(url), response.headers.get("location", "")))
         if response.status_code != 200:
             kind = "media_not_found" if response.status_code in (404, 410) else "media_unreachable"
             raise MetricError(kind, f"the server answered with status {response.status_code}")
@@ -78,16 +89,16 @@ def _one(client: httpx.Client, address: str, rules: Rules, until: float, clock: 
         response.close()
 
 
-def _checked_address(host: str, port: int, rules: Rules) -> str:
-    """The address to connect to.
+def _checked_addresses(host: str, port: int, rules: Rules) -> list[str]:
+    """The addresses to connect to, in order, each once.
 
     Raises:
-        MetricError: one of the host's addresses is private (``media_not_allowed``): a name that has both kinds is made to get in.
+        MetricError: one of them is private (``media_not_allowed``): a name that has both kinds is made to get in.
     """
-    found = [str(entry[4][0]) for entry in socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)]
+    found = list(dict.fromkeys(str(entry[4][0]) for entry in socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)))
     if not rules.private_addresses and not all(map(_is_public, found)):
         raise MetricError("media_not_allowed", "the host has an address in a private network (media.private_addresses)")
-    return found[0]
+    return found
 
 
 def _is_public(address: str) -> bool:

@@ -201,6 +201,48 @@ def test_the_address_that_was_looked_at_is_the_one_that_is_asked(files: Files, m
     assert files.headers[0]["host"] == f"cdn.example.com:{files.port}"
 
 
+def test_an_address_that_cannot_be_reached_is_passed_over(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a name has an address of IPv6, and the machine has no way to it."""
+    real = socket.getaddrinfo
+
+    def answer(host: Any, port: Any, *more: Any, **options: Any) -> Any:
+        if host == "cdn.example.com":
+            return [(10, 1, 6, "", (address, port, 0, 0)) for address in ("127.0.0.9", "127.0.0.1")]
+        return real(host, port, *more, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", answer)
+    with opening(files.rules(hosts=(f"cdn.example.com:{files.port}",))):
+        assert content_of(files.url(host="cdn.example.com"), "image").data == PNG
+
+
+def test_addresses_of_ipv6_are_hosts_too() -> None:
+    class Server(ThreadingHTTPServer):
+        address_family = socket.AF_INET6
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(PNG)
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    try:
+        server = Server(("::1", 0), Handler)
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    try:
+        address = f"[::1]:{server.server_port}"
+        with opening(Rules(hosts=(address,), private_addresses=True)):
+            assert content_of(f"http://{address}/a.png", "image").data == PNG
+        assert fault(f"http://{address}/a.png", Rules(hosts=(address,))) == "media_not_allowed"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
 def test_redirects_are_looked_at_like_the_first_address(files: Files) -> None:
     files.answers["/r"] = redirect("/a.png")
     with opening(files.rules()):
