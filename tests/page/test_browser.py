@@ -130,7 +130,7 @@ def test_the_list_is_filtered_by_all_that_it_says(tab: Any, page: ServedPage) ->
     tab.locator("#search").fill("Question 77?")
     tab.keyboard.press("Enter")
     tab.wait_for_url("**/turns?text=*")
-    assert rows_in(tab) == 1
+    tab.wait_for_function("() => document.querySelector('.bar [role=status]').textContent.startsWith('1 turn')")
     tab.goto("/turns?tool=book")
     assert rows_in(tab) == COUNT // 4
     tab.goto("/turns?metric=code_tool_success&below=0.1")

@@ -163,7 +163,7 @@ def test_a_live_agent_is_judged_as_planned_and_the_plan_is_shown() -> None:
             for _ in range(150):
                 rig.run()
                 clock.advance(12)
-                assert rig.engine.drain(10, judges=True)
+                assert rig.engine.drain(60, judges=True)
             asked = len(models.requests)
             assert 5 <= asked <= 40
             rate = rig.engine.telemetry.read(semconv.ALLOCATED_RATE).values
