@@ -110,7 +110,20 @@ WAYS_IN: Mapping[str, str] = {
 }
 """Facts that spans rarely hold, and the section of docs/metrics/facts.md that gives them."""
 
+_ONE_IMAGE = (
+    "{} on all recordings: their only image is a smooth gradient of 32 x 24 pixels. docs/media.md has what is measured in others."
+)
+_ONE_SOUND = (
+    "{} on all recordings: their only sound is a tone of a tenth of a second. docs/media.md has what is measured in others."
+)
+
 CONSTANT: Mapping[str, str] = {
+    "code_audio_clipping": _ONE_SOUND.format(0),
+    "code_audio_silence": _ONE_SOUND.format(0),
+    "code_image_blank": _ONE_IMAGE.format(1),
+    "code_image_exposure": _ONE_IMAGE.format(1),
+    "code_image_sharpness": _ONE_IMAGE.format(0),
+    "code_multimodal_coherence": "0 on all recordings: where they have images or sounds, the scripted answer is one sentence that names none of them.",
     "code_array_length": "0 on all recordings: their agents answer no array. It is for agents that should; `when` selects them.",
     "code_clustering_coefficient": (
         "0 on all recordings: what their spans show are trees of calls, and chains of hand-offs, in which no two that the same agent called also "

@@ -7,6 +7,7 @@ import os
 import threading
 from pathlib import Path
 
+import psutil
 import pytest
 
 from otel_agenteval.cli.main import main
@@ -32,7 +33,9 @@ def test_an_outage_delays_scores_and_loses_none() -> None:
         assert wanted is not None
         outlet = StoreOutlet(wanted, Telemetry(), lambda: "engine-1")
         outlet.emit([scored_turn(Score("code_a", 1.0, result_id="1" * 32))])
+        serving = psutil.Process(server.process.pid).children(recursive=True)
         server.process.kill()
+        assert not psutil.wait_procs(serving, timeout=30)[1], "a connection outlives the server that made it, for a moment"
         for number in (2, 3):
             with pytest.raises(OSError, match=r"^PostgreSQL: \w+$"):
                 outlet.emit([scored_turn(Score(f"code_{number}", 1.0, result_id=str(number) * 32))])
