@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.errors import MetricError, MissingExtra
 from ..core.extras import require
 from .access import Content, as_data
-from .metadata import without_metadata
+from .metadata import WITHOUT_METADATA, without_metadata
 from .rules import current_rules
 from .types import IMAGES, type_of
 
@@ -85,10 +85,14 @@ def _hash(content: Content) -> Any:
 def for_judge(content: Content) -> str:
     """A ``data:`` uri of an image as a judge sees it: no metadata, no larger than it looks at.
 
-    Without Pillow it has the size that it came with.
+    Without Pillow it has the size that it came with. Types that models do not take (BMP, TIFF) become another one.
+
+    Raises:
+        MetricError: as :func:`measured`.
+        MissingExtra: it has to become another type, and Pillow is not installed.
     """
     rules = current_rules()
-    if _largest_edge(content) > rules.max_edge:
+    if content.mime not in WITHOUT_METADATA or _largest_edge(content) > rules.max_edge:
         return as_data(_scaled(content, rules.max_edge))
     return as_data(Content(without_metadata(content.data), content.mime))
 
@@ -111,8 +115,6 @@ def _largest_edge(content: Content) -> int:
             return int(max(image.size))
     except MissingExtra:
         return 0
-    except MetricError:
-        raise
 
 
 def _scaled(content: Content, edge: int) -> Content:

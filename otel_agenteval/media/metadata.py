@@ -27,7 +27,7 @@ def without_metadata(data: bytes) -> bytes:
     Raises:
         MetricError: the file is broken (``invalid_media``).
     """
-    strip = {"image/png": _png, "image/jpeg": _jpeg, "image/webp": _webp, "image/gif": _gif}.get(type_of(data) or "")
+    strip = _STRIP.get(type_of(data) or "")
     try:
         return data if strip is None else strip(data)
     except (IndexError, ValueError, struct.error):
@@ -149,3 +149,8 @@ def _past_blocks(data: bytes, place: int) -> int:
     while size := data[place]:
         place += size + 1
     return place + 1
+
+
+_STRIP = {"image/png": _png, "image/jpeg": _jpeg, "image/webp": _webp, "image/gif": _gif}
+WITHOUT_METADATA = frozenset(_STRIP)
+"""The types whose metadata can be taken out."""

@@ -143,6 +143,19 @@ def test_a_large_image_is_scaled_down(form: str, mime: str) -> None:
     assert b"Mustermann" not in raw
 
 
+@pytest.mark.parametrize("form", ["BMP", "TIFF"])
+def test_types_that_models_do_not_take_become_another_one(form: str) -> None:
+    mime, picture, raw = shown(with_place(PICTURE, form) if form == "TIFF" else image(PICTURE, form))
+    assert (mime, picture.size) == ("image/jpeg", (640, 480))
+    assert b"Mustermann" not in raw
+
+
+def test_types_that_cannot_be_opened_are_not_passed_on() -> None:
+    with pytest.raises(MetricError) as caught:
+        for_judge(content(b"\0\0\0\x18ftypheic" + bytes(100)))
+    assert caught.value.error_type == "unsupported_media"
+
+
 def test_a_large_image_is_put_upright() -> None:
     assert shown(with_place(PICTURE, orientation=6), max_edge=200)[1].size == (150, 200)
 
