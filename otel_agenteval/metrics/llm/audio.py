@@ -209,7 +209,7 @@ def llm_audio_language(
 @metric(
     media=True,
     applies=applies.audio,
-    version="2",
+    version="3",
     references=("transcript",),
     threshold=0.5,
     aliases=("trusys:audio-interruption-handling",),

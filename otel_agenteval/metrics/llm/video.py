@@ -111,7 +111,7 @@ def _by_dimensions(
     return Result(sum(found.values()) / (10 * len(found)), detail=detail, explanation=detail["reason"])
 
 
-@metric(media=True, applies=applies.video, version="2", threshold=0.5, aliases=("trusys:video-visual-quality",))
+@metric(media=True, applies=applies.video, version="3", threshold=0.5, aliases=("trusys:video-visual-quality",))
 def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampling: Sampling = "even") -> Result:
     """How good a video looks: sharp, clear, with true colours and without artifacts.
 
@@ -135,7 +135,7 @@ def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8,
     return _by_dimensions(turn, judge, num_frames, sampling, prompts.LOOKS, prompts.QUALITY, {})
 
 
-@metric(media=True, applies=applies.video, version="2", threshold=0.5, aliases=("trusys:text-to-video",))
+@metric(media=True, applies=applies.video, version="3", threshold=0.5, aliases=("trusys:text-to-video",))
 def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampling: Sampling = "even") -> Result:
     """How well a generated video shows what was asked for.
 
@@ -164,7 +164,7 @@ def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampli
     return _by_dimensions(turn, judge, num_frames, sampling, prompts.SHOWS_PROMPT, prompts.ALIGNMENT, {"prompt": turn.input})
 
 
-@metric(media=True, applies=applies.video, version="2", threshold=0.5, aliases=("trusys:video-temporal-consistency",))
+@metric(media=True, applies=applies.video, version="3", threshold=0.5, aliases=("trusys:video-temporal-consistency",))
 def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampling: Sampling = "even") -> Result:
     """How steady a video is over time: smooth motion, natural transitions, no flicker, and objects that stay what they are.
 
@@ -188,7 +188,7 @@ def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frame
     return _by_dimensions(turn, judge, num_frames, sampling, prompts.STEADY, prompts.CONSISTENCY, {})
 
 
-@metric(media=True, applies=applies.video, version="2", threshold=0.5, aliases=("trusys:video-factual-consistency",))
+@metric(media=True, applies=applies.video, version="3", threshold=0.5, aliases=("trusys:video-factual-consistency",))
 def llm_video_factual_consistency(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampling: Sampling = "even") -> Result:
     """How far a video agrees with how the world works: physics, whole objects, causes before effects.
 
@@ -215,7 +215,7 @@ def llm_video_factual_consistency(turn: Turn, judge: Asks, *, num_frames: Frames
 @metric(
     media=True,
     applies=applies.video,
-    version="2",
+    version="3",
     threshold=0.5,
     aliases=("trusys:video-g-eval",),
     spellings={"value": "criteria"},
