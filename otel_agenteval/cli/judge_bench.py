@@ -93,6 +93,7 @@ def run_bench(args: argparse.Namespace) -> int:
             threads=config.judge.max_concurrency or _THREADS,
             max_usd=args.max_usd,
             report=progress.note,
+            abandoned=judge.close,
         )
         progress.end()
     finally:

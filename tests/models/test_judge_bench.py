@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -221,6 +222,29 @@ def test_an_interrupted_run_has_what_came_before() -> None:
     found = run(Aiming(few[0], 0.9), few, threads=1, report=stop)
     assert (found.stopped, len(found.outcomes), found.planned) == ("interrupted", 2, len(few))
     assert summarised("m", found).to_dict()["stopped"] == "interrupted"
+
+
+def test_what_was_under_way_at_an_interruption_is_closed_when_it_ends() -> None:
+    """A question of a case that had begun opens a connection anew after all were closed."""
+    few = [case for case in CASES if case.metric == "llm_relevance"][:2]
+    first, second, answered, closed = (threading.Event() for _ in range(4))
+
+    class Slow(Aiming):
+        def ask(self, *args: Any, **kwargs: Any) -> Any:
+            if first.is_set():
+                second.set()
+                answered.wait(30)
+            first.set()
+            return super().ask(*args, **kwargs)
+
+    def stop(outcome: Any, found: BenchRun) -> None:
+        assert second.wait(30)
+        raise KeyboardInterrupt
+
+    found = run(Slow(few[0], 0.9), few, threads=1, report=stop, abandoned=closed.set)
+    assert (found.stopped, closed.is_set()) == ("interrupted", False)
+    answered.set()
+    assert closed.wait(30)
 
 
 # --- the command

@@ -247,10 +247,10 @@ def test_a_turn_shows_what_it_is_compared_with_and_what_its_judge_is_asked(brows
 def test_next_and_previous_stay_inside_the_filter(tab: Any, page: ServedPage) -> None:
     failed = [turn["turn_id"] for turn in page.all_turns(metric="code_refusal", outcome="fail")]
     tab.goto(f"/turn/{failed[2]}?metric=code_refusal&outcome=fail")
-    tab.wait_for_selector(f"nav a[href^='/turn/{failed[3]}']")
+    tab.wait_for_selector(f"a[aria-keyshortcuts=j][href^='/turn/{failed[3]}']")
     tab.keyboard.press("j")
     tab.wait_for_url(f"**/turn/{failed[3]}?metric=code_refusal&outcome=fail")
-    tab.wait_for_selector(f"nav a[href^='/turn/{failed[2]}']")
+    tab.wait_for_selector(f"a[aria-keyshortcuts=k][href^='/turn/{failed[2]}']")
     tab.keyboard.press("k")
     tab.wait_for_url(f"**/turn/{failed[2]}?**")
     tab.keyboard.press("u")

@@ -132,6 +132,7 @@ def run(
     threads: int = 4,
     max_usd: float | None = None,
     report: Callable[[Outcome, BenchRun], object] = lambda outcome, run: None,
+    abandoned: Callable[[], object] = lambda: None,
 ) -> BenchRun:
     """Ask a judge about each case. Replies that it keeps are not used.
 
@@ -144,6 +145,7 @@ def run(
         threads: evaluations at once.
         max_usd: no evaluation begins once so much was spent; those under way go on.
         report: called with each outcome as it comes, in this thread.
+        abandoned: called when an evaluation ends that was under way at Ctrl-C: what it opened since then is to be closed.
     """
     found = BenchRun(len(cases) * repeat)
     start = time.monotonic()
@@ -160,6 +162,9 @@ def run(
             report(outcome, found)
     except KeyboardInterrupt:
         found.stopped = "interrupted"
+        for future in futures:
+            if not future.done():
+                future.add_done_callback(lambda ended: ended.cancelled() or abandoned())
     finally:
         pool.shutdown(wait=found.stopped != "interrupted", cancel_futures=True)
     found.seconds = time.monotonic() - start

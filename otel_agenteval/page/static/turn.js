@@ -14,13 +14,14 @@ export function OneTurn({ address, facets, id }) {
   useLayoutEffect(() => { // a key that comes before the next frame means what is shown
     const press = (event) => {
       if (event.target.closest?.("input, select, textarea") || event.metaKey || event.ctrlKey || event.altKey) return;
+      if (location.pathname !== address.path) return; // on the way to another turn: its neighbours are not yet known
       if (event.key === "k" && newer) go(newer);
       else if (event.key === "j" && older) go(older);
       else if (event.key === "u") go(link("/turns", query));
     };
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
-  }, [newer, older]);
+  }, [newer, older, address]);
   const step = (target, text, key) => (target ? html`<${Link} class="button" to=${target} aria-keyshortcuts=${key}>${text}</${Link}>` : html`<span class="button off" aria-disabled="true">${text}</span>`);
   return html`<nav class="bar" aria-label="Turns of this filter"><${Link} to=${link("/turns", query)}>‹ All turns${asked ? " of this filter" : ""}</${Link}> ${step(newer, "Newer", "k")} ${step(older, "Older", "j")}</nav>
     <${Wait} of=${found}>${(all) => html`<${Shown} all=${all} query=${query} facets=${found.busy ? null : facets} again=${() => again((n) => n + 1)} />`}</${Wait}>`;
