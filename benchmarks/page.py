@@ -6,13 +6,13 @@
     python benchmarks/page.py --write
 
 The store is what thirty days of five agents leave, eighteen metrics on each turn, of which two are judged on a tenth. Times are wall-clock ones of the whole request over HTTP, the best of five, once all hours that are over have been summed.
+A second store has as many scores, at most a million, in the one hour that is not over, and of its last two minutes nothing is summed.
 """
 
 from __future__ import annotations
 
 import json
 import random
-import sqlite3
 import sys
 import tempfile
 import time
@@ -23,7 +23,8 @@ from typing import Any
 import harness
 from harness import Row
 
-NOW = 1_795_000_000.0
+NOW = time.time() // 3_600 * 3_600 - 20.0
+"""Near the end of an hour, and not long ago: requests ask for the last day."""
 AGENTS, MODELS = ("travel", "support", "billing", "search", "coder"), ("gpt-5", "qwen3")
 METRICS = (*(f"code_metric_{number}" for number in range(16)), "llm_faithfulness", "llm_relevance")
 MOST_SECONDS = 0.2
@@ -46,6 +47,13 @@ REQUESTS = {
     "a day over time, one metric with intervals": "series?by=agent&metric=llm_relevance&since=24h",
     "two releases": "compare?by=version&before=1.4&after=1.5",
 }
+LIVE_REQUESTS = {
+    "estimates by agent": "estimates?by=agent",
+    "what can be filtered by": "facets",
+    "over time": "series?by=agent&since=24h",
+    "over time, one metric with intervals": "series?by=agent&metric=llm_relevance&since=24h",
+}
+LIVE_MOST = 1_000_000
 
 
 # --- the child
@@ -55,17 +63,17 @@ def run(what: dict[str, Any]) -> dict[str, float]:
     """Either writes turns as an outlet does, or fills a store and asks for its views."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "scores.db"
-        return written(path) if what["what"] == "write" else looked_at(path, what["scores"])
+        return {"write": written, "look": looked_at, "live": hour_under_way}[what["what"]](path, **what.get("more", {}))
 
 
-def turns(count: int) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Rows of a store."""
+def turns(count: int, seconds: float = 30 * 86_400) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Rows of a store, of the time before now."""
     from otel_agenteval.outlets.sqlite.store import SCORE_COLUMNS, TURN_COLUMNS
 
     rng = random.Random(1)
     no_turn, no_score = dict.fromkeys(TURN_COLUMNS), dict.fromkeys(SCORE_COLUMNS)
     for number in range(count):
-        at = NOW - 30 * 86_400 * (1 - number / count)
+        at = NOW - seconds * (1 - number / count)
         trace = f"{rng.getrandbits(128):032x}"
         facts = {
             "turn_id": f"{trace}-{number:016x}", "trace_id": trace, "span_id": f"{number:016x}", "revision": 1, "service": "shop", "agent": rng.choice(AGENTS),
@@ -105,24 +113,42 @@ def written(path: Path) -> dict[str, float]:
 
 def looked_at(path: Path, count: int) -> dict[str, float]:
     """Seconds of each request."""
-    sys.path.insert(0, str(harness.ROOT))
-    from otel_agenteval.core.sqlite import open_file
-    from otel_agenteval.outlets.sqlite.store import SCHEMA, SCORE_COLUMNS, TURN_COLUMNS
     from otel_agenteval.outlets.sqlite.views import Summer
-    from tests.support.page import ServedPage
 
-    db = open_file(path, SCHEMA)
-    _fill(db, turns(round(count / 16.2)), TURN_COLUMNS, SCORE_COLUMNS)
-    scores = db.execute("SELECT count(*) FROM scores").fetchone()[0]
-    db.close()
-    found: dict[str, float] = {"scores": scores, "MB": path.stat().st_size / 1e6}
+    found: dict[str, float] = {"scores": _fill(path, turns(round(count / 16.2))), "MB": path.stat().st_size / 1e6}
     summer, start, hours = Summer(path, lambda: NOW + 7_200), time.perf_counter(), 0
     while summer.sum_one():
         hours += 1
     summer.close()
     found["an hour summed"] = (time.perf_counter() - start) / hours
+    return found | _asked(path, REQUESTS)
+
+
+def hour_under_way(path: Path, count: int) -> dict[str, float]:
+    """Seconds of each request, and of summing a minute."""
+    from otel_agenteval.outlets.sqlite.views import Summer
+
+    found: dict[str, float] = {"scores": _fill(path, turns(round(count / 16.2), NOW % 3_600))}
+    summer = Summer(path, lambda: NOW)
+    with summer._file.transaction() as db:
+        db.execute("UPDATE stale_minutes SET marks = marks + 1 WHERE minute >= ?", (NOW // 60 - 1,))
+    summer.sum_minutes()
+    with summer._file.transaction() as db:
+        db.execute("UPDATE stale_minutes SET marks = marks + 1 WHERE minute >= ?", (NOW // 60 - 1,))
+    start = time.perf_counter()
+    found["a minute summed"] = summer.sum_minutes()
+    found["a minute summed"] = (time.perf_counter() - start) / found["a minute summed"]
+    summer.close()
+    return found | _asked(path, LIVE_REQUESTS)
+
+
+def _asked(path: Path, requests: dict[str, str]) -> dict[str, float]:
+    sys.path.insert(0, str(harness.ROOT))
+    from tests.support.page import ServedPage
+
+    found = {}
     with ServedPage(path) as page:
-        for name, request in REQUESTS.items():
+        for name, request in requests.items():
             best = float("inf")
             for _ in range(5):
                 start = time.perf_counter()
@@ -132,22 +158,31 @@ def looked_at(path: Path, count: int) -> dict[str, float]:
     return found
 
 
-def _fill(db: sqlite3.Connection, rows: Iterator[Any], turn_columns: Any, score_columns: Any) -> None:
+def _fill(path: Path, rows: Iterator[Any]) -> int:
+    """Write a store; how many scores it has."""
+    from otel_agenteval.core.sqlite import open_file
+    from otel_agenteval.outlets.sqlite.store import SCHEMA, SCORE_COLUMNS, TURN_COLUMNS
+
+    db = open_file(path, SCHEMA)
+
     def put(table: str, columns: Any) -> str:
         return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join(f':{name}' for name in columns)})"
 
     db.execute("PRAGMA synchronous = OFF")
     db.execute("BEGIN")
     for number, (turn, scores) in enumerate(rows):
-        db.execute(put("turns", turn_columns), turn)
-        db.executemany(put("scores", score_columns), scores)
+        db.execute(put("turns", TURN_COLUMNS), turn)
+        db.executemany(put("scores", SCORE_COLUMNS), scores)
         if number % 50_000 == 49_999:
             db.execute("COMMIT")
             db.execute("BEGIN")
     db.execute(
-        "INSERT INTO stale_hours SELECT DISTINCT CAST(start / 3600 AS INTEGER), 1 FROM turns WHERE 1 ON CONFLICT (hour) DO NOTHING"
+        "INSERT INTO stale_minutes SELECT DISTINCT CAST(start / 60 AS INTEGER), 1, 0 FROM turns WHERE 1 ON CONFLICT (minute) DO NOTHING"
     )
     db.execute("COMMIT")
+    scores = db.execute("SELECT count(*) FROM scores").fetchone()[0]
+    db.close()
+    return int(scores)
 
 
 # --- the table
@@ -173,7 +208,7 @@ def main() -> int:
     ]
     if before:
         rows[0].compared(us, before, "{:.0f} µs")
-    seen = harness.child(__file__, harness.ROOT, {"what": "look", "scores": options.scores})
+    seen = harness.child(__file__, harness.ROOT, {"what": "look", "more": {"count": options.scores}})
     rows.append(
         Row(
             f"**{seen['scores']:,.0f} scores**, {seen['MB']:,.0f} MB; an hour of it summed",
@@ -183,6 +218,17 @@ def main() -> int:
     rows += [
         Row(name, f"{seen[name] * 1e3:.0f} ms", "", f"≤ {MOST_SECONDS * 1e3:.0f} ms", seen[name] / MOST_SECONDS)
         for name in REQUESTS
+    ]
+    live = harness.child(__file__, harness.ROOT, {"what": "live", "more": {"count": min(options.scores, LIVE_MOST)}})
+    rows.append(
+        Row(
+            f"**{live['scores']:,.0f} scores in the hour that is not over**; a minute of it summed",
+            f"{live['a minute summed'] * 1e3:.0f} ms",
+        )
+    )
+    rows += [
+        Row(name, f"{live[name] * 1e3:.0f} ms", "", f"≤ {MOST_SECONDS * 1e3:.0f} ms", live[name] / MOST_SECONDS)
+        for name in LIVE_REQUESTS
     ]
     return harness.report(rows, options, "page")
 

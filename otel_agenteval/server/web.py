@@ -11,6 +11,7 @@ import logging
 import mimetypes
 import sqlite3
 import threading
+import time
 import urllib.parse
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -43,7 +44,7 @@ _PACKED_FROM = 1_024
 _THREADS = 4
 _MAX_LIVE = 32
 _LIVE_EVERY, _ALIVE_EVERY = 1.0, 15.0
-_SUM_EVERY = 60.0
+_SUM_EVERY = 5.0
 
 Authorize = Callable[[Head], Reader]
 Legacy = Callable[[Head], "Response | None"]
@@ -208,9 +209,13 @@ class Sums:
 
     def _run(self) -> None:
         mark_as_ours()
+        minutes_at = 0.0
         while not self._over.is_set():
             wait = _SUM_EVERY
             try:
+                if time.monotonic() >= minutes_at:  # between the hours of a store that has many to sum
+                    minutes_at = time.monotonic() + _SUM_EVERY
+                    self._summer.sum_minutes()
                 if self._summer.sum_one():
                     wait = 0.0
             except (sqlite3.Error, StoreError, OSError):

@@ -8,10 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import given, settings
 
 from otel_agenteval.outlets.sqlite.store import HOUR, Retention, ScoreStore
-from otel_agenteval.outlets.sqlite.views import Cursor, Filter, Summer, Views
+from otel_agenteval.outlets.sqlite.views import Cursor, Filter, Summer, Views, _without
 from otel_agenteval.statistics.groups import Group
 from tests.support.clock import FakeClock
 from tests.support.postgres import Anywhere
@@ -142,6 +144,7 @@ def by_hand(rows: Any, keep: Callable[[dict[str, Any]], bool]) -> dict[tuple[str
 
 def summed(path: str | Path, now: float = NOW + 86_400) -> int:
     summer = Summer(path, lambda: now)
+    summer.open()
     count = 0
     while summer.sum_one():
         count += 1
@@ -246,8 +249,8 @@ def test_an_hour_that_changes_while_it_is_summed_is_summed_again(empty: str, mon
     store.write([turn], [score_row(turn, "code_a", 0.0)])
     whole = Views.sums_of
 
-    def meanwhile(self: Views, hour: int) -> Any:
-        found = whole(self, hour)
+    def meanwhile(self: Views, first: int, last: int) -> Any:
+        found = whole(self, first, last)
         store.write([turn], [score_row(turn, "code_b", 1.0)])
         return found
 
@@ -289,13 +292,114 @@ def test_the_hour_that_is_not_over_is_left_to_requests(empty: str) -> None:
     assert summed(path, NOW + 2 * HOUR + 601) == 1
 
 
+def test_minutes_at_rest_of_an_hour_that_is_not_over_are_summed_once(empty: str) -> None:
+    hour = int(NOW // HOUR)
+    rng = random.Random(5)
+    store = store_at(empty)
+    turns = [turn_row(number, start=hour * HOUR + number * 31.0) for number in range(100)]
+    store.write(turns, [score_row(turn, value=rng.random()) for turn in turns])
+    summer = Summer(empty, lambda: hour * HOUR + 3_500)
+
+    def cells() -> list[Any]:
+        with Views(empty) as views:
+            return [vars_of(cell) for cell in views.cells(Filter(), "agent")]
+
+    def vars_of(cell: Any) -> dict[str, Any]:
+        return {name: getattr(cell, name) or 0.0 for name in cell.__slots__ if name not in ("group", "metric")}
+
+    minutes = len({int(turn["start"] // 60) for turn in turns})
+    before = [pytest.approx(cell) for cell in cells()]
+    assert summer.sum_minutes() == 0  # who knows whether more comes
+    assert summer.sum_minutes() == minutes
+    assert summer.sum_minutes() == 0
+    assert cells() == before
+    for change in (1, -1):
+        with store._file.transaction() as db:
+            db.execute("UPDATE scores SET value = value + ?", (change,))
+        assert cells() == before, "nothing is read again that is summed"
+    store.write([turns[7]], [score_row(turns[7], "llm_faithfulness", 0.5)])
+    late = turn_row(200, start=turns[7]["start"] + 1)
+    store.write([late], [score_row(late, value=0.25)])
+    assert summer.sum_minutes() == 0
+    with Views(empty) as views:
+        assert sum(cell.turns for cell in views.cells(Filter()) if not cell.metric) == 101
+        assert {cell.metric: cell.scored for cell in views.cells(Filter()) if cell.metric}["llm_faithfulness"] == 1
+    before = [pytest.approx(cell) for cell in cells()]
+    assert summer.sum_minutes() == 1
+    assert cells() == before
+    assert summed(empty) == 1
+    assert cells() == before
+    with Views(empty) as views:
+        assert views._db.execute("SELECT count(*) FROM minutely").fetchone()[0] == 0
+    summer.close()
+    store.close()
+
+
+def test_a_minute_that_changes_while_it_is_summed_is_summed_again(empty: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = store_at(empty)
+    turn = turn_row(1, start=NOW)
+    store.write([turn], [score_row(turn, "code_a", 0.0)])
+    whole = Views.sums_of
+    summer = Summer(empty, lambda: NOW + 10)
+    summer.sum_minutes()
+
+    def meanwhile(self: Views, first: int, last: int) -> Any:
+        found = whole(self, first, last)
+        store.write([turn], [score_row(turn, "code_b", 1.0)])
+        return found
+
+    monkeypatch.setattr(Views, "sums_of", meanwhile)
+    summer.sum_minutes()
+    monkeypatch.setattr(Views, "sums_of", whole)
+    for _ in range(3):
+        with Views(empty) as views:
+            assert {cell.metric for cell in views.cells(Filter())} == {"", "code_a", "code_b"}
+        summer.sum_minutes()
+    summer.close()
+    store.close()
+
+
+@settings(max_examples=200, deadline=None)
+@given(hours=st.sets(st.integers(0, 5)), minutes=st.sets(st.integers(0, 6 * 60)))
+def test_what_is_left_of_hours_without_some_of_their_minutes(hours: set[int], minutes: set[int]) -> None:
+    inside = sorted(minute for minute in minutes if minute // 60 in hours)
+    left = _without(sorted(hours), inside)
+    assert sorted(minute for low, high in left for minute in range(low, high + 1)) == [
+        minute for hour in sorted(hours) for minute in range(hour * 60, hour * 60 + 60) if minute not in minutes
+    ]
+
+
+def test_a_store_that_summed_no_minutes_reads_as_one_that_does(tmp_path: Path) -> None:
+    path = filled(tmp_path / "s.db", some_turns(50))
+    hours = summed(path)
+    store = store_at(str(path))
+    extra = turn_row(999, start=NOW)
+    store.write([extra], [score_row(extra)])
+    store.close()
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE stale_hours (hour INTEGER PRIMARY KEY, marks INTEGER NOT NULL)")
+        db.execute("INSERT INTO stale_hours SELECT DISTINCT minute / 60, 3 FROM stale_minutes")
+        db.execute("DROP TABLE minutely")
+        db.execute("DROP TABLE stale_minutes")
+        db.execute("PRAGMA user_version = 4")
+
+    def turns() -> int:
+        with Views(path) as views:
+            return sum(cell.turns for cell in views.cells(Filter()) if not cell.metric)
+
+    assert (hours > 1, turns()) == (True, 51)
+    assert summed(path) == 1
+    assert turns() == 51
+
+
 def test_a_store_of_before_reads_as_one_of_today_and_is_brought_up(tmp_path: Path) -> None:
     path = filled(tmp_path / "s.db", some_turns(50))
     with sqlite3.connect(path) as db:
         for statement in (
             "DROP TABLE hourly",
             "DROP TABLE daily",
-            "DROP TABLE stale_hours",
+            "DROP TABLE minutely",
+            "DROP TABLE stale_minutes",
             "DROP INDEX turns_by_start",
             "DROP INDEX turns_by_agent_and_start",
             "DROP INDEX scores_by_verdict",

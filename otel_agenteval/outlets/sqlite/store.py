@@ -109,6 +109,8 @@ HOUR = 3600
 """Seconds of a row of ``hourly``."""
 DAY = 24
 """Hours of a row of ``daily``."""
+MINUTE = 60
+"""Seconds of a row of ``minutely``, and how many of them an hour has."""
 HOURLY_COLUMNS: Mapping[str, str] = {
     "hour": "INTEGER NOT NULL", "agent": "TEXT", "service": "TEXT", "service_version": "TEXT", "model": "TEXT", "tenant": "TEXT", "judge_model": "TEXT", "metric": "TEXT NOT NULL",
     "turns": "INTEGER", "scored": "INTEGER", "passed": "INTEGER", "failed": "INTEGER", "errors": "INTEGER", "cost_usd": "REAL", "tokens": "INTEGER",
@@ -135,6 +137,18 @@ CREATE TEMP VIEW hourly AS SELECT {", ".join(f"NULL AS {name}" for name in HOURL
 CREATE TEMP VIEW daily AS SELECT {", ".join(f"NULL AS {name}" for name in HOURLY_COLUMNS)} WHERE 0;
 CREATE TEMP VIEW stale_hours AS SELECT DISTINCT CAST(coalesce(start, stored_at) / {HOUR} AS INTEGER) AS hour, 1 AS marks FROM main.turns;
 """
+_MINUTELY = f"""
+CREATE TABLE IF NOT EXISTS minutely (minute INTEGER NOT NULL, {", ".join(f"{name} {kind}" for name, kind in HOURLY_COLUMNS.items())});
+CREATE INDEX IF NOT EXISTS minutely_by_minute ON minutely (minute);
+CREATE TABLE IF NOT EXISTS stale_minutes (minute INTEGER PRIMARY KEY, marks INTEGER NOT NULL, summed INTEGER NOT NULL);
+INSERT INTO stale_minutes SELECT DISTINCT CAST({AT} / {MINUTE} AS INTEGER), 1, 0 FROM turns WHERE CAST({AT} / {HOUR} AS INTEGER) IN (SELECT hour FROM stale_hours) ON CONFLICT (minute) DO NOTHING;
+INSERT INTO stale_minutes SELECT hour * {MINUTE}, 1, 0 FROM stale_hours WHERE 1 = 1 ON CONFLICT (minute) DO NOTHING;
+DROP TABLE stale_hours;
+"""
+_NO_MINUTELY = f"""
+CREATE TEMP VIEW minutely AS SELECT NULL AS minute, {", ".join(f"NULL AS {name}" for name in HOURLY_COLUMNS)} WHERE 0;
+CREATE TEMP VIEW stale_minutes AS SELECT hour * {MINUTE} AS minute, marks, 0 AS summed FROM stale_hours;
+"""
 _OUTCOMES_BEFORE = "CREATE TEMP VIEW outcomes AS SELECT turn_id, metric, fate AS outcome, at FROM main.fates;"
 
 SCHEMA = Schema(
@@ -144,6 +158,7 @@ SCHEMA = Schema(
         Step(_OUTCOMES, columns={"turns": {"tenant": "TEXT", "labels": "TEXT"}}, reading=_OUTCOMES_BEFORE),
         Step(_CHANGES, columns={"turns": {"service_version": "TEXT", "attributes": "TEXT"}}, reading=_NO_CHANGES),
         Step(_HOURLY, columns={"turns": {"tools": "TEXT", "error": "TEXT", "case_key": "TEXT"}}, reading=_NO_HOURLY),
+        Step(_MINUTELY, reading=_NO_MINUTELY),
     ),
 )  # fmt: skip
 """A column is added by a step here, and in :data:`TURN_COLUMNS` or :data:`SCORE_COLUMNS`."""
@@ -232,14 +247,14 @@ class ScoreStore:
         now = self._clock.time_ns() / 1e9
         touched = {turn["turn_id"] for turn in turns} | {turn["supersedes"] for turn in turns} | {one for _, one in absorbed}
         with self._file.transaction() as db:
-            _mark_hours(db, touched)  # of where a turn was before, should it move
+            _mark_minutes(db, touched)  # of where a turn was before, should it move
             for turn in turns:
                 db.execute(_PUT_TURN, turn)
                 _supersede(db, turn)
             db.executemany("UPDATE turns SET superseded_by = ? WHERE turn_id = ? AND superseded_by IS NULL", absorbed)
             db.executemany(_PUT_SCORE, scores)
             db.executemany(_PUT_OUTCOME, [(*outcome, now) for outcome in outcomes])
-            _mark_hours(db, touched)
+            _mark_minutes(db, touched)
 
     def write_change(self, change: Mapping[str, Any]) -> None:
         """Keep a change of scores, a row with the keys of :data:`CHANGE_COLUMNS`."""
@@ -271,15 +286,15 @@ class ScoreStore:
         self._file.close()
 
 
-_MARK_HOUR = (
-    f"INSERT INTO stale_hours SELECT CAST({AT} / {HOUR} AS INTEGER), 1 FROM turns WHERE turn_id = ? "
-    "ON CONFLICT (hour) DO UPDATE SET marks = stale_hours.marks + 1"
+_MARK_MINUTE = (
+    f"INSERT INTO stale_minutes SELECT CAST({AT} / {MINUTE} AS INTEGER), 1, 0 FROM turns WHERE turn_id = ? "
+    "ON CONFLICT (minute) DO UPDATE SET marks = stale_minutes.marks + 1"
 )
 
 
-def _mark_hours(db: sqlite3.Connection, turn_ids: Iterable[str | None]) -> None:
-    """Note that the sums of the hours of some turns no longer hold."""
-    db.executemany(_MARK_HOUR, [(turn_id,) for turn_id in turn_ids if turn_id is not None])
+def _mark_minutes(db: sqlite3.Connection, turn_ids: Iterable[str | None]) -> None:
+    """Note that the sums of the hours and minutes of some turns no longer hold."""
+    db.executemany(_MARK_MINUTE, [(turn_id,) for turn_id in turn_ids if turn_id is not None])
 
 
 def _supersede(db: sqlite3.Connection, turn: Mapping[str, Any]) -> None:
@@ -300,7 +315,7 @@ def _delete(db: sqlite3.Connection, condition: str, value: Any) -> int:
     """Delete a slice of the oldest turns, with what belongs to them; how many."""
     given = () if value is None else (value,)
     ids = db.execute(f"SELECT turn_id FROM turns WHERE {condition} ORDER BY stored_at LIMIT {_SLICE}", given).fetchall()
-    _mark_hours(db, [turn_id for (turn_id,) in ids])
+    _mark_minutes(db, [turn_id for (turn_id,) in ids])
     for table in ("scores", "outcomes", "turns"):
         db.executemany(f"DELETE FROM {table} WHERE turn_id = ?", ids)
     return len(ids)

@@ -1,7 +1,9 @@
 """What a page asks of a store: lists of turns by filters, and sums of scores by hour.
 
 Lists are read in blocks, newest first, until a page is full or the time of a request is over: a rare turn among millions costs several requests, never one
-that hangs. Sums come from the table ``hourly``, which :class:`Summer` keeps; hours that it has not summed yet are summed as they are asked for.
+that hangs. Sums come from tables that :class:`Summer` keeps: ``daily``, ``hourly`` and, of an hour that is not over, ``minutely``. What it has not summed yet is
+summed as it is asked for: as a rule the last minute or two. ``stale_minutes`` says what is not summed: an hour with a minute in it has no row in
+``hourly``, and a minute's rows in ``minutely`` hold while ``summed``, which of its marks they were made at, is the last one.
 """
 
 from __future__ import annotations
@@ -10,13 +12,14 @@ import itertools
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from ...core import jsonio
 from ...statistics.weighted import Estimate, Sums
-from .store import AT, CURRENT, DAY, HOUR, HOURLY_COLUMNS, TURN_COLUMNS, VACUOUS, StoreReader, database_at, plain
+from .store import AT, CURRENT, DAY, HOUR, HOURLY_COLUMNS, MINUTE, TURN_COLUMNS, VACUOUS, StoreReader, database_at, plain
 
 Outcome = Literal["pass", "fail", "error"]
 Order = Literal["newest", "oldest"]
@@ -357,18 +360,26 @@ class Views(StoreReader):
 
     def stale(self) -> list[int]:
         """The hours that are not summed, since the Unix epoch."""
-        return [row[0] for row in self._db.execute("SELECT hour FROM stale_hours ORDER BY hour")]
+        return [row[0] for row in self._db.execute(f"SELECT DISTINCT minute / {MINUTE} AS hour FROM stale_minutes ORDER BY hour")]
 
     def unsummed(self, before: int) -> tuple[int, int] | None:
         """The latest hour before another that is not summed, and how often it was marked so; None where all are."""
         row = self._db.execute(
-            "SELECT hour, marks FROM stale_hours WHERE hour < ? ORDER BY hour DESC LIMIT 1", (before,)
+            f"SELECT minute / {MINUTE} AS hour, sum(marks) AS marks FROM stale_minutes WHERE minute < ? GROUP BY 1 ORDER BY 1 DESC LIMIT 1",
+            (before * MINUTE,),
         ).fetchone()
-        return (row["hour"], row["marks"]) if row is not None else None
+        return (row["hour"], int(row["marks"])) if row is not None else None
 
-    def sums_of(self, hour: int) -> list[tuple[Any, ...]]:
-        """The rows of ``hourly`` of an hour, made from its turns and scores."""
-        where = f"{AT} >= {hour * HOUR} AND {AT} < {(hour + 1) * HOUR}"
+    def unsummed_minutes(self, since: int) -> dict[int, int]:
+        """The minutes from an hour on that are not summed, and how often each was marked so."""
+        rows = self._db.execute(
+            "SELECT minute, marks FROM stale_minutes WHERE minute >= ? AND summed <> marks ORDER BY minute", (since * MINUTE,)
+        )
+        return {row["minute"]: row["marks"] for row in rows}
+
+    def sums_of(self, first: int, last: int) -> list[tuple[Any, ...]]:
+        """The rows of ``hourly`` of what began from one second to before another, made from turns and scores."""
+        where = f"{AT} >= {first} AND {AT} < {last}"
         return [tuple(one[name] for name in HOURLY_COLUMNS) for one in self._db.execute(_BY_HOUR.format(where=where))]
 
     def _sums(self, wanted: Filter, step: int | None = None) -> str:
@@ -392,13 +403,24 @@ class Views(StoreReader):
             " OR ".join(f"hour BETWEEN {low * DAY} AND {(high + 1) * DAY - 1}" for low, high in _runs(sorted(days))) or "1 = 0"
         )
         found = (
-            f"SELECT {names} FROM daily WHERE {within} UNION ALL "
-            f"SELECT {names} FROM hourly WHERE hour BETWEEN {first} AND {last} AND NOT ({within}) AND hour NOT IN (SELECT hour FROM stale_hours)"
+            f"SELECT {names} FROM daily WHERE {within} UNION ALL SELECT {names} FROM hourly "
+            f"WHERE hour BETWEEN {first} AND {last} AND NOT ({within}) AND hour NOT IN (SELECT minute / {MINUTE} FROM stale_minutes)"
         )
         if not stale:
             return found
-        spans = " OR ".join(f"({AT} >= {low * HOUR} AND {AT} < {(high + 1) * HOUR})" for low, high in _runs(stale))
-        return f"{found} UNION ALL SELECT {names} FROM ({_BY_HOUR.format(where=f'({spans})')}) AS fresh"
+        summed = [
+            row[0]
+            for row in self._db.execute("SELECT minute FROM stale_minutes WHERE summed = marks ORDER BY minute")
+            if first <= row[0] // MINUTE <= last
+        ]
+        if summed:
+            kept = " OR ".join(f"minute BETWEEN {low} AND {high}" for low, high in _runs(summed))
+            found += f" UNION ALL SELECT {names} FROM minutely WHERE {kept}"
+        spans = [f"({AT} >= {low * MINUTE} AND {AT} < {(high + 1) * MINUTE})" for low, high in _without(stale, summed)]
+        if spans:
+            fresh = _BY_HOUR.format(where=f"({' OR '.join(spans)})")
+            found += f" UNION ALL SELECT {names} FROM ({fresh}) AS fresh"
+        return found
 
 
 _DISTINCT_METRICS = """
@@ -411,7 +433,7 @@ WITH RECURSIVE names(name) AS (
 
 
 class Summer:
-    """Keeps the sums of hours that are over, so that no request has to make them. Thread-safe; it writes to the file for moments only.
+    """Keeps the sums of hours that are over and of minutes at rest, so that no request has to make them. It writes to the file for moments only. Serves one thread.
 
     Args:
         path: of the store.
@@ -425,6 +447,8 @@ class Summer:
         self._path = path
         self._time_s = time_s
         self._file = database_at(path)
+        self._marks: dict[int, int] = {}
+        """Of minutes that were not summed the last time."""
 
     def open(self) -> None:
         """Make the store, or bring it up to this version, before the first turn does.
@@ -437,38 +461,75 @@ class Summer:
             pass
 
     def sum_one(self) -> bool:
-        """Sum the latest hour that is not summed; whether there was one.
+        """Sum the latest hour that is over and not summed; whether there was one.
 
         Raises:
             sqlite3.Error: the file cannot be written at the moment.
             StoreError: it cannot be read.
         """
-        last = int((self._time_s() - self._REST) // HOUR)
+        last = self._last_hour()
         with Views(self._path) as reader:
             found = reader.unsummed(last)
             if found is None:
                 return False
             hour, marks = found
-            sums = reader.sums_of(hour)
-        insert = f"({', '.join(HOURLY_COLUMNS)}) VALUES ({', '.join('?' * len(HOURLY_COLUMNS))})"
+            sums = reader.sums_of(hour * HOUR, (hour + 1) * HOUR)
+        within = (hour * MINUTE, (hour + 1) * MINUTE - 1)
         with self._file.transaction() as db:
-            # Marked again meanwhile: what was summed is of before, and the hour stays on the list.
-            if db.execute("DELETE FROM stale_hours WHERE hour = ? AND marks = ?", (hour, marks)).rowcount:
+            now = db.execute("SELECT sum(marks) FROM stale_minutes WHERE minute BETWEEN ? AND ?", within).fetchone()[0]
+            if now == marks:  # else something came meanwhile, and the hour stays on the list
+                db.execute("DELETE FROM stale_minutes WHERE minute BETWEEN ? AND ?", within)
+                db.execute("DELETE FROM minutely WHERE minute BETWEEN ? AND ?", within)
                 db.execute("DELETE FROM hourly WHERE hour = ?", (hour,))
-                db.executemany(f"INSERT INTO hourly {insert}", sums)
+                _insert(db, "hourly", HOURLY_COLUMNS, sums)
                 _sum_day(db, hour // DAY, last)
         return True
+
+    def sum_minutes(self) -> int:
+        """Sum the minutes of hours that are not over to which nothing was added since the last call; how many.
+
+        Raises:
+            sqlite3.Error: the file cannot be written at the moment.
+            StoreError: it cannot be read.
+        """
+        with Views(self._path) as reader:
+            found = reader.unsummed_minutes(self._last_hour())
+            resting = [minute for minute, marks in found.items() if self._marks.get(minute) == marks]
+            sums = {minute: reader.sums_of(minute * MINUTE, (minute + 1) * MINUTE) for minute in resting}
+        for minute, rows in sums.items():
+            with self._file.transaction() as db:
+                marks = found[minute]
+                if db.execute(
+                    "UPDATE stale_minutes SET summed = ? WHERE minute = ? AND marks = ?", (marks, minute, marks)
+                ).rowcount:
+                    db.execute("DELETE FROM minutely WHERE minute = ?", (minute,))
+                    _insert(db, "minutely", ("minute", *HOURLY_COLUMNS), [(minute, *row) for row in rows])
+        self._marks = found
+        return len(resting)
+
+    def _last_hour(self) -> int:
+        """The first hour to which more may still come."""
+        return int((self._time_s() - self._REST) // HOUR)
 
     def close(self) -> None:
         """Close the file."""
         self._file.close(for_good=True)
 
 
+def _insert(db: sqlite3.Connection, table: str, columns: Iterable[str], rows: Sequence[tuple[Any, ...]]) -> None:
+    names = list(columns)
+    db.executemany(f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})", rows)
+
+
 def _sum_day(db: sqlite3.Connection, day: int, last: int) -> None:
     """Sum the hours of a day, if all of it is over and summed."""
     within = (day * DAY, (day + 1) * DAY - 1)
     db.execute("DELETE FROM daily WHERE hour BETWEEN ? AND ?", within)
-    if within[1] >= last or db.execute("SELECT 1 FROM stale_hours WHERE hour BETWEEN ? AND ?", within).fetchone() is not None:
+    minutes = (within[0] * MINUTE, (within[1] + 1) * MINUTE - 1)
+    if (
+        within[1] >= last
+        or db.execute("SELECT 1 FROM stale_minutes WHERE minute BETWEEN ? AND ?", minutes).fetchone() is not None
+    ):
         return
     of_turn = ("agent", "service", "service_version", "model", "tenant", "judge_model", "metric")
     sums = [name for name in HOURLY_COLUMNS if name not in (*of_turn, "hour", "least", "most")]
@@ -480,14 +541,30 @@ def _sum_day(db: sqlite3.Connection, day: int, last: int) -> None:
     )
 
 
-def _runs(hours: Sequence[int]) -> list[tuple[int, int]]:
-    """Hours that follow one another, as first and last."""
+def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """Numbers that follow one another, as first and last."""
     found: list[tuple[int, int]] = []
-    for hour in hours:
-        if found and found[-1][1] == hour - 1:
-            found[-1] = found[-1][0], hour
+    for number in numbers:
+        if found and found[-1][1] == number - 1:
+            found[-1] = found[-1][0], number
         else:
-            found.append((hour, hour))
+            found.append((number, number))
+    return found
+
+
+def _without(hours: Sequence[int], minutes: Sequence[int]) -> list[tuple[int, int]]:
+    """What is left of hours without some of their minutes, both in order: minutes that follow one another, as first and last."""
+    found: list[tuple[int, int]] = []
+    taken = deque(_runs(minutes))
+    for first, last in _runs(hours):
+        start, end = first * MINUTE, (last + 1) * MINUTE - 1
+        while taken and taken[0][0] <= end:
+            low, high = taken.popleft()
+            if low > start:
+                found.append((start, low - 1))
+            start = high + 1
+        if start <= end:
+            found.append((start, end))
     return found
 
 
