@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from ..core.exchange import Exchange
 from ..core.score import Kind, Score
 from ..core.tenancy import base_of
 from ..core.turn import Turn
@@ -64,6 +65,8 @@ class Judged:
     """Whether a model was asked. Some turns need no question, for example an empty one."""
     input_truncated: bool = False
     """Whether the judge saw only a part of the material, because it was longer than ``judge.max_input_tokens``."""
+    said: Sequence[Exchange] = ()
+    """What was asked, in order; for outlets that keep content."""
 
 
 @dataclass(slots=True)

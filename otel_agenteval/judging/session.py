@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ..core import jsonio
 from ..core.errors import JudgeError
+from ..core.exchange import Exchange
 from ..core.score import Score
 from ..core.semconv import JUDGE_CACHE, JUDGE_REQUESTS, JUDGE_SPENT
 from ..core.telemetry import Telemetry
@@ -20,7 +21,7 @@ from ..evaluation.scored_turn import Judged
 from ..metrics.bound_metric import BoundMetric, ChoosesJudges
 from ..metrics.evaluation_context import Evaluation, current_evaluation
 from .budget import Admission, Budget
-from .models import Account, Bench, admitting_repairs, is_cache_bypassed, recording
+from .models import Account, Bench, admitting_repairs, is_cache_bypassed, listening, recording
 from .models.base import EmbedderModel, JudgeModel, Model
 from .sampling import Chance
 
@@ -100,6 +101,7 @@ class Progress:
     replies: dict[tuple[str, int], Reply] = field(default_factory=dict)
     """By the hash of a question, and how often it was asked before."""
     accounts: list[Account] = field(default_factory=list)
+    exchanges: list[Exchange] = field(default_factory=list)
 
 
 class Session:
@@ -134,6 +136,7 @@ class Session:
         self.fault: str | None = None
         """Error type of the last question that failed."""
         self.accounts: list[Account] = []
+        self.exchanges: list[Exchange] = []
 
     def ask(self, stage: str, task: str, data: Mapping[str, Any], reply: str, **more: Any) -> dict[str, Any]:
         """As :meth:`otel_agenteval.Judge.ask`."""
@@ -180,7 +183,9 @@ class Session:
     def progress(self) -> Progress | None:
         """What is to be kept while the job waits; None if it got nothing so far."""
         earlier = self._earlier
-        return Progress(earlier.replies, [*earlier.accounts, *self.accounts]) if earlier.replies else None
+        if not earlier.replies:
+            return None
+        return Progress(earlier.replies, [*earlier.accounts, *self.accounts], [*earlier.exchanges, *self.exchanges])
 
     @property
     def answered(self) -> bool | None:
@@ -199,7 +204,8 @@ class Session:
         admissions = [self._admitted()]
         self._urgent = True  # what was begun is finished
         outcome = "ok"
-        with recording() as accounts, admitting_repairs(lambda: admissions.append(self._admitted_again())):
+        again = admitting_repairs(lambda: admissions.append(self._admitted_again()))
+        with recording() as accounts, listening() as exchanges, again:
             try:
                 return question()
             except JudgeError as error:
@@ -209,6 +215,7 @@ class Session:
             finally:
                 self._telemetry.add(JUDGE_REQUESTS, outcome=outcome)
                 self.accounts += accounts
+                self.exchanges += exchanges
                 for account in accounts:
                     if account.cost_usd is not None:
                         self._telemetry.add(JUDGE_SPENT, account.cost_usd)
@@ -267,7 +274,8 @@ class Session:
         default = self._models.judge if kind == "llm" else self._models.embedder
         model = asked[-1].model if asked else None if default is None else default.model
         truncated = bool(score.detail.get("input_truncated"))
-        return Judged(kind, chance.probability, model, cost, chance.by, upstream, input_truncated=truncated)
+        said = (*self._earlier.exchanges, *self.exchanges)
+        return Judged(kind, chance.probability, model, cost, chance.by, upstream, input_truncated=truncated, said=said)
 
 
 class BenchSession(Session, ChoosesJudges):

@@ -15,6 +15,7 @@ from ..core import jsonio
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.errors import StoreError
 from ..core.tenancy import qualified
+from ..judging.models.prompt import SYSTEM
 from ..metrics.descriptions import described, headline, value_of
 from ..metrics.registry import catalog
 from ..outlets.sqlite.store import HOUR
@@ -189,9 +190,17 @@ class Api:
         return dict(content)
 
     def question(self, request: Request) -> dict[str, Any]:
-        """What the judge of a metric is asked about a turn."""
+        """What the judge of a metric was asked about a turn; where that is not kept, what it would be asked first today."""
         metric = request.given["metric"]
-        return question_about(self.case(request), metric, self.parameters(metric))
+        content = self.case(request)
+        with self.views() as views:
+            scores = views.scores(self._found(views, request)["turn_id"])
+            score = next((score for score in scores if score["metric"] == metric), None)
+            sent = views.questions(score["result_id"]) if score is not None else []
+        if score is None or not sent:
+            return {**question_about(content, metric, self.parameters(metric)), "sent": []}
+        stage, text = sent[0]["stage"], sent[0]["question"]
+        return {"metric": metric, "version": score["version"], "stage": stage, "system": SYSTEM, "question": text, "sent": sent}
 
     def neighbours(self, request: Request) -> dict[str, Any]:
         """The turns before and after one in the list of a filter."""

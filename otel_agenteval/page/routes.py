@@ -48,7 +48,7 @@ ROUTES = (
     Route("GET", "/turns/{turn_id}", Api.turn, "One turn with its scores, and why it has no others", in_path=(_TURN_ID,), gives=("turn", "content", "content_kept", "scores", "outcomes", "conversation", "trace_url", "labels")),
     Route("GET", "/turns/{turn_id}/why", Api.why, "The outcome of each metric on a turn", in_path=(_TURN_ID,), gives=("turn_id", "metrics", "scores")),
     Route("GET", "/turns/{turn_id}/case", Api.case, "A turn in form turn.v1: a test case", in_path=(_TURN_ID,)),
-    Route("GET", "/turns/{turn_id}/question", Api.question, "What the judge of a metric is asked about a turn: its first question, from the content that was kept", (Parameter("metric", "text", "the judged metric", required=True),), (_TURN_ID,), gives=("metric", "version", "stage", "system", "question")),
+    Route("GET", "/turns/{turn_id}/question", Api.question, "What the judge of a metric was asked about a turn, as it was sent, and what it replied (`sent`); where that is not kept, the first question that it would be asked today", (Parameter("metric", "text", "the judged metric", required=True),), (_TURN_ID,), gives=("metric", "version", "stage", "system", "question", "sent")),
     Route("GET", "/turns/{turn_id}/neighbours", Api.neighbours, "The turns before and after one in the list of a filter", OF_TURNS, (_TURN_ID,), gives=("older", "newer")),
     Route("GET", "/export", Api.export, "The turns of a filter as a file", (
         *OF_TURNS, Parameter("format", "text", "JSON lines, CSV, or cases for `experiment`", ("jsonl", "csv", "dataset"), default="jsonl"),

@@ -14,6 +14,7 @@ import otel_agenteval as oa
 from otel_agenteval.core import semconv
 from otel_agenteval.evaluation import redaction
 from otel_agenteval.judging.queues import Job
+from otel_agenteval.outlets.sqlite.store import StoreReader
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
 from tests.support.rig import Rig
@@ -71,6 +72,20 @@ def test_a_turn_is_judged_and_its_score_leaves_through_every_outlet(models: Scri
         assert why == {"code_latency": "scored", METRIC: "scored"}
         assert rig.engine.judging is not None
         assert (rig.engine.judging.queue.depth, rig.engine.judging.queue.bytes) == (0, 0)
+
+
+def test_what_the_judge_was_asked_is_kept_with_the_content_of_turns_word_by_word(models: ScriptedModels, tmp_path: Path) -> None:
+    models.play("No object.", GOOD)
+    path = tmp_path / "scores.db"
+    with Rig(config(models, outlets={"store": {"path": str(path), "content": True}})) as rig:
+        rig.run()
+        assert drain(rig)
+        [event] = events(rig)
+    with StoreReader(path) as reader:
+        first, second = reader.questions(event[semconv.RESULT_ID])
+    assert [first["question"], second["question"]] == models.asked
+    assert (first["reply"], json.loads(second["reply"])) == ("No object.", GOOD)
+    assert {first["model"], second["model"]} == {"scripted"}
 
 
 def test_without_a_judge_the_metric_is_skipped_and_says_so() -> None:

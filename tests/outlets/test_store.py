@@ -14,6 +14,7 @@ import pytest
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import semconv
 from otel_agenteval.core.errors import StoreError
+from otel_agenteval.core.exchange import Exchange
 from otel_agenteval.core.score import Score
 from otel_agenteval.core.telemetry import Telemetry
 from otel_agenteval.evaluation.scored_turn import Judged, Root
@@ -104,13 +105,34 @@ def test_a_turn_and_its_scores(kept: Kept, clock: FakeClock) -> None:
 def test_content_is_kept_where_it_is_wanted_and_redacted(tmp_path: Path, clock: FakeClock) -> None:
     kept = Kept(tmp_path / "scores.db", clock, content=True)
     kept.outlet.emit([scored_turn(score(), turn={"output": "Write to ann@example.com."})])
-    kept.outlet.emit([scored_turn(score(2, "llm_relevance", kind="llm"), judged=Judged("llm", 0.1, "qwen3", 0.002))])
+    asked = (Exchange("rate", "qwen3", "Is ann@example.com right?", '{"score": 90}'), Exchange("sum", "qwen3", "Well?", None))
+    judged_so = Judged("llm", 0.1, "qwen3", 0.002, said=asked)
+    kept.outlet.emit([scored_turn(score(2, "llm_relevance", kind="llm"), judged=judged_so)])
     with kept.reader() as reader:
         turn = reader.turn(TURN)
         assert turn is not None
         assert (turn["content"]["input"], turn["content"]["output"]) == ("SECRET QUESTION", "Write to [EMAIL_1].")
         (judged,) = [row for row in reader.scores(TURN) if row["metric"] == "llm_relevance"]
         assert (judged["sample_probability"], judged["judge_model"], judged["judge_cost_usd"]) == (0.1, "qwen3", 0.002)
+        assert reader.questions(judged["result_id"]) == [
+            {"stage": "rate", "model": "qwen3", "question": "Is [EMAIL_1] right?", "reply": '{"score": 90}'},
+            {"stage": "sum", "model": "qwen3", "question": "Well?", "reply": None},
+        ]
+    kept.outlet.close()
+
+
+@pytest.mark.parametrize("content", [True, False])
+def test_what_a_judge_was_asked_is_content_and_goes_with_its_turn(anywhere: Anywhere, clock: FakeClock, content: bool) -> None:
+    judged = Judged("llm", 1.0, "qwen3", said=(Exchange("rate", "qwen3", "Is it right?", "90"),))
+    kept = Kept(anywhere(), clock, content=content)
+    kept.outlet.emit([scored_turn(score(2, "llm_relevance", kind="llm"), judged=judged)])
+    with kept.reader() as reader:
+        (row,) = reader.scores(TURN)
+        assert len(reader.questions(row["result_id"])) == content
+    clock.advance(900 * 86_400)
+    kept.outlet._store.retain()
+    with kept.reader() as reader:
+        assert (reader.scores(TURN), reader.questions(row["result_id"])) == ([], [])
     kept.outlet.close()
 
 

@@ -244,6 +244,58 @@ def test_a_turn_shows_what_it_is_compared_with_and_what_its_judge_is_asked(brows
             tab.wait_for_selector("text=Reply with one JSON object of this form")
 
 
+def test_a_turn_shows_what_its_judge_was_asked_as_it_was_sent(browser: Any, tmp_path: Path) -> None:
+    turn = turn_row(1, content={"turn_id": "t", "input": "Capital of France?", "output": "Paris."})
+    score = score_row(turn, "llm_relevance", 1.0, judge_model="qwen3")
+    path = filled(tmp_path / "s.db", [])
+    said = {"result_id": score["result_id"], "turn_id": turn["turn_id"], "model": "qwen3"}
+    store = store_at(path)
+    store.write([turn], [score], questions=[
+        {**said, "place": 0, "stage": "rate", "question": "How relevant is <b>this</b>?", "reply": "{cut"}, {**said, "place": 1, "stage": "rate", "question": "Once more.", "reply": None},
+    ])  # fmt: skip
+    store.close()
+    with ServedPage(path, Options(content=True)) as served:
+        for tab in opened(browser, served.url):
+            tab.goto(f"/turn/{turn['turn_id']}")
+            tab.locator(".scores summary").first.click()
+            tab.locator("summary", has_text="question to the judge").click()
+            tab.wait_for_selector("text=How relevant is <b>this</b>?")
+            assert tab.locator("text=Once more.").count() == 1
+            assert "As they were sent." in tab.text_content(".scores")
+            assert "No reply came." in tab.text_content(".scores")
+            tab.locator("summary", has_text="reply").click()
+            tab.wait_for_selector("text={cut")
+
+
+def test_steps_stand_where_they_were_in_time_and_within_what_called_them(browser: Any, tmp_path: Path) -> None:
+    spans = [
+        {"id": "a", "name": "agent", "start_s": 0.0, "duration_s": 4.0},
+        {"id": "b", "parent": "a", "name": "chat", "start_s": 1.0, "duration_s": 1.0},
+        {"id": "c", "parent": "b", "name": "search", "start_s": 1.5, "duration_s": 2.5},
+    ]
+    content = {
+        "turn_id": "t", "input": "x", "output": "y", "duration_s": 4.0, "spans": spans,
+        "agent_runs": [{"span_id": "a", "name": "travel", "duration_s": 4.0}],
+        "llm_calls": [{"span_id": "b", "model": "m", "duration_s": 1.0}],
+        "tool_calls": [{"span_id": "c", "name": "search", "duration_s": 2.5}, {"name": "unseen", "duration_s": 9.0}],
+    }  # fmt: skip
+    turn = turn_row(1, content=content)
+    with ServedPage(filled(tmp_path / "s.db", [(turn, [])]), Options(content=True)) as served:
+        for tab in opened(browser, served.url):
+            tab.goto(f"/turn/{turn['turn_id']}")
+            tab.wait_for_selector(".steps li")
+            found = tab.evaluate(
+                """() => [...document.querySelectorAll(".steps li")].map((step) => {
+                    const whole = step.querySelector(".bar-of").getBoundingClientRect(), bar = step.querySelector(".bar-of > span")?.getBoundingClientRect();
+                    const indent = parseFloat(getComputedStyle(step.querySelector(".step-name")).paddingLeft);
+                    return [step.querySelector("code").textContent, indent, bar ? [(bar.left - whole.left) / whole.width, bar.width / whole.width] : null];
+                })"""
+            )
+            assert [(name, indent) for name, indent, _ in found] == [("travel", 0), ("m", 14), ("search", 28), ("unseen", 0)]
+            assert [bar and pytest.approx(bar, abs=0.01) for _, _, bar in found] == [[0, 1], [0.25, 0.25], [0.375, 0.625], None]
+            assert tab.locator(".steps .bar-of").nth(2).get_attribute("aria-label") == "2.50 s, after 1.50 s"
+
+
 def test_next_and_previous_stay_inside_the_filter(tab: Any, page: ServedPage) -> None:
     failed = [turn["turn_id"] for turn in page.all_turns(metric="code_refusal", outcome="fail")]
     tab.goto(f"/turn/{failed[2]}?metric=code_refusal&outcome=fail")

@@ -48,6 +48,19 @@ def test_strands_answers_within_seconds(tmp_path):
     assert all(0 < call.time_to_first_token_s < call.duration_s for call in turn.llm_calls)
 
 
+def test_spans_say_when_they_began(tmp_path):
+    turn = recorded("strands-native/s2.jsonl", tmp_path)
+    starts = {one.id: one.start_s for one in turn.spans}
+    assert min(starts.values()) == 0.0
+    for one in turn.spans:
+        if one.parent in starts:
+            assert starts[one.parent] <= one.start_s
+        assert one.start_s + one.duration_s <= turn.duration_s + 0.001
+    assert type(turn).from_dict(turn.to_dict()).spans == turn.spans
+    early = turn_of(agent(1, at=10.0), chat(2, 1, at=9.5), tool(3, 1, at=12.25))
+    assert sorted((one.id[-1], one.start_s) for one in early.spans) == [("1", 0.0), ("2", -0.0005), ("3", 0.00225)]
+
+
 # --- failures
 
 

@@ -4,7 +4,7 @@ May import what :mod:`~otel_agenteval.judging` may.
 Start at :mod:`.judge`.
 """
 
-from .accounts import Account, Total, admitting_repairs, recording
+from .accounts import Account, Total, admitting_repairs, listening, recording
 from .cache import VerdictCache, bypassing_cache, is_cache_bypassed
 from .embedder import Embedder
 from .factory import embedder_from, judge_from, seal_from
@@ -29,6 +29,7 @@ __all__ = [
     "embedder_from",
     "is_cache_bypassed",
     "judge_from",
+    "listening",
     "recording",
     "seal_from",
 ]  # fmt: skip

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+from ...core.exchange import Exchange
+
 _KEPT = 1_000
 
 
@@ -77,6 +79,26 @@ def recording() -> Iterator[list[Account]]:
         yield found
     finally:
         _RECORDERS.reset(token)
+
+
+_LISTENERS: ContextVar[tuple[list[Exchange], ...]] = ContextVar("otel_agenteval_listeners", default=())
+
+
+@contextmanager
+def listening() -> Iterator[list[Exchange]]:
+    """Collect what is said between metrics and judges inside, in this thread or task. It is content."""
+    found: list[Exchange] = []
+    token = _LISTENERS.set((*_LISTENERS.get(), found))
+    try:
+        yield found
+    finally:
+        _LISTENERS.reset(token)
+
+
+def note(exchange: Exchange) -> None:
+    """To be called with each question that was sent."""
+    for found in _LISTENERS.get():
+        found.append(exchange)
 
 
 _ADMIT: ContextVar[Callable[[], None]] = ContextVar("otel_agenteval_admit_repair", default=lambda: None)

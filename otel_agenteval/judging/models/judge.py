@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from ...core import jsonio
 from ...core.errors import ConfigError, JudgeError, NotAnswered
+from ...core.exchange import Exchange
 from ...metrics.evaluation_context import current_evaluation
 from . import moderations
-from .accounts import Account, Total, admit_repair
+from .accounts import Account, Total, admit_repair, note
 from .aws import Signer, region_in
 from .base import JudgeModel
 from .cache import Closes, is_cache_bypassed, without_marker_numbers
@@ -334,7 +335,12 @@ class Judge(JudgeModel):
             return moderations.reply_in(body), Usage()
 
         request = moderations.request(self.model, shown(response))
-        return self.server.call(stage, self.model, request, read, until=until, estimate=Usage(tokens_in([response]), 0))
+        found: dict[str, Any] | None = None
+        try:
+            found = self.server.call(stage, self.model, request, read, until=until, estimate=Usage(tokens_in([response]), 0))
+        finally:
+            note(Exchange(stage, self.model, shown(response), None if found is None else jsonio.dumps(found)))
+        return found
 
     def _repaired(self, asked: Message, answer: Answer, schema: Mapping[str, Any] | None, stage: str, until: float) -> Answer:
         """The answer to the same question, asked again; with more room if that is what was missing, and the model has it."""
@@ -387,10 +393,15 @@ class Judge(JudgeModel):
             return answer, answer.usage
 
         texts = [question.system, *(message.text for message in question.messages)]
-        return self.server.call(
-            stage, self.model, self._wire.request(question), read, until=until, estimate=Usage(tokens_in(texts), _REPLY_TOKENS),
-            repair=repair,
-        )  # fmt: skip
+        answer: Answer | None = None
+        try:
+            answer = self.server.call(
+                stage, self.model, self._wire.request(question), read, until=until, estimate=Usage(tokens_in(texts), _REPLY_TOKENS),
+                repair=repair,
+            )  # fmt: skip
+        finally:
+            note(Exchange(stage, self.model, texts[-1], None if answer is None else answer.text))
+        return answer
 
 
 def _name_of(schema: Mapping[str, Any] | None) -> str:

@@ -41,12 +41,13 @@ _HOUSEKEEPING = 60.0
 class _Rows:
     """The rows of one batch."""
 
-    __slots__ = ("absorbed", "scores", "turns")
+    __slots__ = ("absorbed", "questions", "scores", "turns")
 
     def __init__(self) -> None:
         self.absorbed: list[tuple[str, str]] = []
         self.turns: list[dict[str, Any]] = []
         self.scores: list[dict[str, Any]] = []
+        self.questions: list[dict[str, Any]] = []
 
 
 class StoreOutlet(Outlet):
@@ -115,6 +116,7 @@ class StoreOutlet(Outlet):
             rows.turns.append(self._turn_row(scored))
             rows.absorbed += [(scored.turn.turn_id, other) for other in scored.absorbs]
             rows.scores += [self._score_row(scored, score) for score in scored.scores if score.status != "skipped"]
+            rows.questions += self._question_rows(scored)
         self._waiting.append(rows)
         self._scores_waiting += len(rows.scores)
         self.records.add(len(rows.scores))
@@ -170,7 +172,7 @@ class StoreOutlet(Outlet):
         try:
             self._store.write(
                 [turn for rows in waiting for turn in rows.turns], [s for rows in waiting for s in rows.scores], outcomes,
-                [pair for rows in waiting for pair in rows.absorbed],
+                [pair for rows in waiting for pair in rows.absorbed], [asked for rows in waiting for asked in rows.questions],
             )  # fmt: skip
         except BaseException:
             self._outcomes.extendleft(reversed(outcomes))
@@ -236,6 +238,28 @@ class StoreOutlet(Outlet):
         except Exception as error:  # content that could not be redacted is not kept; the turn and its scores are
             self._telemetry.add(semconv.EMIT_ERRORS, outlet=self.name, reason=type(error).__name__)
             return None
+
+    def _question_rows(self, scored: ScoredTurn) -> list[dict[str, Any]]:
+        """What was asked for the score of a judged metric; it comes alone."""
+        if not self.keeps_content or scored.judged is None or len(scored.scores) != 1:
+            return []
+        redactor = (scored.redactor or Redactor(self._redact)) if self._redact else None
+
+        def clean(text: str | None) -> str | None:
+            return text if redactor is None or text is None else redactor.text(text)
+
+        (score,) = scored.scores
+        try:
+            return [
+                {
+                    "result_id": score.result_id, "place": place, "turn_id": scored.turn.turn_id, "stage": one.stage, "model": one.model,
+                    "question": clean(one.question), "reply": clean(one.reply),
+                }
+                for place, one in enumerate(scored.judged.said)
+            ]  # fmt: skip
+        except Exception as error:  # what could not be redacted is not kept
+            self._telemetry.add(semconv.EMIT_ERRORS, outlet=self.name, reason=type(error).__name__)
+            return []
 
     def _score_row(self, scored: ScoredTurn, score: Score) -> dict[str, Any]:
         judged = scored.judged

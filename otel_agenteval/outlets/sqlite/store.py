@@ -149,6 +149,15 @@ _NO_MINUTELY = f"""
 CREATE TEMP VIEW minutely AS SELECT NULL AS minute, {", ".join(f"NULL AS {name}" for name in HOURLY_COLUMNS)} WHERE 0;
 CREATE TEMP VIEW stale_minutes AS SELECT hour * {MINUTE} AS minute, marks, 0 AS summed FROM stale_hours;
 """
+QUESTION_COLUMNS: Mapping[str, str] = {
+    "result_id": "TEXT NOT NULL", "place": "INTEGER NOT NULL", "turn_id": "TEXT NOT NULL", "stage": "TEXT", "model": "TEXT", "question": "TEXT", "reply": "TEXT",
+}  # fmt: skip
+"""One row per question to a judge, in the order of ``place``, where the configuration keeps content: what was sent, and what the model wrote."""
+_QUESTIONS = f"""
+CREATE TABLE IF NOT EXISTS questions ({", ".join(f"{name} {kind}" for name, kind in QUESTION_COLUMNS.items())}, PRIMARY KEY (result_id, place));
+CREATE INDEX IF NOT EXISTS questions_by_turn ON questions (turn_id);
+"""
+_NO_QUESTIONS = f"CREATE TEMP VIEW questions AS SELECT {', '.join(f'NULL AS {name}' for name in QUESTION_COLUMNS)} WHERE 0;"
 _OUTCOMES_BEFORE = "CREATE TEMP VIEW outcomes AS SELECT turn_id, metric, fate AS outcome, at FROM main.fates;"
 
 SCHEMA = Schema(
@@ -159,6 +168,7 @@ SCHEMA = Schema(
         Step(_CHANGES, columns={"turns": {"service_version": "TEXT", "attributes": "TEXT"}}, reading=_NO_CHANGES),
         Step(_HOURLY, columns={"turns": {"tools": "TEXT", "error": "TEXT", "case_key": "TEXT"}}, reading=_NO_HOURLY),
         Step(_MINUTELY, reading=_NO_MINUTELY),
+        Step(_QUESTIONS, reading=_NO_QUESTIONS),
     ),
 )  # fmt: skip
 """A column is added by a step here, and in :data:`TURN_COLUMNS` or :data:`SCORE_COLUMNS`."""
@@ -180,6 +190,10 @@ _PUT_SCORE = (
 _PUT_OUTCOME = (
     "INSERT INTO outcomes (turn_id, metric, outcome, at) VALUES (?, ?, ?, ?) "
     "ON CONFLICT (turn_id, metric) DO UPDATE SET outcome = excluded.outcome, at = excluded.at"
+)
+_PUT_QUESTION = (
+    f"INSERT INTO questions ({', '.join(QUESTION_COLUMNS)}) VALUES ({', '.join(f':{name}' for name in QUESTION_COLUMNS)}) "
+    "ON CONFLICT (result_id, place) DO NOTHING"
 )
 _PUT_CHANGE = f"INSERT INTO changes ({', '.join(CHANGE_COLUMNS)}) VALUES ({', '.join(f':{name}' for name in CHANGE_COLUMNS)})"
 
@@ -235,6 +249,7 @@ class ScoreStore:
         scores: Iterable[Mapping[str, Any]],
         outcomes: Iterable[tuple[str, str, str]] = (),
         absorbed: Sequence[tuple[str, str]] = (),
+        questions: Iterable[Mapping[str, Any]] = (),
     ) -> None:
         """Keep turns and scores, in one transaction.
 
@@ -243,6 +258,7 @@ class ScoreStore:
             scores: rows with the keys of :data:`SCORE_COLUMNS`; a result id that is there already is left as it is.
             outcomes: (turn id, metric, outcome) where the outcome is no score. Later ones replace earlier ones.
             absorbed: (turn id, id of another turn that turned out to be a part of it).
+            questions: rows with the keys of :data:`QUESTION_COLUMNS`; what is there already is left as it is.
         """
         now = self._clock.time_ns() / 1e9
         touched = {turn["turn_id"] for turn in turns} | {turn["supersedes"] for turn in turns} | {one for _, one in absorbed}
@@ -253,6 +269,7 @@ class ScoreStore:
                 _supersede(db, turn)
             db.executemany("UPDATE turns SET superseded_by = ? WHERE turn_id = ? AND superseded_by IS NULL", absorbed)
             db.executemany(_PUT_SCORE, scores)
+            db.executemany(_PUT_QUESTION, questions)
             db.executemany(_PUT_OUTCOME, [(*outcome, now) for outcome in outcomes])
             _mark_minutes(db, touched)
 
@@ -316,7 +333,7 @@ def _delete(db: sqlite3.Connection, condition: str, value: Any) -> int:
     given = () if value is None else (value,)
     ids = db.execute(f"SELECT turn_id FROM turns WHERE {condition} ORDER BY stored_at LIMIT {_SLICE}", given).fetchall()
     _mark_minutes(db, [turn_id for (turn_id,) in ids])
-    for table in ("scores", "outcomes", "turns"):
+    for table in ("scores", "outcomes", "questions", "turns"):
         db.executemany(f"DELETE FROM {table} WHERE turn_id = ?", ids)
     return len(ids)
 
@@ -470,6 +487,13 @@ class StoreReader:
             (turn_id,),
         )
         return [plain(row) for row in rows]
+
+    def questions(self, result_id: str) -> list[dict[str, Any]]:
+        """What the judge was asked for a score, in order: stage, model, question and reply. Empty where content is not kept."""
+        rows = self._db.execute(
+            "SELECT stage, model, question, reply FROM questions WHERE result_id = ? ORDER BY place", (result_id,)
+        )
+        return [dict(zip(row.keys(), tuple(row), strict=True)) for row in rows]
 
     def rows(self, wanted: Wanted = Wanted()) -> Iterator[dict[str, Any]]:
         """One row per score with the facts of its turn (:data:`EXPORTED`), oldest first."""

@@ -136,7 +136,8 @@ function Scores({ all, query }) {
 function Question({ turnId, metric, version }) {
   const [open, set] = useState(false);
   const found = useGet(open ? `turns/${encodeURIComponent(turnId)}/question?metric=${encodeURIComponent(metric)}` : null);
-  return html`<details onToggle=${(event) => set(event.currentTarget.open)}><summary>question to the judge</summary>${open && html`<${Wait} of=${found}>${(one) => html`${one.version !== version && html`<p class="dim">As version ${one.version} asks it; the score is of version ${version}.</p>`}<${Json} value=${one.system} summary="instructions that every judge reads" /><${Text} mono text=${one.question} />`}</${Wait}>`}</details>`;
+  return html`<details onToggle=${(event) => set(event.currentTarget.open)}><summary>question to the judge</summary>${open && html`<${Wait} of=${found}>${(one) => one.sent.length > 0 ? html`<p class="dim">As ${one.sent.length === 1 ? "it was" : "they were"} sent.</p><${Json} value=${one.system} summary="instructions that every judge reads" />
+    ${one.sent.map((each, i) => html`<p>${one.sent.length > 1 ? `${i + 1}. ` : ""}<strong>${each.stage}</strong> <span class="dim">${each.model}</span></p><${Text} mono text=${each.question} />${each.reply === null ? html`<p class="dim">No reply came.</p>` : html`<${Json} value=${each.reply} summary="reply" />`}`)}` : html`<p class="dim">What was sent is not kept; this is the first question as it would be asked today.</p>${one.version !== version && html`<p class="dim">As version ${one.version} asks it; the score is of version ${version}.</p>`}<${Json} value=${one.system} summary="instructions that every judge reads" /><${Text} mono text=${one.question} />`}</${Wait}>`}</details>`;
 }
 export function OneScore({ score, query, kept }) {
   const bad = isBad(score);
@@ -165,23 +166,49 @@ function Steps({ content }) {
     ...(content.retrievals ?? []).map((one) => ({ kind: "retrieval", name: textOf(one.query).slice(0, 80), ...one })),
   ];
   if (!steps.length) return null;
-  const order = new Map((content.spans ?? []).map((span, i) => [span.id, i]));
-  steps.sort((a, b) => (order.get(a.span_id) ?? 1e9) - (order.get(b.span_id) ?? 1e9));
-  const most = Math.max(content.duration_s ?? 0, ...steps.map((step) => step.duration_s ?? 0)) || 1;
-  return html`<section aria-labelledby="steps"><h2 id="steps">Steps</h2><p class="dim small">Bars are the share of the turn that each step took.</p><ol class="steps">${steps.slice(0, 500).map((step) => html`<li class=${step.error ? "bad" : ""}>
-    <span class="mark">${step.kind}</span> <code>${step.name ?? "–"}</code> <span class="bar-of" role="img" aria-label=${seconds(step.duration_s)}><span style=${{ width: `${(100 * (step.duration_s ?? 0)) / most}%` }}></span></span> <span class="n">${seconds(step.duration_s)}</span>
+  const spans = new Map((content.spans ?? []).map((span, i) => [span.id, { ...span, place: i }]));
+  const begun = (step) => spans.get(step.span_id)?.start_s ?? Infinity;
+  const place = (step) => spans.get(step.span_id)?.place ?? Infinity;
+  const compare = (a, b) => (a === b ? 0 : a - b);
+  steps.sort((a, b) => compare(begun(a), begun(b)) || compare(place(a), place(b)));
+  const inTime = steps.some((step) => begun(step) < Infinity);
+  const scale = timeScale(inTime ? steps.map((step) => ({ start_s: begun(step), duration_s: step.duration_s })) : steps, content.duration_s);
+  const ids = new Set(steps.map((step) => step.span_id));
+  const depth = (step) => { // how many of the steps it is within
+    let found = 0, span = spans.get(step.span_id);
+    for (let far = 0; span?.parent && far < 100; far += 1) { span = spans.get(span.parent); if (span && ids.has(span.id)) found += 1; }
+    return Math.min(found, 8);
+  };
+  return html`<section aria-labelledby="steps"><h2 id="steps">Steps</h2><p class="dim small">${inTime ? `When each step began and how long it took, of ${seconds(scale.all)}.` : "Bars are the share of the turn that each step took."}</p><ol class="steps">${steps.slice(0, 500).map((step) => html`<li class=${step.error ? "bad" : ""} style=${{ "--in": `${depth(step) * 14}px` }}>
+    <span class="step-name"><span class="mark">${step.kind}</span> <code>${step.name ?? "–"}</code></span> <${TimeBar} scale=${scale} start=${inTime ? begun(step) : 0} duration=${step.duration_s} /> <span class="n">${seconds(step.duration_s)}</span>
     <span class="dim small">${step.kind === "model" ? `${count(step.input_tokens)} in, ${count(step.output_tokens)} out${step.cost_usd ? `, ${dollars(step.cost_usd)}` : ""}${step.finish_reason ? `, ${step.finish_reason}` : ""}` : ""}${step.error ? ` ${step.error.type ?? ""} ${step.error.message ?? (typeof step.error === "string" ? step.error : "")}` : ""}</span>
     ${step.kind === "tool" && html`<div class="step-texts">${step.arguments !== undefined && html`<${Json} value=${step.arguments} summary="arguments" />`}${step.result !== undefined && html`<${Json} value=${step.result} summary="result" />`}</div>`}
     ${step.kind === "retrieval" && html`<${Json} value=${step.documents ?? []} summary=${`${count((step.documents ?? []).length)} documents`} />`}</li>`)}</ol>${steps.length > 500 && html`<p class="dim">The first 500 of ${count(steps.length)} are shown; all are among the spans.</p>`}</section>`;
+}
+
+// From the first beginning to the last end of what is shown; seconds after the turn's start.
+function timeScale(shown, least = 0) {
+  let first = 0, last = least ?? 0;
+  for (const { start_s: start = 0, duration_s: duration } of shown) {
+    if (start === null || start === Infinity) continue;
+    first = Math.min(first, start);
+    last = Math.max(last, start + (duration ?? 0));
+  }
+  return { first, all: last - first || 1 };
+}
+function TimeBar({ scale, start, duration }) {
+  const known = start !== null && start !== undefined && start !== Infinity;
+  const text = known && start > 0 ? `${seconds(duration)}, after ${seconds(start)}` : seconds(duration);
+  return html`<span class="bar-of" role="img" aria-label=${text} title=${text}>${known && html`<span style=${{ marginLeft: `${(100 * (start - scale.first)) / scale.all}%`, width: `${(100 * (duration ?? 0)) / scale.all}%` }}></span>`}</span>`;
 }
 
 function Spans({ spans }) {
   const [open, set] = useState(false);
   const [chosen, choose] = useState(null);
   const rows = useMemo(() => (open ? inOrder(spans) : []), [open, spans]);
-  const most = useMemo(() => spans.reduce((found, span) => Math.max(found, span.duration_s ?? 0), 0) || 1, [spans]);
+  const scale = useMemo(() => timeScale(spans), [spans]);
   return html`<section><details onToggle=${(event) => set(event.currentTarget.open)}><summary><h2 class="inline">Spans</h2> <span class="dim">${count(spans.length)}, as they were received</span></summary>
-    ${open && html`<div class="two spans"><${Rows} total=${rows.length} height=${28} role="list" label="Spans" row=${(i, place) => { const { span, depth } = rows[i]; return html`<div key=${span.id ?? i} role="listitem" class=${`row span ${chosen === span ? "chosen" : ""}`} style=${{ transform: `translateY(${place.top}px)` }}><button type="button" class="quiet" style=${{ paddingLeft: `${Math.min(depth, 20) * 14}px` }} onClick=${() => choose(span)}>${span.name}</button> <span class="bar-of"><span style=${{ width: `${(100 * (span.duration_s ?? 0)) / most}%` }}></span></span> <span class="n">${seconds(span.duration_s)}</span></div>`; }} />
+    ${open && html`<div class="two spans"><${Rows} total=${rows.length} height=${28} role="list" label="Spans" row=${(i, place) => { const { span, depth } = rows[i]; return html`<div key=${span.id ?? i} role="listitem" class=${`row span ${chosen === span ? "chosen" : ""}`} style=${{ transform: `translateY(${place.top}px)` }}><button type="button" class="quiet" style=${{ paddingLeft: `${Math.min(depth, 20) * 14}px` }} onClick=${() => choose(span)}>${span.name}</button> <${TimeBar} scale=${scale} start=${span.start_s ?? 0} duration=${span.duration_s} /> <span class="n">${seconds(span.duration_s)}</span></div>`; }} />
       <div class="span-detail">${chosen ? html`<h3>${chosen.name} <code>${chosen.id}</code></h3><dl class="attributes">${Object.entries(chosen.attributes ?? {}).map(([name, value]) => html`<div><dt><code>${name}</code></dt><dd><${Said} value=${Array.isArray(value) ? textOf(value) : value} /></dd></div>`)}</dl>` : html`<p class="dim">Choose a span to see its attributes.</p>`}</div></div>`}
   </details></section>`;
 }

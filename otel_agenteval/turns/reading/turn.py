@@ -287,13 +287,19 @@ class TurnReader(MessageReader):
 
     def spans(self) -> list[SpanInfo]:
         """The spans themselves."""
+        start = self.root.record.start_ns
         return [
             SpanInfo(
                 f"{step.record.span_id:016x}", f"{step.record.parent_id:016x}" if step.record.parent_id else None, step.record.name,
-                step.record.duration_s, _with_lists(step.record.attributes),
+                step.record.duration_s, _with_lists(step.record.attributes), _seconds_after(start, step.record.start_ns),
             )
             for step in self.steps
         ]  # fmt: skip
+
+
+def _seconds_after(start: int, then: int) -> float | None:
+    """From one time to another, in nanoseconds since the Unix epoch, where 0 is unknown."""
+    return (then - start) / 1e9 if start > 0 and then > 0 else None
 
 
 def _with_lists(attributes: dict[str, Any]) -> dict[str, Any]:
