@@ -116,12 +116,13 @@ class DeferredTurns(Work):
         self._evaluate()
         if not self._done:
             self.lose("stuck")
+        finished: list[ScoredTurn] = []
         for scored in self._scored:
             if self._missed:
                 scored.on_span = ()
-            self._chain.evaluator.finish(scored)
-        scored_turns, self._scored = self._scored, []
-        return scored_turns
+            finished += self._chain.finish(scored)
+        self._scored = []
+        return finished
 
     def lose(self, reason: str) -> None:
         """Count what was closed as lost, unless it was."""

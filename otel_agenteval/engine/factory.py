@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..judging.dispatcher import Dispatcher
     from ..judging.verdict import Verdict
     from .engine import Engine
+    from .work import WorkItem
 
 
 _RECENT, _RECENT_IN_PROCESS = 20_000, 1_000
@@ -59,6 +60,11 @@ def pipeline_from(engine: Engine, metrics: Selected, clock: Clock, waited: Calla
         TurnOutcomes(engine.telemetry, composer, names, engine.outlets.count_error), _conversations_from(engine, metrics, waited), judging,
         lambda: engine.worker.bytes / engine.worker.max_bytes,
     )  # fmt: skip
+
+    def set_aside(item: WorkItem, size: int, work: Callable[[], None]) -> None:
+        engine.worker.set_aside(item, size, work)  # it is made after the pipeline
+
+    pipeline.set_aside = set_aside
     recent = RecentTurns(_RECENT if engine.is_behind_otlp else _RECENT_IN_PROCESS)
     pipeline.feedback = FeedbackJoiner(config.feedback, composer, recent, engine.telemetry, waited)
     kept = {} if judging is None else {"estimates": judging.planner.estimates, "verdicts": judging.planner.corrected}

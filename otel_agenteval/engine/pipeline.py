@@ -27,7 +27,7 @@ from .feedback import FeedbackJoiner
 from .fleet import Fleet
 from .hints import Hints
 from .outcomes import TurnOutcomes
-from .work import EndedConversation, WorkItem
+from .work import EndedConversation, SeenTurn, WorkItem
 
 if TYPE_CHECKING:
     from ..judging.dispatcher import Dispatcher
@@ -70,6 +70,8 @@ class Pipeline:
         """Adds what people say of turns."""
         self.fleet: Fleet
         """Knows what many turns say."""
+        self.set_aside: Callable[[WorkItem, int, Callable[[], None]], None] | None = None
+        """Has something done by another thread, then queues an item, see :meth:`.worker.Worker.set_aside`."""
         self.hints = Hints(())
         """What is logged once, for somebody who wonders."""
         self.ending = False
@@ -105,6 +107,14 @@ class Pipeline:
         return scored
 
     # --- on the worker
+
+    def finish(self, scored: ScoredTurn) -> Sequence[ScoredTurn]:
+        """Evaluate what was left over; nothing comes of it now where media are opened: that takes seconds, and is another thread's."""
+        if self.set_aside is not None and not self.ending and self.evaluator.opens_media(scored):
+            self.set_aside(SeenTurn(self, scored), scored.size, lambda: self.evaluator.finish_media(scored))
+            return ()
+        self.evaluator.finish(scored)
+        return (scored,)
 
     def run(self, batch: list[WorkItem]) -> Sequence[WorkItem]:
         """Score and emit a batch. Takes out of it what was begun; returns what was not begun because the end came."""

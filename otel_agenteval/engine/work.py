@@ -3,6 +3,7 @@
     ClosedSpans      spans that were closed away from the agent's thread: not composed yet
     GroupedSpans     the spans of one turn: not evaluated yet
     EvaluatedTurn    a turn that was evaluated where it closed, with what the time budget left over
+    SeenTurn         the same, once another thread opened its media
     EndedConversation    a whole conversation
 
 Two more kinds are made elsewhere: turns whose scores an ending root was promised (:mod:`.ending_root`), and judged scores that come
@@ -113,8 +114,7 @@ class GroupedSpans(Work):
         """See :class:`WorkItem`."""
         scored = self._chain.evaluate(self._group)
         self._chain.span_events.root_already_ended(scored)
-        self._chain.evaluator.finish(scored)
-        return (scored,)
+        return self._chain.finish(scored)
 
     def lose(self, reason: str) -> None:
         """See :class:`WorkItem`."""
@@ -142,8 +142,7 @@ class EvaluatedTurn(Work):
 
     def score(self) -> Sequence[ScoredTurn]:
         """See :class:`WorkItem`."""
-        self._chain.evaluator.finish(self._scored)
-        return (self._scored,)
+        return self._chain.finish(self._scored)
 
     def lose(self, reason: str) -> None:
         """See :class:`WorkItem`."""
@@ -152,6 +151,17 @@ class EvaluatedTurn(Work):
     def leave(self, reason: str) -> set[int]:
         """See :class:`WorkItem`."""
         return {self._scored.root.trace_key}
+
+
+class SeenTurn(EvaluatedTurn):
+    """A turn whose media were opened by another thread; where that failed, they are opened here."""
+
+    __slots__ = ()
+
+    def score(self) -> Sequence[ScoredTurn]:
+        """See :class:`WorkItem`."""
+        self._chain.evaluator.finish(self._scored)
+        return (self._scored,)
 
 
 class EndedConversation(Work):

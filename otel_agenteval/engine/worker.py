@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from ..core.threads import OwnThread, is_meant_for_host
+from .side_threads import SideThreads
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -29,6 +30,7 @@ _BACKLOG = 2_000
 """Items from which the queue is emptied without pauses."""
 _RETRY = 0.05
 """Seconds between two tries of an outlet that has no room, while a caller waits for it."""
+_SIDE_THREADS = 4
 _QUIET_POLLS = 8
 """Looks without work after which the thread sleeps until it is woken."""
 
@@ -65,6 +67,7 @@ class Worker:
         """False at interpreter exit, when no thread can be started any more."""
         self.courteous = True
         """Whether to work in small bites, because an agent runs in this process."""
+        self._side = SideThreads(_SIDE_THREADS)
         self._reset()
 
     def _reset(self) -> None:
@@ -73,6 +76,9 @@ class Worker:
         """The batch that is being handled."""
         self._given_up = False
         """Whether no further batch is begun."""
+        self._aside: dict[int, _Aside] = {}
+        """What is done by other threads, and what came back from them and is not handled yet; by the item's id."""
+        self._returned = threading.Event()
         self._bytes = 0
         self._accepted = self._handled = 0
         """Items put and done so far: a flush covers what was put before it, whatever comes meanwhile."""
@@ -121,6 +127,41 @@ class Worker:
             self.wake()
         return True
 
+    def set_aside(self, item: Any, size: int, work: Callable[[], None]) -> None:
+        """Have something done by another thread, then queue an item. To be called while a batch is handled, of which the item is a part.
+
+        Args:
+            item: queued when the work is done, or could not be: it does then what is left.
+            size: of the item, in bytes.
+            work: what would hold up everything else.
+        """
+        aside = _Aside(item, size, self._handled)
+        with self._lock:
+            self._bytes += size
+            self._accepted += 1
+            self._aside[id(item)] = aside
+
+        def do() -> None:
+            try:
+                work()
+            except BaseException as error:  # the item does what is left
+                self._failed("worker", error)
+            finally:
+                self._take_back(aside)
+
+        if not self.may_start or not self._side.do(do):
+            self._take_back(aside)
+
+    def _take_back(self, aside: _Aside) -> None:
+        with self._lock:
+            if self._aside.get(id(aside.item)) is not aside:  # it was given up
+                return
+            aside.is_back = True
+            self._queue.append((aside.item, aside.size))
+        self._returned.set()
+        if self.idle:
+            self.wake()
+
     def wake(self) -> None:
         """Make the thread look now; start it if there is none."""
         if not self._runs() and self.may_start and not self._stopping:
@@ -156,8 +197,9 @@ class Worker:
             return self._accepted, found
 
     def has_handled(self, mark: int) -> bool:
-        """Whether so many items are handled."""
-        return self._handled >= mark
+        """Whether all items that were put before are handled, with what was set aside of them."""
+        with self._lock:
+            return self._handled >= mark and all(aside.first >= mark for aside in self._aside.values())
 
     def discard(self, unwanted: Callable[[Any], bool], forget: Callable[[], None]) -> None:
         """Drop some items that are still queued. ``forget`` is called while nothing is closed or handled."""
@@ -222,6 +264,12 @@ class Worker:
             self._handling.release()
         left = list(self._in_hand)
         with self._lock:
+            for aside in self._aside.values():
+                if not aside.is_back:
+                    self._bytes -= aside.size
+                    self._handled += 1
+                    left.append(aside.item)
+            self._aside.clear()
             while self._queue:
                 item, size = self._queue.popleft()
                 self._bytes -= size
@@ -231,6 +279,7 @@ class Worker:
 
     def after_fork_in_child(self) -> None:
         """The parent owns what was queued; the child starts anew, with locks of its own."""
+        self._side.reset()
         self._reset()
 
     def _run(self) -> None:
@@ -295,7 +344,7 @@ class Worker:
     def _is_done(self, upto: int, deadline: float, *, outlets: bool) -> bool:
         """Whether everything up to an item was handled and, with ``outlets``, delivered."""
         try:
-            return (not outlets or self._flush(max(0.0, deadline - time.monotonic()))) and self._handled >= upto
+            return (not outlets or self._flush(max(0.0, deadline - time.monotonic()))) and self.has_handled(upto)
         except BaseException as error:
             if is_meant_for_host(error):
                 raise
@@ -317,7 +366,11 @@ class Worker:
             _log.warning("closing turns failed: %s", type(error).__name__)
             due = True
         upto = None if upto is None else self._accepted  # with what was closed just now
-        while self._queue and (upto is None or self._handled < upto) and not self._given_up:
+        while not self._given_up and (self._queue if upto is None else not self.has_handled(upto)):
+            if not self._queue:
+                if not self._wait_for_aside(deadline):
+                    break
+                continue
             if not self._can_emit():
                 if deadline is None or time.monotonic() >= deadline:
                     return True
@@ -335,6 +388,18 @@ class Worker:
             if not hurry and self._queue:
                 time.sleep(_BREATH)
         return due
+
+    def _wait_for_aside(self, deadline: float | None) -> bool:
+        """Wait a moment for what other threads do; False if there is nothing to wait for, or no time."""
+        self._returned.clear()
+        if self._soon and threading.current_thread() is self._thread:
+            self._flush_soon()
+        left = 0.0 if deadline is None else deadline - time.monotonic()
+        if left <= 0 or not self._aside:
+            return bool(self._queue)
+        if not self._queue:
+            self._returned.wait(min(_RETRY, left))
+        return True
 
     def _handle_some(self, most: int) -> None:
         """Handle the next items. When that goes wrong, what was not begun goes back to the head of the queue."""
@@ -356,6 +421,11 @@ class Worker:
             self._in_hand = not_begun
             with self._lock:
                 self._handled += len(batch) - len(items)
+                if self._aside:
+                    left = {id(item) for item in items}
+                    for item in batch:
+                        if item is not None and id(item) not in left:
+                            self._aside.pop(id(item), None)
                 if items:
                     self._queue.extendleft((item, 0) for item in reversed(items[1:]))
                     self._queue.appendleft((items[0], size))
@@ -374,6 +444,19 @@ class Worker:
             batch.append(item)
             size += bytes_
         return batch, size
+
+
+class _Aside:
+    """An item that waits for another thread's work."""
+
+    __slots__ = ("first", "is_back", "item", "size")
+
+    def __init__(self, item: Any, size: int, first: int) -> None:
+        self.item = item
+        self.size = size
+        self.first = first
+        """How many items were handled before: no flush that covers more than these is done without it."""
+        self.is_back = False
 
 
 class _Flush:

@@ -104,7 +104,7 @@ def run(
             if excluded is not None:
                 scores.append(metric.left_out(GATED, f"when.{excluded}"))
                 continue
-        if shed and metric.metric.heavy:
+        if shed and metric.heavy:
             scores.append(metric.left_out(SHED))
             continue
         if metric.applies is not None or sources:
@@ -245,9 +245,9 @@ class Evaluator:
         expected: bool,
     ) -> None:
         """Other metrics and references from the next turn, and the next end of a conversation, on."""
-        self.metrics = [metric for metric in metrics if not metric.metric.heavy]
+        self.metrics = [metric for metric in metrics if not metric.heavy]
         """Evaluated when a turn closes, also where an exporter or the agent waits for it."""
-        self.heavy = [metric for metric in metrics if metric.metric.heavy]
+        self.heavy = [metric for metric in metrics if metric.heavy]
         """Evaluated after them, on the worker alone."""
         self.whole = whole
         self.references = references
@@ -290,14 +290,28 @@ class Evaluator:
         if scored.sources and self._expected is not None:
             scored.pending += self._expected.of(scored.sources)
 
+    def opens_media(self, scored: ScoredTurn) -> bool:
+        """Whether a metric that was left over opens media, and the turn has some."""
+        if not any(metric.opens_media for metric in scored.pending):
+            return False
+        return bool(scored.turn.attachments) or any(message.attachments for message in scored.turn.messages)
+
+    def finish_media(self, scored: ScoredTurn) -> None:
+        """Evaluate those of the metrics that were left over that open media. On a thread that may wait."""
+        self._finish(scored, [metric for metric in scored.pending if metric.opens_media])
+
     def finish(self, scored: ScoredTurn) -> None:
         """Evaluate what was left over. On the worker."""
-        if scored.pending:  # taken out last: a thread that is interrupted meanwhile leaves it to the next
-            self.evaluations += 1
-            found = run(scored.pending, scored.turn, scored.sources, shed=self.shedding.leaves_out("heavy"))
-            scored.scores = [*scored.scores, *found.scores]
-            scored.seconds += found.seconds
-            scored.pending = ()
+        if scored.pending:
+            self._finish(scored, scored.pending)
+
+    def _finish(self, scored: ScoredTurn, metrics: Sequence[BoundMetric]) -> None:
+        self.evaluations += 1
+        found = run(metrics, scored.turn, scored.sources, shed=self.shedding.leaves_out("heavy"))
+        scored.scores = [*scored.scores, *found.scores]
+        scored.seconds += found.seconds
+        # Taken out last: a thread that is interrupted meanwhile leaves it to the next.
+        scored.pending = [metric for metric in scored.pending if metric not in metrics] if metrics is not scored.pending else ()
 
     def evaluate_whole(self, scored: ScoredTurn, *, signals_only: bool = False) -> None:
         """Evaluate a conversation; where nothing but signals is new, only with the metrics that look at those."""

@@ -183,6 +183,16 @@ class BoundMetric:
         return self.applies(turn, params) if self.applies is not None else None
 
     @property
+    def heavy(self) -> bool:
+        """Whether it, or one of its inner metrics, takes too long for the agent's thread."""
+        return self.metric.heavy or any(one.heavy for one in self.inner)
+
+    @property
+    def opens_media(self) -> bool:
+        """Whether it, or one of its inner metrics, opens images, sounds or videos."""
+        return self.metric.media or any(one.opens_media for one in self.inner)
+
+    @property
     def asks(self) -> bool:
         """Whether a model is asked, for itself or for one of its inner metrics."""
         return self._service is not None or any(one.asks for one in self.inner)

@@ -1,0 +1,55 @@
+"""Threads for what would hold up the worker: media that are fetched, decoded or written down."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from ..core.threads import started
+
+_IDLE_SECONDS = 10.0
+"""After which a thread without work ends."""
+
+
+class SideThreads:
+    """Does pieces of work in their order, some of them at once. Threads start with the first piece.
+
+    Args:
+        most: threads.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew, without what waits: after a fork there are no threads."""
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._changed = threading.Condition()
+        self._threads = self._idle = 0
+
+    def do(self, work: Callable[[], None]) -> bool:
+        """Have a piece of work done, which raises nothing; False where no thread can be started."""
+        with self._changed:
+            if self._idle <= len(self._waiting) and self._threads < self._most:
+                if started(self._run, "otel-agenteval-media") is not None:
+                    self._threads += 1
+                elif not self._threads:
+                    return False
+            self._waiting.append(work)
+            self._changed.notify()
+        return True
+
+    def _run(self) -> None:
+        changed = self._changed
+        while True:
+            with changed:
+                self._idle += 1
+                there_is = changed.wait_for(lambda: self._waiting, _IDLE_SECONDS)
+                self._idle -= 1
+                if not there_is:
+                    self._threads -= 1
+                    return
+                work = self._waiting.popleft()
+            work()
