@@ -20,6 +20,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "installation.md"
 PURPOSES = {
+    "asr": "a model of your own in the process that writes down what is said in recordings",
     "audio": "word and character error rates of transcripts",
     "backfill": "`otel-agenteval backfill`: Daft, ClickHouse, Parquet",
     "bedrock": "judges on AWS, with its credentials",
@@ -33,6 +34,7 @@ PURPOSES = {
     "kafka": "spans from Kafka",
     "media": "images, recordings and videos: what is measured in them, and frames for judges",
     "notebook": "turns and scores as pandas data frames",
+    "ocr": "the writing in images",
     "parquet": "files in Parquet",
     "postgres": "turns and scores in PostgreSQL",
     "redis": "judge jobs in Redis",

@@ -13,6 +13,7 @@ from ..core.errors import ConfigError
 from ..core.faults import Faults
 from ..engine.selected import selected
 from ..evaluation.references import ReferenceSources
+from ..evaluation.selection import media_rules
 from ..judging.models import embedder_from, judge_from
 from ..judging.sampling import rules_of
 from ..metrics.bound_metric import BoundMetric
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         for of_one_kind in (found.of_turns, found.of_conversations):
             with faults:
                 rules_of(config, of_one_kind)
-    for make in (judge_from, embedder_from, ReferenceSources):  # they refuse what is missing
+    for make in (judge_from, embedder_from, ReferenceSources, media_rules):  # they refuse what is missing
         with faults:
             make(config)
     faults.check()

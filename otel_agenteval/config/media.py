@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from ..media.rules import Rules
 from .section import Section, options_of
+from .transcriber import TranscriberOptions
 from .types import Before, Count, Duration, Kind, Size, Switch
 
 _HOST = re.compile(r"(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?|\[[0-9a-f:]+\](:[0-9]{1,5})?")
@@ -65,7 +66,13 @@ class MediaOptions(Section):
     """Seconds for which a sound or a video is measured; of a longer one the beginning counts."""
     decode_memory: Size = Rules.decode_memory
     """Memory of the process that decodes sounds and videos."""
+    transcriber: TranscriberOptions = TranscriberOptions()
 
     def rules(self) -> Rules:
-        """The same as the metrics take it."""
-        return Rules(**{name: getattr(self, name) for name in options_of(MediaOptions)})
+        """The same as the metrics take it.
+
+        Raises:
+            ValueError: the transcriber is not complete.
+        """
+        given = {name: getattr(self, name) for name in options_of(MediaOptions) if name != "transcriber"}
+        return Rules(**given, transcription=self.transcriber.wanted(), hears=not self.transcriber.instead_of_sound)

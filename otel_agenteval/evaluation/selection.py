@@ -15,6 +15,7 @@ from ..config.selector import Selector
 from ..core.errors import ConfigError, nearest
 from ..core.faults import Faults
 from ..core.score import Policy
+from ..media.rules import Rules
 from ..metrics.bound_metric import BoundMetric, live_metric
 from ..metrics.registry import GROUPS, group_of, resolve
 
@@ -203,10 +204,22 @@ def _bind(
     return bound
 
 
+def media_rules(config: Config) -> Rules:
+    """What may be opened of the media of a turn.
+
+    Raises:
+        ConfigError: what writes down recordings is not complete.
+    """
+    try:
+        return config.media.rules()
+    except ValueError as error:
+        raise ConfigError(f"{config.where(('media', 'transcriber'))}: {error}") from None
+
+
 def _allow_media(config: Config, bound: BoundMetric) -> None:
     """Let a metric, or those that it combines, open what the configuration allows."""
     if bound.metric.media:
-        bound.rules = config.media.rules()
+        bound.rules = media_rules(config)
     for inner in bound.inner:
         _allow_media(config, inner)
 

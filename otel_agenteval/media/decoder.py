@@ -19,7 +19,8 @@ def main() -> None:
     json.dump(_answer(order, source.read()), sys.stdout)
 
 
-def _limit(order: dict[str, Any]) -> None:
+def limit(order: dict[str, Any]) -> None:
+    """Bound what this process may take."""
     try:
         import resource
     except ImportError:  # not on Windows
@@ -42,11 +43,13 @@ def _answer(order: dict[str, Any], data: bytes) -> dict[str, Any]:
         from .reading import Broken, Limits
     except ImportError as error:
         return {"error": "missing", "message": str(error)}
-    _limit(order)
+    limit(order)
     limits = Limits(time.monotonic() + order["seconds"], order["max_pixels"], order["max_edge"])
     try:
         if order["task"] == "video":
             return video.examined(data, order["mime"], order["frames"], order["sampling"], limits)
+        if order["task"] == "samples":
+            return sound.samples(data, order["mime"], limits)
         return sound.examined(data, order["mime"], order["speech"], limits)
     except Broken as error:
         return {"error": "media_too_large" if error.too_large else "invalid_media", "message": str(error)}

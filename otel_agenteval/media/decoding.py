@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -19,11 +21,13 @@ from .rules import current_rules
 Sampling = Literal["even", "scenes"]
 _START_SECONDS = 10.0
 """What the process may take beside its work: to start, and to be scheduled."""
-_COMMAND = ("-m", f"{__package__}.decoder")
+_DECODER, _READER = f"{__package__}.decoder", f"{__package__}.ocr"
 _FEATURE = {
     "video": ("looking at videos", "media"),
     "sound": ("listening to recordings", "media"),
     "speech": ("finding speech", "media"),
+    "samples": ("writing down recordings", "media"),
+    "writing": ("reading the writing in images", "ocr"),
 }
 
 
@@ -68,6 +72,33 @@ def sound_of(content: Content, *, speech: bool = False) -> dict[str, Any]:
     return _decoded("sound", content, {"speech": speech})
 
 
+def samples_of(content: Content) -> Any:
+    """The samples of a recording, all channels mixed, 16,000 a second: an array of float32 between -1 and 1.
+
+    Raises:
+        MetricError: as :func:`video_of`.
+        MissingExtra: PyAV is not installed.
+    """
+    import numpy as np
+
+    found = _decoded("samples", content, {})
+    return np.frombuffer(base64.b64decode(found["samples"]), np.int16).astype(np.float32) / 32768
+
+
+def writing_in(images: Sequence[Content]) -> list[list[str]]:
+    """The lines of writing in each of some images, from the top down.
+
+    Raises:
+        MetricError: as :func:`video_of`.
+        MissingExtra: rapidocr is not installed.
+    """
+    if not (installed("rapidocr") and installed("PIL")):
+        raise MissingExtra(*_FEATURE["writing"])
+    order = {"images": [(len(content.data), content.mime) for content in images]}
+    lines: list[list[str]] = _done_by(_READER, order, b"".join(content.data for content in images))["lines"]
+    return lines
+
+
 def can_decode() -> bool:
     """Whether what decodes is installed."""
     return installed("av") and installed("PIL")
@@ -81,10 +112,14 @@ def can_find_speech() -> bool:
 def _decoded(task: str, content: Content, options: dict[str, Any]) -> dict[str, Any]:
     if not can_decode():
         raise MissingExtra(*_FEATURE[task])
+    return _done_by(_DECODER, {"task": task, "mime": content.mime, **options}, content.data)
+
+
+def _done_by(module: str, order: dict[str, Any], data: bytes) -> dict[str, Any]:
+    """What a process says of some bytes."""
     rules = current_rules()
     order = {
-        "task": task, "mime": content.mime, "seconds": rules.decode_timeout, "memory": rules.decode_memory, "max_pixels": rules.max_pixels,
-        "max_edge": rules.max_edge, **options,
+        "seconds": rules.decode_timeout, "memory": rules.decode_memory, "max_pixels": rules.max_pixels, "max_edge": rules.max_edge, **order,
     }  # fmt: skip
     environment = {
         "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
@@ -94,7 +129,7 @@ def _decoded(task: str, content: Content, options: dict[str, Any]) -> dict[str, 
     kept = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")
     try:
         done = subprocess.run(  # noqa: S603 - the command is ours
-            (_python(), *_COMMAND), cwd=os.sep, input=json.dumps(order).encode() + b"\n" + content.data,
+            (_python(), "-m", module), cwd=os.sep, input=json.dumps(order).encode() + b"\n" + data,
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=2 * rules.decode_timeout + _START_SECONDS, check=False,
             env={**environment, **{name: os.environ[name] for name in kept if name in os.environ}},
         )  # fmt: skip

@@ -9,6 +9,23 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class Transcription:
+    """Who writes down what is said."""
+
+    base_url: str | None = None
+    """Address of the server, up to and including the version."""
+    model: str = ""
+    """The model's name there."""
+    api_key: str | None = None
+    path: str | None = None
+    """Folder of a model for this process, instead of a server."""
+    language: str | None = None
+    """ISO 639-1 code of what is spoken; None leaves it to the model."""
+    timeout: float = 60.0
+    """Seconds in which a recording must be written down."""
+
+
+@dataclass(frozen=True)
 class Rules:
     """What may be opened. By default only what travels inside of a turn: nothing is fetched, no file is read."""
 
@@ -32,6 +49,10 @@ class Rules:
     """Bytes of address space of the process that decodes sounds and videos."""
     max_edge: int = 1568
     """Pixels of the longer side of an image that a judge sees; larger ones are scaled down. Models scale down what is larger themselves."""
+    transcription: Transcription | None = None
+    """Who writes down what is said in recordings without a transcript."""
+    hears: bool = True
+    """Whether judges are sent the sound of a recording that was written down."""
 
 
 _RULES: ContextVar[Rules | None] = ContextVar("otel_agenteval_media_rules", default=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -91,6 +92,25 @@ def examined(data: bytes, mime: str, speech: bool, limits: Limits) -> dict[str, 
         "codec": codec, "sample_rate": rate, "channels": count, "duration_s": round(said or heard, 3), "measured_s": round(heard, 3),
         "peak": round(peak, 3), "clipped": clipped / samples, **_silence(channels), **(_talk(channels) if speech else {}),
     }  # fmt: skip
+
+
+def samples(data: bytes, mime: str, limits: Limits) -> dict[str, Any]:
+    """The samples themselves, mixed to one channel: 16 bits, 16,000 a second, base64."""
+    found: list[bytes] = []
+    with opened(data, mime) as container:
+        if not container.streams.audio:
+            raise Broken("it has no sound")
+        stream = container.streams.audio[0]
+        resampler = av.AudioResampler(format="s16", layout="mono", rate=_RATE)
+        for frame in container.decode(stream):
+            found += [piece.to_ndarray().tobytes() for piece in resampler.resample(frame)]
+            if time.monotonic() > limits.until:
+                break
+        else:
+            found += [piece.to_ndarray().tobytes() for piece in resampler.resample(None)]
+    if not found:
+        raise Broken("it has no sound that can be decoded")
+    return {"samples": base64.b64encode(b"".join(found)).decode()}
 
 
 def _detector() -> Any:

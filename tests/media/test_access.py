@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,6 +19,7 @@ from otel_agenteval.media import fetching
 from otel_agenteval.media.access import content_of, may_open
 from otel_agenteval.media.rules import Rules, opening
 from otel_agenteval.media.types import type_of
+from tests.support.certificates import Authority
 from tests.support.media import image, scenery, sound, tone, uri, video
 
 PNG = image(scenery(64, 48))
@@ -26,7 +28,7 @@ PNG = image(scenery(64, 48))
 class Files:
     """A server of media; ``answers`` are ``path -> function(handler)`` or bytes."""
 
-    def __init__(self) -> None:
+    def __init__(self, certificate: tuple[Path, Path] | None = None) -> None:
         self.asked: list[str] = []
         self.headers: list[dict[str, str]] = []
         self.answers: dict[str, Any] = {"/a.png": PNG}
@@ -52,6 +54,10 @@ class Files:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
+        if certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*certificate)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self.port = self._server.server_port
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
@@ -213,6 +219,28 @@ def test_an_address_that_cannot_be_reached_is_passed_over(files: Files, monkeypa
     monkeypatch.setattr(socket, "getaddrinfo", answer)
     with opening(files.rules(hosts=(f"cdn.example.com:{files.port}",))):
         assert content_of(files.url(host="cdn.example.com"), "image").data == PNG
+
+
+def test_certificates_must_be_of_the_host_and_of_somebody_who_is_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    authority = Authority(tmp_path)
+    files = Files(authority.issue("media"))
+    try:
+        rules = Rules(hosts=(f"localhost:{files.port}", f"other.localhost:{files.port}"), private_addresses=True)
+        names = ("localhost", "other.localhost")
+        real = fetching.socket.getaddrinfo
+        monkeypatch.setattr(fetching.socket, "getaddrinfo", lambda host, *more, **options: real("127.0.0.1", *more, **options))
+        addresses = [f"https://{name}:{files.port}/a.png" for name in names]
+        fetching._trusted.cache_clear()
+        assert [fault(address, rules) for address in addresses] == ["media_unreachable"] * 2
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
+        fetching._trusted.cache_clear()
+        with opening(rules):
+            assert content_of(addresses[0], "image").data == PNG
+        assert fault(addresses[1], rules) == "media_unreachable", "the certificate is of another name"
+        assert files.headers[0]["host"] == f"localhost:{files.port}"
+    finally:
+        fetching._trusted.cache_clear()
+        files.close()
 
 
 def test_addresses_of_ipv6_are_hosts_too() -> None:

@@ -23,6 +23,7 @@ from otel_agenteval.core.errors import MetricError
 from otel_agenteval.metrics.bound_metric import get_metric
 from otel_agenteval.metrics.lib import code, readability
 from otel_agenteval.metrics.lib import sandbox as sandboxes
+from otel_agenteval.metrics.lib.code import Block
 from tests.support.judges import ScriptedModels
 from tests.support.servers import for_every_user
 
@@ -723,8 +724,24 @@ def test_correctness_says_what_is_missing_first(models: ScriptedModels, turn: oa
     ],
 )
 def test_what_is_counted_in_code(code: str, expected: dict[str, Any]) -> None:
-    found = readability.measured([code])
+    found = readability.measured([Block(code, "text")])
+    assert "complexity" not in found
     assert {name: found[name] for name in expected} == expected
+
+
+BRANCHES = "def f(a, b):\n" + "".join(f"    if a == {n} and b:\n        return {n}\n" for n in range(6)) + "    return b\n"
+
+
+def test_of_python_branches_are_counted_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("radon")
+    simple, branches = Block("def g(x):\n    return x\n", "python"), Block(BRANCHES, None)
+    both = readability.measured([simple, branches])
+    assert (both["complexity"], both["most_complex_function"]) == (7.0, 13)
+    assert both["maintainability_index"] < readability.measured([simple])["maintainability_index"]
+    broken = readability.measured([Block("def (:", "python"), Block("{}", None), Block("x\0", "py"), simple])
+    assert (broken["complexity"], "maintainability_index" in readability.measured([Block("{}", None)])) == (1.0, False)
+    monkeypatch.setattr(readability, "installed", lambda name: False)
+    assert "complexity" not in readability.measured([simple])
 
 
 def test_the_judge_of_readability_reads_what_was_counted(models: ScriptedModels) -> None:

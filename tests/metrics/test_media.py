@@ -19,6 +19,7 @@ from PIL import Image
 import otel_agenteval as oa
 from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.media.access import Content
+from otel_agenteval.media.rules import Rules, opening
 from tests.support.judges import ScriptedModels
 from tests.support.media import blurred, image, moving, scenery, sound, speech, together, tone, uri, video, with_place
 
@@ -74,6 +75,47 @@ def test_an_image_that_is_there_twice() -> None:
     assert how > 0.95
     assert evaluate("code_image_duplicate", turn(SHARP, *others)).passed
     assert evaluate("code_image_duplicate", turn(SHARP)).detail == {"reason": "not_applicable:one_image"}
+
+
+@pytest.fixture(scope="module")
+def invoice() -> dict[str, Any]:
+    """A picture of some writing."""
+    from PIL import ImageDraw, ImageFont
+
+    page = Image.new("RGB", (640, 200), "white")
+    draw, font = ImageDraw.Draw(page), ImageFont.load_default(size=36)
+    draw.text((20, 20), "Invoice 4711", fill="black", font=font)
+    draw.text((20, 100), "Total: 129.50 EUR", fill="black", font=font)
+    return picture(image(np.asarray(page)))
+
+
+def test_writing_in_images_is_compared_with_the_answer(invoice: dict[str, Any]) -> None:
+    pytest.importorskip("rapidocr")
+    blank = picture(image(np.full((200, 300, 3), 255, np.uint8)))
+
+    def overlap(output: str | None, *images: dict[str, Any], truth: str | None = None, **params: Any) -> oa.Score:
+        seen = oa.Turn.from_dict({"attachments": list(images), "output": output, "ground_truth": truth})
+        return oa.get_metric("code_image_text_overlap", **params).evaluate(seen)
+
+    whole = overlap("It is invoice 4711, with a total of 129.50 EUR.", invoice, blank)
+    assert (whole.value, whole.passed, whole.detail) == (1.0, True, {"read": 5, "words": 10, "found": 5})
+    assert overlap("invoice 4712 over 129.50 EUR", invoice).value == pytest.approx(3 / 5)
+    assert overlap("invoice 4712 over 129.50 EUR", invoice, share_of="text").value == pytest.approx(3 / 5)
+    made = overlap("Here it is.", invoice, truth="INVOICE 4711", share_of="text", against="ground_truth")
+    assert made.value == 1.0
+    assert overlap("x", blank).detail["reason"] == "no_writing"
+    assert overlap(None, invoice).detail == {"reason": "missing:output"}
+    assert overlap("x", invoice, against="ground_truth").detail == {"reason": "missing:ground_truth"}
+
+
+def test_what_cannot_be_read_ends_no_process_but_its_own(invoice: dict[str, Any]) -> None:
+    pytest.importorskip("rapidocr")
+    cut = picture(image(PICTURE)[:3000])
+    seen = oa.Turn.from_dict({"attachments": [invoice, cut], "output": "x"})
+    score = evaluate("code_image_text_overlap", seen)
+    assert (score.status, score.error_type) == ("error", "invalid_media")
+    with opening(Rules(max_pixels=1_000)):
+        assert evaluate("code_image_text_overlap", turn(invoice)).error_type == "media_too_large"
 
 
 IMAGES = ("code_image_sharpness", "code_image_exposure", "code_image_blank", "code_image_duplicate")

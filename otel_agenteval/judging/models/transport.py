@@ -9,18 +9,17 @@ turn. Neither the key nor any content is in an error, and nothing is logged here
 from __future__ import annotations
 
 import email.utils
-import functools
 import math
 import random
 import re
 import ssl
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...config.types import http_url
 from ...core import jsonio
 from ...core.errors import ConfigError, JudgeError, NotAnswered
+from ...core.unseen import unseen
 from .aws import Sign
 from .connections import Connections
 from .http1 import Bounds, BrokenAnswer, ReplyTooLarge
@@ -193,7 +192,7 @@ class Transport:
         headers = self._headers if self._sign is None else self._sign(url, content, self._headers)
         fault: NotAnswered
         try:
-            with _unseen(), self._connections.one() as connection:
+            with unseen(), self._connections.one() as connection:
                 return connection.post(url, headers, content, now + left, self._bounds)
         except TimeoutError:
             fault = NotAnswered(f"no answer within {left:g} s", "timeout", transient=True)
@@ -299,23 +298,3 @@ def _refuse_unsendable(headers: Mapping[str, str]) -> None:
         if not (value.isascii() and value.isprintable()):
             what = "api_key" if name.lower() in ("authorization", "x-api-key", "x-goog-api-key") else f"headers.{name}"
             raise ConfigError(f"{what}: this value is not allowed; it must consist of printable ASCII characters")
-
-
-@contextmanager
-def _unseen() -> Iterator[None]:
-    """Hide what is done inside from the instrumentations of HTTP clients and from span processors."""
-    from opentelemetry import context
-
-    token = context.attach(context.Context({**context.get_current(), **_hidden()}))
-    try:
-        yield
-    finally:
-        context.detach(token)
-
-
-@functools.cache
-def _hidden() -> Mapping[str, object]:
-    from opentelemetry import context
-
-    keys = [getattr(context, key, key) for key in ("_SUPPRESS_INSTRUMENTATION_KEY", "_SUPPRESS_HTTP_INSTRUMENTATION_KEY")]
-    return dict.fromkeys((*keys, "suppress_instrumentation"), True)  # the last is the key of older instrumentations

@@ -10,7 +10,7 @@ from ...core.extras import require
 from ...core.turn import Turn
 from ...media.decoding import sound_of
 from ..lib import applies
-from ..lib.media import contents_of, media_of
+from ..lib.media import contents_of, media_of, written
 from ..registry import Result, metric, skip, vacuous
 
 _LONGEST = 50_000
@@ -26,11 +26,10 @@ def _reference(turn: Turn) -> str:
 
 
 def _transcript(turn: Turn) -> str | None:
-    """What a model understood: the turn's output, else what came with its recordings."""
+    """What a model understood: the turn's output, else what is said in its recordings, as it came with them or the transcriber writes it down."""
     if turn.output is not None:
         return turn.output
-    said = [recording.transcript for recording in media_of(turn, "audio") if recording.transcript]
-    return "\n".join(said) if said else None
+    return written(media_of(turn, "audio")) or None
 
 
 def _error_rates(reference: str, transcript: str) -> tuple[float, float]:
@@ -44,12 +43,13 @@ def _error_rates(reference: str, transcript: str) -> tuple[float, float]:
     uses=("ground_truth",),
     extra="audio",
     aliases=("agentunit:audio_transcription_quality", "agentunit:AudioTranscriptionMetric"),
-    heavy=True,
+    media=True,
 )
 def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normalize: Literal["none", "lower"] = "none") -> Result:
     """How well a transcript matches what was said: 1 minus its word error rate, at least 0.
 
-    The transcript is the turn's output, or where that is unknown what its recordings say is said in them (``transcript`` of an attachment); the
+    The transcript is the turn's output, or where that is unknown what is said in its recordings: as it came with them (``transcript`` of an attachment), else as
+    ``media.transcriber`` writes it down. The
     reference is its ground truth. The word error rate is substitutions, deletions and
     insertions over the words of the reference. Words are what white space separates; case and punctuation count. An empty
     transcript has the rate 1; one with many superfluous words can exceed 1, which ``detail.accuracy`` still shows.

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le
 
+from ...core import jsonio
 from ...core.turn import Turn
 from ...media.access import Content
+from ...media.decoding import writing_in
 from ...media.images import Measures, likeness, measured
 from ..lib import applies
 from ..lib.media import attachments_of, contents_of, modalities_of
@@ -213,3 +217,48 @@ def code_image_duplicate(turn: Turn, *, max_likeness: Bound = 0.95) -> Result:
         if first is not None:
             twice.append((place, first[0], round(first[1], 3)))
     return Result(1 - len(twice) / len(found), detail={"duplicates": twice})
+
+
+_READ_WORD = re.compile(r"\d+(?:[.,:/-]\d+)*|[^\W\d_]+")
+"""Numbers with what stands inside of them, and runs of letters: readers lose the spaces between both."""
+
+
+def _words(text: str) -> Counter[str]:
+    return Counter(word.casefold() for word in _READ_WORD.findall(unicodedata.normalize("NFKC", text)))
+
+
+@metric(media=True, applies=applies.image, uses=("ground_truth",), threshold=0.5, extra="ocr")
+def code_image_text_overlap(
+    turn: Turn, *, share_of: Literal["image", "text"] = "image", against: Literal["output", "ground_truth"] = "output"
+) -> Result:
+    """How much of the writing in the turn's images stands in the answer, or of a text in the images.
+
+    The writing is read by a local model (OCR), and compared word by word, without case: each word counts as often as it is there. ``share_of: image`` asks
+    whether the answer repeats what can be read (a transcription, an invoice's fields); ``share_of: text`` whether what is said can be read there (an
+    image that was made with a given text).
+
+    Which images are read, and when it is skipped, is as in ``code_image_sharpness``; skipped also with ``missing:output`` or ``missing:ground_truth``
+    without the text, and with ``no_writing`` where nothing is there whose share could be told. Latin letters, digits and Chinese are read; other scripts hardly. Needs
+    the extra ``[ocr]``.
+
+    Parameters:
+        share_of: whose words are looked for: those of the ``image`` in the text, or those of the ``text`` in the images.
+        against: the text: the turn's ``output``, or its ``ground_truth``.
+
+    Detail: ``read`` (words in the images), ``words`` (in the text), ``found`` (in both).
+
+    Source: our own.
+    """
+    text = turn.output if against == "output" else None if turn.ground_truth is None else jsonio.text_of(turn.ground_truth)
+    if text is None:
+        return skip(f"missing:{against}")
+    found = _contents(turn)
+    if isinstance(found, Result):
+        return found
+    read, said = _words("\n".join(line for lines in writing_in(found) for line in lines)), _words(text)
+    both = (read & said).total()
+    detail = {"read": read.total(), "words": said.total(), "found": both}
+    whole = (read if share_of == "image" else said).total()
+    if not whole:
+        return skip("no_writing", **detail)
+    return Result(both / whole, detail=detail)

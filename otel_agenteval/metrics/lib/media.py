@@ -13,6 +13,7 @@ from typing import Any, Literal
 from ...core.turn import Turn
 from ...media.access import Content, as_data, content_of, may_open
 from ...media.images import for_judge
+from ...media.rules import current_rules
 from ...media.types import ImageReference
 
 Modality = Literal["image", "audio", "video"]
@@ -116,13 +117,28 @@ def as_seen(reference: str) -> str:
 
 
 def heard(media: Iterable[Medium]) -> list[str]:
-    """What a model hears of recordings.
+    """What a model hears of recordings; nothing of one that was written down for a model that cannot hear.
 
     Raises:
         MetricError: one that may be opened cannot be, or is none.
     """
-    references = [medium.reference for medium in media if medium.reference]
+    deaf = not current_rules().hears
+    references = [medium.reference for medium in media if medium.reference and not (deaf and may_open(medium.reference))]
     return [as_data(content_of(reference, "audio")) if may_open(reference) else reference for reference in references]
+
+
+def written(media: Iterable[Medium]) -> str:
+    """What is said in recordings: what came with them, else what the configured transcriber writes down of those that may be opened."""
+    return "\n".join(text for medium in media if (text := medium.transcript or _transcribed(medium)))
+
+
+def _transcribed(medium: Medium) -> str | None:
+    wanted = current_rules().transcription
+    if wanted is None or medium.reference is None or not may_open(medium.reference):
+        return None
+    from ...media.transcription import transcribed  # imports httpx
+
+    return transcribed(content_of(medium.reference, "audio"), wanted)
 
 
 def contents_of(turn: Turn, modality: Modality) -> list[Content]:

@@ -7,18 +7,51 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
+from ...core.extras import installed
+from .code import Block
+
 LONG_LINE = 100
 """Characters from which on a line is long."""
 _COMMENT = re.compile(r"\s*(#|//|/\*|\*|--|;;|%|<!--|\"\"\"|''')")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TAB = 4
+_PYTHON = frozenset(("python", "py", "python3", None))
+_PARSED = 100_000
+"""Characters of a block that is parsed."""
 
 
-def measured(blocks: Sequence[str]) -> dict[str, Any]:
+def measured(blocks: Sequence[Block]) -> dict[str, Any]:
     """Counts over all blocks: lines with text, the longest one, the share of long ones, the depth of nesting, the share of comments, the length of names.
 
-    Depth is by indentation, in the smallest step that the code uses.
+    Depth is by indentation, in the smallest step that the code uses. Of Python, where radon is installed (extra ``[code]``), also the branches of a function
+    (McCabe's complexity) and the maintainability index.
     """
+    return _counted([block.text for block in blocks]) | _of_python(blocks)
+
+
+def _of_python(blocks: Sequence[Block]) -> dict[str, Any]:
+    if not installed("radon"):
+        return {}
+    from radon.complexity import cc_visit
+    from radon.metrics import mi_visit
+
+    functions: list[int] = []
+    indexes: list[float] = []
+    for block in blocks:
+        if block.label not in _PYTHON or len(block.text) > _PARSED:
+            continue
+        try:
+            found = [one.complexity for one in cc_visit(block.text)]
+            if block.label is not None or found:  # of what names no language, only functions tell that it is Python
+                functions += found
+                indexes.append(mi_visit(block.text, multi=True))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):  # not Python, or none that this version reads
+            continue
+    most = {"most_complex_function": max(functions), "complexity": round(statistics.fmean(functions), 1)} if functions else {}
+    return most | ({"maintainability_index": round(min(indexes), 1)} if indexes else {})
+
+
+def _counted(blocks: Sequence[str]) -> dict[str, Any]:
     lines = [line.expandtabs(_TAB).rstrip() for block in blocks for line in block.splitlines() if line.strip()]
     if not lines:
         return {"lines": 0}

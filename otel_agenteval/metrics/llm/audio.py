@@ -18,7 +18,7 @@ from ...core.turn import Turn
 from ...media.access import Content
 from ...media.decoding import can_find_speech, sound_of
 from ..lib import applies
-from ..lib.media import contents_of, heard, listed, media_of
+from ..lib.media import contents_of, heard, listed, media_of, written
 from ..lib.replies import boolean, choice, entries, invalid, optional_number, reason_of
 from ..lib.values import Words
 from ..prompts import audio as prompts
@@ -56,8 +56,7 @@ def _heard(turn: Turn) -> _Heard | None:
     """The turn's recordings and what is said in them; None when there is neither."""
     recordings = media_of(turn, "audio")
     given = turn.references.get("transcript")
-    spoken = [given] if isinstance(given, str) else [recording.transcript for recording in recordings]
-    transcript = "\n".join(text for text in spoken if text and text.strip())
+    transcript = given if isinstance(given, str) and given.strip() else "" if isinstance(given, str) else written(recordings)
     if not recordings and not transcript:
         return None
     material = {"recordings": listed(recordings), "transcript": transcript}

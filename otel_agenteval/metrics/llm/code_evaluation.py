@@ -24,7 +24,8 @@ def llm_code_readability(turn: Turn, judge: Asks) -> Result:
     without any is skipped with ``no_code``, one over 1 MiB with ``too_long``. The judge also reads what was counted in it.
 
     Detail: ``measured`` (``lines`` with text, ``longest_line`` in characters, ``long_lines``: share of those over 100, ``deepest_nesting`` by indentation,
-    ``comments``: share of lines, ``one_letter_names``: share of names, ``name_length``: mean), ``reason``, and ``clamped`` if the score was outside.
+    ``comments``: share of lines, ``one_letter_names``: share of names, ``name_length``: mean; of Python, with the extra ``[code]``, also ``complexity`` (branches of a function, mean), ``most_complex_function`` and
+    ``maintainability_index``, 0..100, of the worst block), ``reason``, and ``clamped`` if the score was outside.
 
     Source: Trusys code-readability.
     """
@@ -34,7 +35,7 @@ def llm_code_readability(turn: Turn, judge: Asks) -> Result:
     blocks = code_blocks(output)
     if not blocks:
         return skip("no_code")
-    counts = measured([block.text for block in blocks])
+    counts = measured(blocks)
     said = "\n".join(f"{name}: {value}" for name, value in counts.items())
     reply = judge.ask("readability", prompts.READABLE, {"output": output, "measured": said}, TEN)
     return _out_of_ten(reply, {"reason": reason_of(reply), "measured": counts})

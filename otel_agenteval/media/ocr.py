@@ -1,0 +1,57 @@
+"""The process that reads the writing in images: ``python -m otel_agenteval.media.ocr``, started by :mod:`.decoding`.
+
+The models take half a gigabyte, which goes with the process; and what opens files of strangers is kept apart, as in :mod:`.decoder`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from ..core.errors import AgentEvalError
+from .access import Content
+from .decoder import limit
+from .rules import Rules, opening
+
+_MEMORY = 4 << 30
+"""Address space: the runtime maps much more than it uses."""
+_SURE = 0.5
+"""Of a line, by the model's own account, from which on it is taken."""
+
+
+def main() -> None:
+    """Read a line of orders and the bytes of all images from standard input, and write one JSON object to standard output."""
+    source = sys.stdin.buffer
+    order = json.loads(source.readline())
+    images = [Content(source.read(size), mime) for size, mime in order["images"]]
+    json.dump(_answer(order, images), sys.stdout)
+
+
+def _answer(order: dict[str, Any], images: list[Content]) -> dict[str, Any]:
+    try:
+        import numpy as np
+        from rapidocr import RapidOCR
+
+        from .images import decoded
+    except ImportError as error:
+        return {"error": "missing", "message": str(error)}
+    limit({**order, "memory": max(order["memory"], _MEMORY)})
+    try:
+        engine = RapidOCR(params={"Global.log_level": "critical"})
+        found = []
+        with opening(Rules(max_pixels=order["max_pixels"])):
+            for image in images:
+                seen: Any = engine(np.asarray(decoded(image))[:, :, ::-1])
+                found.append([text for text, sure in zip(seen.txts or (), seen.scores or (), strict=True) if sure >= _SURE])
+    except AgentEvalError as error:
+        return {"error": getattr(error, "error_type", "invalid_media"), "message": str(error)}
+    except MemoryError:
+        return {"error": "media_too_large", "message": "reading it takes too much memory"}
+    except Exception as error:  # decoders of broken files raise anything
+        return {"error": "invalid_media", "message": f"it cannot be read ({type(error).__name__})"}
+    return {"lines": found}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+"""What is said in a recording, written down by a server or by a model in this process.
+
+A server gets the recording as it is: ``POST /audio/transcriptions``, as OpenAI, vLLM, Speaches, LocalAI and others answer it. A model of this process
+(faster-whisper, extra ``[asr]``) gets its samples, decoded like those of every other recording.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import httpx
+
+from ..core.errors import MetricError
+from ..core.extras import require
+from ..core.unseen import unseen
+from .access import Content
+from .decoding import samples_of
+from .rules import Transcription
+
+_MOST_KEPT = 256
+"""Transcripts that are kept for the other metrics of a turn."""
+_ATTEMPTS = 3
+_AGAIN = frozenset((408, 409, 429, 500, 502, 503, 504))
+_LONGEST_PAUSE = 8.0
+_EXTENSIONS = {
+    "audio/wav": "wav", "audio/mpeg": "mp3", "audio/flac": "flac", "audio/ogg": "ogg", "audio/mp4": "m4a", "audio/webm": "webm",
+    "video/mp4": "mp4", "video/webm": "webm", "video/ogg": "ogg",
+}  # fmt: skip
+"""By type: servers go by the name of the file."""
+
+
+def transcribed(content: Content, wanted: Transcription) -> str:
+    """What is said in a recording; ``""`` where nothing is.
+
+    Raises:
+        MetricError: the server or the model cannot be asked (``transcriber_unreachable``), takes too long (``transcriber_timeout``), refuses
+            (``transcriber_refused``), or gives no text (``transcriber_failed``).
+        MissingExtra: faster-whisper is not installed.
+    """
+    return _transcriber(wanted).text_of(content)
+
+
+@lru_cache(maxsize=8)
+def _transcriber(wanted: Transcription) -> _Transcriber:
+    return _Transcriber(_local(wanted) if wanted.path is not None else _Server(wanted))
+
+
+class _Transcriber:
+    """Keeps the last transcripts. Thread-safe."""
+
+    def __init__(self, write: Callable[[Content], str]) -> None:
+        self._write = write
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[bytes, str] = OrderedDict()
+
+    def text_of(self, content: Content) -> str:
+        key = hashlib.sha256(content.data).digest()
+        with self._lock:
+            known = self._kept.get(key)
+        if known is not None:
+            return known
+        text = self._write(content).strip()
+        with self._lock:
+            self._kept[key] = text
+            while len(self._kept) > _MOST_KEPT:
+                self._kept.popitem(last=False)
+        return text
+
+
+class _Server:
+    def __init__(self, wanted: Transcription) -> None:
+        self._wanted = wanted
+        self._client = httpx.Client(timeout=wanted.timeout)
+
+    def __call__(self, content: Content) -> str:
+        wanted = self._wanted
+        until = time.monotonic() + wanted.timeout
+        for attempt in range(1, _ATTEMPTS + 1):
+            left = until - time.monotonic()
+            if left <= 0:
+                raise _late(wanted)
+            response = self._asked(content, left)
+            if response.is_success:
+                return _text_in(response)
+            pause = min(_LONGEST_PAUSE, _seconds(response.headers.get("retry-after")) or random.uniform(0, 2**attempt / 2))  # noqa: S311 - jitter
+            if response.status_code not in _AGAIN or attempt == _ATTEMPTS or time.monotonic() + pause >= until:
+                raise MetricError("transcriber_refused", f"the transcriber answered with status {response.status_code}")
+            time.sleep(pause)
+        raise AssertionError("unreachable")
+
+    def _asked(self, content: Content, seconds: float) -> httpx.Response:
+        wanted = self._wanted
+        fields = {"model": wanted.model, "response_format": "json"} | ({"language": wanted.language} if wanted.language else {})
+        name = f"recording.{_EXTENSIONS.get(content.mime, 'wav')}"
+        try:
+            with unseen():
+                return self._client.post(
+                    f"{wanted.base_url}/audio/transcriptions", data=fields, files={"file": (name, content.data, content.mime)},
+                    headers={"authorization": f"Bearer {wanted.api_key}"} if wanted.api_key else {}, timeout=seconds,
+                )  # fmt: skip
+        except httpx.TimeoutException:
+            fault = _late(wanted)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            fault = MetricError("transcriber_unreachable", f"the transcriber could not be asked ({type(error).__name__})")
+        raise fault  # outside of the handler: the other library's exception holds the request, and with it the key
+
+
+def _text_in(response: httpx.Response) -> str:
+    try:
+        found = response.json()
+    except ValueError:
+        found = None
+    text = found.get("text") if isinstance(found, dict) else None
+    if not isinstance(text, str):
+        raise MetricError("transcriber_failed", "the transcriber's answer holds no text")
+    return text
+
+
+def _seconds(header: str | None) -> float:
+    try:
+        return max(0.0, float(header or 0))
+    except ValueError:  # a date
+        return 0.0
+
+
+def _late(wanted: Transcription) -> MetricError:
+    return MetricError(
+        "transcriber_timeout", f"the recording was not written down within {wanted.timeout:g} s (media.transcriber.timeout)"
+    )
+
+
+def _local(wanted: Transcription) -> Callable[[Content], str]:
+    lock = threading.Lock()
+    models: list[Any] = []
+
+    def write(content: Content) -> str:
+        samples = samples_of(content)
+        with lock:  # one at a time: it takes all cores that it may have
+            if not models:
+                models.append(_whisper(wanted))
+            try:
+                segments, _ = models[0].transcribe(samples, language=wanted.language, condition_on_previous_text=False)
+                return " ".join(segment.text.strip() for segment in segments)
+            except Exception as error:
+                raise MetricError("transcriber_failed", f"the model cannot write it down ({type(error).__name__})") from None
+
+    return write
+
+
+def _whisper(wanted: Transcription) -> Any:
+    package = require("faster_whisper", feature="media.transcriber.path", extra="asr")
+    try:
+        return package.WhisperModel(wanted.path, device="cpu", compute_type="int8", local_files_only=True)
+    except Exception as error:
+        raise MetricError(
+            "transcriber_unreachable", f"media.transcriber.path is no model that faster-whisper reads ({type(error).__name__})"
+        ) from None

