@@ -22,7 +22,7 @@ PAGE = ROOT / "docs" / "media.md"
 TIMES = 5
 CASES: Mapping[str, tuple[str, ...]] = {
     "photograph, 4000 x 3000, JPEG": (
-        "code_image_sharpness", "code_image_exposure", "code_image_blank", "code_image_duplicate", "llm_image_helpfulness",
+        "code_image_sharpness", "code_image_exposure", "code_image_blank", "code_image_duplicate", "code_image_text_overlap", "llm_image_helpfulness",
     ),
     "video, 1280 x 720, 10 s, H.264": ("llm_video_visual_quality", "embed_video_response_relevance"),
     "call, 2 channels, 16 kHz, 60 s, WAV": (

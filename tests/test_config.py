@@ -528,7 +528,7 @@ PRICES = "a mapping of models to {input, output, cached_input}"
         ("serve.grpc", "127.0.0.1", LISTEN),
         ("media", "on", "a mapping of hosts"),
         ("media.transcriber", "on", "a mapping of base_url"),
-        ("media.transcriber.base_url", "ftp://x", "an http(s) address"),
+        ("media.transcriber.base_url", "ftp://x", "an address that begins with http:// or https://"),
         ("media.transcriber.model", 5, "a text"),
         ("media.transcriber.api_key", 5, "a text"),
         ("media.transcriber.path", 5, "the path of a file"),

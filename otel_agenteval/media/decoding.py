@@ -21,7 +21,7 @@ from .rules import current_rules
 Sampling = Literal["even", "scenes"]
 _START_SECONDS = 10.0
 """What the process may take beside its work: to start, and to be scheduled."""
-_DECODER, _READER = f"{__package__}.decoder", f"{__package__}.ocr"
+_DECODER, _READER = ("-m", f"{__package__}.decoder"), ("-m", f"{__package__}.ocr")
 _FEATURE = {
     "video": ("looking at videos", "media"),
     "sound": ("listening to recordings", "media"),
@@ -115,7 +115,7 @@ def _decoded(task: str, content: Content, options: dict[str, Any]) -> dict[str, 
     return _done_by(_DECODER, {"task": task, "mime": content.mime, **options}, content.data)
 
 
-def _done_by(module: str, order: dict[str, Any], data: bytes) -> dict[str, Any]:
+def _done_by(command: Sequence[str], order: dict[str, Any], data: bytes) -> dict[str, Any]:
     """What a process says of some bytes."""
     rules = current_rules()
     order = {
@@ -129,7 +129,7 @@ def _done_by(module: str, order: dict[str, Any], data: bytes) -> dict[str, Any]:
     kept = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")
     try:
         done = subprocess.run(  # noqa: S603 - the command is ours
-            (_python(), "-m", module), cwd=os.sep, input=json.dumps(order).encode() + b"\n" + data,
+            (_python(), *command), cwd=os.sep, input=json.dumps(order).encode() + b"\n" + data,
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=2 * rules.decode_timeout + _START_SECONDS, check=False,
             env={**environment, **{name: os.environ[name] for name in kept if name in os.environ}},
         )  # fmt: skip

@@ -63,7 +63,7 @@ METRICS: dict[str, tuple[str, tuple[tuple[str, Any], ...], tuple[str, ...]]] = {
     "code_image_duplicate": ("otel_agenteval.metrics.code.multimodal_image", (("threshold", 1.0), ("extra", "media"), ("heavy", True), ("media", True), ("selective", True)), ()),
     "code_image_exposure": ("otel_agenteval.metrics.code.multimodal_image", (("threshold", 1.0), ("extra", "media"), ("heavy", True), ("media", True), ("selective", True)), ()),
     "code_image_sharpness": ("otel_agenteval.metrics.code.multimodal_image", (("threshold", 1.0), ("extra", "media"), ("heavy", True), ("media", True), ("selective", True)), ()),
-    "code_image_text_overlap": ("otel_agenteval.metrics.code.multimodal_image", (("threshold", 0.5), ("uses", ("ground_truth",)), ("extra", "ocr"), ("heavy", True), ("media", True), ("selective", True)), ()),
+    "code_image_text_overlap": ("otel_agenteval.metrics.code.multimodal_image", (("threshold", 0.5), ("extra", "ocr"), ("heavy", True), ("media", True), ("selective", True)), ()),
     "code_injection_markers": ("otel_agenteval.metrics.code.guards", (("type", "boolean"), ("version", "2"), ("uses", ("context",)), ("groups", ("default", "safety"))), ()),
     "code_is_json": ("otel_agenteval.metrics.code.structured_output", (("type", "boolean"), ("needs", ("output",))), ("trusys:is-json", "hpd:JsonValidityEvaluator")),
     "code_is_sql": ("otel_agenteval.metrics.code.structured_output", (("type", "boolean"), ("needs", ("output",)), ("heavy", True)), ("trusys:is-sql",)),

@@ -244,7 +244,7 @@ def test_it_measures_the_same_in_this_process(voices: tuple[Any, Any]) -> None:
 def test_what_it_answers_of_what_it_cannot_read(
     task: str, data: bytes, mime: str, error: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(decoder, "_limit", lambda order: None)
+    monkeypatch.setattr(decoder, "limit", lambda order: None)
     order = {
         "task": task,
         "mime": mime,
@@ -313,7 +313,7 @@ def test_a_decoder_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     from otel_agenteval.media import decoding
 
     monkeypatch.setattr(decoding, "_START_SECONDS", 0.2)
-    monkeypatch.setattr(decoding, "_COMMAND", ("-c", "import time; time.sleep(600)"))
+    monkeypatch.setattr(decoding, "_DECODER", ("-c", "import time; time.sleep(600)"))
     before = {child.pid for child in psutil.Process().children()}
     assert fault(b"\0\0\0\x18ftypisom", rules=Rules(decode_timeout=0.1)) == "media_timeout"
     assert {child.pid for child in psutil.Process().children()} <= before
@@ -322,7 +322,7 @@ def test_a_decoder_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_decoder_that_crashes_takes_nobody_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     from otel_agenteval.media import decoding
 
-    monkeypatch.setattr(decoding, "_COMMAND", ("-c", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"))
+    monkeypatch.setattr(decoding, "_DECODER", ("-c", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"))
     assert fault(b"\0\0\0\x18ftypisom") == "invalid_media"
 
 
@@ -331,7 +331,7 @@ def test_the_decoder_sees_nothing_of_this_process(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setenv("JUDGE_API_KEY", "sk-secret")
     show = "import os, json; print(json.dumps({'error': 'invalid_media', 'message': ' '.join(os.environ)}))"
-    monkeypatch.setattr(decoding, "_COMMAND", ("-c", show))
+    monkeypatch.setattr(decoding, "_DECODER", ("-c", show))
     with pytest.raises(MetricError) as caught:
         video_of(Content(b"", "video/mp4"), 1)
     assert "JUDGE_API_KEY" not in str(caught.value)

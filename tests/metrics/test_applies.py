@@ -90,7 +90,7 @@ CASES: dict[str, tuple[Known, str, Known]] = {
     "embed_cross_modal_grounding": ({}, "missing:image", IMAGE),
     "llm_moderation": ({"output": ""}, "empty_output", {}),
     **dict.fromkeys(
-        ("code_image_blank", "code_image_duplicate", "code_image_exposure", "code_image_sharpness"), (VIDEO, "missing:image", IMAGE)
+        ("code_image_blank", "code_image_duplicate", "code_image_exposure", "code_image_sharpness", "code_image_text_overlap"), (VIDEO, "missing:image", IMAGE)
     ),
     **dict.fromkeys(("code_audio_clipping", "code_audio_silence", "code_audio_talk_over"), (IMAGE, "missing:audio", AUDIO)),
     **dict.fromkeys(

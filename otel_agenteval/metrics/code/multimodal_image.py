@@ -227,7 +227,7 @@ def _words(text: str) -> Counter[str]:
     return Counter(word.casefold() for word in _READ_WORD.findall(unicodedata.normalize("NFKC", text)))
 
 
-@metric(media=True, applies=applies.image, uses=("ground_truth",), threshold=0.5, extra="ocr")
+@metric(media=True, applies=applies.image, threshold=0.5, extra="ocr")
 def code_image_text_overlap(
     turn: Turn, *, share_of: Literal["image", "text"] = "image", against: Literal["output", "ground_truth"] = "output"
 ) -> Result:
