@@ -478,6 +478,30 @@ def _tool_response(part: Mapping[str, Any], message: Message) -> None:
     call_id = part.get("call_id") or part.get("id") or part.get("tool_use_id") or part.get("toolUseId")
     found = ToolResponse(_text_or_none(call_id), _text_or_none(part.get("name")), result)
     message.tool_results = _and(message.tool_results, found)
+    _media_in(result, message)
+
+
+def _media_in(result: Any, message: Message) -> None:
+    """Attach what a tool returned of images, sounds and videos, as parts of the Model Context Protocol, of a provider or of a framework."""
+    if isinstance(result, Mapping):
+        result = result["content"] if isinstance(result.get("content"), list) else [result]
+    if not isinstance(result, list):
+        return
+    seen = Message(role="tool")
+    for part in result[:_MOST_PARTS]:
+        if not isinstance(part, Mapping):
+            continue
+        kind = _kind(part)
+        held = part.get("resource")
+        if kind == "resource" and isinstance(held, Mapping):
+            _attachment(held, seen, None)
+        elif kind in _MEDIA and any(part.get(name) for name in (*_DATA, *_URIS, *_IDS, *_HOLDERS_OF_MEDIA)):
+            _attachment(part, seen, _MEDIA[kind])
+        elif kind is None and not part.keys().isdisjoint(_UNTYPED_MEDIA):
+            _google_part({name: part[name] for name in _UNTYPED_MEDIA if name in part}, seen)
+    for found in seen.attachments:
+        if found.get("modality") in _MODALITIES:  # documents that a search returned are its result
+            message.attachments = _and(message.attachments, found)
 
 
 def says_failed(value: Mapping[str, Any]) -> bool:
@@ -499,6 +523,7 @@ def _typed_result(part: Mapping[str, Any], message: Message) -> None:
         result = {"error": result}
     found = ToolResponse(_text_or_none(part.get("toolCallId")), _text_or_none(part.get("toolName")), unwrap_result(result))
     message.tool_results = _and(message.tool_results, found)
+    _media_in(result, message)
 
 
 def _result_with_origin(part: Mapping[str, Any], message: Message) -> None:
@@ -539,7 +564,7 @@ def _reasoning(part: Mapping[str, Any], message: Message) -> None:
 
 
 _URIS = ("uri", "url", "file_uri", "fileUri", "file_url", "fileUrl")
-_DATA = ("content", "data", "base64", "bytes", "file_data", "binary_content")
+_DATA = ("content", "data", "base64", "bytes", "file_data", "binary_content", "blob")
 _TYPES = ("mime_type", "media_type", "mimeType", "mediaType", "contentType", "content_type")
 _IDS = ("file_id", "fileId")
 _HOLDERS_OF_MEDIA = (
@@ -557,6 +582,10 @@ _HOLDERS_OF_MEDIA = (
 )
 """Fields of a part that hold the medium, or its address alone."""
 _MODALITIES = frozenset(("image", "audio", "video"))
+_UNTYPED_MEDIA = ("inline_data", "inlineData", "file_data", "fileData", "image", "video", "audio")
+"""Keys of parts that say what they are by no type: Google's and Bedrock's."""
+_MOST_PARTS = 1_000
+"""Of a tool's result that are looked through for media."""
 
 
 def _attachment(part: Mapping[str, Any], message: Message, modality: str | None) -> None:

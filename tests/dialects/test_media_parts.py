@@ -62,6 +62,59 @@ def test_a_medium_is_read_in_each_form(part: dict[str, Any], expected: dict[str,
         assert message.content == "What is this?"
 
 
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        pytest.param({"type": "tool_call_response", "id": "c", "response": [{"type": "text", "text": "Here."}, {"type": "image", "data": B64, "mimeType": "image/png"}]}, {"modality": "image", "mime_type": "image/png", "data": B64}, id="MCP image"),
+        pytest.param({"type": "tool_call_response", "id": "c", "response": {"content": [{"type": "audio", "data": B64, "mimeType": "audio/wav"}], "isError": False}}, {"modality": "audio", "mime_type": "audio/wav", "data": B64}, id="MCP result"),
+        pytest.param({"type": "tool_call_response", "id": "c", "response": json.dumps({"content": [{"type": "image", "data": B64, "mimeType": "image/png"}]})}, {"modality": "image", "mime_type": "image/png", "data": B64}, id="MCP result as text"),
+        pytest.param({"type": "tool_call_response", "id": "c", "response": [{"type": "resource", "resource": {"uri": "file:///a.png", "mimeType": "image/png", "blob": B64}}]}, {"modality": "image", "mime_type": "image/png", "uri": "file:///a.png", "data": B64}, id="MCP resource"),
+        pytest.param({"type": "tool_result", "tool_use_id": "c", "content": [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": B64}}]}, {"modality": "image", "mime_type": "image/png", "data": B64}, id="Anthropic"),
+        pytest.param({"toolResult": {"toolUseId": "c", "content": [{"image": {"format": "png", "source": {"bytes": B64}}}]}}, {"modality": "image", "mime_type": "image/png", "data": B64}, id="Bedrock"),
+        pytest.param({"type": "tool-result", "toolCallId": "c", "toolName": "look", "output": {"type": "content", "value": [{"type": "media", "data": B64, "mediaType": "image/png"}]}}, {"modality": "image", "mime_type": "image/png", "data": B64}, id="Vercel"),
+        pytest.param({"type": "function_call_output", "call_id": "c", "output": [{"type": "input_image", "image_url": ADDRESS}]}, {"modality": "image", "uri": ADDRESS}, id="Responses"),
+    ],
+)  # fmt: skip
+def test_media_that_a_tool_returned(part: dict[str, Any], expected: dict[str, Any]) -> None:
+    for raw in ([{"role": "tool", "parts": [part]}], json.dumps([{"role": "tool", "parts": [part]}])):
+        (message,) = decode(raw, "user").messages
+        assert [dict(found) for found in message.attachments] == [expected]
+        assert len(message.tool_results) == 1
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        [{"type": "text", "text": "no image"}], {"image": "sunset"}, [{"type": "image"}], [{"type": "file", "name": "a.txt"}], "data:image/png",
+        [{"type": "resource", "resource": {"uri": "file:///a.txt", "mimeType": "text/plain", "text": "x"}}], {"content": "x", "image": {"name": "y"}}, [{"type": "document", "source": {"type": "text", "data": "x"}}], 5, None, [[]],
+    ],
+)  # fmt: skip
+def test_other_results_are_no_media(result: Any) -> None:
+    (message,) = decode(
+        [{"role": "tool", "parts": [{"type": "tool_call_response", "id": "c", "response": result}]}], "user"
+    ).messages
+    assert list(message.attachments) == []
+    assert len(message.tool_results) == 1
+
+
+def test_a_turn_has_what_its_tools_returned_and_its_answer_as_before() -> None:
+    call = {"type": "tool_call", "id": "c", "name": "camera", "arguments": {}}
+    seen = {"type": "tool_call_response", "id": "c", "response": [{"type": "image", "data": B64, "mimeType": "image/png"}]}
+    messages = [
+        {"role": "user", "parts": [{"type": "text", "content": "What is outside?"}]}, {"role": "assistant", "parts": [call]}, {"role": "tool", "parts": [seen]},
+    ]  # fmt: skip
+    says = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "A hill."}]}])
+    attributes = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.request.model": "m",
+        "gen_ai.input.messages": json.dumps(messages),
+        "gen_ai.output.messages": says,
+    }
+    turn = turn_of(span(1, name="chat m", attributes=attributes))
+    assert (turn.input, turn.output) == ("What is outside?", "A hill.")
+    assert [content.data for content in contents_of(turn, "image")] == [PNG]
+
+
 def asked_with(part: dict[str, Any]) -> str:
     return json.dumps([{"role": "user", "parts": [{"type": "text", "content": "What is this?"}, part]}])
 
