@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ..core.score import GATED, SHED, Score
 from ..core.turn import Turn
+from ..media.sharing import sharing
 from ..metrics.bound_metric import BoundMetric
 from ..metrics.registry import Asks, Embeds
 from .expected import ExpectedMetrics
@@ -165,10 +166,16 @@ def begin(
 
     score_once = Once(metrics, turn, score)
     wanted = [metric for metric in metrics if applies(metric.when, turn)]
-    for metric in wanted:
-        if not metric.asks:
-            score_once(metric)
-    return lambda: [score_once(metric) for metric in wanted]
+    with sharing():
+        for metric in wanted:
+            if not metric.asks:
+                score_once(metric)
+
+    def rest() -> list[Score]:
+        with sharing():
+            return [score_once(metric) for metric in wanted]
+
+    return rest
 
 
 def about(score: Score, turn: Turn) -> Score:
@@ -307,7 +314,8 @@ class Evaluator:
 
     def _finish(self, scored: ScoredTurn, metrics: Sequence[BoundMetric]) -> None:
         self.evaluations += 1
-        found = run(metrics, scored.turn, scored.sources, shed=self.shedding.leaves_out("heavy"))
+        with sharing():
+            found = run(metrics, scored.turn, scored.sources, shed=self.shedding.leaves_out("heavy"))
         scored.scores = [*scored.scores, *found.scores]
         scored.seconds += found.seconds
         # Taken out last: a thread that is interrupted meanwhile leaves it to the next.

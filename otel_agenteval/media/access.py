@@ -18,12 +18,13 @@ from typing import Any
 from ..core.errors import MetricError
 from ..core.extras import require
 from .rules import Rules, current_rules
+from .sharing import shared
 from .types import kind_of, type_of
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Content:
-    """The bytes of a medium, and what they are."""
+    """The bytes of a medium, and what they are. Each is equal to itself alone: bytes are not compared."""
 
     data: bytes
     mime: str
@@ -49,6 +50,10 @@ def content_of(reference: str, kind: str) -> Content:
             is too large (``media_too_large``), or is none of this kind, whatever its sender says (``invalid_media``).
         MissingExtra: the package for this object store is not installed.
     """
+    return shared(("content", reference, kind), lambda: _opened(reference, kind))
+
+
+def _opened(reference: str, kind: str) -> Content:
     rules = current_rules()
     scheme = scheme_of(reference)
     if scheme == "data":

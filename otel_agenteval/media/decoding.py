@@ -17,6 +17,7 @@ from ..core.errors import MetricError, MissingExtra
 from ..core.extras import installed
 from .access import Content
 from .rules import current_rules
+from .sharing import is_shared, shared
 
 Sampling = Literal["even", "scenes"]
 _START_SECONDS = 10.0
@@ -55,6 +56,10 @@ def video_of(content: Content, frames: int, sampling: Sampling = "even") -> Vide
         MetricError: it is broken or cut off (``invalid_media``), too large (``media_too_large``) or takes too long (``media_timeout``).
         MissingExtra: PyAV is not installed.
     """
+    return shared(("video", content, frames, sampling), lambda: _video(content, frames, sampling))
+
+
+def _video(content: Content, frames: int, sampling: Sampling) -> Video:
     found = _decoded("video", content, {"frames": frames, "sampling": sampling})
     pictures = tuple(Frame(one["at_s"], f"data:image/jpeg;base64,{one['jpeg']}") for one in found["frames"])
     return Video(pictures, found["measured"])
@@ -69,7 +74,8 @@ def sound_of(content: Content, *, speech: bool = False) -> dict[str, Any]:
     """
     if speech and not can_find_speech():
         raise MissingExtra(*_FEATURE["speech"])
-    return _decoded("sound", content, {"speech": speech})
+    speech = speech or (is_shared() and can_find_speech())  # the next metric may ask who speaks: it is gone through once
+    return shared(("sound", content, speech), lambda: _decoded("sound", content, {"speech": speech}))
 
 
 def samples_of(content: Content) -> Any:

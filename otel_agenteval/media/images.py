@@ -14,6 +14,7 @@ from ..core.extras import require
 from .access import Content, as_data
 from .metadata import WITHOUT_METADATA, without_metadata
 from .rules import current_rules
+from .sharing import shared
 from .types import IMAGES, type_of
 
 if TYPE_CHECKING:
@@ -51,6 +52,10 @@ def measured(content: Content) -> Measures:
         MetricError: it is broken (``invalid_media``), too large (``media_too_large``), or of a type that is not opened (``unsupported_media``).
         MissingExtra: Pillow is not installed.
     """
+    return shared(("image", content), lambda: _measured(content))
+
+
+def _measured(content: Content) -> Measures:
     with _opened(content) as image:
         width, height = image.size
         grey = _grey(image, _MEASURED_EDGE)

@@ -222,6 +222,39 @@ def test_a_transcript_can_come_with_the_recording() -> None:
     assert evaluate("code_audio_transcription_quality", said).value == 1.0, "the output comes first"
 
 
+def test_what_several_metrics_want_of_a_medium_is_made_once(call: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    from otel_agenteval.evaluation.evaluator import evaluate as evaluate_all
+    from otel_agenteval.media import decoding
+
+    made: list[str] = []
+    real = decoding._decoded
+    monkeypatch.setattr(decoding, "_decoded", lambda task, *more: (made.append(task), real(task, *more))[1])
+    metrics = [oa.get_metric(name) for name in SOUNDS]
+    alone = [metric.evaluate(turn(call)) for metric in metrics]
+    assert made == ["sound"] * 3
+    made.clear()
+    together_ = evaluate_all(turn(call), metrics)
+    assert made == ["sound"]
+    assert [(score.value, score.detail) for score in together_] == [(score.value, score.detail) for score in alone]
+    evaluate_all(turn(call), metrics)
+    assert len(made) == 2, "the next turn opens its own"
+
+
+def test_videos_are_gone_through_once_for_all_judges_of_a_run(models: ScriptedModels, monkeypatch: pytest.MonkeyPatch) -> None:
+    from otel_agenteval.evaluation.evaluator import evaluate as evaluate_all
+    from otel_agenteval.media import decoding
+
+    made: list[str] = []
+    real = decoding._decoded
+    monkeypatch.setattr(decoding, "_decoded", lambda task, *more: (made.append(task), real(task, *more))[1])
+    clip = {"modality": "video", "data": base64.b64encode(video(moving(1))).decode()}
+    metrics = [oa.get_metric(name) for name in ("llm_video_visual_quality", "llm_video_temporal_consistency")]
+    models.play(*[{"reason": "r", "score": 5}] * 8)
+    evaluate_all(turn(clip), metrics, judge=models.judge)
+    assert made == ["video"]
+    models.unused.clear()
+
+
 def test_nothing_is_kept_of_media_that_were_opened(call: dict[str, Any]) -> None:
     clip = {"modality": "video", "data": base64.b64encode(video(moving(1))).decode()}
     seen = turn(SHARP, call, clip)
