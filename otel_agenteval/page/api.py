@@ -264,13 +264,17 @@ class Api:
         """What turns can be filtered by, with how many there are."""
         wanted = self._filter(request)
         with self.views() as views:
-            extent = views.extent()
+            extent = views.extent(request.reader.tenant)
+            metrics = views.metrics_of()
+            if request.reader.tenant is not None:
+                own = {cell.metric for cell in views.cells(Filter(tenant=request.reader.tenant))}
+                metrics = {name: facts for name, facts in metrics.items() if name in own}
             return {
                 **{
                     f"{name}s": _counted(views.groups_of(name, wanted))
                     for name in ("agent", "service", "version", "model", "judge")
                 },
-                "metrics": [{"name": name, **facts} for name, facts in views.metrics_of().items()],
+                "metrics": [{"name": name, **facts} for name, facts in metrics.items()],
                 "since": extent[0] if extent is not None else None,
                 "until": extent[1] if extent is not None else None,
                 "content": self.options.content,
@@ -306,12 +310,16 @@ class Api:
         given = request.given
         wanted = self._filter(request)
         with self.views() as views:
-            extent = views.extent()
+            extent = views.extent(request.reader.tenant)
             low = wanted.since if wanted.since is not None else extent[0] if extent is not None else self.now
             high = wanted.until if wanted.until is not None else extent[1] if extent is not None else self.now
             step = given["step"] or _step_for(high - low)
             cells = views.cells(wanted, given["by"], step)
-            changes = [change for change in views.changes(low) if request.reader.tenant in (None, change["tenant"])]
+            changes = [
+                change
+                for change in views.changes(low if extent is not None else wanted.since or 0.0)
+                if request.reader.tenant in (None, change["tenant"])
+            ]
             releases = [{"version": version, "at": hour * HOUR} for version, hour in views.releases(wanted)[1:]]
         with_intervals = wanted.metric is not None
         found: dict[tuple[str | None, str], list[dict[str, Any]]] = {}

@@ -419,7 +419,8 @@ def test_a_tenant_sees_its_own(tmp_path: Path) -> None:
         tenant = "acme" if number % 2 else "bolt"
         turn = turn_row(number, tenant=tenant)
         turn["turn_id"] = qualified(tenant, turn["turn_id"])
-        turns.append((turn, [score_row(turn)]))
+        turns.append((turn, [score_row(turn), score_row(turn, f"code_only_of_{tenant}")]))
+    turns[0][0]["start"] -= 90 * 86_400
     path = filled(tmp_path / "s.db", turns)
     own, other = turns[1][0]["turn_id"], turns[0][0]["turn_id"]
     options = Options(labels=str(tmp_path / "l.jsonl"))
@@ -435,7 +436,11 @@ def test_a_tenant_sees_its_own(tmp_path: Path) -> None:
         assert served.client.post("/api/v1/labels", json={"turn_id": other, "label": "pass"}).status_code == 404
         assert served.get("labels")["labels"] == []
         assert sum(group["turns"] for group in served.get("estimates")["groups"]) == 10
-        assert [one["turns"] for one in served.get("facets")["agents"]] == [10]
+        facets = served.get("facets")
+        assert [one["turns"] for one in facets["agents"]] == [10]
+        assert [one["name"] for one in facets["metrics"]] == ["code_only_of_acme", "code_refusal"]
+        assert facets["until"] - facets["since"] < 86_400
+        assert served.get("series")["since"] == facets["since"]
         assert len(served.client.get("/api/v1/export").text.splitlines()) == 10
         assert served.client.get("/api/v1/health").status_code == 403
 

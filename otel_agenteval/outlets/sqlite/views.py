@@ -352,8 +352,14 @@ class Views(StoreReader):
                 found[name] = {fact: row[fact] for fact in _FACTS}
         return dict(sorted(found.items()))
 
-    def extent(self) -> tuple[float, float] | None:
-        """When the first and the last turn began; None of an empty store."""
+    def extent(self, tenant: str | None = None) -> tuple[float, float] | None:
+        """When the first and the last turn began; None of an empty store. Of a tenant's turns by whole hours."""
+        if tenant is not None:
+            sums = self._sums(Filter())
+            low, high = self._db.execute(
+                f"SELECT min(hour), max(hour) FROM ({sums}) AS sums WHERE tenant = ?", (tenant,)
+            ).fetchone()
+            return (low * HOUR, (high + 1) * HOUR) if low is not None else None
         first = self._db.execute(f"SELECT {AT} FROM turns ORDER BY {AT} LIMIT 1").fetchone()
         last = self._db.execute(f"SELECT {AT} FROM turns ORDER BY {AT} DESC LIMIT 1").fetchone()
         return (float(first[0]), float(last[0])) if first is not None else None
