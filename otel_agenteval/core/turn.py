@@ -172,6 +172,8 @@ class SpanInfo:
     attributes: dict[str, Any] = field(default_factory=dict)
     start_s: float | None = None
     """Seconds after the turn's start; less than zero for what began before its root did."""
+    inferred: bool | None = None
+    """True where what it is and says was read by its shape: no convention that is known."""
 
 
 _DEFAULTS: dict[str, Callable[[], Any]] = {
@@ -607,7 +609,7 @@ _READERS: dict[str, Callable[[Any, str], Any]] = {
         Usage, input_tokens=_count, output_tokens=_count, total_tokens=_count, cached_tokens=_count, reasoning_tokens=_count,
     ),
     "cost_usd": _number, "cost_estimated": _flag, "attachments": _list_of(_object),
-    "spans": _list_of(_record(SpanInfo, id=_text, parent=_text, name=_text, duration_s=_number, attributes=_object, start_s=_number)),
+    "spans": _list_of(_record(SpanInfo, id=_text, parent=_text, name=_text, duration_s=_number, attributes=_object, start_s=_number, inferred=_flag)),
     "ground_truth": _anything, "history": _list_of(_object), "session": _object, "workflow": _object, "agents": _object,
     "interactions": _list_of(_object), "conflicts": _list_of(_object), "metadata": _object, "privacy": _object,
     "logprobs": _list_of(_number), "references": _object,

@@ -267,6 +267,7 @@ def test_the_convention_in_a_scope_that_nobody_knows_is_filled_in():
     assert (turn.input, turn.output, turn.llm_calls[0].model, turn.reading) == (
         "Weather in Paris?", "It is 18 °C.", "gpt-4o", "inferred",
     )  # fmt: skip
+    assert [one.inferred for one in turn.spans] == [True]
 
 
 def test_the_convention_alone_is_exact():

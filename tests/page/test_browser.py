@@ -271,7 +271,7 @@ def test_steps_stand_where_they_were_in_time_and_within_what_called_them(browser
     spans = [
         {"id": "a", "name": "agent", "start_s": 0.0, "duration_s": 4.0},
         {"id": "b", "parent": "a", "name": "chat", "start_s": 1.0, "duration_s": 1.0},
-        {"id": "c", "parent": "b", "name": "search", "start_s": 1.5, "duration_s": 2.5},
+        {"id": "c", "parent": "b", "name": "search", "start_s": 1.5, "duration_s": 2.5, "inferred": True},
     ]
     content = {
         "turn_id": "t", "input": "x", "output": "y", "duration_s": 4.0, "spans": spans,
@@ -293,6 +293,8 @@ def test_steps_stand_where_they_were_in_time_and_within_what_called_them(browser
             )
             assert [(name, indent) for name, indent, _ in found] == [("travel", 0), ("m", 14), ("search", 28), ("unseen", 0)]
             assert [bar and pytest.approx(bar, abs=0.01) for _, _, bar in found] == [[0, 1], [0.25, 0.25], [0.375, 0.625], None]
+            assert tab.locator(".steps li", has_text="inferred").count() == 1
+            assert "search" in tab.locator(".steps li", has_text="inferred").text_content()
             assert tab.locator(".steps .bar-of").nth(2).get_attribute("aria-label") == "2.50 s, after 1.50 s"
 
 

@@ -57,6 +57,7 @@ def test_spans_say_when_they_began(tmp_path):
             assert starts[one.parent] <= one.start_s
         assert one.start_s + one.duration_s <= turn.duration_s + 0.001
     assert type(turn).from_dict(turn.to_dict()).spans == turn.spans
+    assert {one.inferred for one in turn.spans} == {None}
     early = turn_of(agent(1, at=10.0), chat(2, 1, at=9.5), tool(3, 1, at=12.25))
     assert sorted((one.id[-1], one.start_s) for one in early.spans) == [("1", 0.0), ("2", -0.0005), ("3", 0.00225)]
 

@@ -180,10 +180,14 @@ function Steps({ content }) {
     return Math.min(found, 8);
   };
   return html`<section aria-labelledby="steps"><h2 id="steps">Steps</h2><p class="dim small">${inTime ? `When each step began and how long it took, of ${seconds(scale.all)}.` : "Bars are the share of the turn that each step took."}</p><ol class="steps">${steps.slice(0, 500).map((step) => html`<li class=${step.error ? "bad" : ""} style=${{ "--in": `${depth(step) * 14}px` }}>
-    <span class="step-name"><span class="mark">${step.kind}</span> <code>${step.name ?? "–"}</code></span> <${TimeBar} scale=${scale} start=${inTime ? begun(step) : 0} duration=${step.duration_s} /> <span class="n">${seconds(step.duration_s)}</span>
+    <span class="step-name"><span class="mark">${step.kind}</span> <code>${step.name ?? "–"}</code>${spans.get(step.span_id)?.inferred && html` <${Inferred} />`}</span> <${TimeBar} scale=${scale} start=${inTime ? begun(step) : 0} duration=${step.duration_s} /> <span class="n">${seconds(step.duration_s)}</span>
     <span class="dim small">${step.kind === "model" ? `${count(step.input_tokens)} in, ${count(step.output_tokens)} out${step.cost_usd ? `, ${dollars(step.cost_usd)}` : ""}${step.finish_reason ? `, ${step.finish_reason}` : ""}` : ""}${step.error ? ` ${step.error.type ?? ""} ${step.error.message ?? (typeof step.error === "string" ? step.error : "")}` : ""}</span>
     ${step.kind === "tool" && html`<div class="step-texts">${step.arguments !== undefined && html`<${Json} value=${step.arguments} summary="arguments" />`}${step.result !== undefined && html`<${Json} value=${step.result} summary="result" />`}</div>`}
     ${step.kind === "retrieval" && html`<${Json} value=${step.documents ?? []} summary=${`${count((step.documents ?? []).length)} documents`} />`}</li>`)}</ol>${steps.length > 500 && html`<p class="dim">The first 500 of ${count(steps.length)} are shown; all are among the spans.</p>`}</section>`;
+}
+
+function Inferred() {
+  return html`<span class="mark warn" title="What this is was inferred from names and values of attributes">inferred</span>`;
 }
 
 // From the first beginning to the last end of what is shown; seconds after the turn's start.
@@ -209,7 +213,7 @@ function Spans({ spans }) {
   const scale = useMemo(() => timeScale(spans), [spans]);
   return html`<section><details onToggle=${(event) => set(event.currentTarget.open)}><summary><h2 class="inline">Spans</h2> <span class="dim">${count(spans.length)}, as they were received</span></summary>
     ${open && html`<div class="two spans"><${Rows} total=${rows.length} height=${28} role="list" label="Spans" row=${(i, place) => { const { span, depth } = rows[i]; return html`<div key=${span.id ?? i} role="listitem" class=${`row span ${chosen === span ? "chosen" : ""}`} style=${{ transform: `translateY(${place.top}px)` }}><button type="button" class="quiet" style=${{ paddingLeft: `${Math.min(depth, 20) * 14}px` }} onClick=${() => choose(span)}>${span.name}</button> <${TimeBar} scale=${scale} start=${span.start_s ?? 0} duration=${span.duration_s} /> <span class="n">${seconds(span.duration_s)}</span></div>`; }} />
-      <div class="span-detail">${chosen ? html`<h3>${chosen.name} <code>${chosen.id}</code></h3><dl class="attributes">${Object.entries(chosen.attributes ?? {}).map(([name, value]) => html`<div><dt><code>${name}</code></dt><dd><${Said} value=${Array.isArray(value) ? textOf(value) : value} /></dd></div>`)}</dl>` : html`<p class="dim">Choose a span to see its attributes.</p>`}</div></div>`}
+      <div class="span-detail">${chosen ? html`<h3>${chosen.name} <code>${chosen.id}</code>${chosen.inferred && html` <${Inferred} />`}</h3><dl class="attributes">${Object.entries(chosen.attributes ?? {}).map(([name, value]) => html`<div><dt><code>${name}</code></dt><dd><${Said} value=${Array.isArray(value) ? textOf(value) : value} /></dd></div>`)}</dl>` : html`<p class="dim">Choose a span to see its attributes.</p>`}</div></div>`}
   </details></section>`;
 }
 function inOrder(spans) {

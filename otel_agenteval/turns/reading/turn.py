@@ -292,6 +292,7 @@ class TurnReader(MessageReader):
             SpanInfo(
                 f"{step.record.span_id:016x}", f"{step.record.parent_id:016x}" if step.record.parent_id else None, step.record.name,
                 step.record.duration_s, _with_lists(step.record.attributes), _seconds_after(start, step.record.start_ns),
+                step.inferred or None,
             )
             for step in self.steps
         ]  # fmt: skip
