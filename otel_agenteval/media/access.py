@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..core.errors import MetricError
+from ..core.errors import MetricError, NoModel
 from ..core.extras import require
 from .rules import Rules, current_rules
 from .sharing import shared
@@ -55,6 +55,8 @@ def content_of(reference: str, kind: str) -> Content:
 
 def _opened(reference: str, kind: str) -> Content:
     rules = current_rules()
+    if rules.absent is not None:
+        raise NoModel(rules.absent)
     scheme = scheme_of(reference)
     if scheme == "data":
         data = _inline(reference, rules)

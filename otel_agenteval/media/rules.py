@@ -51,6 +51,8 @@ class Rules:
     """Pixels of the longer side of an image that a judge sees; larger ones are scaled down. Models scale down what is larger themselves."""
     transcription: Transcription | None = None
     """Who writes down what is said in recordings without a transcript."""
+    absent: str | None = None
+    """Which model is not there that would look at media: then none is opened."""
     hears: bool = True
     """Whether judges are sent the sound of a recording that was written down."""
 

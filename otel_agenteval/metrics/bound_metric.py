@@ -10,6 +10,7 @@ import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 from ..core import jsonio
@@ -242,8 +243,15 @@ class BoundMetric:
         absent = self._first_absent(turn)
         if absent is not None:
             return self._skipped({"reason": f"missing:{absent}"})
-        with opening(self.rules or current_rules()) if self.metric.media else nullcontext():
+        with opening(self._rules_for(judge, embedder)) if self.metric.media else nullcontext():
             return self._from(self._fn(turn, **self._call)) if self._service is None else self._asked(turn, judge, embedder)
+
+    def _rules_for(self, judge: Any, embedder: Any) -> Rules:
+        """What may be opened; nothing where the model is not there that would look at it."""
+        rules = self.rules or current_rules()
+        if self._service is None or (judge if self._service == "llm" else embedder) is not None:
+            return rules
+        return replace(rules, absent="no_judge" if self._service == "llm" else "no_embedder")
 
     def _first_absent(self, turn: Turn) -> str | None:
         """The first of the metric's needs that the turn does not have."""

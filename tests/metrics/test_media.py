@@ -240,6 +240,20 @@ def test_what_several_metrics_want_of_a_medium_is_made_once(call: dict[str, Any]
     assert len(made) == 2, "the next turn opens its own"
 
 
+def test_nothing_is_opened_for_a_model_that_is_not_there(call: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    from otel_agenteval.media import access
+
+    monkeypatch.setattr(access, "_inline", lambda *given: pytest.fail("it was opened"))
+    clip = {"modality": "video", "data": base64.b64encode(video(moving(1))).decode()}
+    for name, reason in (
+        ("llm_video_visual_quality", "no_judge"),
+        ("llm_audio_sentiment", "no_judge"),
+        ("embed_video_response_relevance", "no_embedder"),
+    ):
+        score = oa.get_metric(name).evaluate(oa.Turn.from_dict({"input": "?", "output": "!", "attachments": [clip, call]}))
+        assert (score.status, score.detail) == ("skipped", {"reason": reason}), name
+
+
 def test_videos_are_gone_through_once_for_all_judges_of_a_run(models: ScriptedModels, monkeypatch: pytest.MonkeyPatch) -> None:
     from otel_agenteval.evaluation.evaluator import evaluate as evaluate_all
     from otel_agenteval.media import decoding
