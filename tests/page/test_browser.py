@@ -205,6 +205,22 @@ def test_a_selection_is_exported(tab: Any, page: ServedPage) -> None:
     assert len(cases) == len(list(page.all_turns(metric="code_refusal", outcome="fail")))
 
 
+def test_half_an_answer_is_none(tab: Any) -> None:
+    """A request that is given up while its answer comes must not be taken for one without content, nor be remembered."""
+    tab.route(
+        "**/api/v1/series*",
+        lambda route: route.fulfill(status=200, headers={"etag": '"x"'}, body='{"series": [', content_type="application/json"),
+    )
+    tab.goto("/")
+    tab.wait_for_selector("main [role=alert]")
+    tab.unroute("**/api/v1/series*")
+    choice(tab, "Model").select_option("qwen3")
+    tab.wait_for_selector("#over-time")
+    choice(tab, "Model").select_option("")
+    tab.wait_for_selector("#over-time")
+    assert tab.locator("main [role=alert]").count() == 0
+
+
 # --- one turn
 
 

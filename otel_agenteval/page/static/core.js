@@ -74,7 +74,10 @@ export async function get(path, { signal } = {}) {
   const headers = before ? { "if-none-match": before.etag } : {};
   const response = await fetch(`/api/v1/${path}`, { headers, signal, cache: "no-store" });
   if (response.status === 304 && before) return before.value;
-  const value = await response.json().catch(() => ({ error: `status ${response.status}` }));
+  const value = await response.json().catch((error) => {
+    if (response.ok) throw error; // given up, or cut off: half an answer is none
+    return { error: `status ${response.status}` };
+  });
   if (!response.ok) throw new Error(value.error || `status ${response.status}`);
   kept.delete(path);
   kept.set(path, { etag: response.headers.get("etag"), value });
