@@ -213,7 +213,7 @@ def test_kills_of_ours_and_a_restart_of_the_collector_lose_nothing(tmp_path: Pat
 
 def test_without_a_journal_a_kill_costs_the_open_turns_and_no_others(tmp_path: Path, backend: GrpcReceiver) -> None:
     scores = tmp_path / "scores.jsonl"
-    config = {"turn": {"decision_delay": "4s"}, "outlets": {"jsonl": str(scores)}}
+    config = {"turn": {"decision_delay": "9s"}, "outlets": {"jsonl": str(scores)}}
     with (
         Sidecar(tmp_path, config) as sidecar,
         Collector("gateway", tmp_path, AGENTEVAL_ENDPOINT=sidecar.grpc, BACKEND_ENDPOINT=backend.address) as collector,
