@@ -45,7 +45,8 @@ def run(args: argparse.Namespace) -> int:
     for name, value in metric.live.items():
         print(f"Configured:  {name}={value!r}, where an entry of the configuration has no parameters of its own")
     if metric.heavy:
-        print("Heavy:       runs on the worker alone, so it has no span event")
+        where = "opens media, on a thread beside the worker" if metric.media else "runs on the worker alone"
+        print(f"Heavy:       {where}, so it has no span event")
     if metric.extra:
         print(f"Extra:       pip install 'otel-agenteval[{metric.extra}]'")
     for p in metric.parameters.values():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ..config.keypath import KeyPath, dotted
@@ -18,6 +19,7 @@ from ..core.score import Policy
 from ..media.rules import Rules
 from ..metrics.bound_metric import BoundMetric, live_metric
 from ..metrics.registry import GROUPS, group_of, resolve
+from .redaction import redacted_text
 
 
 class Sampling(NamedTuple):
@@ -211,9 +213,11 @@ def media_rules(config: Config) -> Rules:
         ConfigError: what writes down recordings is not complete.
     """
     try:
-        return config.media.rules()
+        rules = config.media.rules()
     except ValueError as error:
         raise ConfigError(f"{config.where(('media', 'transcriber'))}: {error}") from None
+    kinds = config.privacy.redact
+    return replace(rules, clean=lambda text: redacted_text(text, kinds)) if kinds else rules
 
 
 def _allow_media(config: Config, bound: BoundMetric) -> None:

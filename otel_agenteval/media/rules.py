@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -51,6 +51,8 @@ class Rules:
     """Pixels of the longer side of an image that a judge sees; larger ones are scaled down. Models scale down what is larger themselves."""
     transcription: Transcription | None = None
     """Who writes down what is said in recordings without a transcript."""
+    clean: Callable[[str], str] | None = None
+    """Takes personal data and secrets out of a transcript that a judge reads, as they are taken out of the turn's own texts."""
     absent: str | None = None
     """Which model is not there that would look at media: then none is opened."""
     hears: bool = True

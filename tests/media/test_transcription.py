@@ -190,6 +190,16 @@ def test_judges_read_the_transcript_and_those_that_cannot_hear_get_no_sound(
     assert ("input_audio" in json.dumps(content)) == hears
 
 
+def test_a_transcript_that_leaves_for_a_judge_is_redacted(server: Recogniser, models: ScriptedModels) -> None:
+    server.answer = lambda _: (200, b'{"text": "Write to ann@example.com please"}', {})
+    given = {"base_url": server.url, "model": "w"}
+    rules = media_rules(load_config({"media": {"transcriber": given}, "privacy": {"redact": ["email"]}}))
+    with opening(rules):
+        models.score("llm_audio_sentiment", oa.Turn.from_dict({"attachments": [CALL]}), {"reason": "r", "label": "neutral"})
+    assert "ann@example.com" not in models.asked[0]
+    assert "Write to [EMAIL" in models.asked[0]
+
+
 def test_a_transcript_that_came_with_the_recording_is_taken(server: Recogniser, models: ScriptedModels) -> None:
     given = {**CALL, "transcript": "no thanks"}
     with opening(Rules(transcription=server.wanted())):

@@ -6,7 +6,7 @@ Other addresses go to the model as they are, and its server may fetch them. Ids 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -127,18 +127,25 @@ def heard(media: Iterable[Medium]) -> list[str]:
     return [as_data(content_of(reference, "audio")) if may_open(reference) else reference for reference in references]
 
 
-def written(media: Iterable[Medium]) -> str:
-    """What is said in recordings: what came with them, else what the configured transcriber writes down of those that may be opened."""
-    return "\n".join(text for medium in media if (text := medium.transcript or _transcribed(medium)))
+def written(media: Iterable[Medium], *, for_judge: bool = False) -> str:
+    """What is said in recordings: what came with them, else what the configured transcriber writes down of those that may be opened.
+
+    Args:
+        media: the recordings.
+        for_judge: whether it leaves the process: what is written down here is redacted then, as all that came with the turn was.
+    """
+    clean = current_rules().clean if for_judge else None
+    return "\n".join(text for medium in media if (text := medium.transcript or _transcribed(medium, clean)))
 
 
-def _transcribed(medium: Medium) -> str | None:
+def _transcribed(medium: Medium, clean: Callable[[str], str] | None) -> str | None:
     wanted = current_rules().transcription
     if wanted is None or medium.reference is None or not may_open(medium.reference):
         return None
     from ...media.transcription import transcribed  # imports httpx
 
-    return transcribed(content_of(medium.reference, "audio"), wanted)
+    found = transcribed(content_of(medium.reference, "audio"), wanted)
+    return found if clean is None else clean(found)
 
 
 def contents_of(turn: Turn, modality: Modality) -> list[Content]:

@@ -56,7 +56,13 @@ def _heard(turn: Turn) -> _Heard | None:
     """The turn's recordings and what is said in them; None when there is neither."""
     recordings = media_of(turn, "audio")
     given = turn.references.get("transcript")
-    transcript = given if isinstance(given, str) and given.strip() else "" if isinstance(given, str) else written(recordings)
+    transcript = (
+        given
+        if isinstance(given, str) and given.strip()
+        else ""
+        if isinstance(given, str)
+        else written(recordings, for_judge=True)
+    )
     if not recordings and not transcript:
         return None
     material = {"recordings": listed(recordings), "transcript": transcript}
