@@ -1,6 +1,6 @@
 """What is said in a recording, written down by a server or by a model in this process.
 
-A server gets the recording as it is: ``POST /audio/transcriptions``, as OpenAI, vLLM, Speaches, LocalAI and others answer it. A model of this process
+A server gets the recording as it is: ``POST /audio/transcriptions``, as OpenAI, vLLM, LocalAI and others answer it. A model of this process
 (faster-whisper, extra ``[asr]``) gets its samples, decoded like those of every other recording.
 """
 
