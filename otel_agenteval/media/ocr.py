@@ -39,6 +39,9 @@ def _answer(order: dict[str, Any], images: list[Content]) -> dict[str, Any]:
     limit({**order, "memory": max(order["memory"], _MEMORY)})
     try:
         engine = RapidOCR(params={"Global.log_level": "critical"})
+    except Exception as error:
+        return {"error": "decoder_failed", "message": f"the model that reads cannot be loaded ({type(error).__name__})"}
+    try:
         found = []
         with opening(Rules(max_pixels=order["max_pixels"])):
             for image in images:
