@@ -41,7 +41,7 @@ def take(folder: Path) -> dict[str, Callable[[Any], None]]:
     made_up = filled(folder / "scores.db", some_turns(3_000, content=True))
     found: dict[str, Callable[[Any], None]] = {}
 
-    def picture(name: str, store: Path, path: Callable[[ServedPage], str], **options: Any) -> None:
+    def picture(name: str, store: Path, path: Callable[[ServedPage], str], part: str | None = None, **options: Any) -> None:
         def make(browser: Any) -> None:
             with ServedPage(
                 store, Options(content=True, trace_url="https://traces.example/{trace_id}", labels=str(folder / "labels.jsonl"))
@@ -51,7 +51,10 @@ def take(folder: Path) -> dict[str, Callable[[Any], None]]:
                 tab.goto(path(page))
                 tab.wait_for_load_state("networkidle")
                 tab.wait_for_selector("main h1")
-                tab.screenshot(path=IMAGES / f"page-{name}.png")
+                if part is None:
+                    tab.screenshot(path=IMAGES / f"page-{name}.png")
+                else:
+                    tab.locator(part).screenshot(path=IMAGES / f"page-{name}.png")
                 context.close()
 
         found[name] = make
@@ -65,6 +68,12 @@ def take(folder: Path) -> dict[str, Callable[[Any], None]]:
         lambda page: (
             f"/turn/{next(turn['turn_id'] for turn in page.all_turns() if turn['answered'] and any(score['metric'] == 'code_tool_success' and score['passed'] is False for score in turn['scores']))}"
         ),
+    )
+    picture(
+        "steps",
+        traces,
+        lambda page: f"/turn/{max(page.all_turns(), key=lambda turn: len(turn['tools'] or ()))['turn_id']}",
+        "section[aria-labelledby=steps]",
     )
     picture("compare", made_up, lambda _: "/compare?by=version&before=1.4&after=1.5", color_scheme="dark")
     return found
