@@ -39,5 +39,7 @@ class TranscriberOptions(Section):
             missing, given = ("model", "base_url") if self.model is None else ("base_url", "model")
             raise ValueError(f"{missing} is required, because {given} is set")
         if self.base_url is None:
+            if self.instead_of_sound:
+                raise ValueError("instead_of_sound needs who writes down what is said: base_url and model, or path")
             return None
         return Transcription(self.base_url, self.model or "", self.api_key, None, self.language, self.timeout)

@@ -116,12 +116,12 @@ class DeferredTurns(Work):
         self._evaluate()
         if not self._done:
             self.lose("stuck")
-        finished: list[ScoredTurn] = []
-        for scored in self._scored:
+        for scored in tuple(self._scored):
             if self._missed:
                 scored.on_span = ()
-            finished += self._chain.finish(scored)
-        self._scored = []
+            if not self._chain.finish(scored):  # it comes back by itself, also where this thread is interrupted now
+                self._scored = [one for one in self._scored if one is not scored]
+        finished, self._scored = self._scored, []
         return finished
 
     def lose(self, reason: str) -> None:

@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from ..config.keypath import KeyPath, dotted
@@ -217,7 +218,7 @@ def media_rules(config: Config) -> Rules:
     except ValueError as error:
         raise ConfigError(f"{config.where(('media', 'transcriber'))}: {error}") from None
     kinds = config.privacy.redact
-    return replace(rules, clean=lambda text: redacted_text(text, kinds)) if kinds else rules
+    return replace(rules, clean=partial(redacted_text, kinds=kinds)) if kinds else rules
 
 
 def _allow_media(config: Config, bound: BoundMetric) -> None:

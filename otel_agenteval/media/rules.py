@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Transcription:
     """Address of the server, up to and including the version."""
     model: str = ""
     """The model's name there."""
-    api_key: str | None = None
+    api_key: str | None = field(default=None, repr=False)
     path: str | None = None
     """Folder of a model for this process, instead of a server."""
     language: str | None = None

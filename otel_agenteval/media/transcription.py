@@ -7,6 +7,7 @@ A server gets the recording as it is: ``POST /audio/transcriptions``, as OpenAI,
 from __future__ import annotations
 
 import hashlib
+import os
 import random
 import threading
 import time
@@ -44,11 +45,12 @@ def transcribed(content: Content, wanted: Transcription) -> str:
             (``transcriber_refused``), or gives no text (``transcriber_failed``).
         MissingExtra: faster-whisper is not installed.
     """
-    return _transcriber(wanted).text_of(content)
+    return _transcriber(wanted, os.getpid()).text_of(content)
 
 
 @lru_cache(maxsize=8)
-def _transcriber(wanted: Transcription) -> _Transcriber:
+def _transcriber(wanted: Transcription, process: int) -> _Transcriber:
+    """One for each process: connections and locks belong to the one that made them."""
     return _Transcriber(_local(wanted) if wanted.path is not None else _Server(wanted))
 
 

@@ -6,6 +6,7 @@ import contextlib
 import email.parser
 import email.policy
 import json
+import pickle
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -254,6 +255,16 @@ def test_what_is_configured_is_what_metrics_get() -> None:
         path="/models/w"
     )
     assert media_rules(load_config({})).transcription is None
+    keyed = media_rules(
+        load_config(
+            {
+                "media": {"transcriber": {"base_url": "http://x/v1", "model": "w", "api_key": "SECRET"}},
+                "privacy": {"redact": ["email"]},
+            }
+        )
+    )
+    assert "SECRET" not in repr(keyed)
+    assert pickle.loads(pickle.dumps(keyed)) is not None, "back-fill sends metrics to other processes"
 
 
 @pytest.mark.parametrize(
@@ -262,6 +273,7 @@ def test_what_is_configured_is_what_metrics_get() -> None:
         ({"base_url": "http://x/v1"}, "model is required, because base_url is set"),
         ({"model": "w"}, "base_url is required, because model is set"),
         ({"path": "/m", "model": "w"}, "path is a model in this process"),
+        ({"instead_of_sound": True}, "instead_of_sound needs who writes down what is said"),
     ],
 )
 def test_half_a_transcriber_is_refused(given: dict[str, str], says: str) -> None:
