@@ -6,7 +6,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -172,42 +172,39 @@ def test_a_forked_child_looks_at_its_own_and_leaves_the_parent_s_to_the_parent(t
 # --- the threads
 
 
-def test_where_no_thread_can_be_started_the_work_is_left_to_the_item(monkeypatch: pytest.MonkeyPatch) -> None:
-    handled: list[str] = []
-    worker: Worker
+class Setting(Worker):
+    """A worker that sets "turn" aside, to come back as "seen"."""
 
-    def handle(batch: list[Any]) -> Sequence[Any]:
+    def __init__(self, work: Callable[[], object]) -> None:
+        self.done: list[Any] = []
+        self.failures: list[str] = []
+        self._work_aside = work
+        super().__init__(self._handled_here, lambda: False, lambda _: True, 1_000, failed=self._note)
+
+    def _handled_here(self, batch: list[Any]) -> Sequence[Any]:
         for item in batch:
-            handled.append(item)
+            self.done.append(item)
             if item == "turn":
-                worker.set_aside("seen", 5, lambda: handled.append("work"))
+                self.set_aside("seen", 5, lambda: self.done.append(self._work_aside()))
         return ()
 
-    worker = Worker(handle, lambda: False, lambda _: True, 1_000)
+    def _note(self, where: str, error: BaseException) -> None:
+        self.failures.append(type(error).__name__)
+
+
+def test_where_no_thread_can_be_started_the_work_is_left_to_the_item() -> None:
+    worker = Setting(lambda: "work")
     worker.may_start = False
     worker.put("turn", 5)
     assert worker.drain(1)
-    assert (handled, worker.bytes) == (["turn", "seen"], 0)
+    assert (worker.done, worker.bytes) == (["turn", "seen"], 0)
 
 
 def test_work_that_fails_brings_its_item_back() -> None:
-    handled: list[str] = []
-    failures: list[str] = []
-    worker: Worker
-
-    def handle(batch: list[Any]) -> Sequence[Any]:
-        for item in batch:
-            handled.append(item)
-            if item == "turn":
-                worker.set_aside("seen", 5, lambda: 1 / 0)
-        return ()
-
-    worker = Worker(
-        handle, lambda: False, lambda _: True, 1_000, failed=lambda where, error: failures.append(type(error).__name__)
-    )
+    worker = Setting(lambda: 1 / 0)
     worker.put("turn", 5)
     assert worker.drain(10)
-    assert (handled, failures, worker.bytes) == (["turn", "seen"], ["ZeroDivisionError"], 0)
+    assert (worker.done, worker.failures, worker.bytes) == (["turn", "seen"], ["ZeroDivisionError"], 0)
     assert worker.stop(1)
 
 
