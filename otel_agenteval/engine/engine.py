@@ -90,7 +90,7 @@ class Engine(Intake):
         self._keeps_all = False
         metrics = selected(config)
         self.assembler = Assembler(self._limits(config), role_of_span, waited)
-        self.early_logs = EarlyLogs(_EARLY_BYTES, config.turn.idle_timeout, waited)
+        self.early_logs = EarlyLogs(_EARLY_BYTES, lambda: self.config.turn.idle_timeout, waited)
         setup = Setup(config, self.telemetry, lambda: self.instance_id, __version__, logger_provider, meter_provider)
         outlets = outlets_from(setup) if self.enabled else ()
         self.outlets = FanOut(outlets, self.telemetry, config.privacy.redact, exporter_of(config))

@@ -128,7 +128,7 @@ class FeedbackJoiner:
         with self._lock:
             if not self._options.wait or len(self._waiting) >= _MOST_WAITING:
                 return False
-            self._waiting[given] = self._now() + self._options.wait
+            self._waiting.setdefault(given, self._now() + self._options.wait)  # what is sent again waits no longer
         return True
 
     def _give_up(self, given: Given) -> Sequence[ScoredTurn]:

@@ -99,6 +99,10 @@ class Intake:
         with self.assembler.lock:
             if not self.assembler.add_log(trace_id, span_id, part, size):
                 self.late_log_records += self.early_logs.add(trace_id, span_id, part, size) if early else 1
+                if not early:
+                    return
+        if self.worker.idle:
+            self.worker.wake()
 
     def receive_feedback(self, given: Given) -> bool:
         """What a user said of a turn: see :mod:`.feedback`. False when there is no room for it."""
@@ -161,7 +165,8 @@ class Intake:
         assembler = self.assembler
         with assembler.lock:
             closed = assembler.tick(self.worker.max_bytes * _SHARE_OF_QUEUE - self.worker.bytes)
-            waiting = assembler.waiting
+            self.late_log_records += self.early_logs.expire()
+            waiting = assembler.waiting or bool(self.early_logs)
         self.take(closed)
         self.pipeline.hints.look_at_spans(assembler.received)
         self.take_groups(self.pipeline.composer.due())
@@ -208,6 +213,7 @@ class Intake:
         """Whether anything may become due as time passes."""
         return (
             self.assembler.waiting
+            or bool(self.early_logs)
             or self.pipeline.composer.waiting > 0
             or bool(self.pipeline.conversations)
             or len(self.pipeline.feedback) > 0

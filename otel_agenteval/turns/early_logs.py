@@ -12,7 +12,7 @@ Parts = list[tuple[int, LogPart, int]]
 
 
 class EarlyLogs:
-    """Log records whose trace is not known yet, by trace; the oldest go when there are too many. Not thread-safe.
+    """Log records whose trace is unknown, by trace. The oldest are dropped when they wait too long or hold too much. Not thread-safe.
 
     Args:
         max_bytes: what they may hold.
@@ -20,7 +20,7 @@ class EarlyLogs:
         now: monotonic seconds.
     """
 
-    def __init__(self, max_bytes: int, max_age: float, now: Callable[[], float]) -> None:
+    def __init__(self, max_bytes: int, max_age: Callable[[], float], now: Callable[[], float]) -> None:
         self._max_bytes = max_bytes
         self._max_age = max_age
         self._now = now
@@ -35,11 +35,17 @@ class EarlyLogs:
 
     def add(self, trace_id: int, span_id: int, part: LogPart, size: int) -> int:
         """Keep a record; returns how many others had to go for it."""
-        now = self._now()
-        self._traces.setdefault(trace_id, (now, []))[1].append((span_id, part, size))
+        self._traces.setdefault(trace_id, (self._now(), []))[1].append((span_id, part, size))
         self._bytes += size
-        lost = 0
-        while self._bytes > self._max_bytes or (self._traces and next(iter(self._traces.values()))[0] < now - self._max_age):
+        lost = self.expire()
+        while self._bytes > self._max_bytes:
+            lost += len(self.pop(next(iter(self._traces))))
+        return lost
+
+    def expire(self) -> int:
+        """Drop the records of traces that didn't come in time; return how many."""
+        oldest, lost = self._now() - self._max_age(), 0
+        while self._traces and next(iter(self._traces.values()))[0] <= oldest:
             lost += len(self.pop(next(iter(self._traces))))
         return lost
 

@@ -1,0 +1,98 @@
+"""Whatever holds a segment of the journal lets it go after its time, without any further request."""
+
+from __future__ import annotations
+
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+
+from tests.support.clock import FakeClock
+from tests.support.servers import until
+from tests.support.service import Sidecar, turn_of
+from tests.support.sidecar import Sidecar as Process
+
+
+def log_of(trace: int, span: int = 1, name: str = "gen_ai.user.message", **attributes: float) -> bytes:
+    """A request with one log record."""
+    message = ExportLogsServiceRequest()
+    record = message.resource_logs.add().scope_logs.add(scope={"name": "acme"}).log_records.add()
+    record.trace_id, record.span_id = trace.to_bytes(16, "big"), span.to_bytes(8, "big")
+    record.event_name = name
+    record.body.string_value = "hello"
+    for key, value in attributes.items():
+        record.attributes.add(key=key).value.double_value = value
+    return message.SerializeToString()
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def sidecar(tmp_path: Path, clock: FakeClock) -> Iterator[Sidecar]:
+    config = {
+        "serve": {"journal": str(tmp_path / "journal")},
+        "turn": {"idle_timeout": "60s", "stitch_timeout": "30s", "max_duration": "10m", "decision_delay": "5s"},
+        "feedback": {"wait": "60s"},
+    }
+    with Sidecar(config, clock=clock) as running:
+        yield running
+
+
+def is_released(sidecar: Sidecar) -> bool:
+    """Return True if the journal is empty after what is due was done."""
+    journal, engine = sidecar.service.journal, sidecar.engine
+    assert journal is not None
+    engine.flush(10)
+    journal.collect(engine.held, sidecar.service._deliver)
+    return bool(journal.size == 0)
+
+
+def test_log_record_without_span_releases_its_segment(sidecar: Sidecar, clock: FakeClock) -> None:
+    assert sidecar.post("/v1/logs", log_of(7))[0] == 200
+    clock.advance(59)
+    assert not is_released(sidecar)
+    clock.advance(1)
+    assert is_released(sidecar)
+    assert sidecar.engine.late_log_records == 1
+
+
+def test_log_record_of_a_closed_turn_releases_its_segment(sidecar: Sidecar, clock: FakeClock) -> None:
+    assert sidecar.post("/v1/traces", turn_of(7))[0] == 200
+    clock.advance(5)
+    assert is_released(sidecar)
+    assert sidecar.post("/v1/logs", log_of(7, 2))[0] == 200
+    assert not is_released(sidecar)
+    clock.advance(5)
+    assert is_released(sidecar)
+
+
+def test_feedback_without_turn_releases_its_segment(sidecar: Sidecar, clock: FakeClock) -> None:
+    for _ in range(3):  # a sender that repeats itself doesn't extend the wait
+        assert sidecar.post("/v1/logs", log_of(7, name="user_feedback", score=1.0))[0] == 200
+        assert not is_released(sidecar)
+        clock.advance(20)
+    assert is_released(sidecar)
+
+
+def test_early_log_lets_a_real_journal_be_emptied(tmp_path: Path) -> None:
+    config = {"turn": {"decision_delay": "1s", "idle_timeout": "2s"}}
+    with Process(tmp_path, config, journal=True) as sidecar:
+
+        def post(path: str, body: bytes) -> int:
+            headers = {"Content-Type": "application/x-protobuf"}
+            with urllib.request.urlopen(urllib.request.Request(sidecar.http + path, body, headers), timeout=20) as response:
+                return int(response.status)
+
+        post("/v1/logs", log_of(7))  # nothing else wakes anything
+        until(lambda: sidecar.metric("agenteval_journal_size_bytes") == 0, "the segment is deleted")
+        post("/v1/logs", log_of(8))
+        for number in range(10, 30):
+            post("/v1/traces", turn_of(number))
+        until(lambda: sidecar.metric("agenteval_journal_size_bytes") == 0, "the segment is deleted")
+        assert sidecar.stop() == 0
+        assert sidecar.ledger()["journal"]["segments"] == 0
