@@ -2,7 +2,7 @@
 """Renew the libraries of the page: fetched from npm, checked against the registry's hash, and written to ``otel_agenteval/page/static/vendor``.
 
     python scripts/vendor_page.py            fetch them
-    python scripts/vendor_page.py --check    say whether the files are those of vendor.json; no network
+    python scripts/vendor_page.py --check    fail if the files aren't those of vendor.json, or a version has a known vulnerability; no network
 
 The one change that is made: what a module imports by a package's name it imports by its file, so that browsers need no import map.
 """
@@ -22,7 +22,9 @@ from pathlib import Path
 
 VENDOR = Path(__file__).resolve().parent.parent / "otel_agenteval" / "page" / "static" / "vendor"
 NPM = shutil.which("npm") or "npm"
-PACKAGES = {"preact": "10.27.2", "htm": "3.1.1"}
+PACKAGES = {"preact": "10.29.8", "htm": "3.1.1"}
+LEAST = {"preact": "10.27.3"}
+"""The first versions without known vulnerabilities. preact: CVE-2026-22028 renders foreign JSON as elements."""
 FILES = {
     "preact.js": ("preact", "dist/preact.module.js"),
     "hooks.js": ("preact", "hooks/dist/hooks.module.js"),
@@ -72,6 +74,10 @@ def _hashes() -> dict[str, str]:
     return {name: hashlib.sha256((VENDOR / name).read_bytes()).hexdigest() for name in FILES}
 
 
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
 def main() -> int:
     """Renew, or check."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -81,6 +87,10 @@ def main() -> int:
         if known != {"packages": PACKAGES, "sha256": _hashes()}:
             print("otel_agenteval/page/static/vendor differs from vendor.json", file=sys.stderr)
             return 1
+        for name, least in LEAST.items():
+            if _numbers(known["packages"][name]) < _numbers(least):
+                print(f"{name}: has a known vulnerability, got {known['packages'][name]}; use {least} or later", file=sys.stderr)
+                return 1
         return 0
     renew()
     return 0

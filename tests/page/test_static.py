@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from scripts import vendor_page
 from tests.support.process import ROOT
 
@@ -19,13 +21,30 @@ def test_libraries_are_those_that_were_fetched() -> None:
     assert subprocess.run([sys.executable, ROOT / "scripts" / "vendor_page.py", "--check"], check=False).returncode == 0
 
 
-def test_a_library_that_was_changed_is_found(tmp_path: Path) -> None:
+def checked(monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(sys, "argv", ["vendor_page.py", "--check"])
+    return vendor_page.main()
+
+
+def test_a_library_that_was_changed_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name in (*vendor_page.FILES, "vendor.json"):
         (tmp_path / name).write_bytes((vendor_page.VENDOR / name).read_bytes())
+    monkeypatch.setattr(vendor_page, "VENDOR", tmp_path)
+    assert checked(monkeypatch) == 0
     (tmp_path / "htm.js").write_bytes(b"changed")
-    script = f"import sys; sys.argv[1:] = ['--check']; from scripts import vendor_page as v; v.VENDOR = __import__('pathlib').Path({str(tmp_path)!r}); sys.exit(v.main())"
-    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False, capture_output=True, text=True)
-    assert (done.returncode, "differs from vendor.json" in done.stderr) == (1, True)
+    assert checked(monkeypatch) == 1
+    assert "differs from vendor.json" in capsys.readouterr().err
+
+
+def test_a_vulnerable_library_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(vendor_page.LEAST, "preact", "10.100.0")
+    assert checked(monkeypatch) == 1
+    assert "preact: has a known vulnerability" in capsys.readouterr().err
+    monkeypatch.setitem(vendor_page.LEAST, "preact", "10.9.0")
+    assert checked(monkeypatch) == 0
+    assert vendor_page.PACKAGES.keys() >= vendor_page.LEAST.keys()
 
 
 def test_each_library_comes_with_its_licence() -> None:
