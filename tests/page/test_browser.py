@@ -454,6 +454,64 @@ def test_hostile_content_is_text(browser: Any, tmp_path: Path) -> None:
             assert HOSTILE["a script"] in tab.text_content(".chat")
 
 
+def element(kind: str, **attributes: str) -> dict[str, Any]:
+    """JSON with the form of an element as the page's library makes them."""
+    own = dict.fromkeys(("constructor", "key", "ref", "__k", "__", "__e", "__c"))
+    return {"type": kind, "props": attributes, **own, "__b": 0, "__v": 1, "__i": -1, "__u": 0}
+
+
+def test_foreign_elements_are_shown_as_text(browser: Any, tmp_path: Path) -> None:
+    """CVE-2026-22028: one of them could send the reader to another site."""
+    planted = element("img", **{"class": "planted", "src": "/static/icon.svg"})
+    leading = element("meta", **{"http-equiv": "refresh", "content": "0;url=https://evil.example/"})
+    odd = {"toString": 1, "valueOf": 1}
+    turns = []
+    for number, one in enumerate((planted, leading, odd)):
+        parts = [one, {"type": one}, {"type": "image", "mime_type": one, "data": "A" * 300}]
+        content = {
+            "input": one, "output": parts, "reasoning": one, "ground_truth": one, "error": {"type": one, "message": one},
+            "messages": [{"role": "tool", "content": parts, "tool_calls": [{"name": one, "arguments": one}], "tool_results": [{"result": parts}]}],
+            "tool_calls": [{"name": one, "arguments": one, "result": one, "error": {"type": one, "message": one}}],
+            "llm_calls": [{"model": one, "finish_reason": "stop"}], "agent_runs": [{"name": one, "span_id": "1"}],
+            "retrievals": [{"query": one, "documents": [one]}],
+            "spans": [{"id": "1", "name": one, "attributes": {"a": one, "b": [one]}}],
+        }  # fmt: skip
+        turn = turn_row(number, content=content, tools=[one], agent=None)
+        turns.append((turn, [score_row(turn, value=0.0, detail={"a": one})]))
+    with ServedPage(filled(tmp_path / "s.db", turns), Options(content=True)) as served:
+        for tab in opened(browser, served.url):
+            for turn, _ in turns:
+                tab.goto(f"/turn/{turn['turn_id']}")
+                tab.wait_for_selector(".chat")
+                tab.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+                tab.locator(".spans .row button").click()
+                tab.wait_for_selector(".span-detail .attributes")
+                assert tab.locator("main .planted, main meta, main [role=alert]").count() == 0
+                for shown in (".chat details:nth-of-type(2) > summary", ".steps code", ".span-detail h3"):
+                    assert re.search("planted|evil|toString", tab.text_content(shown)), shown
+            tab.goto("/turns")
+            tab.wait_for_selector(".rows .row")
+            assert tab.locator(".planted").count() == 0
+
+
+def test_markup_from_text_is_refused_by_the_browser(browser: Any, page: ServedPage) -> None:
+    tab = browser.new_page()
+    tab.goto(page.url)
+    with pytest.raises(Exception, match="TrustedHTML"):
+        tab.evaluate("document.body.innerHTML = '<b>bold</b>'")
+    tab.close()
+
+
+def test_a_view_that_fails_leaves_the_others(browser: Any, page: ServedPage) -> None:
+    tab = browser.new_page()
+    tab.route("**/api/v1/turns/broken", lambda route: route.fulfill(json={"turn": {}, "scores": 5}))
+    tab.goto(f"{page.url}/turn/broken")
+    tab.wait_for_selector("main [role=alert]")
+    tab.get_by_role("link", name="Fleet").click()
+    tab.wait_for_selector(".cards li")
+    tab.close()
+
+
 def test_large_turns_stay_quick(browser: Any, tmp_path: Path) -> None:
     """10,000 spans, a line of a megabyte, and an image: nothing of it is rendered before somebody asks for it."""
     spans = [

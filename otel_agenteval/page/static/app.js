@@ -1,5 +1,5 @@
 // The page: which view an address shows, and the keys that work everywhere.
-import { Link, go, html, link, render, useAddress, useGet, useLayoutEffect, useRef, useState } from "./core.js";
+import { Guarded, Link, go, html, link, render, useAddress, useGet, useLayoutEffect, useRef, useState } from "./core.js";
 import { Compare } from "./compare.js";
 import { Fleet } from "./fleet.js";
 import { LabelNext } from "./label.js";
@@ -46,7 +46,7 @@ function App() {
       <nav aria-label="Views"><ul>${VIEWS.map(([to, text]) => html`<li><${Link} to=${link(to, address.query)} aria-current=${to === current ? "page" : undefined}>${text}</${Link}></li>`)}</ul></nav>
       <button type="button" class="quiet" onClick=${() => setHelp(!help)} aria-expanded=${help}>Keys <kbd>?</kbd></button></header>
     ${help && html`<section class="help" aria-label="Keys"><dl>${KEYS.map(([keys, what]) => html`<div><dt><kbd>${keys}</kbd></dt><dd>${what}</dd></div>`)}</dl></section>`}
-    <main id="main" tabindex="-1" ref=${main}>${facets.error ? html`<h1>otel-agenteval</h1><p class="problem" role="alert">${facets.error}</p>` : view}</main>`;
+    <main id="main" tabindex="-1" ref=${main}>${facets.error ? html`<h1>otel-agenteval</h1><p class="problem" role="alert">${facets.error}</p>` : html`<${Guarded} key=${path}>${view}</${Guarded}>`}</main>`;
 }
 
 render(html`<${App} />`, document.getElementById("app"));

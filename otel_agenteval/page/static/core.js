@@ -1,9 +1,19 @@
 // What all views share: rendering, the address as state, requests, and how values are written.
 import { h, render } from "./vendor/preact.js";
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./vendor/hooks.js";
+import { useCallback, useEffect, useErrorBoundary, useLayoutEffect, useMemo, useRef, useState } from "./vendor/hooks.js";
 import htm from "./vendor/htm.js";
 
-export const html = htm.bind(h);
+// What agents wrote is shown as text, whatever form it has: an object that stands for an element must not become one. Elements
+// made here have `constructor: undefined`, which no JSON has.
+export const textOf = (value) => (value === null || value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value, null, 2));
+const isForeign = (value) => typeof value === "object" && value !== null && value.constructor !== undefined;
+const shown = (value) => (Array.isArray(value) ? value.map(shown) : isForeign(value) ? textOf(value) : value);
+const OBJECTS = new Set(["style", "ref"]);
+function element(type, props, ...children) {
+  if (typeof type === "string") for (const name in props) if (isForeign(props[name]) && !OBJECTS.has(name)) props[name] = textOf(props[name]);
+  return h(type, props, ...children.map(shown));
+}
+export const html = htm.bind(element);
 export { render, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState };
 
 // --- the address: path and filters, so that every view is a link
@@ -47,7 +57,7 @@ export function link(path, query, changes = {}) {
   const found = filtersOf(query);
   for (const [name, value] of Object.entries(changes)) {
     found.delete(name);
-    if (value !== null && value !== undefined && value !== "" && value !== false) found.set(name, String(value));
+    if (value !== null && value !== undefined && value !== "" && value !== false) found.set(name, textOf(value));
   }
   const text = found.toString();
   return text ? `${path}?${text}` : path;
@@ -106,6 +116,12 @@ export function useGet(path, version = 0) {
     return () => control.abort();
   }, [path, version]);
   return state;
+}
+
+// One turn that cannot be drawn must not take the page with it.
+export function Guarded({ children }) {
+  const [error] = useErrorBoundary();
+  return error ? html`<p class="problem" role="alert">This view can't be shown: ${error.message}</p>` : children;
 }
 
 export function Wait({ of, children }) {

@@ -1,5 +1,5 @@
 // One turn: what was said, its steps, its scores and why, and its place in the conversation.
-import { Copy, Json, Link, Mark, Pick, Rows, Text, Wait, bytes, count, dollars, filtersOf, get, go, html, isBad, link, number, percent, seconds, short, time, useEffect, useLayoutEffect, useGet, useMemo, useState } from "./core.js";
+import { Copy, Json, Link, Mark, Pick, Rows, Text, Wait, bytes, count, dollars, filtersOf, get, go, html, isBad, link, number, percent, seconds, short, textOf, time, useEffect, useLayoutEffect, useGet, useMemo, useState } from "./core.js";
 import { LabelForm } from "./label.js";
 
 export function OneTurn({ address, facets, id }) {
@@ -68,7 +68,6 @@ function Conversation({ found, id, query }) {
 
 // --- what was said
 
-const textOf = (value) => (value === null || value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value, null, 2));
 const BASE64 = /^(?:data:([\w/+.-]+);base64,)?([A-Za-z0-9+/]{200,}={0,2})$/;
 
 export function Said({ value }) {
@@ -82,7 +81,7 @@ function Part({ part }) {
   const data = part.data ?? part.image_url?.url ?? part.source?.data;
   if (typeof data === "string" && data.length > 200) {
     const media = BASE64.exec(data);
-    if (media) return html`<${Media} type=${part.mime_type ?? media[1] ?? part.source?.media_type ?? part.type ?? "data"} data=${media[2]} />`;
+    if (media) return html`<${Media} type=${textOf(part.mime_type ?? media[1] ?? part.source?.media_type ?? part.type ?? "data")} data=${media[2]} />`;
   }
   return typeof part.text === "string" ? html`<${Text} text=${part.text} />` : html`<${Json} value=${part} summary=${part.type ?? "part"} />`;
 }
@@ -181,7 +180,7 @@ function Steps({ content }) {
   };
   return html`<section aria-labelledby="steps"><h2 id="steps">Steps</h2><p class="dim small">${inTime ? `When each step began and how long it took, of ${seconds(scale.all)}.` : "Bars are the share of the turn that each step took."}</p><ol class="steps">${steps.slice(0, 500).map((step) => html`<li class=${step.error ? "bad" : ""} style=${{ "--in": `${depth(step) * 14}px` }}>
     <span class="step-name"><span class="mark">${step.kind}</span> <code>${step.name ?? "–"}</code>${spans.get(step.span_id)?.inferred && html` <${Inferred} />`}</span> <${TimeBar} scale=${scale} start=${inTime ? begun(step) : 0} duration=${step.duration_s} /> <span class="n">${seconds(step.duration_s)}</span>
-    <span class="dim small">${step.kind === "model" ? `${count(step.input_tokens)} in, ${count(step.output_tokens)} out${step.cost_usd ? `, ${dollars(step.cost_usd)}` : ""}${step.finish_reason ? `, ${step.finish_reason}` : ""}` : ""}${step.error ? ` ${step.error.type ?? ""} ${step.error.message ?? (typeof step.error === "string" ? step.error : "")}` : ""}</span>
+    <span class="dim small">${step.kind === "model" ? `${count(step.input_tokens)} in, ${count(step.output_tokens)} out${step.cost_usd ? `, ${dollars(step.cost_usd)}` : ""}${step.finish_reason ? `, ${step.finish_reason}` : ""}` : ""}${step.error ? ` ${textOf(step.error.type)} ${textOf(step.error.message ?? (typeof step.error === "string" ? step.error : ""))}` : ""}</span>
     ${step.kind === "tool" && html`<div class="step-texts">${step.arguments !== undefined && html`<${Json} value=${step.arguments} summary="arguments" />`}${step.result !== undefined && html`<${Json} value=${step.result} summary="result" />`}</div>`}
     ${step.kind === "retrieval" && html`<${Json} value=${step.documents ?? []} summary=${`${count((step.documents ?? []).length)} documents`} />`}</li>`)}</ol>${steps.length > 500 && html`<p class="dim">The first 500 of ${count(steps.length)} are shown; all are among the spans.</p>`}</section>`;
 }
