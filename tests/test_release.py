@@ -148,6 +148,15 @@ def test_the_workflows_run_what_everybody_can_run(name: str) -> None:
     assert workflow["permissions"] == {"contents": "read"}, "no job has more rights than it names itself"
 
 
+def test_workflows_pin_each_action_by_its_commit() -> None:
+    """A tag can be moved to other code; the comment names the version for whoever renews the pin."""
+    tooling(".github/workflows/release.yaml")
+    files = [file.read_text(encoding="utf-8") for file in (ROOT / ".github").rglob("*.y*ml")]
+    used = [action for text in files for action in re.findall(r"\buses: *(.+)", text)]
+    assert used
+    assert [one for one in used if not re.fullmatch(r"[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one)] == []
+
+
 def test_the_forms_for_issues_can_be_filled_in() -> None:
     for name in ("bug", "feature"):
         form = yaml.safe_load(tooling(f".github/ISSUE_TEMPLATE/{name}.yml"))
