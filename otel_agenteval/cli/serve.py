@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import json
 import logging
 import signal
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.errors import ConfigError
 from .exit_codes import FAILED, OK, UNUSABLE
 from .options import add_config, add_logging
+from .signals import Signals
 
 if TYPE_CHECKING:  # the help of the command costs the import of no server
     from ..config.root import Config
@@ -66,6 +66,8 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         ConfigError: the configuration is wrong, or cannot be served as it is.
     """
+    from ..server.app import Service
+    from ..server.main_thread import run_beside
     from ..server.memory import allow_files, tune
     from ..server.notify import Notifier
 
@@ -74,6 +76,7 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(
             "serve.grpc and serve.http are both off, so that nothing could be received; set an address for one of them"
         )
+    signals = Signals()
     tune()
     allow_files()
     notifier = Notifier.from_environment()
@@ -84,7 +87,8 @@ def run(args: argparse.Namespace) -> int:
         given += ["--log-format", args.log_format, "--log-level", args.log_level]
         ledger = asyncio.run(supervisor.serve(config, args.processes, given, notifier))
     else:
-        ledger = asyncio.run(_serve(config, args, notifier))
+        service = Service(config)
+        ledger = run_beside(service.engine, _serve(service, config, args, notifier, signals))
     print(json.dumps({"ledger": ledger}, ensure_ascii=False), flush=True)
     return OK if ledger["handed_over"] else FAILED
 
@@ -100,26 +104,32 @@ def configured(args: argparse.Namespace) -> Config:
     return load_config(args.config, overrides={"serve": serve} if serve else None)
 
 
-async def _serve(config: Config, args: argparse.Namespace, notifier: Notifier) -> dict[str, Any]:
-    from ..server.app import Service
+async def _serve(
+    service: Service, config: Config, args: argparse.Namespace, notifier: Notifier, signals: Signals
+) -> dict[str, Any]:
     from ..server.notify import Progress
 
-    service = Service(config)
     stop = asyncio.Event()
+    started = asyncio.Event()
     loop = asyncio.get_running_loop()
 
-    def end() -> None:
-        stop.set()
-        service.stop_taking()
+    async def reload() -> None:
+        await started.wait()
+        _reload(service, args, notifier)
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        with contextlib.suppress(NotImplementedError):  # not on this platform
-            loop.add_signal_handler(number, end)
+    def take(number: int) -> None:
+        if number == getattr(signal, "SIGHUP", None):
+            reloading.append(loop.create_task(reload()))
+        else:
+            stop.set()
+            service.stop_taking()
+
+    reloading: list[asyncio.Task[None]] = []
+    signals.pass_to(lambda number: loop.call_soon_threadsafe(take, number))
     starting = loop.create_task(notifier.while_starting())
     await service.start()
     starting.cancel()
-    with contextlib.suppress(NotImplementedError, AttributeError):
-        loop.add_signal_handler(signal.SIGHUP, _reload, service, args, notifier)
+    started.set()
     where = " ".join(f"{name}={address}" for name, address in service.addresses.items())
     print(f"listening: {where}", flush=True)
     notifier.ready(f"listening: {where}")

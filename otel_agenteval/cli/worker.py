@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import json
 import logging
-import signal
 from typing import Any
 
 from ..config.loader import load_config
@@ -16,10 +14,12 @@ from ..core.errors import ConfigError
 from ..kafka.consumer import Address, KafkaSource
 from ..kafka.pacing import Patience
 from ..server.app import Service
+from ..server.main_thread import run_beside
 from ..server.memory import tune
 from ..server.notify import Notifier, Progress
 from .exit_codes import FAILED, OK, UNUSABLE
 from .options import add_config, add_logging
+from .signals import Signals
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -50,8 +50,11 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("worker: --spans kafka://BROKER:9092/TOPIC or --judge redis://HOST:6379 is required, or both")
     address = None if args.spans is None else Address.read(args.spans)
     config = configured(args)
+    signals = Signals()
     tune()
-    ledger = asyncio.run(_work(config, address, Notifier.from_environment()))
+    patience = None if address is None else Patience()
+    service = Service(config, waited=patience)
+    ledger = run_beside(service.engine, _work(service, address, patience, Notifier.from_environment(), signals))
     print(json.dumps({"ledger": ledger}, ensure_ascii=False), flush=True)
     return OK if ledger["handed_over"] else FAILED
 
@@ -86,10 +89,11 @@ def configured(args: argparse.Namespace) -> Config:
     return config
 
 
-async def _work(config: Config, address: Address | None, notifier: Notifier) -> dict[str, Any]:
-    patience = None if address is None else Patience()
-    service = Service(config, waited=patience)
+async def _work(
+    service: Service, address: Address | None, patience: Patience | None, notifier: Notifier, signals: Signals
+) -> dict[str, Any]:
     engine = service.engine
+    config = engine.config
     source = None
     if address is not None and patience is not None:
         engine.keep_all()  # what is not delivered stays in the topic, because offsets are committed behind it
@@ -97,9 +101,7 @@ async def _work(config: Config, address: Address | None, notifier: Notifier) -> 
     await service.start()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        with contextlib.suppress(NotImplementedError):  # not on this platform
-            loop.add_signal_handler(number, stop.set)
+    signals.pass_to(lambda number: loop.call_soon_threadsafe(stop.set))
     where = " ".join(f"{name}={address}" for name, address in service.addresses.items())
     print(f"working: {where}", flush=True)
     engine.start_judging(config.judge.max_concurrency)

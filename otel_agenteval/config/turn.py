@@ -25,3 +25,5 @@ class TurnOptions(Section):
     """Maximum bytes of one turn; at the limit it is closed and evaluated."""
     total_bytes: Size = 256 * 2**20
     """Maximum bytes of all open turns; beyond that the oldest are closed and evaluated."""
+    max_work: Duration = 10.0
+    """Maximum seconds of CPU time for reading and scoring one turn in ``serve`` and ``worker``; a turn that takes longer is dropped and counted."""

@@ -359,7 +359,7 @@ KNOWN_LABELS: Mapping[str, tuple[Mapping[str, tuple[str, ...]], ...]] = {
         )},
     ),
     DROPPED: (
-        {"reason": ("queue_full", "shutdown", "fault", "stuck", "shed", "queue_error", "not_configured", "too_old")},
+        {"reason": ("queue_full", "shutdown", "fault", "stuck", "too_long", "shed", "queue_error", "not_configured", "too_old")},
     ),
     EMIT_ERRORS: (
         {"outlet": ("metrics",), "reason": ("label_overflow", "watch")},

@@ -50,9 +50,14 @@ def trace_id_of(key: int) -> int:
     return key & _TRACE_ID
 
 
+def trace_name(key: int) -> str:
+    """The trace id in a trace key in hex, and before it the tenant if there is one."""
+    return qualified(tenant_of(key), f"{trace_id_of(key):032x}")
+
+
 def turn_id_in(key: int, span_id: int) -> str:
     """The turn id of a root in a trace."""
-    return qualified(tenant_of(key), f"{trace_id_of(key):032x}-{span_id:016x}")
+    return f"{trace_name(key)}-{span_id:016x}"
 
 
 def qualified(tenant: str | None, name: str) -> str:

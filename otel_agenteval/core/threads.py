@@ -19,6 +19,10 @@ _SDK_THREADS = "Otel"
 _here = threading.local()
 
 
+class OutOfTime(BaseException):
+    """Work on one turn took more CPU time than ``turn.max_work`` allows. No ``Exception``: what catches faults must not catch it."""
+
+
 class OwnThread(threading.Thread):
     """A daemon thread of ours."""
 
@@ -48,6 +52,8 @@ def mark_as_ours() -> None:
 
 def is_meant_for_host(error: BaseException) -> bool:
     """Whether an exception that foreign code let out must be passed on to our caller."""
+    if isinstance(error, OutOfTime):  # meant for the pipeline
+        return True
     if isinstance(error, Exception) or getattr(_here, "ours", False):
         return False
     if threading.current_thread().name.startswith(_SDK_THREADS):

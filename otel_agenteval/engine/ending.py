@@ -75,6 +75,7 @@ class Ending:
         engine.worker.drain(_left(evaluate_until))
         engine.pipeline.ending = True
         left = engine.worker.give_up(_left(until) / 2)  # the outlets get what is left
+        engine.pipeline.watchdog.end_work()
         for item in left:
             self._leave(item)
         self.delivered = engine.worker.stop(_left(until), outlets=not at_exit)

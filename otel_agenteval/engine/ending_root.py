@@ -85,6 +85,7 @@ class DeferredTurns(Work):
         "_scored",
         "_span",
         "size",
+        "trace_key",
     )
 
     def __init__(self, chain: Pipeline, closed: Closed, span: Any) -> None:
@@ -103,6 +104,7 @@ class DeferredTurns(Work):
         self._evaluating_in: int | None = None
         self._lock = threading.Lock()
         self.size = closed.size
+        self.trace_key = closed.trace_id
 
     def events(self) -> Sequence[Any] | None:
         """The events of the root, or None while they cannot be had. Raises nothing but what is meant to end the caller's thread."""

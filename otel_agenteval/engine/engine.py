@@ -18,6 +18,7 @@ from .. import __version__
 from ..config.root import Config
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.telemetry import Telemetry
+from ..core.threads import mark_as_ours
 from ..evaluation.redaction import exporter_of
 from ..evaluation.references import ReferenceSources
 from ..outlets.base import Setup
@@ -163,6 +164,18 @@ class Engine(Intake):
         """For a server: start at once what otherwise starts with the first turn, and work without pauses, as no agent runs here."""
         self.worker.courteous = False
         self.outlets.start()
+
+    def work_here(self, start: Callable[[], object]) -> None:
+        """Call ``start``, then score turns on the calling thread until the shutdown, each within ``turn.max_work``.
+
+        The calling thread must be the main thread.
+        """
+        mark_as_ours()
+        self.pipeline.watchdog.start()
+        try:
+            self.worker.run_here(start)
+        finally:
+            self.pipeline.watchdog.stop()
 
     def start_judging(self, at_once: int) -> None:
         """Work on jobs from the queue, up to so many at once, also on those that other processes put there."""

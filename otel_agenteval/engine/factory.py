@@ -19,6 +19,7 @@ from .outcomes import TurnOutcomes
 from .pipeline import Pipeline
 from .recent_turns import RecentTurns
 from .selected import Selected
+from .watchdog import Watchdog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,6 +59,7 @@ def pipeline_from(engine: Engine, metrics: Selected, clock: Clock, waited: Calla
     pipeline = Pipeline(
         composer, evaluator, engine.outlets, SpanEventOutlet(config.outlets.span_events),
         TurnOutcomes(engine.telemetry, composer, names, engine.outlets.count_error), _conversations_from(engine, metrics, waited), judging,
+        Watchdog(lambda: engine.config.turn.max_work),
         lambda: engine.worker.bytes / engine.worker.max_bytes,
     )  # fmt: skip
 

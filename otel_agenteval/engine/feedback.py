@@ -186,6 +186,11 @@ class GivenFeedback(Work):
         self._given = given
         self._last = last
 
+    @property
+    def trace_key(self) -> int:
+        """See :class:`~.work.WorkItem`."""
+        return self._given.trace_key
+
     def score(self) -> Sequence[ScoredTurn]:
         """See :class:`~.work.WorkItem`."""
         return self._chain.feedback.take(self._given, last=self._last)

@@ -10,12 +10,14 @@ All of it runs on the worker, with one exception: see :mod:`.ending_root` for th
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..core.feedback import EVENT_NAME
 from ..core.feedback import METRIC as FEEDBACK
-from ..core.threads import is_meant_for_host
+from ..core.tenancy import trace_name
+from ..core.threads import OutOfTime, is_meant_for_host
 from ..evaluation.evaluator import Evaluator
 from ..evaluation.scored_turn import ScoredTurn
 from ..outlets.fan_out import FanOut
@@ -27,10 +29,13 @@ from .feedback import FeedbackJoiner
 from .fleet import Fleet
 from .hints import Hints
 from .outcomes import TurnOutcomes
+from .watchdog import Watchdog
 from .work import EndedConversation, SeenTurn, WorkItem
 
 if TYPE_CHECKING:
     from ..judging.dispatcher import Dispatcher
+
+_log = logging.getLogger("otel_agenteval")
 
 
 class Pipeline:
@@ -44,6 +49,7 @@ class Pipeline:
         outcomes: remembers the outcomes of recent turns.
         conversations: holds turns by conversation; None when nothing looks at more than one turn.
         judging: plans judges for turns whose scores are made; None when no metric asks a model.
+        watchdog: limits the time that one item may take.
         fill: how full the worker's queue is, 0 to 1.
     """
 
@@ -56,6 +62,7 @@ class Pipeline:
         outcomes: TurnOutcomes,
         conversations: Conversations | None,
         judging: Dispatcher | None,
+        watchdog: Watchdog,
         fill: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self.composer = composer
@@ -65,6 +72,7 @@ class Pipeline:
         self.outcomes = outcomes
         self.conversations = conversations
         self.judging = judging
+        self.watchdog = watchdog
         self._fill = fill
         self.feedback: FeedbackJoiner
         """Adds what people say of turns."""
@@ -118,6 +126,13 @@ class Pipeline:
 
     def run(self, batch: list[WorkItem]) -> Sequence[WorkItem]:
         """Score and emit a batch. Takes out of it what was begun; returns what was not begun because the end came."""
+        self.watchdog.begin_batch()
+        try:
+            return self._run(batch)
+        finally:
+            self.watchdog.end_batch()
+
+    def _run(self, batch: list[WorkItem]) -> Sequence[WorkItem]:
         done: list[ScoredTurn] = []
         not_begun: list[WorkItem] = []
         interrupt: BaseException | None = None
@@ -128,11 +143,17 @@ class Pipeline:
                 not_begun.append(item)
                 continue
             try:
+                self.watchdog.begin()
                 parts = item.split()
+                found = item.score() if parts == (item,) else ()
+                self.watchdog.end()
                 if parts == (item,):
-                    done += item.score()
+                    done += found
                 else:
                     batch[:0] = parts
+            except OutOfTime:
+                if not self.ending:  # else it was counted as left behind
+                    self._set_aside(item)
             except BaseException as error:  # one turn is lost, the others are not
                 if is_meant_for_host(error):  # it is the host's thread: what is done leaves, the others wait for the next thread
                     batch.insert(0, item)
@@ -143,10 +164,16 @@ class Pipeline:
         ended = self._add_to_conversations(done)
         self._deliver(done)
         if ended:
-            not_begun += self.run(ended)
+            not_begun += self._run(ended)
         if interrupt is not None:
             raise interrupt
         return not_begun
+
+    def _set_aside(self, item: WorkItem) -> None:
+        """Count an item that took too long, and log which one."""
+        name = trace_name(item.trace_key)
+        _log.warning("trace %s: dropped a turn that took more CPU time than turn.max_work (10 s by default)", name)
+        item.lose("too_long")
 
     def _deliver(self, done: Sequence[ScoredTurn]) -> None:
         """Plan judges for turns that are scored, emit them, and acknowledge the jobs of judged ones."""

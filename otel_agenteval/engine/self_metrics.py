@@ -12,7 +12,7 @@ from ..core import semconv
 if TYPE_CHECKING:
     from .engine import Engine
 
-_LOST_WITH_A_TURN = ("queue_full", "shutdown", "fault", "stuck")
+_LOST_WITH_A_TURN = ("queue_full", "shutdown", "fault", "stuck", "too_long")
 """Why a metric that is computed gave nothing: its turn was lost."""
 _TAKES_SPANS = ("on_start", "on_end", "export")
 """Where a fault of ours costs a span."""

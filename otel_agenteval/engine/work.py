@@ -32,6 +32,10 @@ class WorkItem(Protocol):
     def size(self) -> int:
         """Bytes that it is taken to hold."""
 
+    @property
+    def trace_key(self) -> int:
+        """The key of its trace, see :mod:`otel_agenteval.core.tenancy`."""
+
     def split(self) -> Sequence[WorkItem]:
         """The items that it consists of, each of which is scored or lost by itself; mostly just this one."""
 
@@ -77,6 +81,11 @@ class ClosedSpans(Work):
         self._closed = closed
         self.size = closed.size
 
+    @property
+    def trace_key(self) -> int:
+        """See :class:`WorkItem`."""
+        return self._closed.trace_id
+
     def split(self) -> Sequence[WorkItem]:
         """The turns in them."""
         chain = self._chain
@@ -110,6 +119,11 @@ class GroupedSpans(Work):
         self._group = group
         self.size = group.size
 
+    @property
+    def trace_key(self) -> int:
+        """See :class:`WorkItem`."""
+        return self._group.root.trace_id
+
     def score(self) -> Sequence[ScoredTurn]:
         """See :class:`WorkItem`."""
         scored = self._chain.evaluate(self._group)
@@ -139,6 +153,11 @@ class EvaluatedTurn(Work):
         self._chain = chain
         self._scored = scored
         self.size = scored.size
+
+    @property
+    def trace_key(self) -> int:
+        """See :class:`WorkItem`."""
+        return self._scored.root.trace_key
 
     def score(self) -> Sequence[ScoredTurn]:
         """See :class:`WorkItem`."""
@@ -172,6 +191,11 @@ class EndedConversation(Work):
     def __init__(self, chain: Pipeline, ended: Ended) -> None:
         self._chain = chain
         self._ended = ended
+
+    @property
+    def trace_key(self) -> int:
+        """See :class:`WorkItem`."""
+        return int(self._ended.last.trace_key)
 
     def score(self) -> Sequence[ScoredTurn]:
         """See :class:`WorkItem`."""

@@ -96,6 +96,8 @@ class Worker:
         self.idle = True
         """Whether the thread sleeps until it is woken."""
         self._stopping = False
+        self._ended = threading.Event()
+        """Set while no thread works."""
 
     @property
     def bytes(self) -> int:
@@ -251,7 +253,7 @@ class Worker:
         self._wake.set()
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
-            thread.join(max(0.0, deadline - time.monotonic()))
+            self._ended.wait(max(0.0, deadline - time.monotonic()))
         return ok and not self._queue
 
     def give_up(self, timeout: float) -> list[Any]:
@@ -282,11 +284,26 @@ class Worker:
         self._side.reset()
         self._reset()
 
-    def _run(self) -> None:
+    def run_here(self, start: Callable[[], object]) -> None:
+        """Call ``start``, then work on the calling thread until :meth:`stop`."""
+        self._thread = threading.current_thread()
+        start()
+        while not self._stopping:
+            self._run_once()
+        self._thread = None
+
+    def _run_once(self) -> None:
+        self._ended.clear()
         try:
             self._loop()
-        except BaseException as error:  # from outside, as a watchdog sends it
+        except BaseException as error:  # raised from outside
             self._failed("worker", error)
+        finally:
+            self._ended.set()
+
+    def _run(self) -> None:
+        try:
+            self._run_once()
         finally:
             self.idle = True  # the next item starts another thread
             if self._queue and not self._stopping and self._thread is threading.current_thread():

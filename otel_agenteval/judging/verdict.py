@@ -24,6 +24,11 @@ class Verdict:
     """What was made of the score, and is emitted with it."""
     size: int = 0
 
+    @property
+    def trace_key(self) -> int:
+        """The key of the turn's trace."""
+        return self.scored.root.trace_key
+
     def split(self) -> Sequence[Verdict]:
         """It is one item."""
         return (self,)

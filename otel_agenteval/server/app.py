@@ -52,7 +52,7 @@ _SHOWN = (
     semconv.UNREAD_TRACES,
 )  # fmt: skip
 """What the page's view of health has beside the ledger."""
-_LOSSES = ("queue_full", "shutdown", "fault", "stuck", "error")
+_LOSSES = ("queue_full", "shutdown", "fault", "stuck", "too_long", "error")
 """Reasons for which spans were lost, rather than left out by configuration."""
 _GRACE = 3.0
 """Seconds that running requests may take at a stop."""

@@ -1,0 +1,29 @@
+"""The sidecar's main thread scores turns, and its event loop runs beside it: see :mod:`otel_agenteval.engine.watchdog`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from ..core.threads import OwnThread
+from ..engine.engine import Engine
+
+Found = TypeVar("Found")
+
+
+def run_beside(engine: Engine, program: Coroutine[Any, Any, Found]) -> Found:
+    """Score turns on the calling thread, which must be the main thread, until ``program`` has ended. Return its result or raise its error."""
+    outcome: Future[Found] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(asyncio.run(program))
+        except BaseException as error:
+            outcome.set_exception(error)
+        finally:
+            engine.worker.stop(0)
+
+    engine.work_here(OwnThread(run, "agenteval-loop").start)
+    return outcome.result()
