@@ -103,6 +103,7 @@ TURNS = "agenteval.turns"
 FEEDBACK = "agenteval.feedback"
 TURNS_READ = "agenteval.turns.read"
 UNREAD_TRACES = "agenteval.unread_traces"
+VALUES_LIMITED = "agenteval.values.limited"
 TURN_DURATION = "agenteval.turn.duration"
 TURN_COST = "agenteval.turn.cost.usd"
 TURN_TOKENS = "agenteval.turn.tokens"
@@ -247,6 +248,11 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(
         UNREAD_TRACES, "counter", "{trace}", ("scope",), "Traces that hold what looks like a model's work, and gave no turn.", about_us=True,
     ),
+    Instrument(
+        VALUES_LIMITED, "counter", "{value}", ("kind",),
+        "Values in spans that are out of bounds: a token count that is left out (count), a cost or duration that is left out (amount), a name that is cut (name).",
+        about_us=True,
+    ),
     Instrument(TURN_DURATION, "histogram", "s", _OF_A_TURN, "Time from the start to the end of a turn's root.", _AGENT_SECONDS),
     Instrument(TURN_COST, "counter", "{USD}", _OF_A_TURN, "Cost of the turns' model calls in US dollars."),
     Instrument(
@@ -373,6 +379,7 @@ KNOWN_LABELS: Mapping[str, tuple[Mapping[str, tuple[str, ...]], ...]] = {
         {"outlet": ("webhook",), "outcome": ("sent", "queue_full", "shutdown", "rejected", "expired", "fault")},
         {"outlet": ("otlp",), "outcome": ("sent", "queue_full", "shutdown", "refused", "rejected", "expired")},
     ),
+    VALUES_LIMITED: ({"kind": ("count", "amount", "name")},),
     FEEDBACK: ({"outcome": ("in_trace", "joined", "unmatched", "no_turn", "unreadable", "dropped")},),
     SPAN_EVENTS: ({"outcome": ("ending", "late_order", "no_room", "root_already_ended", "unsupported")},),
     JUDGE_REQUESTS: ({"outcome": ("ok", "error", "gated", "unreadable")},),

@@ -10,12 +10,13 @@ nothing), ``tool_calls == []`` (none were made) and ``retrieved_ids == []`` (not
 from __future__ import annotations
 
 import datetime
-import math
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from . import jsonio
+from .bounded import bounded_name, is_count
 from .errors import ConfigError, nearest
 from .wellformed import well_formed_value
 
@@ -26,6 +27,13 @@ CloseReason = Literal[
 Reading = Literal["exact", "inferred"]
 
 
+def _bound_names(record: Any, *names: str) -> None:
+    for name in names:
+        value = getattr(record, name)
+        if value.__class__ is str:
+            setattr(record, name, bounded_name(value))
+
+
 @dataclass(slots=True)
 class ErrorInfo:
     """Why something failed. Both parts can be unknown: the bare fact is enough."""
@@ -33,6 +41,9 @@ class ErrorInfo:
     type: str | None = None
     """Low-cardinality name: an exception class, an HTTP status, ``timeout``, ``cancelled``."""
     message: str | None = None
+
+    def __post_init__(self) -> None:
+        _bound_names(self, "type")
 
 
 @dataclass(slots=True)
@@ -63,6 +74,9 @@ class ToolRequest:
     arguments: Any = None
     """An object, or JSON text where the instrumentation wrote text."""
 
+    def __post_init__(self) -> None:
+        _bound_names(self, "call_id", "name")
+
 
 @dataclass(slots=True)
 class ToolResponse:
@@ -71,6 +85,9 @@ class ToolResponse:
     call_id: str | None = None
     name: str | None = None
     result: Any = None
+
+    def __post_init__(self) -> None:
+        _bound_names(self, "call_id", "name")
 
 
 @dataclass(slots=True)
@@ -470,16 +487,23 @@ def _text(value: Any, path: str) -> str:
 
 
 def _number(value: Any, path: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not -_LARGEST <= value <= _LARGEST:
         raise _wrong(path, value, "a finite number")
     return value
 
 
 def _count(value: Any, path: str) -> int:
     number = _number(value, path)
-    if number < 0 or number != int(number):
-        raise _wrong(path, value, "a whole number from 0")
+    if number != int(number) or not is_count(int(number)):
+        raise _wrong(path, value, "a whole number from 0 to 2⁶³ - 1")
     return int(number)
+
+
+_LARGEST = sys.float_info.max
+
+
+def _name(value: Any, path: str) -> str:
+    return bounded_name(_text(value, path))
 
 
 def _flag(value: Any, path: str) -> bool:
@@ -577,8 +601,8 @@ _MESSAGE_READERS: dict[str, Callable[[Any, str], Any]] = {
     "tool_calls": _list_of(_tool_request), "tool_results": _list_of(_tool_response), "attachments": _list_of(_object),
 }  # fmt: skip
 _TOOL_CALL_READERS: dict[str, Callable[[Any, str], Any]] = {
-    "name": _text, "arguments": _arguments, "result": _anything, "error": _error, "duration_s": _number, "span_id": _text,
-    "call_id": _text, "permission_denied": _flag, "agent": _text, "cost_usd": _number,
+    "name": _name, "arguments": _arguments, "result": _anything, "error": _error, "duration_s": _number, "span_id": _text,
+    "call_id": _name, "permission_denied": _flag, "agent": _name, "cost_usd": _number,
 }  # fmt: skip
 
 
@@ -590,21 +614,22 @@ def _TOOL_CALL(value: Any, path: str) -> ToolCall:  # noqa: N802 - reads like th
 
 
 _READERS: dict[str, Callable[[Any, str], Any]] = {
-    **dict.fromkeys(("turn_id", "tenant", "trace_id", "conversation_id", "user_id", "service", "agent", "framework", "reading"), _text),
+    **dict.fromkeys(("turn_id", "tenant", "trace_id", "reading"), _text),
+    **dict.fromkeys(("conversation_id", "user_id", "service", "agent", "framework"), _name),
     **dict.fromkeys(("close_reason", "input", "output", "system", "reasoning", "stop_kind", "supersedes"), _text),
     "start": _moment, "duration_s": _number, "complete": _flag, "truncated": _flag, "revision": _count, "error": _error,
     "messages": _list_of(_message), "tool_calls": _list_of(_tool_call), "tool_definitions": _list_of(_object),
     "llm_calls": _list_of(_record(
-        LlmCall, span_id=_text, model=_text, provider=_text, input_tokens=_count, output_tokens=_count, cached_tokens=_count,
-        reasoning_tokens=_count, cost_usd=_number, finish_reason=_text, response_id=_text, duration_s=_number,
+        LlmCall, span_id=_text, model=_name, provider=_name, input_tokens=_count, output_tokens=_count, cached_tokens=_count,
+        reasoning_tokens=_count, cost_usd=_number, finish_reason=_name, response_id=_name, duration_s=_number,
         time_to_first_token_s=_number, error=_error,
     )),
     "retrievals": _list_of(_record(
         Retrieval, query=_text, documents=_list_of(_record(Document, id=_text, content=_text, score=_number)),
     )),
     "context": _list_of(_text), "retrieved_ids": _list_of(_text), "relevant_ids": _list_of(_text),
-    "agent_runs": _list_of(_record(AgentRun, name=_text, span_id=_text, parent=_text, duration_s=_number, error=_error)),
-    "handoffs": _list_of(_record(Handoff, from_=_text, to=_text, success=_flag, duration_s=_number)),
+    "agent_runs": _list_of(_record(AgentRun, name=_name, span_id=_text, parent=_name, duration_s=_number, error=_error)),
+    "handoffs": _list_of(_record(Handoff, from_=_name, to=_name, success=_flag, duration_s=_number)),
     "usage": _record(
         Usage, input_tokens=_count, output_tokens=_count, total_tokens=_count, cached_tokens=_count, reasoning_tokens=_count,
     ),
@@ -614,5 +639,5 @@ _READERS: dict[str, Callable[[Any, str], Any]] = {
     "interactions": _list_of(_object), "conflicts": _list_of(_object), "metadata": _object, "privacy": _object,
     "logprobs": _list_of(_number), "references": _object,
 }  # fmt: skip
-_PLAIN = (_text, _number, _count, _flag, _object, _anything)
+_PLAIN = (_text, _name, _number, _count, _flag, _object, _anything)
 _READ_LATER = frozenset(name for name, reader in _READERS.items() if reader not in _PLAIN)

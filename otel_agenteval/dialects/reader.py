@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
+from ..core.bounded import NAME_BYTES, bounded_name
 from ..core.semconv import SCOPE
 from ..core.turn import ErrorInfo
 from ..spans.record import ERROR, SpanRecord, make_well_formed
@@ -62,7 +63,7 @@ from . import (
 from .generic import keys, reading, traces
 from .generic.facts import Facts
 from .otel_genai import OPERATIONS
-from .step import CHAIN, NO_FAILURES, TOOL, UNKNOWN, Step, as_text
+from .step import CHAIN, NO_FAILURES, TOOL, UNKNOWN, Step, as_text, limit, refusals
 
 
 class Dialect(Protocol):
@@ -278,7 +279,7 @@ def _says_all(record: SpanRecord, role: str | None) -> bool:
             if key not in _complete:
                 if not (key in otel_genai.WHOLE or key.startswith(otel_genai.WHOLE_PREFIXES) or not keys.is_useful(key)):
                     return False
-                if len(_complete) < _MAX_KNOWN:
+                if len(_complete) < _MAX_KNOWN and len(key) <= NAME_BYTES:
                     _complete.add(key)
     said = otel_genai.EVENTS
     return all(event.name in said for event in record.events) and all(part.name in said for part in record.logs)
@@ -322,7 +323,8 @@ def read(record: SpanRecord) -> Step:
     """Everything that a span says, in any dialect. A span without a role is an application's own."""
     if record.trace_state is not None:  # of this process: what is received is cleaned as it comes in
         make_well_formed(record)
-    step = Step(record)
+    record.name, record.scope = bounded_name(record.name), bounded_name(record.scope)
+    step, refused = Step(record), refusals.counts
     attributes = record.attributes
     about: Understood = record.dialects or understood(record)
     role = step.role = about.role
@@ -346,6 +348,7 @@ def read(record: SpanRecord) -> Step:
             step.user_id = as_text(attributes.get("user.id")) or as_text(attributes.get("enduser.id"))
     if step.error is None and (record.status == ERROR or step.tool_failed or "error.type" in attributes):
         step.error = _error(record, step)
+    limit(step, refusals.counts - refused)
     return step
 
 

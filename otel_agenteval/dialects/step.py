@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Any
 
 from ..core import jsonio
+from ..core.bounded import MOST, bounded_name, is_count
 from ..core.turn import Document, ErrorInfo
 from ..spans.record import SpanRecord
 
@@ -113,6 +117,8 @@ class Step:
     documents: list[Document] | None = None
     workflow: str | None = None
 
+    limited: tuple[str, ...] = ()
+    """The kind of each value that was left out or cut because it was out of bounds: ``count``, ``amount`` or ``name``."""
     inferred: bool = False
     """Whether something of it was read by its shape, for no dialect knows its spelling."""
 
@@ -121,17 +127,64 @@ class Step:
         self.error: ErrorInfo | None = None
 
 
+_NAMES = (
+    "agent", "framework", "model", "request_model", "provider", "finish_reason", "response_id", "conversation_id", "user_id", "tool_name",
+    "tool_call_id", "thread", "handoff_to", "workflow",
+)  # fmt: skip
+_COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
+_NUMBERS = (*_COUNTS, "cost_usd", "duration_s", "time_to_first_token_s")
+_LARGEST = sys.float_info.max
+_names_of, _numbers_of = attrgetter(*_NAMES), attrgetter(*_NUMBERS)
+
+
+class _Refusals(threading.local):
+    counts = 0
+    """How many counts :func:`as_int` refused on this thread because they were out of bounds."""
+
+
+refusals = _Refusals()
+
+
+def limit(step: Step, refused: int) -> None:
+    """Cut the names of a step, and take out the sums that its dialects made, where they are out of bounds.
+
+    Args:
+        step: a span that was read.
+        refused: how many counts were refused while it was read.
+    """
+    found = ["count"] * refused
+    for place, value in enumerate(_names_of(step)):
+        if value.__class__ is str and (name := bounded_name(value)) is not value:
+            setattr(step, _NAMES[place], name)
+            found.append("name")
+    for place, value in enumerate(_numbers_of(step)):
+        if value is not None and not 0 <= value <= (MOST if value.__class__ is int else _LARGEST):
+            setattr(step, _NUMBERS[place], None)
+            found.append("count" if _NUMBERS[place] in _COUNTS else "amount")
+    if found:
+        step.limited = tuple(found)
+
+
 def as_int(value: Any) -> int | None:
-    """A token count: a whole number from 0, also written as text; anything else is unknown."""
+    """A token count: a whole number from 0 to 2⁶³ - 1, also written as text; anything else is unknown."""
+    number: float
     if value.__class__ is int:
-        return value if value >= 0 else None
-    if isinstance(value, bool) or value is None:
+        number = value
+    elif isinstance(value, bool) or value is None:
         return None
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return None
-    return int(number) if 0 <= number < 2**53 else None
+    else:
+        try:  # a float has no more than sixteen digits
+            number = int(value) if isinstance(value, str) and len(value) < _DIGITS and value.isdecimal() else float(value)
+        except (TypeError, ValueError, OverflowError):
+            return None
+    if is_count(number):
+        return int(number)
+    refusals.counts += 1
+    return None
+
+
+_DIGITS = 40
+"""A text with more digits is no count."""
 
 
 def as_float(value: Any) -> float | None:

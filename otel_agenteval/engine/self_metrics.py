@@ -31,6 +31,7 @@ def watch_engine(engine: Engine) -> None:
         lambda: [({"scope": scope, "reading": how}, n) for (scope, how), n in readings.turns.copy().items()],
     )
     watch(semconv.UNREAD_TRACES, lambda: [({"scope": scope}, n) for scope, n in readings.unread.copy().items()])
+    watch(semconv.VALUES_LIMITED, lambda: [({"kind": kind}, n) for kind, n in readings.limited.copy().items()])
     watch(semconv.LATE_SPANS, lambda: [({}, assembler.late_spans)])
     watch(semconv.TURNS_OPEN, lambda: [({}, assembler.open_turns)])
     watch(semconv.QUEUE_SIZE, lambda: [({"queue": "worker"}, worker.bytes)])
@@ -46,6 +47,7 @@ def watch_engine(engine: Engine) -> None:
     outlets = {"metrics", *(outlet.name for outlet in engine.outlets)}
     expect(semconv.SPANS_DROPPED)
     expect(semconv.FAULTS)
+    expect(semconv.VALUES_LIMITED)
     expect(semconv.SPAN_EVENTS)
     expect(semconv.FEEDBACK)
     expect(semconv.EMIT_ERRORS, outlet=outlets)

@@ -33,6 +33,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..core import jsonio
+from ..core.bounded import bounded_name
 from ..core.errors import NotASpan
 from ..core.extras import require
 from .otlp import HAS_IS_REMOTE, IS_REMOTE, OtlpLog
@@ -150,7 +151,7 @@ def _item(row: dict[str, Any], resources: dict[str, dict[str, Any]]) -> SpanReco
         status_message=row["status_message"] or None,
         attributes=_mapping(row["attributes"]),
         events=_events(row),
-        scope=row["scope_name"] or "",
+        scope=bounded_name(row["scope_name"] or ""),
         resource=resource,
         truncated=bool(row["dropped_attributes_count"]),
     )

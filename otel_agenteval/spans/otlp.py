@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+from ..core.bounded import bounded_name
 from ..core.errors import NotASpan
 from ..core.feedback import is_feedback_record
 from ..core.semconv import EVENT, RESULT_ID, SCOPE, TURN_ID
@@ -76,7 +77,7 @@ def from_json(message: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
                 group.get("scopeSpans", group.get("scope_spans")) if spans else group.get("scopeLogs", group.get("scope_logs"))
             )
             for scope_group in _objects(scopes):
-                scope = str(_object(scope_group.get("scope")).get("name") or "")
+                scope = bounded_name(str(_object(scope_group.get("scope")).get("name") or ""))
                 if scope == SCOPE:
                     continue
                 for item in _objects(

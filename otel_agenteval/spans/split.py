@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
+from ..core.bounded import bounded_name
 from ..core.errors import NotOtlp
 from ..core.feedback import is_feedback
 from .otlp import HAS_IS_REMOTE, IS_REMOTE, OtlpLog, _log_from_proto
@@ -214,20 +215,36 @@ def _scopes(body: bytes) -> Iterator[tuple[bytes, bytes, Any]]:
             yield raw_resource, scope_group.scope, scope_group.items
 
 
-@lru_cache(maxsize=1_024)
+_CACHED_BYTES = 8_192
+"""Longer resources and scopes are read each time: a thousand of a megabyte would fill the memory."""
+
+
 def resource_attributes(raw: bytes) -> dict[str, Any]:
     """The attributes of a resource; the same few come with every request, and they are never changed."""
+    return (_known_resource if len(raw) <= _CACHED_BYTES else _resource)(raw)
+
+
+def _resource(raw: bytes) -> dict[str, Any]:
     return _parsed(_resource_attributes, raw, "resource.v1.Resource")
+
+
+_known_resource = lru_cache(maxsize=1_024)(_resource)
 
 
 def _resource_attributes(raw: bytes) -> dict[str, Any]:
     return attributes_of(_parse_resource(raw).attributes)
 
 
-@lru_cache(maxsize=1_024)
 def scope_name(raw: bytes) -> str:
     """The name of an instrumentation scope."""
-    return cast("str", _parse_scope(raw).name.decode("utf-8", "replace"))
+    return (_known_scope if len(raw) <= _CACHED_BYTES else _scope)(raw)
+
+
+def _scope(raw: bytes) -> str:
+    return bounded_name(_parse_scope(raw).name.decode("utf-8", "replace"))
+
+
+_known_scope = lru_cache(maxsize=1_024)(_scope)
 
 
 def _record_of(span: WireSpan) -> SpanRecord:

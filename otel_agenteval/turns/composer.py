@@ -189,6 +189,8 @@ class Composer:
         turn = reader_of(group).turn(group.reason, group.all_seen, earlier.revision + 1, earlier.turn_id)
         if earlier.revision == 0:
             self.readings.note(turn.reading, reader_of(group).inferred_scope() or group.root.scope)
+            if reader_of(group).limited:
+                self.readings.note_limited(reader_of(group).limited)
         record = group.root
         root = Root(
             trace_id_of(record.trace_id), record.span_id, record.sampled, record.trace_state,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
+from collections.abc import Iterable
 
 _MOST_SCOPES = 100
 _OTHERS = "_other"
@@ -25,6 +26,13 @@ class Readings:
         """By scope and reading."""
         self.unread: Counter[str] = Counter()
         """By scope."""
+        self.limited: Counter[str] = Counter()
+        """Values that were out of bounds, by kind."""
+
+    def note_limited(self, kinds: Iterable[str]) -> None:
+        """Count values that were left out or cut because they were out of bounds."""
+        with self._lock:
+            self.limited.update(kinds)
 
     def note(self, reading: str | None, scope: str) -> None:
         """Count a turn."""

@@ -6,8 +6,10 @@ the same call seen twice: its facts fill the gaps of the outer one. Totals on ag
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
+from ...core.bounded import is_count, sum_of
 from ...core.turn import ErrorInfo, LlmCall, Usage
 from ...dialects.step import AGENT, INNER, LLM, TOOL, WORKFLOW, Step
 from ...spans.record import SpanRecord
@@ -179,21 +181,25 @@ class CallReader(StepReader):
 
     def usage(self) -> Usage | None:
         """Tokens of the model calls, added up."""
-        given = answered = cached = reasoning = None
-        for step in (*self.llm, *self.totals):
-            if step.input_tokens is not None:
-                given = step.input_tokens + (given or 0)
-            if step.output_tokens is not None:
-                answered = step.output_tokens + (answered or 0)
-            if step.cached_tokens is not None:
-                cached = step.cached_tokens + (cached or 0)
-            if step.reasoning_tokens is not None:
-                reasoning = step.reasoning_tokens + (reasoning or 0)
+        steps = [*self.llm, *self.totals]
+        given, answered, cached, reasoning = (
+            sum_of(getattr(step, name) for step in steps)
+            for name in ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
+        )
         if given is None and answered is None:  # some write only what a whole run used
             given, answered = self.root.input_tokens, self.root.output_tokens
             if given is None and answered is None:
                 return self._used_by_runs()
-        return Usage(given, answered, (given or 0) + (answered or 0), cached, reasoning)
+        return self._usage(given, answered, cached, reasoning)
+
+    def _usage(self, given: int | None, answered: int | None, *details: int | None) -> Usage | None:
+        """Sums of tokens; those that are beyond what a count may be are unknown."""
+        sums = [given, answered, sum_of((given, answered)), *details]
+        for place, count in enumerate(sums):
+            if count is not None and not is_count(count):
+                sums[place] = None
+                self.limited.append("count")
+        return Usage(*sums) if any(count is not None for count in sums) else None
 
     def _used_by_runs(self) -> Usage | None:
         """Tokens of the agents' runs that are in no other agent's, added up; None unless each of them says so."""
@@ -202,12 +208,18 @@ class CallReader(StepReader):
         answered = [run.output_tokens for run in runs if run.output_tokens is not None]
         if not runs or len(given) != len(runs) or len(answered) != len(runs):
             return None
-        return Usage(sum(given), sum(answered), sum(given) + sum(answered))
+        return self._usage(sum(given), sum(answered))
 
     def cost_usd(self) -> float | None:
         """What the model calls cost, as far as spans say so."""
         costs = [step.cost_usd for step in self.llm if step.cost_usd is not None]
-        return sum(costs) if costs else self.root.cost_usd
+        if not costs:
+            return self.root.cost_usd
+        cost = sum(costs)
+        if math.isfinite(cost):
+            return cost
+        self.limited.append("amount")
+        return None
 
     def _answering_call(self) -> Step | None:
         """The model call that ended last: its answer went back to the user. A failed call only if all failed."""

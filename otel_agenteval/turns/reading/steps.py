@@ -41,11 +41,15 @@ class StepReader:
         self.by_id: dict[int, Step] = {}
         self._cut = False
         """Whether content was cut before it reached us, as far as it was read."""
+        self.limited: list[str] = []
+        """The kind of each value that was left out or cut because it was out of bounds."""
         of_role: dict[str | None, list[Step]] = {}
         for step in steps:
             record = step.record
             self.by_id[record.span_id] = step
             self._cut |= record.truncated
+            if step.limited:
+                self.limited += step.limited
             if step.role in of_role:
                 of_role[step.role].append(step)
             else:

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from ...core import jsonio
+from ...core.bounded import bounded_name
 from ...core.tenancy import tenant_of, trace_id_of, turn_id_in
 from ...core.turn import AgentRun, CloseReason, Document, ErrorInfo, Retrieval, SpanInfo, Turn
 from ...core.wellformed import well_formed
@@ -62,7 +63,7 @@ class TurnReader(MessageReader):
             "tenant": tenant_of(record.trace_id),
             "trace_id": f"{trace_id_of(record.trace_id):032x}",
             "conversation_id": self.conversation_id(),
-            "service": well_formed(service) if isinstance(service, str) else None,
+            "service": bounded_name(well_formed(service)) if isinstance(service, str) else None,
             "agent": root.agent or self._main_agent(),
             "reading": "exact" if self.inferred_scope() is None else "inferred",
             "duration_s": record.duration_s if self.until_ns is None else (self.until_ns - record.start_ns) / 1e9,
