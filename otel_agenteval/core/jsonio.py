@@ -65,7 +65,7 @@ def _whole_pair(found: re.Match[bytes]) -> bytes:
     return b"\\ufffd" if found[2] else found[0]
 
 
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\Z)', re.DOTALL)
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _OBJECT, _LIST, _VALUE = 256, 96, 64
 """Bytes that Python takes for an object with one member, a list, and a value."""
 _FOUR_BYTES = (*(bytes((lead,)) for lead in range(0xF0, 0xF5)), b"\\ud", b"\\uD")
