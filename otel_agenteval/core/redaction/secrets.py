@@ -198,7 +198,10 @@ _CLAIMS = re.compile(rb'"(?:alg|typ|enc|kid|cty|jku|x5t|zip)"')
 def _jwts(text: str) -> Iterator[Span]:
     if "eyJ" not in text:
         return
+    end = 0
     for found in _JWT.finditer(text):
+        if found.start() < end:
+            continue
         header, _, remainder = found.group().partition(".")
         said = _decoded(header) or b""
         if _CLAIMS.search(said) is None and not remainder.startswith("eyJ"):
