@@ -97,6 +97,9 @@ PARSED_LIMIT = 10_000
 _DEEPEST = 20
 _STEPS_AT_LEAST = 20_000
 _STEPS_PER_TOKEN = 20
+_CHAINED = re.compile(r"[)\]]\s*(?:[.:?]|->|#>)")
+_MOST_COPIED = 50_000
+"""Tokens times calls chained to others: the parser copies what it has of a chain at each of its calls."""
 _DIALECTS = {
     "mariadb": "mysql", "mssql": "tsql", "postgresql": "postgres", "sqlserver": "tsql", "transactsql": "tsql",
 }  # fmt: skip
@@ -138,9 +141,10 @@ def read(text: str, bare_text: str, dialect: str) -> Reading | None:
     depth = _depth(bare_text)
     if len(text) > PARSED_LIMIT or (depth or 0) > _DEEPEST:
         raise TooComplex
-    trees = _parsed(parser, text)
+    chained = len(_CHAINED.findall(bare_text))
+    trees = _parsed(parser, text, chained)
     if trees is None and not name and "`" in text:
-        trees = _parsed(_parser("mysql"), text)
+        trees = _parsed(_parser("mysql"), text, chained)
     if not trees or not all(_is_statement(tree, name) for tree in trees):
         return None
     if not name and _NO_LEADING_VERB.search(bare_text):  # a query that begins with its FROM: prose, in most dialects
@@ -190,11 +194,13 @@ def _parser(name: str) -> tuple[Any, Any]:
     return dialect, Bounded
 
 
-def _parsed(dialect_and_parser: tuple[Any, Any], text: str) -> list[Any] | None:
+def _parsed(dialect_and_parser: tuple[Any, Any], text: str, chained: int) -> list[Any] | None:
     dialect, parser_class = dialect_and_parser
     _silence.here.on = True
     try:
         tokens = dialect.tokenize(text)
+        if chained * len(tokens) > _MOST_COPIED:
+            raise TooComplex
         parser = parser_class(dialect=dialect)
         parser.steps_left = _STEPS_AT_LEAST + _STEPS_PER_TOKEN * len(tokens)
         return [tree for tree in parser.parse(tokens, text) if tree is not None]
