@@ -10,13 +10,12 @@ never empty.
 
 from __future__ import annotations
 
-import ast
 import base64
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ..core import jsonio
+from ..core import jsonio, python_text
 from ..core.turn import Message, ToolRequest, ToolResponse
 from . import spoken
 
@@ -693,8 +692,8 @@ def _python_literal(text: str) -> Any:
     if text[:1] != "{" or len(text) > 100_000:
         return None
     try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return python_text.literal(text)
+    except ValueError:
         return None
 
 
@@ -717,8 +716,8 @@ def literal(value: Any) -> Any:
     if value.__class__ is not str or value[:1] not in ("{", "[", "'", '"') or len(value) > _LONGEST_LITERAL:
         return value
     try:
-        return ast.literal_eval(value)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return python_text.literal(value)
+    except ValueError:
         return jsonio.loads_or_text(value)[0]
 
 
@@ -746,8 +745,8 @@ def repr_text(raw: str) -> str:
     """The text of a LangChain message as ``str`` shows it: ``content='...' name='...' tool_call_id='...'``."""
     found = _REPR.match(raw)
     try:
-        return str(ast.literal_eval(found.group(1))) if found is not None else raw
-    except (ValueError, SyntaxError):
+        return str(python_text.literal(found.group(1))) if found is not None else raw
+    except ValueError:
         return raw
 
 

@@ -6,12 +6,11 @@ product telemetry (scope ``crewai.telemetry``) is no part of any turn.
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..core import jsonio
+from ..core import jsonio, python_text
 from ..core.templates import PLACE, filled_in, places
 from ..spans.record import SpanRecord
 from .content import Later
@@ -101,8 +100,8 @@ def _texts_in(messages: Any) -> list[str]:
 
 def _literal(text: str) -> Any:
     try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return python_text.literal(text)
+    except ValueError:
         return None
 
 

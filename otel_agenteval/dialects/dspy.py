@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..core import jsonio
+from ..core import jsonio, python_text
 from ..spans.record import SpanRecord
 from .content import Later
 from .step import AGENT, INNER, TOOL, Step, as_text
@@ -83,12 +83,12 @@ def _given(raw: Any) -> Any:
     messages, _ = jsonio.loads_or_text(raw)
     try:
         text = messages[-1]["parts"][0]["content"]
-        tree = ast.parse(text, mode="eval").body
+        tree = python_text.parse(text).body
         pairs = zip(tree.keys, tree.values, strict=True) if isinstance(tree, ast.Dict) else ()
         fields = {
             key.value: value.value for key, value in pairs if isinstance(key, ast.Constant) and isinstance(value, ast.Constant)
         }
-    except (LookupError, TypeError, ValueError, SyntaxError, MemoryError, RecursionError):
+    except (LookupError, TypeError, ValueError):
         return messages
     return user_words(fields) or messages
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..core import jsonio
+from ..core import jsonio, python_text
 from ..spans.record import SpanRecord
 from .content import Later
 from .dspy import ASKED
@@ -182,7 +182,7 @@ def _plain(item: Any) -> Any:
             end = item.rfind(", _name=")  # what follows may hold anything
             return _python(f"{item[:end]})" if end > 0 else item)
         data = _ANSWER.match(item)
-        return {"role": "assistant", "content": ast.literal_eval(data[1])} if data else item
+        return {"role": "assistant", "content": python_text.literal(data[1])} if data else item
     inner = item.get("init_parameters") if isinstance(item, dict) else None
     if isinstance(inner, dict):  # a serialised answer
         item = inner
@@ -202,8 +202,8 @@ def _python(text: str) -> Any:
     if len(text) > _LONGEST_REPR:
         return None
     try:
-        return _value_of(ast.parse(_OBJECT.sub("None", _ROLE.sub(r"\1", text)), mode="eval").body)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return _value_of(python_text.parse(_OBJECT.sub("None", _ROLE.sub(r"\1", text))).body)
+    except (ValueError, RecursionError):
         return None
 
 

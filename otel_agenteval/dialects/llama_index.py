@@ -7,12 +7,11 @@ Values that are no JSON are written as ``repr`` and cut after 200 characters: su
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..core import jsonio
+from ..core import jsonio, python_text
 from ..spans.record import SpanRecord
 from .content import REDACTED
 from .otel_genai import documents
@@ -204,8 +203,8 @@ def _read_output(raw: Any, step: Step) -> None:
 
 def _literal(text: str) -> Any:
     try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return python_text.literal(text)
+    except ValueError:
         return None
 
 

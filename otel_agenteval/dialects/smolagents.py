@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..core import jsonio
+from ..core import jsonio, python_text
 from ..spans.record import SpanRecord
 from .content import Later
 from .step import AGENT, LLM, TOOL, Step
@@ -71,8 +70,8 @@ def _last_chunk(raw: Any) -> Any:
     """The answer in the text of the objects that a streamed run yielded; the last of them holds it."""
     text = raw[raw.rindex(_LAST_CHUNK) + len(_LAST_CHUNK) :].removesuffix(")")
     try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        value = python_text.literal(text)
+    except ValueError:
         value = text
     return {"role": "assistant", "content": jsonio.text_of(value)}
 

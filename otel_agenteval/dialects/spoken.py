@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..core import python_text
 from ..core.turn import Message, ToolRequest, ToolResponse
 
 _CALLS = "Calling tools:\n["
@@ -29,8 +30,8 @@ def read_assistant(message: Message) -> None:
     if not marker or message.tool_calls or len(calls) > _LONGEST:
         return
     try:
-        found = ast.literal_eval(f"[{calls}")
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        found = python_text.literal(f"[{calls}")
+    except ValueError:
         return
     requests = [_request(call) for call in found if isinstance(call, Mapping)]
     if requests and all(request.name for request in requests):
@@ -101,8 +102,8 @@ def calls_in_code(code: Any, parameters: Mapping[str, Sequence[str]]) -> list[To
     if not isinstance(code, str) or len(code) > _LONGEST:
         return []
     try:
-        tree = ast.parse(code)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        tree = python_text.parse(code, "exec")
+    except ValueError:
         return []
     calls = [
         node
@@ -121,7 +122,7 @@ def _given(call: ast.Call, parameters: Mapping[str, Sequence[str]]) -> dict[str,
         **{word.arg: word.value for word in call.keywords if word.arg is not None},
     }
     try:
-        return {name: ast.literal_eval(value) for name, value in given.items()}
+        return {name: python_text.literal(value) for name, value in given.items()}
     except ValueError:
         return None
 

@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...core import jsonio
+from ...core import jsonio, python_text
 
 _LONGEST_REPR = 200_000
 _MAX_INDEX = 2_000
 _MAX_PATH = 16
 _SHOWN_OBJECT = re.compile(
-    r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|<(?:[\w.]+:\s*(?P<value>'[^'\n]*'|"[^"\n]*"|-?\d+)|[^<>'"\n]{1,200})>"""
+    r"""'(?:[^'\\]|\\.)*(?:'|\\?\Z)|"(?:[^"\\]|\\.)*(?:"|\\?\Z)|<(?:[\w.]+:\s*(?P<value>'[^'\n]*'|"[^"\n]*"|-?\d+)|[^<>'"\n]{1,200})>"""
 )
 _CALL = re.compile(r"[A-Za-z_][\w.]*(?:\[[\w., ]+\])?\(")
 _BRACKETS = re.compile(r"\[(\d{1,4})\]")
@@ -51,8 +51,8 @@ def _shown_message(text: str) -> dict[str, Any] | None:
     if found is None:
         return None
     try:
-        content = ast.literal_eval(found[1])
-    except (ValueError, SyntaxError):
+        content = python_text.literal(found[1])
+    except ValueError:
         return None
     call = re.search(r" tool_call_id='([^']*)'", text[found.end(1) :])
     return (
@@ -79,9 +79,9 @@ def python_value(text: str) -> Any:
     if len(text) > _LONGEST_REPR:
         return None
     try:
-        tree = ast.parse(_SHOWN_OBJECT.sub(_literal, text), mode="eval")
+        tree = python_text.parse(_SHOWN_OBJECT.sub(_literal, text))
         return _value_of(tree.body, 0)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+    except (ValueError, RecursionError):
         return None
 
 

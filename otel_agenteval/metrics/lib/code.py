@@ -8,8 +8,9 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
-from ...core import jsonio
+from ...core import jsonio, python_text
 from ...core.turn import Turn
 from ..bound_metric import BoundMetric, get_metric
 
@@ -139,8 +140,8 @@ def python_tree(text: str) -> ast.Module | None:
     if _QUIET not in warnings.filters:  # the compiler's warnings about escapes in the agent's code are not errors
         warnings.filterwarnings("ignore", module=re.escape(_SOURCE))
     try:
-        return ast.parse(text, _SOURCE)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return cast("ast.Module", python_text.parse(text, "exec", _SOURCE))
+    except ValueError:
         return None
 
 
