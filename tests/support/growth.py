@@ -1,0 +1,69 @@
+"""How the time of a call grows with the length of the text that it reads."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+SIZES = (1_000, 4_000, 16_000)
+STEEPEST = 6.0
+"""Times the seconds that four times the text may take."""
+FLOOR = 0.004
+"""Seconds that do not count: below them, a clock's tick looks like growth."""
+LIMIT = 2.0
+"""Seconds of CPU after which a call is stopped: one whose time is exponential would never end."""
+
+
+class Stopped(BaseException):
+    """A call took longer than it may; no ``except Exception`` hides it."""
+
+
+@contextmanager
+def stopped_after(seconds: float) -> Iterator[None]:
+    """Raise :class:`Stopped` in what takes more CPU time; the engine of ``re`` looks for signals while it matches."""
+
+    def stop(*_: object) -> None:
+        raise Stopped
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def seconds(call: Callable[[str], Any], text: str, rounds: int = 1) -> float:
+    """Return the CPU time of this thread for a call, the least of some rounds; ``inf`` if it had to be stopped."""
+    best = float("inf")
+    gc.disable()
+    try:
+        for _ in range(rounds):
+            with stopped_after(LIMIT):
+                start = time.thread_time()
+                call(text)
+                best = min(best, time.thread_time() - start)
+    except Stopped:
+        pass
+    finally:
+        gc.enable()
+    return best
+
+
+def steep(call: Callable[[str], Any], make: Callable[[int], str], sizes: Sequence[int] = SIZES) -> list[float] | None:
+    """Return the seconds for texts of growing sizes if they grow too fast, also when measured again; None if they don't."""
+    for rounds in (1, 5):
+        times: list[float] = []
+        for size in sizes:
+            times.append(seconds(call, make(size), rounds))
+            if times[-1] == float("inf"):
+                break
+        if times[-1] != float("inf") and all(large <= max(STEEPEST * small, FLOOR) for small, large in pairwise(times)):
+            return None
+    return times
