@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
+from fractions import Fraction
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
@@ -15,8 +19,8 @@ from prometheus_client.exposition import generate_latest
 
 import otel_agenteval as oa
 from otel_agenteval.config import yaml
-from otel_agenteval.core import jsonio
-from otel_agenteval.core.wellformed import decoded, well_formed, well_formed_value
+from otel_agenteval.core import jsonio, python_text
+from otel_agenteval.core.wellformed import decoded, plain, well_formed
 from otel_agenteval.instrumentation.expectations import expect
 from otel_agenteval.outlets.prometheus import PrometheusOutlet
 from otel_agenteval.turns.recordings import Reading, load_turns
@@ -43,9 +47,71 @@ IN_JSON = {"Content-Type": "application/json"}
 def test_a_half_is_replaced_and_a_whole_stays(text: str, expected: str) -> None:
     assert well_formed(text) == expected
     value = {text: [text, (text,), {"k": text}], "n": 1}
-    assert well_formed_value(value) == {expected: [expected, (expected,), {"k": expected}], "n": 1}
-    assert (well_formed_value(value) is value) is (text == expected)
+    assert plain(value) == {expected: [expected, (expected,), {"k": expected}], "n": 1}
+    assert (plain(value) is value) is (text == expected)
     assert decoded(text.encode("utf-8", "surrogatepass")) == expected
+
+
+class Odd:
+    """An application's object."""
+
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({7: 2, None: 3, True: 4, (5,): 6}, {"7": 2, "null": 3, "true": 4, "(5,)": 6}),
+        ([math.nan, math.inf, 1.5], [None, None, 1.5]),
+        ([2**64 - 1, 2**64, -(2**70), 10**400], [2**64 - 1, float(2**64), float(-(2**70)), None]),
+        ({"b", "a"}, ["a", "b"]),
+        (b"\x00\xff", "AP8="),
+        (HTTPStatus.OK, 200),
+        (Fraction(1, 2), "1/2"),
+        (Odd(), None),
+    ],
+)
+def test_plain_value_has_json_types(value: Any, expected: Any) -> None:
+    found = plain(value)
+    assert found == expected
+    assert plain(found) is found
+    assert orjson.loads(orjson.dumps(found)) == found
+
+
+def test_plain_value_ends_at_a_depth() -> None:
+    deep: list[Any] = []
+    for _ in range(5_000):
+        deep = [deep]
+    assert orjson.dumps(plain(deep)).count(b"[") == 200
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{'a': (1, None)}", {"a": (1, None)}),
+        ("{(1, 2): {3}, 4: b'x'}", {"(1, 2)": [3], "4": "eA=="}),
+        ("1e999", None),
+    ],
+)
+def test_literal_has_json_types(text: str, expected: Any) -> None:
+    assert python_text.literal(text) == expected
+
+
+@pytest.mark.parametrize("text", ["{[1]: 2}", "{{}: 2}", "x()", "[" * 9_999, "'\\N{no such name}'"])
+def test_literal_is_refused_if_it_is_none(text: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - the parser's own words
+        python_text.literal(text)
+
+
+def test_json_deeper_than_the_encoder_takes_is_refused() -> None:
+    for depth in (jsonio.MAX_DEPTH, jsonio.MAX_DEPTH + 1, 900):
+        text = "[" * depth + "]" * depth
+        if depth == jsonio.MAX_DEPTH:
+            assert jsonio.dumps(jsonio.loads(text)) == text
+        else:
+            with pytest.raises(ValueError, match="deep"):
+                jsonio.loads(text)
 
 
 @pytest.mark.parametrize(

@@ -13,18 +13,28 @@ from typing import Any
 
 import orjson
 
-from .wellformed import decoded, well_formed
+from .wellformed import decoded, plain, well_formed
 
-MAX_DEPTH = 200
-"""Deepest nesting that is read at all; deeper content is kept as text."""
+MAX_DEPTH = 254
+"""Deepest nesting that is read at all, which is what the encoder takes. Deeper content is kept as text."""
 
 
 def loads(text: str | bytes) -> Any:
     """Parse strict JSON (RFC 8259: no NaN, no comments).
 
     Raises:
-        ValueError: not JSON, or nested deeper than the parser allows.
+        ValueError: not JSON, or nested deeper than :data:`MAX_DEPTH`.
     """
+    found = _parsed(text)
+    if len(text) > 2 * MAX_DEPTH:
+        try:
+            orjson.dumps(found)  # takes a fifth of the parser's time, and refuses what is deeper
+        except TypeError:
+            raise ValueError("nested too deep") from None
+    return found
+
+
+def _parsed(text: str | bytes) -> Any:
     try:
         return orjson.loads(text)
     except ValueError:
@@ -87,13 +97,14 @@ def _structure(document: bytes) -> int:
 
 
 def loads_lenient(text: str | bytes) -> Any:
-    """As :func:`loads`, but bare NaN and Infinity are taken too: some programs write them into telemetry.
+    """As :func:`loads`, but bare NaN and Infinity are taken too: some programs write them into telemetry. For whole documents, whose
+    reader bounds the depth of each value in them.
 
     Raises:
         ValueError: not JSON, or nested deeper than the parser allows.
     """
     try:
-        return loads(text)
+        return _parsed(text)
     except ValueError:
         raw = text.encode(errors="replace") if isinstance(text, str) else text
         if b"NaN" not in raw and b"Infinity" not in raw:
@@ -126,7 +137,7 @@ def loads_cut(text: str) -> Any:
         value = from_json(text, allow_partial="trailing-strings", allow_inf_nan=False)
     except ValueError:
         return None
-    return value if value not in ([], {}, "") else None
+    return plain(value) if value not in ([], {}, "") else None
 
 
 def dumps(value: Any) -> str:

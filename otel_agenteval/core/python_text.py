@@ -6,6 +6,8 @@ import ast
 import re
 from typing import Any, Literal
 
+from .wellformed import plain
+
 LONGEST = 1_000_000
 """Characters of a text that is read at all."""
 _F_STRING = re.compile(r"(?<![A-Za-z0-9_])(?:[rR]?[fF]|[fF][rR])['\"]")
@@ -28,12 +30,12 @@ def parse(text: str, mode: Literal["eval", "exec"] = "eval", name: str = "<text>
 
 
 def literal(source: str | ast.expr) -> Any:
-    """Return the value that a literal, or the tree of one, shows.
+    """Return the value that a literal, or the tree of one, shows, with JSON types only.
 
     Raises:
         ValueError: not a literal, or too much of one.
     """
     try:
-        return ast.literal_eval(parse(source.lstrip(" \t")) if isinstance(source, str) else source)
+        return plain(ast.literal_eval(parse(source.lstrip(" \t")) if isinstance(source, str) else source))
     except (MemoryError, RecursionError, TypeError) as error:  # nested too deep, or a dictionary with a list as a key
         raise ValueError(f"not a literal: {type(error).__name__}") from None

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from . import jsonio
 from .bounded import bounded_name, is_count
 from .errors import ConfigError, nearest
-from .wellformed import well_formed_value
+from .wellformed import plain, well_formed
 
 CloseReason = Literal[
     "root_ended", "delay", "idle", "max_duration", "span_limit", "byte_limit", "evicted", "shutdown", "exit", "recorded_file"
@@ -395,13 +395,13 @@ class Turn:
         if not isinstance(data, Mapping):
             raise ConfigError(f"turn: an object is required, not {type(data).__name__}")
         known: dict[str, Any] = {}
-        for key, value in well_formed_value(data).items():
+        for key, value in data.items():
             if key not in _DEFAULTS:
                 raise _unknown("turn", str(key), _DEFAULTS)
             if value is None:
                 continue
             if key == "llm_calls" and isinstance(value, (int, float)) and not isinstance(value, bool):
-                known["_llm_call_count"] = int(value)
+                known["_llm_call_count"] = int(_number(value, "turn.llm_calls"))
                 continue
             known[key] = _READERS[key](value, f"turn.{key}")
         return cls._of(known)
@@ -483,7 +483,7 @@ def _wrong(path: str, value: Any, wanted: str) -> ConfigError:
 def _text(value: Any, path: str) -> str:
     if not isinstance(value, str):
         raise _wrong(path, value, "text")
-    return value
+    return well_formed(value)
 
 
 def _number(value: Any, path: str) -> float:
@@ -513,13 +513,17 @@ def _flag(value: Any, path: str) -> bool:
 
 
 def _object(value: Any, path: str) -> dict[str, Any]:
+    return dict(plain(_mapping(value, path)))
+
+
+def _mapping(value: Any, path: str) -> Mapping[Any, Any]:
     if not isinstance(value, Mapping):
         raise _wrong(path, value, "an object")
-    return dict(value)
+    return value
 
 
 def _anything(value: Any, path: str) -> Any:
-    return value
+    return plain(value)
 
 
 def _error(value: Any, path: str) -> ErrorInfo | None:
@@ -547,7 +551,7 @@ def _arguments(value: Any, path: str) -> dict[str, Any] | None:
             value = jsonio.loads(value)
         except ValueError:
             return None
-    return dict(value) if isinstance(value, Mapping) else None
+    return dict(plain(value)) if isinstance(value, Mapping) else None
 
 
 def _list_of(read: Callable[[Any, str], Any]) -> Callable[[Any, str], list[Any]]:
@@ -561,7 +565,7 @@ def _list_of(read: Callable[[Any, str], Any]) -> Callable[[Any, str], list[Any]]
 
 def _read_fields(value: Any, path: str, readers: Mapping[str, Callable[[Any, str], Any]]) -> dict[str, Any]:
     out = {}
-    for key, inner in _object(value, path).items():
+    for key, inner in _mapping(value, path).items():
         if key not in readers:
             raise _unknown(path, str(key), readers)
         if inner is not None:
@@ -580,12 +584,12 @@ def _record(cls: type[Any], **readers: Callable[[Any, str], Any]) -> Callable[[A
 
 
 def _message(value: Any, path: str) -> Message:
-    given = _object(value, path)
+    given = _mapping(value, path)
     known = {key: reader(given[key], f"{path}.{key}") for key, reader in _MESSAGE_READERS.items() if given.get(key) is not None}
     content = given.get("content")
     if content is not None:
-        known["content"] = jsonio.text_of(content)
-    extra = {key: item for key, item in given.items() if key not in _MESSAGE_READERS and key != "content"}
+        known["content"] = well_formed(jsonio.text_of(content))
+    extra = plain({key: item for key, item in given.items() if key not in _MESSAGE_READERS and key != "content"})
     return Message(**{"role": "user", **known, "extra": extra or None})
 
 

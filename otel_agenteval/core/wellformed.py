@@ -1,18 +1,25 @@
-"""Text that any encoder takes: Python's can hold half of a surrogate pair, which UTF-8, SQLite, protobuf and JSON parsers refuse.
+"""Text and values that any encoder takes. Python's text can hold half of a surrogate pair, which UTF-8, SQLite, protobuf and JSON parsers
+refuse. Python's values can have keys that aren't text, numbers without a value, and any depth.
 
-Programs cut text in the middle of an emoji, and one such character must not cost the batch, line or job that it stands in.
-Whatever comes in from outside is cleaned where it comes in, by one of these.
+Programs cut text in the middle of an emoji and write whatever their objects print. None of that may cost the batch, line or job that it
+stands in. Whatever comes in from outside is cleaned where it comes in, by one of these functions, so that no later stage has to care.
 """
 
 from __future__ import annotations
 
+import base64
+import math
 import re
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DEEPEST = 200
-"""Nesting below which nothing is looked at: parsers and encoders refuse what is deeper."""
+"""Nesting of a value: parsers and encoders refuse what is deeper."""
+_LEAST, _MOST = -(2**63), 2**64 - 1
+"""Whole numbers that parsers and encoders take."""
+_WORDS = {None: "null", False: "false", True: "true"}
 
 
 def well_formed(text: str) -> str:
@@ -22,26 +29,62 @@ def well_formed(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def well_formed_value(value: Any, depth: int = 0) -> Any:
-    """The same for every text in a value, keys of objects included. What needs no change is returned as it is."""
-    if value.__class__ is str:
+def plain(value: Any, depth: int = 0) -> Any:
+    """Return a foreign value with JSON types only: text keys, finite numbers of 64 bits, well-formed texts, bounded depth.
+
+    Whatever needs no change is returned as it is. Bytes become base64, larger whole numbers become floats, other objects their text, and
+    what is nested too deep becomes None.
+    """
+    kind = value.__class__
+    if kind is str:
         return well_formed(value)
-    if depth >= _DEEPEST:
+    if kind is int:
+        return value if _LEAST <= value <= _MOST else _real(value)
+    if kind is float:
+        return value if math.isfinite(value) else None
+    if value is None or kind is bool:
         return value
+    if isinstance(value, (Mapping, list, tuple, AbstractSet)):
+        return None if depth >= _DEEPEST else _plain_container(value, depth + 1)
+    if isinstance(value, (bytes, bytearray)):
+        return base64.b64encode(value).decode()
+    try:
+        if isinstance(value, (int, float)):  # members of enumerations, and numbers of other libraries
+            return plain(value.__index__() if isinstance(value, int) else float(value))
+        return well_formed(str.__str__(value) if isinstance(value, str) else str(value))
+    except Exception:  # objects of the application can do anything
+        return None
+
+
+def _plain_container(value: Any, depth: int) -> Any:
     if isinstance(value, Mapping):
-        made: dict[Any, Any] = {}
-        changed = False
+        made: dict[str, Any] = {}
+        changed = value.__class__ is not dict
         for key, inner in value.items():
-            its_key = well_formed(key) if key.__class__ is str else key
-            made[its_key] = found = well_formed_value(inner, depth + 1)
+            its_key = well_formed(key) if key.__class__ is str else _key(key)
+            made[its_key] = found = plain(inner, depth)
             changed = changed or found is not inner or its_key is not key
         return made if changed else value
-    if isinstance(value, (list, tuple)):
-        items = [well_formed_value(item, depth + 1) for item in value]
-        if all(item is before for item, before in zip(items, value, strict=True)):
-            return value
-        return tuple(items) if value.__class__ is tuple else items
-    return well_formed(value) if isinstance(value, str) else value
+    items = [plain(item, depth) for item in value]
+    if isinstance(value, AbstractSet):
+        return sorted(items, key=str)  # the same order in every process
+    if all(item is before for item, before in zip(items, value, strict=True)):
+        return value
+    return tuple(items) if value.__class__ is tuple else items
+
+
+def _key(key: Any) -> str:
+    """A key as JSON's writers write it."""
+    if key is None or key.__class__ is bool:
+        return _WORDS[key]
+    return str(found) if (found := plain(key)) is not None else ""
+
+
+def _real(number: int) -> float | None:
+    try:
+        return float(number)
+    except OverflowError:
+        return None
 
 
 def decoded(raw: bytes) -> str:

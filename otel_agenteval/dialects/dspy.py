@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core import jsonio, python_text
+from ..core.wellformed import plain
 from ..spans.record import SpanRecord
 from .content import Later
 from .step import AGENT, INNER, TOOL, Step, as_text
@@ -86,7 +87,9 @@ def _given(raw: Any) -> Any:
         tree = python_text.parse(text).body
         pairs = zip(tree.keys, tree.values, strict=True) if isinstance(tree, ast.Dict) else ()
         fields = {
-            key.value: value.value for key, value in pairs if isinstance(key, ast.Constant) and isinstance(value, ast.Constant)
+            key.value: plain(value.value)
+            for key, value in pairs
+            if isinstance(key, ast.Constant) and isinstance(value, ast.Constant)
         }
     except (LookupError, TypeError, ValueError):
         return messages

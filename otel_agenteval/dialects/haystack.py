@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core import jsonio, python_text
+from ..core.wellformed import plain
 from ..spans.record import SpanRecord
 from .content import Later
 from .dspy import ASKED
@@ -182,7 +183,7 @@ def _plain(item: Any) -> Any:
             end = item.rfind(", _name=")  # what follows may hold anything
             return _python(f"{item[:end]})" if end > 0 else item)
         data = _ANSWER.match(item)
-        return {"role": "assistant", "content": python_text.literal(data[1])} if data else item
+        return {"role": "assistant", "content": _python(data[1])} if data else item
     inner = item.get("init_parameters") if isinstance(item, dict) else None
     if isinstance(inner, dict):  # a serialised answer
         item = inner
@@ -202,7 +203,7 @@ def _python(text: str) -> Any:
     if len(text) > _LONGEST_REPR:
         return None
     try:
-        return _value_of(python_text.parse(_OBJECT.sub("None", _ROLE.sub(r"\1", text))).body)
+        return plain(_value_of(python_text.parse(_OBJECT.sub("None", _ROLE.sub(r"\1", text))).body))
     except (ValueError, RecursionError):
         return None
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from ..core.bounded import NAME_BYTES, bounded_name
 from ..core.semconv import SCOPE
 from ..core.turn import ErrorInfo
-from ..spans.record import ERROR, SpanRecord, make_well_formed
+from ..spans.record import ERROR, SpanRecord
 from ..spans.wire import Vocabulary
 from . import (
     adk,
@@ -321,8 +321,6 @@ _IDENTITIES = frozenset(("session.id", "user.id", "enduser.id"))
 
 def read(record: SpanRecord) -> Step:
     """Everything that a span says, in any dialect. A span without a role is an application's own."""
-    if record.trace_state is not None:  # of this process: what is received is cleaned as it comes in
-        make_well_formed(record)
     record.name, record.scope = bounded_name(record.name), bounded_name(record.scope)
     step, refused = Step(record), refusals.counts
     attributes = record.attributes

@@ -36,8 +36,9 @@ from ..core import jsonio
 from ..core.bounded import bounded_name
 from ..core.errors import NotASpan
 from ..core.extras import require
-from .otlp import HAS_IS_REMOTE, IS_REMOTE, OtlpLog
-from .record import LogPart, SpanEvent, SpanRecord, cut_long_values
+from ..core.wellformed import plain
+from .otlp import HAS_IS_REMOTE, IS_REMOTE, OtlpLog, from_hex, whole_number
+from .record import LogPart, SpanEvent, SpanRecord, cut_long_values, time_of
 
 _SPELLINGS: dict[str, tuple[str, ...]] = {
     "trace_id": ("TraceId", "traceId"),
@@ -125,13 +126,15 @@ def _item(row: dict[str, Any], resources: dict[str, dict[str, Any]]) -> SpanReco
     trace_id, span_id = _id(row["trace_id"], 16), _id(row["span_id"], 8)
     start = _time(row["start_time_unix_nano"])
     if row["log_body"] is not None:
-        return OtlpLog(trace_id, span_id, LogPart(row["name"] or "", _mapping(row["attributes"]), _json(row["log_body"]), start))
+        return OtlpLog(
+            trace_id, span_id, LogPart(str(row["name"] or ""), _mapping(row["attributes"]), _json(row["log_body"]), start)
+        )
     if not trace_id or not span_id:
         raise NotASpan(f"no valid ids: {str(row['trace_id'])[:40]!r}, {str(row['span_id'])[:40]!r}")
     end = _time(row["end_time_unix_nano"])
-    if not end and row["duration"] is not None and start:
-        end = start + int(row["duration"])
-    flags, code = int(row["flags"] or 0), row["status_code"]
+    if not end and start:
+        end = time_of(start + whole_number(row["duration"]))
+    flags, code = whole_number(row["flags"]), row["status_code"]
     known = repr((row["resource_attributes"], row["service_name"]))
     resource = resources.get(known)
     if resource is None:
@@ -140,18 +143,18 @@ def _item(row: dict[str, Any], resources: dict[str, dict[str, Any]]) -> SpanReco
             resource.setdefault("service.name", row["service_name"])
         resources[known] = resource
     record = SpanRecord(
-        row["name"] or "",
+        str(row["name"] or ""),
         trace_id,
         span_id,
         _id(row["parent_span_id"], 8),
         remote_parent=flags & (HAS_IS_REMOTE | IS_REMOTE) == HAS_IS_REMOTE | IS_REMOTE,
         start_ns=start,
         end_ns=end,
-        status=_CODES.get(code.lower(), 0) if isinstance(code, str) else int(code or 0),
-        status_message=row["status_message"] or None,
+        status=_CODES.get(code.lower(), 0) if isinstance(code, str) else whole_number(code),
+        status_message=str(row["status_message"]) if row["status_message"] else None,
         attributes=_mapping(row["attributes"]),
         events=_events(row),
-        scope=bounded_name(row["scope_name"] or ""),
+        scope=bounded_name(str(row["scope_name"] or "")),
         resource=resource,
         truncated=bool(row["dropped_attributes_count"]),
     )
@@ -172,7 +175,10 @@ def _events(row: Mapping[str, Any]) -> list[SpanEvent]:
         names = row["events_name"] or ()
         times = row["events_time"] or [0] * len(names)
         attributes = row["events_attributes"] or [{}] * len(names)
-        return [SpanEvent(name, _mapping(some), _time(at)) for name, at, some in zip(names, times, attributes, strict=False)]
+        return [
+            SpanEvent(str(name or ""), _mapping(some), _time(at))
+            for name, at, some in zip(names, times, attributes, strict=False)
+        ]
     return [
         SpanEvent(
             str(event.get("name") or event.get("Name") or ""),
@@ -186,21 +192,15 @@ def _events(row: Mapping[str, Any]) -> list[SpanEvent]:
 
 def _id(value: Any, size: int) -> int:
     if isinstance(value, str):
-        try:
-            return int(value, 16) if len(value) == 2 * size else 0
-        except ValueError:
-            return 0
+        value = from_hex(value)
     return int.from_bytes(value, "big") if isinstance(value, bytes) and len(value) == size else 0
 
 
 def _time(value: Any) -> int:
     if isinstance(value, datetime.datetime):
         whole = value if value.tzinfo is not None else value.replace(tzinfo=datetime.timezone.utc)
-        return int(whole.timestamp()) * 1_000_000_000 + whole.microsecond * 1_000
-    try:
-        return int(value or 0)
-    except (TypeError, ValueError):
-        return 0
+        return time_of(int(whole.timestamp()) * 1_000_000_000 + whole.microsecond * 1_000)
+    return time_of(value)
 
 
 def _mapping(value: Any) -> dict[str, Any]:
@@ -208,8 +208,9 @@ def _mapping(value: Any) -> dict[str, Any]:
         found = _json(value)
         return found if isinstance(found, dict) else {}
     if isinstance(value, Mapping):  # a struct, whose values have their types
-        return {key: inner for key, inner in value.items() if inner is not None}
-    return {str(key): _typed(str(key), inner) for key, inner in value or () if inner is not None}
+        found = plain(value)
+        return {key: inner for key, inner in found.items() if inner is not None}
+    return {str(key): _typed(str(key), plain(inner)) for key, inner in value or () if inner is not None}
 
 
 def _typed(key: str, value: Any) -> Any:

@@ -16,7 +16,8 @@ from ..core.bounded import bounded_name
 from ..core.errors import NotASpan
 from ..core.feedback import is_feedback_record
 from ..core.semconv import EVENT, RESULT_ID, SCOPE, TURN_ID
-from .record import LogPart, SpanEvent, SpanRecord
+from ..core.wellformed import plain
+from .record import LogPart, SpanEvent, SpanRecord, time_of
 
 Signal = Literal["traces", "logs"]
 """The signals of OTLP that we read and write."""
@@ -93,7 +94,7 @@ def from_json(message: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
 
 
 def _span_from_json(item: Mapping[str, Any], scope: str, resource: dict[str, Any]) -> SpanRecord:
-    flags = _integer(item.get("flags"))
+    flags = whole_number(item.get("flags"))
     status = _object(item.get("status"))
     code = status.get("code", 0)
     return SpanRecord(
@@ -102,18 +103,18 @@ def _span_from_json(item: Mapping[str, Any], scope: str, resource: dict[str, Any
         _id(item.get("spanId", item.get("span_id")), 8, "span id"),
         _id(item.get("parentSpanId", item.get("parent_span_id")), 8, None),
         remote_parent=flags & (HAS_IS_REMOTE | IS_REMOTE) == HAS_IS_REMOTE | IS_REMOTE,
-        start_ns=_integer(item.get("startTimeUnixNano", item.get("start_time_unix_nano"))),
-        end_ns=_integer(item.get("endTimeUnixNano", item.get("end_time_unix_nano"))),
-        status=_CODES[code] if isinstance(code, str) and code in _CODES else _integer(code),
+        start_ns=time_of(item.get("startTimeUnixNano", item.get("start_time_unix_nano"))),
+        end_ns=time_of(item.get("endTimeUnixNano", item.get("end_time_unix_nano"))),
+        status=_CODES[code] if isinstance(code, str) and code in _CODES else whole_number(code),
         status_message=str(status["message"]) if status.get("message") else None,
         attributes=_attributes(item.get("attributes")),
         events=[
-            SpanEvent(str(event.get("name") or ""), _attributes(event.get("attributes")), _integer(event.get("timeUnixNano")))
+            SpanEvent(str(event.get("name") or ""), _attributes(event.get("attributes")), time_of(event.get("timeUnixNano")))
             for event in _objects(item.get("events"))
         ],
         scope=scope,
         resource=resource,
-        truncated=_integer(item.get("droppedAttributesCount")) > 0,
+        truncated=whole_number(item.get("droppedAttributesCount")) > 0,
     )
 
 
@@ -125,7 +126,7 @@ def _event_name(attributes: Mapping[str, Any]) -> Any:
 def _log_from_json(item: Mapping[str, Any], scope: str) -> OtlpLog:
     attributes = _attributes(item.get("attributes"))
     name = item.get("eventName", item.get("event_name")) or _event_name(attributes)
-    written_ns = _integer(item.get("timeUnixNano")) or _integer(item.get("observedTimeUnixNano"))  # many SDKs set the second only
+    written_ns = time_of(item.get("timeUnixNano")) or time_of(item.get("observedTimeUnixNano"))  # many SDKs set the second only
     part = LogPart(str(name), attributes, _value(item.get("body"), 0), written_ns)
     # A record that was written outside of any span is as good as any other: it belongs to no turn.
     trace_id = _id(item.get("traceId", item.get("trace_id")), 16, None)
@@ -136,16 +137,13 @@ def _id(value: Any, size: int, needed: str | None) -> int:
     """Hex as OTLP/JSON requires, or base64 as protobuf's own JSON mapping writes it; 0 for none."""
     if value and isinstance(value, str):
         if len(value) == 2 * size:
-            try:
-                number = int(value, 16)
-            except ValueError:
-                number = 0
+            raw = from_hex(value)
         else:
             try:
                 raw = base64.b64decode(value, validate=True)
             except (binascii.Error, ValueError):
                 raw = b""
-            number = int.from_bytes(raw, "big") if len(raw) == size else 0
+        number = int.from_bytes(raw, "big") if len(raw) == size else 0
         if number or needed is None:
             return number
     if needed is None:
@@ -153,8 +151,16 @@ def _id(value: Any, size: int, needed: str | None) -> int:
     raise NotASpan(f"no valid {needed}: {str(value)[:40]!r} is not {2 * size} hex digits")
 
 
-def _integer(value: Any) -> int:
-    """OTLP/JSON writes 64-bit integers as text or number; anything else is 0."""
+def from_hex(text: str) -> bytes:
+    """Return the bytes of an id; none for whatever else stands in its place, also for what Python takes for a number."""
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        return b""
+
+
+def whole_number(value: Any) -> int:
+    """Return an integer, which OTLP/JSON writes as text or number; 0 for anything else."""
     if value.__class__ is int:
         return value
     try:
@@ -193,11 +199,13 @@ def _value(value: Any, depth: int) -> Any:
         if kind in ("stringValue", "string_value"):
             return inner if inner.__class__ is str else str(inner)
         if kind in ("intValue", "int_value"):
-            return _integer(inner)
+            return plain(whole_number(inner))
         if kind in ("doubleValue", "double_value"):
             return _finite(inner)
-        if kind in ("boolValue", "bool_value", "bytesValue", "bytes_value"):
-            return inner
+        if kind in ("boolValue", "bool_value"):
+            return inner if inner.__class__ is bool else None
+        if kind in ("bytesValue", "bytes_value"):
+            return inner if inner.__class__ is str else None
         if depth >= _MAX_NESTING:
             return None
         if kind in ("arrayValue", "array_value"):
@@ -252,12 +260,14 @@ def _span_from_proto(item: Any, scope: str, resource: dict[str, Any]) -> SpanRec
         int.from_bytes(item.span_id, "big"),
         int.from_bytes(item.parent_span_id, "big") if len(item.parent_span_id) == 8 else 0,
         remote_parent=flags & (HAS_IS_REMOTE | IS_REMOTE) == HAS_IS_REMOTE | IS_REMOTE,
-        start_ns=item.start_time_unix_nano,
-        end_ns=item.end_time_unix_nano,
+        start_ns=time_of(item.start_time_unix_nano),
+        end_ns=time_of(item.end_time_unix_nano),
         status=item.status.code,
         status_message=item.status.message or None,
         attributes=_proto_attributes(item.attributes),
-        events=[SpanEvent(event.name, _proto_attributes(event.attributes), event.time_unix_nano) for event in item.events],
+        events=[
+            SpanEvent(event.name, _proto_attributes(event.attributes), time_of(event.time_unix_nano)) for event in item.events
+        ],
         scope=scope,
         resource=resource,
         truncated=item.dropped_attributes_count > 0,
@@ -267,7 +277,9 @@ def _span_from_proto(item: Any, scope: str, resource: dict[str, Any]) -> SpanRec
 def _log_from_proto(item: Any) -> OtlpLog:
     attributes = _proto_attributes(item.attributes)
     name = getattr(item, "event_name", "") or _event_name(attributes)
-    part = LogPart(str(name), attributes, _proto_value(item.body, 0), item.time_unix_nano or item.observed_time_unix_nano)
+    part = LogPart(
+        str(name), attributes, _proto_value(item.body, 0), time_of(item.time_unix_nano or item.observed_time_unix_nano)
+    )
     return OtlpLog(int.from_bytes(item.trace_id, "big"), int.from_bytes(item.span_id, "big"), part)
 
 

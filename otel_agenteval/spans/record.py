@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..core.tenancy import turn_id_in
-from ..core.wellformed import well_formed, well_formed_value
+from ..core.wellformed import plain
 
 UNSET, ERROR = 0, 2
 
+LAST_NS = 2**63 - 1
+"""Latest time, in the year 2262. A later one is unknown: it was never a time."""
 MAX_VALUE_CHARS = 1_000_000
 """A longer text attribute is cut here, and its record marked as truncated: content beyond it cannot be scored."""
 
@@ -146,29 +149,47 @@ def _time(part: LogPart) -> int:
     return part.time_ns
 
 
-_NUMBERS = frozenset((int, float, bool))
+def time_of(value: Any) -> int:
+    """Return a time in nanoseconds since the Unix epoch; 0, which is unknown, for whatever can't be one."""
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        return 0
+    return number if 0 < number <= LAST_NS else 0
 
 
-def make_well_formed(record: SpanRecord) -> None:
-    """Replace halves of surrogate pairs in all texts of a span of this process. The SDK's own objects stay as they are."""
-    record.name = well_formed(record.name)
+def clean(record: SpanRecord) -> None:
+    """Replace what is no JSON in a span of this process. The SDK's own objects stay as they are."""
+    record.name = str(plain(record.name))
     if record.status_message is not None:
-        record.status_message = well_formed(record.status_message)
-    attributes = record.attributes
+        record.status_message = str(plain(record.status_message))
+    record.start_ns, record.end_ns = time_of(record.start_ns), time_of(record.end_ns)
+    if not _is_simple(record.attributes):
+        record.attributes = plain(record.attributes)
+    if record.events:
+        record.events = [
+            SpanEvent(str(plain(event.name)), plain(event.attributes), time_of(event.time_ns)) for event in record.events
+        ]
+
+
+def _is_simple(attributes: Mapping[str, Any]) -> bool:
+    """Return True if attributes need no change, as nearly all do: a third of the time that :func:`plain` takes."""
     for key, value in attributes.items():
         kind = value.__class__
-        if (value.isascii() if kind is str else kind in _NUMBERS) and key.isascii():
-            continue
-        if well_formed_value(value) is not value or well_formed(key) is not key:
-            record.attributes = well_formed_value(attributes)
-            break
-    if record.events:
-        record.events = [event._replace(attributes=well_formed_value(event.attributes)) for event in record.events]
-    if record.logs:
-        record.logs = [
-            part._replace(attributes=well_formed_value(part.attributes), body=well_formed_value(part.body))
-            for part in record.logs
-        ]
+        if not key.isascii():
+            return False
+        if not (
+            value.isascii()
+            if kind is str
+            else kind is bool or (kind is int and -LAST_NS <= value <= LAST_NS) or (kind is float and math.isfinite(value))
+        ):
+            return False
+    return True
+
+
+def cleaned(part: LogPart) -> LogPart:
+    """Return a log record of this process without what is no JSON."""
+    return LogPart(str(plain(part.name)), plain(part.attributes), plain(part.body), time_of(part.time_ns))
 
 
 def cut_long_values(record: SpanRecord) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 from opentelemetry.trace import SpanContext, StatusCode, TraceFlags
 
-from .record import ERROR, UNSET, SpanEvent, SpanRecord
+from .record import ERROR, UNSET, SpanEvent, SpanRecord, clean
 
 _ERROR = StatusCode.ERROR
 _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
@@ -70,7 +70,13 @@ def scope_of(span: Any) -> str:
 
 
 def from_sdk(span: Any) -> SpanRecord:
-    """The record of a span of this process. Works on an ended span and on one that is ending."""
+    """The record of a span of this process, of any age, with JSON types only."""
+    record = _record_of(span)
+    clean(record)
+    return record
+
+
+def _record_of(span: Any) -> SpanRecord:
     if _BY_POSITION:
         try:
             return _from_fields(span)
@@ -99,7 +105,7 @@ def from_sdk(span: Any) -> SpanRecord:
 
 
 def _from_fields(span: Any) -> SpanRecord:
-    """As :func:`from_sdk` without one property call: six of these are made while an agent waits."""
+    """As :func:`_record_of` without one property call: six of these are made while an agent waits."""
     record = SpanRecord.__new__(SpanRecord)
     context = span._context
     record.trace_id = context[0]

@@ -20,7 +20,7 @@ from ..core.errors import NotOtlp
 from ..core.feedback import is_feedback
 from .otlp import HAS_IS_REMOTE, IS_REMOTE, OtlpLog, _log_from_proto
 from .pairs import attributes_of, pairs_of, read_all, value_of
-from .record import MAX_VALUE_CHARS, UNSET, SpanEvent, SpanRecord, cut_long_values
+from .record import LAST_NS, MAX_VALUE_CHARS, UNSET, SpanEvent, SpanRecord, cut_long_values, time_of
 from .schemas import MESSAGES
 from .utf8 import Kind, mended
 from .wire import OVERHEAD, LazyAttributes, Origin, Part, Vocabulary, WireSpan
@@ -287,8 +287,8 @@ def _record_from(span: WireSpan, raw: bytes) -> SpanRecord:
     record.span_id = _number(span.id, "big")
     record.parent_id = _number(parent_id, "big") if len(parent_id) == 8 else 0
     record.remote_parent = message.flags & _REMOTE == _REMOTE
-    record.start_ns = message.start
-    record.end_ns = message.end
+    record.start_ns = message.start if message.start <= LAST_NS else 0
+    record.end_ns = message.end if message.end <= LAST_NS else 0
     if message.HasField("status"):
         status = message.status
         record.status = status.code
@@ -309,7 +309,10 @@ def _record_from(span: WireSpan, raw: bytes) -> SpanRecord:
     record.attributes = attributes
     events = message.events
     record.events = (
-        [SpanEvent(event.name.decode("utf-8", "replace"), attributes_of(event.attributes), event.time) for event in events]
+        [
+            SpanEvent(event.name.decode("utf-8", "replace"), attributes_of(event.attributes), time_of(event.time))
+            for event in events
+        ]
         if events
         else ()
     )

@@ -17,7 +17,7 @@ from ..core.semconv import SCOPE
 from ..core.tenancy import trace_id_of
 from ..dialects.reader import role_in, unread_scope
 from ..evaluation.scored_turn import Root, ScoredTurn
-from ..spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, cut_long_values, join_logs
+from ..spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, clean, cleaned, cut_long_values, join_logs
 from ..spans.sdk import from_sdk, start_of
 from ..spans.wire import LazyAttributes, WireSpan
 from .readings import Readings
@@ -129,6 +129,7 @@ class Composer:
             root = next((record for record in records if record.span_id == root_id), None)
             if root is None:  # closed before its root ended
                 root = from_sdk(closed.root)
+                root.attributes = dict(root.attributes)  # the agent goes on writing to them
                 records.append(root)
             return [Group(root, records)]
         groups = split(records, _known_roots(closed))
@@ -285,11 +286,14 @@ def _known_roots(closed: Closed) -> frozenset[int]:
 def _so_far(span: Any) -> SpanRecord:
     """A record of what an application's span says by now. The span may be open, so its attributes are copied."""
     trace_id, span_id, parent_id, scope, attributes = start_of(span)
-    return SpanRecord(span.name, trace_id, span_id, parent_id, attributes=dict(attributes), scope=scope, resource=span.resource)
+    record = SpanRecord(span.name, trace_id, span_id, parent_id, attributes=dict(attributes), scope=scope, resource=span.resource)
+    clean(record)
+    return record
 
 
 def _attach_logs(records: Iterable[SpanRecord], logs: dict[int, list[LogPart]]) -> None:
     for record in records:
         parts = logs.get(record.span_id)
         if parts:
-            join_logs(record, parts)
+            in_process = record.trace_state is not None
+            join_logs(record, [cleaned(part) for part in parts] if in_process else parts)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...core import jsonio, python_text
+from ...core.wellformed import plain
 
 _LONGEST_REPR = 200_000
 _MAX_INDEX = 2_000
@@ -80,7 +81,7 @@ def python_value(text: str) -> Any:
         return None
     try:
         tree = python_text.parse(_SHOWN_OBJECT.sub(_literal, text))
-        return _value_of(tree.body, 0)
+        return plain(_value_of(tree.body, 0))
     except (ValueError, RecursionError):
         return None
 
