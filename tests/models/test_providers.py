@@ -78,14 +78,49 @@ def test_a_model_that_declines_is_an_error_and_is_not_asked_again(provider: str,
     assert len(server.requests) == 1
 
 
-def test_openai_s_own_word_of_refusal(server: Server, judge: oa.Judge) -> None:
-    server.will({"choices": [{"message": {"content": None, "refusal": "No."}, "finish_reason": "stop"}]})
-    assert error_of(judge).error_type == "refusal"
+REFUSALS: dict[str, tuple[str, dict[str, Any]]] = {
+    "a message's refusal": ("openai", {"choices": [{"message": {"content": None, "refusal": "No."}, "finish_reason": "stop"}]}),
+    "a refusal beside a verdict": (
+        "openai", {"choices": [{"message": {"content": '{"score": 100}', "refusal": "No."}, "finish_reason": "stop"}]},
+    ),
+    "a part of a message": (
+        "openai", {"choices": [{"message": {"content": [{"type": "refusal", "refusal": "No."}]}, "finish_reason": "stop"}]},
+    ),
+    "a part beside a verdict": (
+        "openai",
+        {"choices": [{"message": {"content": [{"type": "text", "text": '{"score": 100}'}, {"type": "refusal", "refusal": "No."}]}}]},
+    ),
+    "a router's stop reason": ("openai", {"choices": [{"message": {"content": "No."}, "finish_reason": "refusal"}]}),
+    "an item of the responses API": (
+        "responses",
+        {"status": "completed", "output": [{"type": "message", "content": [{"type": "refusal", "refusal": "No."}]}]},
+    ),
+    "a stop reason with text": ("anthropic", {"content": [{"type": "text", "text": '{"score": 100}'}], "stop_reason": "refusal"}),
+    "a prompt that is blocked": ("gemini", {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 5}}),
+    "a candidate that is blocked": (
+        "gemini",
+        {
+            "candidates": [
+                {
+                    "content": {"parts": [{"text": '{"score": 100}'}]},
+                    "finishReason": "OTHER",
+                    "safetyRatings": [{"category": "HARM_CATEGORY_HARASSMENT", "probability": "HIGH", "blocked": True}],
+                }
+            ]
+        },
+    ),
+    "a prohibited answer": ("gemini", {"candidates": [{"content": {}, "finishReason": "PROHIBITED_CONTENT"}]}),
+    "a guardrail": ("bedrock", {"output": {"message": {"content": []}}, "stopReason": "content_filtered"}),
+    "a model's refusal there": ("bedrock", {"output": {"message": {"content": []}}, "stopReason": "refusal"}),
+}  # fmt: skip
 
 
-def test_a_prompt_that_gemini_blocks(server: Server, judge_of: Any) -> None:
-    server.will({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 5}})
-    assert error_of(judge_of("gemini/m-1")).error_type == "refusal"
+@pytest.mark.parametrize(("provider", "body"), REFUSALS.values(), ids=list(REFUSALS))
+def test_a_refusal_is_an_error_of_its_own(provider: str, body: dict[str, Any], server: Server, judge_of: Any) -> None:
+    server.will(body)
+    score = oa.get_metric("llm_relevance").evaluate(oa.Turn(input="q", output="a"), judge=judge_of("m-1", provider=provider))
+    assert (score.status, score.error_type, score.value, score.passed) == ("error", "refusal", None, None)
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

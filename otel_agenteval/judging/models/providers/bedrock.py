@@ -29,7 +29,7 @@ __all__ = ["answer", "headers", "request"]
 
 _FINISHES: dict[str, Finish] = {
     "end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "model_context_window_exceeded": "length",
-    "guardrail_intervened": "refusal", "content_filtered": "refusal",
+    "guardrail_intervened": "refusal", "content_filtered": "refusal", "refusal": "refusal",
 }  # fmt: skip
 
 

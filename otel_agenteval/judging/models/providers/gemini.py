@@ -10,7 +10,7 @@ from .base import Answer, Finish, Media, Message, Question, Request, Usage, adde
 
 _FINISHES: dict[str, Finish] = {
     "STOP": "stop", "MAX_TOKENS": "length", "SAFETY": "refusal", "RECITATION": "refusal", "BLOCKLIST": "refusal",
-    "PROHIBITED_CONTENT": "refusal", "SPII": "refusal", "IMAGE_SAFETY": "refusal",
+    "PROHIBITED_CONTENT": "refusal", "SPII": "refusal", "IMAGE_SAFETY": "refusal", "MODEL_ARMOR": "refusal",
 }  # fmt: skip
 
 
@@ -68,4 +68,5 @@ def answer(body: Mapping[str, Any]) -> Answer:
         raise no_answer("generateContent")
     parts = mappings(mapping(candidate.get("content")).get("parts"))
     words = "".join(text(part.get("text")) for part in parts if part.get("thought") is not True)
-    return Answer(words, counted, _FINISHES.get(text(candidate.get("finishReason"))))
+    is_blocked = any(rating.get("blocked") is True for rating in mappings(candidate.get("safetyRatings")))
+    return Answer(words, counted, "refusal" if is_blocked else _FINISHES.get(text(candidate.get("finishReason"))))

@@ -26,7 +26,7 @@ from .base import (  # fmt: skip
 
 _SPOKEN = ("text", "output_text")
 """Types of the parts of an answer that are no thoughts."""
-_FINISHES: dict[str, Finish] = {"stop": "stop", "length": "length", "content_filter": "refusal"}
+_FINISHES: dict[str, Finish] = {"stop": "stop", "length": "length", "content_filter": "refusal", "refusal": "refusal"}
 
 
 def headers(api_key: str | None) -> dict[str, str]:
@@ -85,14 +85,16 @@ def answer(body: Mapping[str, Any]) -> Answer:
     if not isinstance(message, Mapping):
         raise no_answer("chat completions")
     content = message.get("content")
+    refuses = bool(text(message.get("refusal")))
     if isinstance(content, list):
+        refuses = refuses or any(part.get("type") == "refusal" for part in mappings(content))
         content = "".join(text(part.get("text")) for part in mappings(content) if part.get("type", "text") in _SPOKEN)
     said = text(content)
     if not said.strip():
         thought = text(message.get("reasoning_content")) or text(message.get("reasoning"))
         said = thought if is_object(thought) else said
     finish = _FINISHES.get(text(choice.get("finish_reason")))
-    return Answer(said, _usage(body), "refusal" if text(message.get("refusal")) else finish)
+    return Answer(said, _usage(body), "refusal" if refuses else finish)
 
 
 def _usage(body: Mapping[str, Any]) -> Usage:
