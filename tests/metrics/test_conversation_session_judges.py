@@ -65,13 +65,6 @@ def test_the_judge_reads_what_was_said_before(models: ScriptedModels, name: str,
 
 
 @pytest.mark.parametrize("name", IN_CONTEXT)
-@pytest.mark.parametrize(("given", "value"), [(7, 1.0), ("-1", 0.0)])
-def test_a_score_is_kept_within_its_scale(models: ScriptedModels, name: str, given: Any, value: float) -> None:
-    score = models.score(name, answered(BEFORE), {"score": given}, threshold=0.5)
-    assert (score.value, score.passed, score.detail["clamped"]) == (value, bool(value), True)
-
-
-@pytest.mark.parametrize("name", IN_CONTEXT)
 @pytest.mark.parametrize("reply", [{}, {"score": True}, {"score": "high"}], ids=repr)
 def test_what_is_no_number_is_an_error(models: ScriptedModels, name: str, reply: Any) -> None:
     assert models.score(name, answered(BEFORE), reply).error_type == "invalid_reply"

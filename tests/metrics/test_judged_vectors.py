@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -43,6 +44,30 @@ def test_a_judged_vector_gives_the_expected_score(vector: dict[str, Any], models
         assert companion.passed is want.get("passed", companion.passed)
     if vector["metric"].startswith("embed_"):
         assert len(models.requests) <= 1
+
+
+def _number_in(vector: dict[str, Any]) -> str | None:
+    """The key of the number that is the verdict in the last reply."""
+    last = ((vector.get("judge_replies") or [{}])[-1]).get("reply") or {}
+    keys = ("score", "verdict") if "label" in last or "language" in last else ("score", "verdict", "confidence")
+    return next((key for key in keys if isinstance(last.get(key), (int, float)) and last[key] is not True), None)
+
+
+@pytest.mark.parametrize(
+    "vector", [case for case in _vectors() if case.values[0]["expected"]["status"] == "ok" and _number_in(case.values[0])]
+)
+def test_a_score_outside_its_scale_is_an_error(vector: dict[str, Any], models: Any) -> None:
+    """Neither moved to the bound nor counted: the judge used another scale than it was asked for."""
+    *before, last = (reply["reply"] for reply in vector["judge_replies"])
+    key = _number_in(vector)
+    turn, vectors = oa.Turn.from_dict(vector["turn"]), vector.get("embeddings")
+    models.score(vector["metric"], turn, *before, last, vectors=vectors, **vector["params"])
+    scale = re.search(rf'"{key}": <(?:whole number from )?([\d.]+) to ([\d.]+)>', models.asked[-1])
+    assert scale is not None
+    low, high = map(float, scale.groups())
+    for outside in (low - 1, high + 0.01, f"{high * 10}"):
+        score = models.score(vector["metric"], turn, *before, {**last, key: outside}, vectors=vectors, **vector["params"])
+        assert (score.status, score.value, score.passed, score.error_type) == ("error", None, None, "invalid_reply")
 
 
 def test_there_is_a_vector_for_every_metric_that_asks() -> None:

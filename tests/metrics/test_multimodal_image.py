@@ -127,10 +127,10 @@ def verdicts(*words: Any) -> dict[str, Any]:
 
 
 def test_each_image_is_judged_and_the_mean_counts(models: ScriptedModels) -> None:
-    replies = [{"score": 9, "reasoning": "clear"}, {"score": "2"}, {"score": 14, "reasoning": "great"}]
+    replies = [{"score": 9, "reasoning": "clear"}, {"score": "2"}, {"score": 10, "reasoning": "great"}]
     score = models.score("llm_image_helpfulness", seen(picture("a1"), picture("b2"), picture("c3")), *replies)
     assert (score.value, score.passed) == (pytest.approx(0.7), True)
-    assert score.detail == {"scores": [9.0, 2.0, 10.0], "clamped": True, "reasoning": "clear\ngreat"}
+    assert score.detail == {"scores": [9.0, 2.0, 10.0], "reasoning": "clear\ngreat"}
     for asked, name in zip(models.asked, ("a1", "b2", "c3"), strict=True):
         assert all(text in asked for text in (name, FACTS["input"], FACTS["output"]))
 

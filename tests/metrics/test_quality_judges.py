@@ -91,22 +91,6 @@ def test_the_question_is_needed_where_the_catalogue_says_so(models: ScriptedMode
     assert models.score("llm_fluency", turn(asked=None), {"score": 1}).status == "ok"
 
 
-@pytest.mark.parametrize(
-    ("name", "params", "score", "value"),
-    [
-        ("llm_coherence", {}, 140, 1.0),
-        ("llm_fluency", {}, -3, 0.0),
-        ("llm_rubric", {"rubric": "r"}, 8, 1.0),
-        ("llm_custom_judge", {"rubric": "r"}, "-0.5", 0.0),
-    ],
-)
-def test_a_score_outside_of_its_scale_is_moved_to_the_bound(
-    models: ScriptedModels, name: str, params: dict[str, Any], score: Any, value: float
-) -> None:
-    found = models.score(name, turn(), {"score": score}, **params)
-    assert (found.value, found.detail["clamped"]) == (value, True)
-
-
 def test_details_are_what_the_judge_said(models: ScriptedModels) -> None:
     reply = {
         "score": 35, "hasLogicalFlow": "no", "hasContradictions": True, "contradictions": ["a, not a"],

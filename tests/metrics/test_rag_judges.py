@@ -154,20 +154,6 @@ def test_nobody_is_asked_where_something_is_missing(models: ScriptedModels, name
     assert (score.status, score.detail["reason"]) == ("skipped", reason)
 
 
-@pytest.mark.parametrize(
-    ("name", "reply", "value"),
-    [
-        ("llm_relevance", {"score": 150}, 1.0),
-        ("llm_answer_correctness", {"score": "-3"}, 0.0),
-        ("llm_answer_similarity", {"score": 1.4}, 1.0),
-        ("llm_groundedness", {"score": 101, "fabricatedElements": []}, 1.0),
-    ],
-)
-def test_a_score_outside_the_scale_is_moved_to_its_end(models: ScriptedModels, name: str, reply: Any, value: float) -> None:
-    score = models.score(name, turn(), reply)
-    assert (score.value, score.detail["clamped"]) == (value, True)
-
-
 def test_the_reason_is_also_the_explanation(models: ScriptedModels) -> None:
     by_key = models.score("llm_answer_similarity", turn(), {"score": 1, "reason": "the same"})
     assert by_key.detail["reason"] == by_key.explanation == "the same"

@@ -24,11 +24,11 @@ def turn(**changes: Any) -> oa.Turn:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("said", "value"), [(0.31, 0.31), ("0.5 ", 0.5), (1, 1.0), (1.5, 1.0), (-1, 0.0)])
+@pytest.mark.parametrize(("said", "value"), [(0.31, 0.31), ("0.5 ", 0.5), (1, 1.0)])
 def test_the_value_is_the_judges_score(models: ScriptedModels, name: str, said: Any, value: float) -> None:
     score = models.score(name, turn(), {"score": said, "reason": "so"})
     assert (score.status, score.value, score.passed, score.explanation) == ("ok", value, None, "so")
-    assert score.detail == {"reason": "so"} | ({"clamped": True} if said in (1.5, -1) else {})
+    assert score.detail == {"reason": "so"}
     assert FACTS["reasoning"] in models.asked[0]
 
 

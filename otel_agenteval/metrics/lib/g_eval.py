@@ -10,7 +10,7 @@ from annotated_types import MinLen
 from ...core.errors import MetricError
 from ..registry import Asks, Result
 from .prompts import MISSING, PARTIAL, TEN, task
-from .replies import invalid, number, reason_of, texts
+from .replies import invalid, number_within, reason_of, texts
 from .values import Words
 
 Criteria = Words | Annotated[list[Words], MinLen(1)]
@@ -97,15 +97,7 @@ def _judged(
         criteria={"criteria": criterion, "evaluation_steps": steps},
         media=media,
     )
-    return {"steps": steps, "score": _score(reply), "reason": _reason(reply)}
-
-
-def _score(reply: Mapping[str, Any]) -> float:
-    """Nothing is clamped here: a score on another scale says that the question was not understood."""
-    score = number(reply)
-    if not 0 <= score <= 10:
-        raise invalid("score", "a number from 0 to 10")
-    return score
+    return {"steps": steps, "score": number_within(reply, 0, 10), "reason": _reason(reply)}
 
 
 def _reason(reply: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ class Rating(NamedTuple):
     """What a policy reads of a rating."""
 
     score: float
-    """As the judge wrote it, also outside of the scale."""
+    """As the judge wrote it."""
     action: str
     """The recommended action, see :func:`action_word`."""
     judge_passed: bool | None

@@ -38,13 +38,12 @@ def number(reply: Mapping[str, Any], key: str = "score") -> float:
     return found
 
 
-def clamped(reply: Mapping[str, Any], low: float, high: float, key: str = "score", detail: dict[str, Any] | None = None) -> float:
-    """A number within ``low`` and ``high``; one outside is moved to the bound, and ``detail["clamped"]`` says so."""
+def number_within(reply: Mapping[str, Any], low: float, high: float, key: str = "score") -> float:
+    """Return a number from ``low`` to ``high``; one outside says that the judge used another scale, and is an error."""
     value = number(reply, key)
-    inside = min(max(value, low), high)
-    if inside != value and detail is not None:
-        detail["clamped"] = True
-    return inside
+    if not low <= value <= high:
+        raise invalid(key, f"a number from {low:g} to {high:g}")
+    return value
 
 
 def optional_number(reply: Mapping[str, Any], key: str) -> float | None:

@@ -16,7 +16,7 @@ from ...core.errors import MetricError
 from ...core.turn import ToolCall, Turn
 from ..lib import applies
 from ..lib.prompts import SCORE
-from ..lib.replies import as_boolean, boolean, clamped, entries, invalid, numbered, reason_of, shown, texts, verdict_of
+from ..lib.replies import as_boolean, boolean, entries, invalid, number_within, numbered, reason_of, shown, texts, verdict_of
 from ..lib.steps import calls_as_text, ends_of, failure_of, shortened, tools_as_text
 from ..lib.trace import trace_of
 from ..prompts import agentic_judges as prompts
@@ -39,7 +39,7 @@ def _some_text(items: list[str]) -> bool:
 def _judged(reply: Mapping[str, Any], detail: Detail, key: str = "score") -> Result:
     """The score of a reply, 0..1, with its reason."""
     detail["reason"] = reason_of(reply)
-    return Result(clamped(reply, 0, 1, key, detail), detail=detail, explanation=detail["reason"])
+    return Result(number_within(reply, 0, 1, key), detail=detail, explanation=detail["reason"])
 
 
 # --- task
@@ -69,7 +69,7 @@ def llm_task_completion(
     ``two_stage`` asks twice: for the task and what factually came of it, then for a verdict of 0..1, which is the value: 1 is
     done in full, 0.75 to 0.99 lacks minor aspects, 0.5 to 0.74 is done in part, 0.25 to 0.49 has significant gaps, below 0.25
     was not addressed. ``holistic`` asks once, for a score of 0..100 by criteria; the value is that divided by 100. An empty
-    answer is judged too. A number outside its scale is moved to the bound.
+    answer is judged too. A number outside its scale is an error.
 
     Parameters:
         method: ``two_stage`` or ``holistic``.
@@ -77,8 +77,7 @@ def llm_task_completion(
             complete and can be acted on, no step is missing.
         threshold: passes from here; default 0.5 for ``two_stage`` and 0.7 for ``holistic``.
 
-    Detail: ``task``, ``outcome`` and ``reason``, or ``criteria_results`` and ``reasoning``; ``clamped`` when the number was
-    outside its scale.
+    Detail: ``task``, ``outcome`` and ``reason``, or ``criteria_results`` and ``reasoning``.
 
     Source: PandaProbe task_completion, deepeval task completion (Trusys), AgentEval TaskCompletionMetric (holistic).
     """
@@ -117,7 +116,7 @@ def _holistic_completion(turn: Turn, judge: Asks, criteria: str | list[str] | No
         criteria={"criteria": criteria or _CRITERIA},
     )
     detail = shown(reply, criteria_results="criteriaResults") | {"reasoning": reason_of(reply, "reasoning")}
-    return Result(clamped(reply, 0, 100, detail=detail) / 100, detail=detail, explanation=detail["reasoning"])
+    return Result(number_within(reply, 0, 100) / 100, detail=detail, explanation=detail["reasoning"])
 
 
 @metric(version="2", needs=("input", "output"), uses=("context",), boolean=True, aliases=("hpd:TaskSuccessEvaluator",))
@@ -142,13 +141,13 @@ def llm_task_success(turn: Turn, judge: Asks) -> Result:
 def llm_goal_accuracy(turn: Turn, judge: Asks, *, goal: str | None = None) -> Result:
     """How accurately the answer achieves a goal, 0..1.
 
-    One question; the value is the judge's score, kept within 0..1. Trends only, unless a threshold is set. Skipped with
+    One question; the value is the judge's score of 0..1. Trends only, unless a threshold is set. Skipped with
     ``missing:ground_truth`` when there is no goal, no ground truth and no input.
 
     Parameters:
         goal: what the answer should achieve; default the turn's ground truth, else its input.
 
-    Detail: ``reason``; ``clamped`` when the score was outside 0..1.
+    Detail: ``reason``.
 
     Source: HPD GoalAccuracyEvaluator.
     """
@@ -167,12 +166,12 @@ def llm_goal_accuracy(turn: Turn, judge: Asks, *, goal: str | None = None) -> Re
 def llm_topic_adherence(turn: Turn, judge: Asks, *, allowed_topics: Annotated[list[str], Predicate(_some_text)]) -> Result:
     """How far the answer stays within the topics that it may speak about, 0..1.
 
-    One question; the value is the judge's score, kept within 0..1. Trends only, unless a threshold is set.
+    One question; the value is the judge's score of 0..1. Trends only, unless a threshold is set.
 
     Parameters:
         allowed_topics: names or short descriptions of the topics; required, at least one.
 
-    Detail: ``reason``; ``clamped`` when the score was outside 0..1.
+    Detail: ``reason``.
 
     Source: HPD TopicAdherenceEvaluator.
     """
@@ -194,10 +193,10 @@ def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
     """Whether the agent chose the right tools: none too many, none too few, none in place of a better one. 0..1.
 
     Two questions: what the user wanted, which tools were called and which there were; then a score of the choice, which is the
-    value, kept within 0..1. Calls and definitions that the turn itself knows win over the judge's lists. A turn without tool
+    value. Calls and definitions that the turn itself knows win over the judge's lists. A turn without tool
     calls is judged too: a tool may have been needed.
 
-    Detail: ``user_input``, ``tools_called``, ``available_tools``, ``reason``; ``clamped`` when the score was outside 0..1.
+    Detail: ``user_input``, ``tools_called``, ``available_tools``, ``reason``.
 
     Source: PandaProbe tool_correctness.
     """
@@ -360,10 +359,10 @@ def _plan_of(turn: Turn, judge: Asks, task: Any) -> list[str]:
 def llm_step_efficiency(turn: Turn, judge: Asks) -> Result:
     """How directly the agent got there: without redundant calls, needless steps, speculation or long-winded reasoning. 0..1.
 
-    Two questions: what the task was, then a score of the way, which is the value, kept within 0..1. Without spans the judge
+    Two questions: what the task was, then a score of the way, which is the value. Without spans the judge
     sees the rest of the turn.
 
-    Detail: ``task``, ``reason``; ``clamped`` when the score was outside 0..1.
+    Detail: ``task``, ``reason``.
 
     Source: PandaProbe step_efficiency.
     """
@@ -376,10 +375,10 @@ def llm_step_efficiency(turn: Turn, judge: Asks) -> Result:
 def llm_confidence(turn: Turn, judge: Asks) -> Result:
     """How confident the agent's course and answer are, 0..1: a signal for the metrics of a session.
 
-    One question; the value is the judge's number, kept within 0..1. 1 is decisive throughout, 0.75 mostly, 0.5 mixed, 0.25
+    One question; the value is the judge's number of 0..1. 1 is decisive throughout, 0.75 mostly, 0.5 mixed, 0.25
     hesitant, 0 lost. Without spans the judge sees the rest of the turn.
 
-    Detail: ``confidence`` (as it counts), ``reason``; ``clamped`` when the number was outside 0..1.
+    Detail: ``confidence`` (as it counts), ``reason``.
 
     Source: PandaProbe confidence.
     """
@@ -395,10 +394,10 @@ def llm_plan_adherence(turn: Turn, judge: Asks) -> Result:
     """How strictly the agent followed the plan that it had made, 0..1.
 
     Three questions: the task; the steps of the plan, spelled out or implied; a score of how the execution followed them (all
-    steps, their order, additions, omissions), which is the value, kept within 0..1. Without a plan it is 1 and vacuous after
+    steps, their order, additions, omissions), which is the value. Without a plan it is 1 and vacuous after
     the second question. Without spans or reasoning the judge sees the rest of the turn.
 
-    Detail: ``task``, ``plan``, ``reason``; ``clamped`` when the score was outside 0..1.
+    Detail: ``task``, ``plan``, ``reason``.
 
     Source: PandaProbe plan_adherence.
     """
@@ -410,10 +409,10 @@ def llm_plan_quality(turn: Turn, judge: Asks) -> Result:
     """How good the plan was that the agent had made, 0..1.
 
     Three questions: the task; the steps of the plan, spelled out or implied; a score of the plan (complete, coherent, no
-    better way, detailed enough, fit for the task), which is the value, kept within 0..1. Without a plan it is 1 and vacuous
+    better way, detailed enough, fit for the task), which is the value. Without a plan it is 1 and vacuous
     after the second question. Without spans or reasoning the judge sees the rest of the turn.
 
-    Detail: ``task``, ``plan``, ``reason``; ``clamped`` when the score was outside 0..1.
+    Detail: ``task``, ``plan``, ``reason``.
 
     Source: PandaProbe plan_quality.
     """

@@ -11,7 +11,7 @@ from ..lib.code import OUTPUT_CHARS, code_blocks
 from ..lib.prompts import TEN
 from ..lib.readability import measured
 from ..lib.references import reference
-from ..lib.replies import clamped, reason_of, shown
+from ..lib.replies import number_within, reason_of, shown
 from ..prompts import code_evaluation as prompts
 from ..registry import Asks, Result, metric, skip
 
@@ -25,7 +25,7 @@ def llm_code_readability(turn: Turn, judge: Asks) -> Result:
 
     Detail: ``measured`` (``lines`` with text, ``longest_line`` in characters, ``long_lines``: share of those over 100, ``deepest_nesting`` by indentation,
     ``comments``: share of lines, ``one_letter_names``: share of names, ``name_length``: mean; of Python, with the extra ``[code]``, also ``complexity`` (branches of a function, mean), ``most_complex_function`` and
-    ``maintainability_index``, 0..100, of the worst block), ``reason``, and ``clamped`` if the score was outside.
+    ``maintainability_index``, 0..100, of the worst block) and ``reason``.
 
     Source: Trusys code-readability.
     """
@@ -52,7 +52,7 @@ def llm_code_correctness(turn: Turn, judge: Asks, *, spec: str | None = None) ->
     Parameters:
         spec: what the code has to do; default the turn's reference ``spec``, else its input.
 
-    Detail: ``issues``, ``reason``, and ``clamped`` if the score was outside.
+    Detail: ``issues`` and ``reason``.
 
     Source: Trusys code-correctness.
     """
@@ -77,5 +77,5 @@ def llm_code_correctness(turn: Turn, judge: Asks, *, spec: str | None = None) ->
 
 
 def _out_of_ten(reply: dict[str, Any], detail: dict[str, Any]) -> Result:
-    value = clamped(reply, 0, 10, detail=detail) / 10
+    value = number_within(reply, 0, 10) / 10
     return Result(value, detail=detail, explanation=detail["reason"])

@@ -18,7 +18,7 @@ from ..code.conversation_session import says_something
 from ..lib import applies
 from ..lib.g_eval import Criteria, g_eval
 from ..lib.prompts import SCORE, VERDICT
-from ..lib.replies import boolean, clamped, entries, number, reason_of, shown
+from ..lib.replies import boolean, entries, number, number_within, reason_of, shown
 from ..lib.steps import one_line
 from ..lib.trace import cut
 from ..lib.values import Words
@@ -112,11 +112,11 @@ def _answer_in(turn: Turn, history: str) -> Detail:
 def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
     """Whether the answer agrees with what was said before, 0..1: with its facts, its context and the agent's persona.
 
-    One question; the value is the judge's score, kept within 0..1. Trends only, unless a threshold is set. What was said
+    One question; the value is the judge's score of 0..1. Trends only, unless a threshold is set. What was said
     before are the turns of the history, else the messages up to the answer before this one; without any, skipped with
     ``missing:history``.
 
-    Detail: ``reason``; ``clamped`` when the score was outside 0..1.
+    Detail: ``reason``.
 
     Source: HPD ConversationCoherenceEvaluator.
     """
@@ -134,21 +134,21 @@ def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
 
 def _judged(reply: Mapping[str, Any]) -> Result:
     detail: Detail = {"reason": reason_of(reply)}
-    return Result(clamped(reply, 0, 1, detail=detail), detail=detail, explanation=detail["reason"])
+    return Result(number_within(reply, 0, 1), detail=detail, explanation=detail["reason"])
 
 
 @metric(applies=applies.said_before, version="2", needs=("output",), uses=("history",), aliases=("hpd:GoalProgressionEvaluator",))
 def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, max_chars: Chars = 200) -> Result:
     """How far the answer moves the conversation toward the user's goal, 0..1.
 
-    One question; the value is the judge's score, kept within 0..1. Trends only, unless a threshold is set. Judged without a
+    One question; the value is the judge's score of 0..1. Trends only, unless a threshold is set. Judged without a
     history too.
 
     Parameters:
         max_messages: earlier messages that the judge reads: the last ones.
         max_chars: characters of each of them.
 
-    Detail: ``goal``, ``progression_reason``, ``blockers``; ``clamped`` when the score was outside 0..1.
+    Detail: ``goal``, ``progression_reason``, ``blockers``.
 
     Source: HPD GoalProgressionEvaluator.
     """
@@ -160,14 +160,14 @@ def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, m
         '"blockers": ["<what still stands in the way>"], "score": <0 to 1>}',
     )
     detail = shown(reply, goal="goal", progression_reason="progression_reason", blockers="blockers")
-    return Result(clamped(reply, 0, 1, detail=detail), detail=detail, explanation=reason_of(reply, "progression_reason"))
+    return Result(number_within(reply, 0, 1), detail=detail, explanation=reason_of(reply, "progression_reason"))
 
 
 @metric(applies=applies.said_before, version="2", needs=("output",), uses=("history",), aliases=("hpd:MemoryAccuracyEvaluator",))
 def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, max_chars: Chars = 300) -> Result:
     """Whether the answer uses what was said in earlier turns correctly, 0..1.
 
-    One question; the value is the judge's score, kept within 0..1. Trends only, unless a threshold is set. What was said
+    One question; the value is the judge's score of 0..1. Trends only, unless a threshold is set. What was said
     before are the turns of the history, else the messages up to the answer before this one; without any, skipped with
     ``missing:history``.
 
@@ -175,7 +175,7 @@ def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, ma
         max_messages: earlier messages that the judge reads: the last ones.
         max_chars: characters of each of them.
 
-    Detail: ``facts_referenced``, ``memory_errors``; ``clamped`` when the score was outside 0..1.
+    Detail: ``facts_referenced``, ``memory_errors``.
 
     Source: HPD MemoryAccuracyEvaluator.
     """
@@ -190,7 +190,7 @@ def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, ma
         '"memory_errors": ["<error, and the turn that shows it>"], "score": <0 to 1>}',
     )
     detail = shown(reply, facts_referenced="facts_referenced", memory_errors="memory_errors")
-    return Result(clamped(reply, 0, 1, detail=detail), detail=detail, explanation=reason_of(reply))
+    return Result(number_within(reply, 0, 1), detail=detail, explanation=reason_of(reply))
 
 
 @metric(
@@ -199,14 +199,14 @@ def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, ma
 def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
     """How little the answer repeats the agent's last answers: 1 is entirely new, 0 says the same again.
 
-    One question; the value is the judge's score, kept within 0..1. Trends only, unless a threshold is set. The earlier answers
+    One question; the value is the judge's score of 0..1. Trends only, unless a threshold is set. The earlier answers
     are those of the history, else the assistant's messages before the last; blank ones do not count. Without any the value
     is 1 and vacuous, and no model is asked.
 
     Parameters:
         last_n: earlier answers that it is compared with: the last ones.
 
-    Detail: ``reason``; ``clamped`` when the score was outside 0..1.
+    Detail: ``reason``.
 
     Source: HPD RepetitionDetectionEvaluator.
     """

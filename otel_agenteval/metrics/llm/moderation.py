@@ -9,7 +9,7 @@ from annotated_types import Ge, Le
 
 from ...core.turn import Turn
 from ..lib import applies
-from ..lib.replies import entries, invalid, number
+from ..lib.replies import entries, invalid, number_within
 from ..prompts import moderation as prompts
 from ..registry import Asks, Result, metric, vacuous
 
@@ -68,7 +68,7 @@ def _flag(entry: Any) -> dict[str, Any]:
     return {
         "code": entry.get("code"),
         "description": entry.get("description"),
-        "confidence": 1.0 if certain else number(entry, "confidence"),
+        "confidence": 1.0 if certain else number_within(entry, 0, 1, "confidence"),
     }
 
 

@@ -12,7 +12,7 @@ from ...core import jsonio
 from ...core.turn import Turn
 from ..lib import applies
 from ..lib.media import listed, media_of, shown
-from ..lib.replies import clamped, entries, numbered, reason_of, yes_no
+from ..lib.replies import entries, number_within, numbered, reason_of, yes_no
 from ..prompts import multimodal_image as prompts
 from ..registry import Asks, Result, metric, skip
 
@@ -31,14 +31,14 @@ _MOST_IMAGES = 100
 def llm_image_helpfulness(turn: Turn, judge: Asks) -> Result:
     """How much the images of an answer help to understand it.
 
-    One question per image to a judge that can see, in their order; each is a score of 0..10, one outside is moved to the bound.
+    One question per image to a judge that can see, in their order; each is a score of 0..10. One outside is an error.
     The value is the mean of the scores, divided by 10. All images of the turn count as the answer's, each once. An empty
     answer is judged like any other. Passes from the threshold on (default 0.5).
 
     Skipped with ``missing:input`` or ``missing:output`` when either is unknown, with ``missing:image`` without an image, and with
     ``too_long`` when there are more than 100.
 
-    Detail: ``scores`` (0..10, in the images' order), ``reasoning`` (of all images), and ``clamped`` if a score was outside.
+    Detail: ``scores`` (0..10, in the images' order) and ``reasoning`` (of all images).
 
     Source: Trusys image-helpfulness.
     """
@@ -57,7 +57,7 @@ def llm_image_helpfulness(turn: Turn, judge: Asks) -> Result:
             '{"reasoning": "<what the image shows, and what it adds>", "score": <0 to 10>}',
             media=shown([image]),
         )
-        detail["scores"].append(clamped(reply, 0, 10, detail=detail))
+        detail["scores"].append(number_within(reply, 0, 10))
         reasons.append(reason_of(reply, "reasoning"))
     detail["reasoning"] = "\n".join(reason for reason in reasons if reason) or None
     return Result(sum(detail["scores"]) / (10 * len(images)), detail=detail, explanation=detail["reasoning"])

@@ -7,7 +7,7 @@ from typing import Any
 from ...core.turn import Turn
 from ..lib.g_eval import Criteria, g_eval
 from ..lib.prompts import SCORE
-from ..lib.replies import as_boolean, boolean, clamped, reason_of
+from ..lib.replies import as_boolean, boolean, number_within, reason_of
 from ..lib.values import Words
 from ..prompts import quality_judges as prompts
 from ..registry import EPSILON, Asks, Result, metric, skip
@@ -31,14 +31,14 @@ def _material(turn: Turn) -> dict[str, Any]:
 def llm_coherence(turn: Turn, judge: Asks) -> Result:
     """Whether the answer hangs together: its thoughts follow from each other, and it does not contradict itself.
 
-    One question to the judge; the value is its score of 0..100, divided by 100; a score outside is moved to the bound. This
+    One question to the judge; the value is its score of 0..100, divided by 100; a score outside is an error. This
     is not the similarity of question and answer, which is ``embed_coherence``.
 
     Skipped with ``missing:input`` or ``missing:output`` when either is unknown, and with ``empty_output`` when the answer has
     no text.
 
     Detail: ``has_logical_flow``, ``has_contradictions`` (null where the judge did not say), ``contradictions``,
-    ``structure_quality``, ``reasoning``, and ``clamped`` if the score was outside.
+    ``structure_quality`` and ``reasoning``.
 
     Source: AgentEval CoherenceMetric.
     """
@@ -59,7 +59,7 @@ def llm_coherence(turn: Turn, judge: Asks) -> Result:
         "structure_quality": reply.get("structureQuality"),
         "reasoning": reason_of(reply, "reasoning"),
     }
-    value = clamped(reply, 0, 100, detail=detail) / 100
+    value = number_within(reply, 0, 100) / 100
     return Result(value, detail=detail, explanation=detail["reasoning"])
 
 
@@ -72,12 +72,11 @@ def llm_coherence(turn: Turn, judge: Asks) -> Result:
 def llm_fluency(turn: Turn, judge: Asks) -> Result:
     """Whether the answer is well written: grammar, readability and natural language.
 
-    One question to the judge; the value is its score of 0..100, divided by 100; a score outside is moved to the bound.
+    One question to the judge; the value is its score of 0..100, divided by 100; a score outside is an error.
 
     Skipped with ``missing:output`` when the answer is unknown, and with ``empty_output`` when it has no text.
 
-    Detail: ``grammar_errors``, ``awkward_phrases``, ``readability_level``, ``overall_quality``, ``reasoning``, and ``clamped`` if
-    the score was outside.
+    Detail: ``grammar_errors``, ``awkward_phrases``, ``readability_level``, ``overall_quality`` and ``reasoning``.
 
     Source: AgentEval FluencyMetric.
     """
@@ -98,7 +97,7 @@ def llm_fluency(turn: Turn, judge: Asks) -> Result:
         "overall_quality": reply.get("overallQuality"),
         "reasoning": reason_of(reply, "reasoning"),
     }
-    value = clamped(reply, 0, 100, detail=detail) / 100
+    value = number_within(reply, 0, 100) / 100
     return Result(value, detail=detail, explanation=detail["reasoning"])
 
 
@@ -106,8 +105,8 @@ def llm_fluency(turn: Turn, judge: Asks) -> Result:
 def llm_rubric(turn: Turn, judge: Asks, *, rubric: Words, threshold: float | None = None) -> Result:
     """How well the answer meets a rubric of your own, as a score and a verdict.
 
-    One question to the judge, which gives a verdict and a score of 0..1; the value is the score, and one outside is moved to
-    the bound. Passes when the verdict is a pass and, if there is a threshold, the score reaches it. A reply without a
+    One question to the judge, which gives a verdict and a score of 0..1; the value is the score. One outside is an
+    error. Passes when the verdict is a pass and, if there is a threshold, the score reaches it. A reply without a
     verdict passes from a score of 0.5 on; one without a score has 1 for a pass and 0 for none; one without either is an
     error. The question is shown where it is known. An empty answer is judged like any other.
 
@@ -117,7 +116,7 @@ def llm_rubric(turn: Turn, judge: Asks, *, rubric: Words, threshold: float | Non
         rubric: required; what a good answer is like, in your words.
         threshold: the score that is needed beside the judge's verdict, 0..1; none by default.
 
-    Detail: ``pass`` (the verdict), ``score``, ``reason``, and ``clamped`` if the score was outside.
+    Detail: ``pass`` (the verdict), ``score`` and ``reason``.
 
     Source: Trusys llm-rubric.
     """
@@ -131,7 +130,7 @@ def llm_rubric(turn: Turn, judge: Asks, *, rubric: Words, threshold: float | Non
     detail: dict[str, Any] = {}
     verdict = boolean(reply, "pass") if reply.get("pass") is not None else None
     if verdict is None or reply.get("score") is not None:
-        score = clamped(reply, 0, 1, detail=detail)
+        score = number_within(reply, 0, 1)
     else:
         score = 1.0 if verdict else 0.0
     if verdict is None:
@@ -195,7 +194,7 @@ def llm_aspect_critic(turn: Turn, judge: Asks, *, rubric: Words) -> Result:
 def llm_custom_judge(turn: Turn, judge: Asks, *, rubric: Words) -> Result:
     """How well the answer meets a rubric of your own, as a score alone.
 
-    One question to the judge; the value is its score of 0..1; a score outside is moved to the bound. Passes from the threshold
+    One question to the judge; the value is its score of 0..1; a score outside is an error. Passes from the threshold
     on (default 0.5). The question is shown where it is known. An empty answer is judged like any other.
 
     Skipped with ``missing:output`` when the answer is unknown.
@@ -203,7 +202,7 @@ def llm_custom_judge(turn: Turn, judge: Asks, *, rubric: Words) -> Result:
     Parameters:
         rubric: required; what a good answer is like, in your words.
 
-    Detail: ``score``, ``reason``, and ``clamped`` if the score was outside.
+    Detail: ``score`` and ``reason``.
 
     Source: HPD-Agent CustomJudgeEvaluator.
     """
@@ -215,5 +214,5 @@ def llm_custom_judge(turn: Turn, judge: Asks, *, rubric: Words) -> Result:
         criteria={"rubric": rubric},
     )
     detail: dict[str, Any] = {"reason": reason_of(reply)}
-    detail["score"] = clamped(reply, 0, 1, detail=detail)
+    detail["score"] = number_within(reply, 0, 1)
     return Result(detail["score"], detail=detail, explanation=detail["reason"])

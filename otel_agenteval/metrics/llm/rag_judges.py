@@ -14,8 +14,8 @@ from ..lib.references import reference, truth_of
 from ..lib.replies import (
     as_boolean,
     boolean,
-    clamped,
     entries,
+    number_within,
     numbered,
     reason_of,
     shown,
@@ -42,14 +42,14 @@ def _joined(context: Sequence[str]) -> str:
 def _percent(reply: Mapping[str, Any], **keys: str) -> Result:
     """The value of a reply with ``score`` 0..100 and ``reasoning``; ``keys`` are what else it says, for the detail."""
     detail = {**shown(reply, **keys), "reasoning": reason_of(reply, "reasoning")}
-    value = clamped(reply, 0, 100, detail=detail) / 100
+    value = number_within(reply, 0, 100) / 100
     return Result(value, detail=detail, explanation=detail["reasoning"])
 
 
 def _unit(reply: Mapping[str, Any]) -> Result:
     """The value of a reply with ``score`` 0..1 and ``reason``."""
     detail: dict[str, Any] = {"reason": reason_of(reply)}
-    value = clamped(reply, 0, 1, detail=detail)
+    value = number_within(reply, 0, 1)
     return Result(value, detail=detail, explanation=detail["reason"])
 
 
@@ -83,7 +83,7 @@ def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "
         method: ``statements`` or ``holistic``.
 
     Detail: ``statements`` and ``unsupported``, those of them that do not follow; holistic: ``faithful_claims``,
-    ``hallucinated_claims`` (and the same as ``unsupported``), ``reasoning``, and ``clamped`` if the score was outside.
+    ``hallucinated_claims`` (and the same as ``unsupported``) and ``reasoning``.
 
     Sources: AgentEval FaithfulnessMetric (holistic), Trusys context-faithfulness and AgentUnit FaithfulnessMetric (statements).
     """
@@ -134,8 +134,7 @@ def llm_relevance(turn: Turn, judge: Asks) -> Result:
 
     One question to the judge; the value is its score of 0..100, divided by 100. An empty answer is 0, and the judge is not asked.
 
-    Detail: ``addresses_question``, ``stays_on_topic``, ``irrelevant_parts``, ``reasoning``, and ``clamped`` if the score was
-    outside.
+    Detail: ``addresses_question``, ``stays_on_topic``, ``irrelevant_parts`` and ``reasoning``.
 
     Source: AgentEval RelevanceMetric.
     """
@@ -182,7 +181,7 @@ def llm_context_precision(
         threshold: bound of ``passed``; default 0.7 for ``holistic``, none for ``map``.
 
     Detail: ``verdicts`` (``RELEVANT`` or ``NOT_RELEVANT`` for each chunk), ``reasons`` and ``total_relevant``; holistic: ``relevant_parts``,
-    ``irrelevant_parts``, ``reasoning``, and ``clamped`` if the score was outside.
+    ``irrelevant_parts`` and ``reasoning``.
 
     Sources: HPD ContextPrecisionEvaluator (map), which takes every chunk for relevant; AgentEval ContextPrecisionMetric
     (holistic); AgentUnit RetrievalQualityMetric.
@@ -250,7 +249,7 @@ def llm_context_recall(
         threshold: bound of ``passed``; default 0.7 for ``holistic``, none for ``claims``.
 
     Detail: ``claims`` ``[{claim, verdict}]`` and ``missing``, the claims that are unsupported; holistic: ``information_present``,
-    ``information_missing``, ``reasoning``, and ``clamped`` if the score was outside.
+    ``information_missing`` and ``reasoning``.
 
     Sources: HPD ContextRecallEvaluator, Trusys context-recall (claims); AgentEval ContextRecallMetric (holistic).
     """
@@ -308,7 +307,7 @@ def llm_context_relevance(turn: Turn, judge: Asks, *, method: Literal["extract",
     Parameters:
         method: ``extract`` or ``holistic``.
 
-    Detail: ``relevant_units``, ``total_units`` and ``insufficient``; holistic: ``reason``, and ``clamped`` if the score was outside.
+    Detail: ``relevant_units``, ``total_units`` and ``insufficient``; holistic: ``reason``.
 
     Sources: Trusys context-relevance (extract), HPD ContextRelevanceEvaluator (holistic).
     """
@@ -380,8 +379,8 @@ def llm_answer_correctness(turn: Turn, judge: Asks, *, exact_shortcut: bool = Tr
     Parameters:
         exact_shortcut: whether equal texts need no judge.
 
-    Detail: ``shortcut`` (``exact``) where no judge was asked; else ``facts_correct``, ``facts_incorrect``, ``facts_missing``,
-    ``reasoning``, and ``clamped`` if the score was outside.
+    Detail: ``shortcut`` (``exact``) where no judge was asked; else ``facts_correct``, ``facts_incorrect``, ``facts_missing`` and
+    ``reasoning``.
 
     Sources: AgentEval AnswerCorrectnessMetric; AgentUnit AnswerCorrectnessMetric, whose exact match is the shortcut.
     """
@@ -404,7 +403,7 @@ def llm_answer_similarity(turn: Turn, judge: Asks) -> Result:
 
     One question to the judge; the value is its score of 0..1.
 
-    Detail: ``reason``, and ``clamped`` if the score was outside.
+    Detail: ``reason``.
 
     Source: HPD AnswerSimilarityEvaluator.
     """
@@ -492,8 +491,7 @@ def llm_groundedness(turn: Turn, judge: Asks, *, fabrication_cap: Annotated[floa
     Parameters:
         fabrication_cap: the most that an answer with something made up can get, 0..1.
 
-    Detail: ``grounded_claims``, ``ungrounded_claims``, ``fabricated_elements``, ``uncertainty_acknowledged``, ``reasoning``, and
-    ``clamped`` if the score was outside.
+    Detail: ``grounded_claims``, ``ungrounded_claims``, ``fabricated_elements``, ``uncertainty_acknowledged`` and ``reasoning``.
 
     Source: AgentEval GroundednessMetric.
     """
@@ -572,7 +570,7 @@ def llm_noise_sensitivity(
         baseline_response: the answer to the clean input; default the turn's reference ``baseline_response``.
         noisy_input: the input with the noise; default the turn's reference ``noisy_input``, else its input.
 
-    Detail: ``reason``, and ``clamped`` if the score was outside.
+    Detail: ``reason``.
 
     Source: HPD NoiseSensitivityEvaluator.
     """

@@ -8,7 +8,7 @@ from annotated_types import Ge
 
 from ...core.turn import Turn
 from ..lib.prompts import SCORE
-from ..lib.replies import clamped, reason_of
+from ..lib.replies import number_within, reason_of
 from ..lib.steps import calls_as_text
 from ..lib.trace import cut
 from ..prompts import reasoning as prompts
@@ -20,7 +20,7 @@ Chars = Annotated[int, Ge(1)]
 def _asked(judge: Asks, stage: str, task: str, data: dict[str, Any]) -> Result:
     reply = judge.ask(stage, task, data, SCORE)
     detail: dict[str, Any] = {"reason": reason_of(reply)}
-    value = clamped(reply, 0, 1, detail=detail)
+    value = number_within(reply, 0, 1)
     return Result(value, detail=detail, explanation=detail["reason"])
 
 
@@ -30,7 +30,7 @@ def llm_reasoning_coherence(turn: Turn, judge: Asks) -> Result:
 
     One question to the judge; the value is its score of 0..1. Skipped with ``missing:reasoning`` when no reasoning was captured.
 
-    Detail: ``reason``, and ``clamped`` if the score was outside.
+    Detail: ``reason``.
 
     Source: HPD ReasoningCoherenceEvaluator.
     """
@@ -55,7 +55,7 @@ def llm_reasoning_groundedness(turn: Turn, judge: Asks, *, max_result_chars: Cha
     Parameters:
         max_result_chars: characters of each tool result that the judge sees; the rest is cut off.
 
-    Detail: ``reason``, and ``clamped`` if the score was outside.
+    Detail: ``reason``.
 
     Source: HPD ReasoningGroundednessEvaluator.
     """
@@ -91,7 +91,7 @@ def llm_reasoning_efficiency(turn: Turn, judge: Asks, *, max_chars: Chars = 800)
     Parameters:
         max_chars: characters of the reasoning that the judge sees; the rest is cut off. The lengths are those of the whole texts.
 
-    Detail: ``reason``, and ``clamped`` if the score was outside.
+    Detail: ``reason``.
 
     Source: HPD ReasoningEfficiencyEvaluator.
     """

@@ -9,7 +9,7 @@ from ...core.turn import Turn
 from ..lib.json_output import object_of, too_long, written
 from ..lib.prompts import SCORE
 from ..lib.references import truth_of
-from ..lib.replies import clamped, reason_of
+from ..lib.replies import number_within, reason_of
 from ..prompts import structured_output as prompts
 from ..registry import Asks, Result, metric, skip
 
@@ -24,7 +24,7 @@ def llm_semantic_field_equality(turn: Turn, judge: Asks, *, field: str) -> Resul
     Parameters:
         field: required; name of a top-level field.
 
-    Detail: ``reason``, and ``clamped`` if the score was outside.
+    Detail: ``reason``.
 
     Source: HPD SemanticFieldEqualityEvaluator, which asks the judge even where there is no field.
     """
@@ -42,5 +42,5 @@ def llm_semantic_field_equality(turn: Turn, judge: Asks, *, field: str) -> Resul
         criteria={"field": field},
     )
     detail: dict[str, Any] = {"reason": reason_of(reply)}
-    value = clamped(reply, 0, 1, detail=detail)
+    value = number_within(reply, 0, 1)
     return Result(value, detail=detail, explanation=detail["reason"])

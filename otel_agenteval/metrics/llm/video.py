@@ -15,7 +15,7 @@ from ..lib import applies
 from ..lib.frames import Frames, newest_video, opened_video, spaced
 from ..lib.g_eval import Criteria, g_eval
 from ..lib.media import Medium, as_seen, name_of
-from ..lib.replies import clamped, invalid, reason_of
+from ..lib.replies import invalid, number_within, reason_of
 from ..prompts import video as prompts
 from ..registry import Asks, Result, metric, skip
 
@@ -106,7 +106,7 @@ def _by_dimensions(
     detail: dict[str, Any] = {"reason": reason_of(reply)}
     if sample.measured is not None:
         detail["measured"] = sample.measured
-    found = {name: clamped(scores, 0, 10, name, detail) for name in dimensions}
+    found = {name: number_within(scores, 0, 10, name) for name in dimensions}
     detail["dimension_scores"] = found
     return Result(sum(found.values()) / (10 * len(found)), detail=detail, explanation=detail["reason"])
 
@@ -117,7 +117,7 @@ def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8,
 
     One question to a judge that can see. It scores the dimensions ``resolution``, ``clarity``, ``colour_accuracy`` and
     ``artifact_freedom`` from 0 to 10; the value is their mean, divided by 10. A dimension that is missing or no number is an
-    error, a score outside is moved to the bound. Passes from the threshold on (default 0.5).
+    error, and so is a score outside. Passes from the threshold on (default 0.5).
 
     The judge sees frames of the turn's last video, with their times: ``frames`` of the attachment, evenly spaced, or else pictures that are taken
     from the video itself, where it came with the turn or may be fetched and the extra ``[media]`` is installed. Of these it also reads what
@@ -128,7 +128,7 @@ def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8,
         num_frames: how many frames are shown, 1 to 1000; all where there are fewer.
         sampling: ``even``, or ``scenes`` for the middle picture of each scene (only of a video that is opened).
 
-    Detail: ``dimension_scores``, ``reason``, ``measured`` (of a video that was opened), and ``clamped`` if a score was outside.
+    Detail: ``dimension_scores``, ``reason`` and ``measured`` (of a video that was opened).
 
     Source: Trusys video-visual-quality (dimensions are our own).
     """
@@ -141,7 +141,7 @@ def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampli
 
     One question to a judge that can see. It scores the dimensions ``subject_alignment``, ``action_alignment``,
     ``attribute_alignment`` and ``scene_alignment`` with the prompt (the turn's input) from 0 to 10; the value is their mean,
-    divided by 10. A dimension that is missing or no number is an error, a score outside is moved to the bound. Passes
+    divided by 10. A dimension that is missing or no number is an error, and so is a score outside. Passes
     from the threshold on (default 0.5).
 
     The judge sees frames of the turn's last video, with their times: ``frames`` of the attachment, evenly spaced, or else pictures that are taken
@@ -153,7 +153,7 @@ def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampli
         num_frames: how many frames are shown, 1 to 1000; all where there are fewer.
         sampling: ``even``, or ``scenes`` for the middle picture of each scene (only of a video that is opened).
 
-    Detail: ``dimension_scores``, ``reason``, ``measured`` (of a video that was opened), and ``clamped`` if a score was outside.
+    Detail: ``dimension_scores``, ``reason`` and ``measured`` (of a video that was opened).
 
     Source: Trusys text-to-video (dimensions are our own).
     """
@@ -170,7 +170,7 @@ def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frame
 
     One question to a judge that can see. It scores the dimensions ``motion_smoothness``, ``transition_naturalness``,
     ``flicker_freedom`` and ``object_persistence`` from 0 to 10; the value is their mean, divided by 10. A dimension that is
-    missing or no number is an error, a score outside is moved to the bound. Passes from the threshold on (default 0.5).
+    missing or no number is an error, and so is a score outside. Passes from the threshold on (default 0.5).
 
     The judge sees frames of the turn's last video, with their times: ``frames`` of the attachment, evenly spaced, or else pictures that are taken
     from the video itself, where it came with the turn or may be fetched and the extra ``[media]`` is installed. Of these it also reads what
@@ -181,7 +181,7 @@ def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frame
         num_frames: how many frames are shown, 1 to 1000; all where there are fewer.
         sampling: ``even``, or ``scenes`` for the middle picture of each scene (only of a video that is opened).
 
-    Detail: ``dimension_scores``, ``reason``, ``measured`` (of a video that was opened), and ``clamped`` if a score was outside.
+    Detail: ``dimension_scores``, ``reason`` and ``measured`` (of a video that was opened).
 
     Source: Trusys video-temporal-consistency (dimensions are our own).
     """
@@ -194,7 +194,7 @@ def llm_video_factual_consistency(turn: Turn, judge: Asks, *, num_frames: Frames
 
     One question to a judge that can see. It scores the dimensions ``physical_plausibility``, ``object_integrity`` and
     ``causal_coherence`` from 0 to 10; the value is their mean, divided by 10. A dimension that is missing or no number is an
-    error, a score outside is moved to the bound. Passes from the threshold on (default 0.5).
+    error, and so is a score outside. Passes from the threshold on (default 0.5).
 
     The judge sees frames of the turn's last video, with their times: ``frames`` of the attachment, evenly spaced, or else pictures that are taken
     from the video itself, where it came with the turn or may be fetched and the extra ``[media]`` is installed. Of these it also reads what
@@ -205,7 +205,7 @@ def llm_video_factual_consistency(turn: Turn, judge: Asks, *, num_frames: Frames
         num_frames: how many frames are shown, 1 to 1000; all where there are fewer.
         sampling: ``even``, or ``scenes`` for the middle picture of each scene (only of a video that is opened).
 
-    Detail: ``dimension_scores``, ``reason``, ``measured`` (of a video that was opened), and ``clamped`` if a score was outside.
+    Detail: ``dimension_scores``, ``reason`` and ``measured`` (of a video that was opened).
 
     Source: Trusys video-factual-consistency (dimensions are our own).
     """

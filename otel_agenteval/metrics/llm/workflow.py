@@ -6,7 +6,7 @@ from typing import Any
 
 from ...core.turn import Turn
 from ..lib.prompts import PERCENT
-from ..lib.replies import clamped, reason_of
+from ..lib.replies import number_within, reason_of
 from ..prompts import workflow as prompts
 from ..registry import Asks, Result, metric
 
@@ -28,7 +28,7 @@ def llm_workflow_output_quality(turn: Turn, judge: Asks, *, criteria: str | list
         criteria: a text or a list of texts to judge by; default general quality: it does what was asked, is right and
             complete, clear and ready for use.
 
-    Detail: ``reasoning``; ``clamped`` when the score was outside 0..100.
+    Detail: ``reasoning``.
 
     Source: AgentEval llm_workflow_output_quality.
     """
@@ -42,5 +42,5 @@ def llm_workflow_output_quality(turn: Turn, judge: Asks, *, criteria: str | list
         criteria={"criteria": criteria or _QUALITY},
     )
     detail: dict[str, Any] = {"reasoning": reason_of(reply, "reasoning")}
-    value = clamped(reply, 0, 100, detail=detail) / 100
+    value = number_within(reply, 0, 100) / 100
     return Result(value, detail=detail, explanation=detail["reasoning"])
