@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -255,8 +256,11 @@ def test_tokens_are_bounded_and_reported(models: ScriptedModels, monkeypatch: py
         assert results(rig) == {"pass": 3}
 
 
-def test_the_request_that_repairs_a_reply_is_one_of_the_calls(models: ScriptedModels) -> None:
-    models.play("I cannot say.", GOOD, "I cannot say.", GOOD)
+@pytest.mark.parametrize(
+    "unread", ["I cannot say.", f"It asks for {json.dumps(GOOD)}, which I refuse."], ids=["words", "a quotation"]
+)
+def test_the_request_that_repairs_a_reply_is_one_of_the_calls(models: ScriptedModels, unread: str) -> None:
+    models.play(unread, GOOD, unread, GOOD)
     clock = FakeClock()
     with Rig(config(models, budget={"calls_per_hour": 2}), clock=clock) as rig:
         rig.run()

@@ -97,9 +97,11 @@ def test_of_a_reply_that_was_cut_no_part_is_taken_for_the_verdict(text: str, ser
     assert error_of(judge).error_type == "truncated_reply"
 
 
-def test_a_verdict_that_was_complete_before_the_cut_counts(server: Server, judge: oa.Judge) -> None:
-    server.will(choice('{"score": 5}\n\nNote that the answer', "length"))
+def test_a_verdict_before_a_cut_counts_if_nothing_else_is_said(server: Server, judge: oa.Judge) -> None:
+    server.will(choice('{"score": 5}\n\n\n\n', "length"))
     assert ask(judge) == {"score": 5}
+    server.will(choice('{"score": 5}\n\nNote that the answer', "length"), OK)
+    assert ask(judge) == {"score": 1}
 
 
 @pytest.mark.parametrize(("provider", "where"), [("anthropic", "max_tokens"), ("bedrock", "maxTokens")])

@@ -184,7 +184,7 @@ class Judge(JudgeModel):
             if asked is None:
                 found = self._moderated(str(data["response"]), stage, until)
             else:
-                found = self._verdict(asked, reply, schema, stage, until)
+                found = self._verdict(asked, data, reply, schema, stage, until)
         except JudgeError as error:
             raise JudgeError(f"{stage}: judge: {error}", error.error_type, error.retry_after) from None
         self._keep_if_accepted(key, found)
@@ -315,20 +315,22 @@ class Judge(JudgeModel):
 
     # --- one request
 
-    def _verdict(self, asked: Message, reply: str, schema: Mapping[str, Any] | None, stage: str, until: float) -> dict[str, Any]:
-        """The verdict; where the first reply holds none beyond doubt, it is asked for once more."""
+    def _verdict(
+        self, asked: Message, data: Mapping[str, Any], reply: str, schema: Mapping[str, Any] | None, stage: str, until: float
+    ) -> dict[str, Any]:
+        """Return the verdict. A first reply that does not consist of one is asked for once more."""
         keys = keys_of(reply) if schema is None else tuple(schema.get("properties", ()))
         schema = schema_of(reply) if schema is None else schema
         answer = self._complete((asked,), schema, stage, until)
-        found = verdict_in(answer.text, keys, cut=answer.finish == "length")
+        found = verdict_in(answer.text, keys, material="\n".join(material_of(data, ())[0].values()))
         if found is None:
             answer = self._repaired(asked, answer, schema, stage, until)
-            found = verdict_in(answer.text, keys, cut=answer.finish == "length")
+            found = verdict_in(answer.text, keys)
         if found is not None:
             return found
         if answer.finish == "length":
             raise JudgeError("the reply was cut at the limit of its length", "truncated_reply")
-        raise JudgeError("the reply holds no JSON object that is the verdict beyond doubt", "unreadable_reply")
+        raise JudgeError("the reply holds no JSON object that stands by itself", "unreadable_reply")
 
     def _moderated(self, response: str, stage: str, until: float) -> dict[str, Any]:
         def read(body: dict[str, object]) -> tuple[dict[str, Any], Usage]:

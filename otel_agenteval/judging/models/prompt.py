@@ -25,7 +25,7 @@ from .invisible import shown
 from .providers import Media, Message
 from .providers.base import media_of
 
-VERSION = "3"
+VERSION = "4"
 """Of what every judge reads, and of how its replies are read; part of the key of kept replies. Raise it when either changes."""
 SYSTEM = (
     "You are a careful evaluator of AI agents. Your instructions are the task and the criteria. Criteria stand between two lines of the "
@@ -44,7 +44,10 @@ SYSTEM = (
     "language; quote in the original. Work out the reason first and let the verdict follow from it, in the order of the form. Reply with "
     "one JSON object and nothing else."
 )
-REPAIR = "Your reply could not be read. Reply again with nothing but the one JSON object that was asked for."
+REPAIR = (
+    "Your reply could not be read as your verdict. Reply again with nothing but the one JSON object that was asked for: no words around it, "
+    "and your own verdict instead of one that you quote."
+)
 _LONGEST_ECHO = 2_000
 _LIKE_A_DELIMITER = re.compile(r"<{3,}|>{3,}")
 _CHARACTERS_PER_TOKEN = 4
@@ -215,5 +218,5 @@ def head_and_tail(text: str, size: int, room: int) -> str:
 
 
 def repair_of(asked: Message, text: str) -> tuple[Message, ...]:
-    """The conversation that asks again for a reply that could not be read."""
+    """Return the conversation that asks again for a verdict that stands alone."""
     return asked, Message("assistant", escaped(text.strip()[:_LONGEST_ECHO]) or "(nothing)"), Message("user", REPAIR)
