@@ -37,7 +37,7 @@ _VERDICT_FIRST = re.compile(r"\s*(?:\{|```)")
 
 # --- what may stand around an object ----------------------------------------------------------------------------------
 
-_VERDICT = r"(?:verdicts?|evaluation|assessment|judge?ment|rating)"
+_VERDICT = r"(?:verdicts?|evaluation|assessment|judgment|judgement|rating)"
 _LEAD_IN = re.compile(
     rf"""\s*
     (?:(?:sure|okay|ok|certainly|absolutely|understood|of\s+course)(?:\s+thing)?\s*(?:[.,:!]|\Z)\s*)?
