@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from otel_agenteval.core.errors import NotASpan
-from otel_agenteval.core.jsonio import dumps, loads_cut, loads_or_text
+from otel_agenteval.core.jsonio import dumps, loads, loads_cut, loads_or_text
 from otel_agenteval.core.turn import Turn
 from otel_agenteval.dialects.content import arguments_of, decode, unwrap_result
 from otel_agenteval.metrics.bound_metric import BoundMetric
@@ -129,6 +129,11 @@ def test_any_text_is_json_or_stays_text(text):
     value, cut = loads_or_text(text)
     assert cut or value == text or dumps(value)
     loads_cut(text)
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**400), math.inf, math.nan])
+def test_numbers_past_a_double_are_written_as_null(number):
+    assert loads(dumps({"a": [number, 2**70]})) == {"a": [None, float(2**70)]}
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, '"' + "\\" * 99_999, "[" * 100_000 + "]" * 100_000])

@@ -7,8 +7,8 @@ cut document still holds. Depth is bounded by the parsers; a document that is to
 from __future__ import annotations
 
 import json
-import math
 import re
+import sys
 from typing import Any
 
 import orjson
@@ -141,7 +141,7 @@ def loads_cut(text: str) -> Any:
 
 
 def dumps(value: Any) -> str:
-    """Compact JSON text; objects that JSON does not know become their ``str``, non-finite numbers null."""
+    """Compact JSON text that :func:`loads` reads; objects that JSON does not know become their ``str``, non-finite numbers null."""
     try:
         return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
     except (TypeError, ValueError, RecursionError):  # halves of surrogate pairs, integers past 64 bits, circular or too deep
@@ -154,8 +154,8 @@ def dumps(value: Any) -> str:
 
 
 def _finite(value: Any, depth: int) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
+    if isinstance(value, (float, int)):
+        return value if abs(value) <= sys.float_info.max else None
     if depth > MAX_DEPTH:
         return "…"
     if isinstance(value, dict):
