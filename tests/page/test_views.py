@@ -62,6 +62,8 @@ FILTERS: dict[str, tuple[Filter, Callable[[dict[str, Any], dict[str, Any]], bool
     "a failed metric": (Filter(metric="code_refusal", outcome="fail"), lambda _, scores: scores["code_refusal"]["passed"] == 0),
     "a passed metric": (Filter(metric="code_refusal", outcome="pass", agents=("support",)), lambda turn, scores: scores["code_refusal"]["passed"] == 1 and turn["agent"] == "support"),
     "below": (Filter(metric="code_tool_success", below=0.2), lambda _, scores: scores["code_tool_success"]["value"] < 0.2),
+    "a value that no score has": (Filter(metric="code_tool_success", below=-1.0), lambda *_: False),
+    "a metric that there is not": (Filter(metric="code_x", outcome="fail"), lambda *_: False),
     "above": (Filter(metric="code_tool_success", above=0.9, below=0.95), lambda _, scores: 0.9 < scores["code_tool_success"]["value"] < 0.95),
     "a tool": (Filter(tool="book"), lambda turn, _: turn["tools"] is not None),
     "part of a tool's name": (Filter(tool="boo"), lambda turn, _: False),
@@ -83,6 +85,19 @@ def test_a_list_has_what_its_filter_says_in_order(
     with Views(path) as views:
         assert ids(views, wanted) == expected[::-1]
         assert ids(views, wanted, order="oldest") == expected
+
+
+def test_nothing_is_known_of_no_turns(path: str) -> None:
+    with Views(path) as views:
+        assert (views.scores_of([]), views.said_in([], 10), list(views.values("agent", []))) == ({}, [], [])
+
+
+@pytest.mark.parametrize("text", ["a \0 b", "\\u0000", "\u2028", '"', "\\"])
+def test_texts_are_shown_whatever_is_in_them(text: str, empty: str) -> None:
+    turn = turn_row(1, content={"input": f"{text}!", "output": text})
+    with Views(filled(empty, [(turn, [])])) as views:
+        ((_, asked, answered),) = views.said_in([turn["turn_id"]], 100)
+    assert answered in asked  # SQLite ends a text at a zero byte
 
 
 def test_turns_that_began_together_are_all_listed(empty: str) -> None:

@@ -27,7 +27,7 @@ _WRITING = _MIGRATING + 1
 _FUNCTIONS = """
 CREATE OR REPLACE FUNCTION instr(whole text, piece text) RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT strpos(whole, piece)';
 CREATE OR REPLACE FUNCTION json_extract(document text, path text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
-  'SELECT document::jsonb ->> trim(both ''"'' from substr(path, 3))';
+  'SELECT replace(document, ''\\u0000'', ''\\ufffd'')::jsonb ->> trim(both ''"'' from substr(path, 3))';
 CREATE OR REPLACE FUNCTION add_float(sum double precision, one double precision) RETURNS double precision LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT sum + coalesce(one, 0)';
 CREATE OR REPLACE AGGREGATE total(double precision) (SFUNC = add_float, STYPE = double precision, INITCOND = 0);
 """

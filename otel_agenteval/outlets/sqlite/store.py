@@ -525,10 +525,9 @@ class StoreReader:
         """The values that hold now of some groups' turns, oldest first; those that only mean that there was nothing to evaluate are left out."""
         column, given = _grouping(by)
         where, values = _conditions(wanted, of_scores=True)
-        marks = ", ".join("?" * len(groups))
         rows = self._db.execute(
             f"SELECT {column} AS name, scores.metric, scores.unit, scores.direction, coalesce(turns.trace_id, turns.turn_id), scores.value, "
-            f"coalesce(scores.sample_probability, 1.0) FROM turns JOIN scores USING (turn_id) WHERE {where} AND {column} IN ({marks}) AND status = 'ok' "
+            f"coalesce(scores.sample_probability, 1.0) FROM turns JOIN scores USING (turn_id) WHERE {where} AND {among(column, groups)} AND status = 'ok' "
             f"AND value IS NOT NULL AND NOT {VACUOUS} ORDER BY turns.stored_at",
             [*given, *values, *given, *groups],
         )
@@ -605,6 +604,11 @@ def score_of_row(row: Mapping[str, Any]) -> Score:
     return Score.from_dict({key: row[key] for key in FIELDS if key != "also" and row.get(key) is not None})
 
 
+def among(column: str, values: Sequence[Any]) -> str:
+    """Return the condition that a column has one of some values. PostgreSQL has no empty list of them."""
+    return f"{column} IN ({', '.join('?' * len(values))})" if values else "1 = 0"
+
+
 def _conditions(wanted: Wanted, *, of_scores: bool) -> tuple[str, list[Any]]:
     parts, values = ["1 = 1"], list[Any]()
     if not wanted.revisions:
@@ -619,18 +623,16 @@ def _conditions(wanted: Wanted, *, of_scores: bool) -> tuple[str, list[Any]]:
             values.append(value)
     for column, chosen in (("turns.agent", wanted.agents), ("turns.service", wanted.services)):
         if chosen:
-            parts.append(f"{column} IN ({', '.join('?' * len(chosen))})")
+            parts.append(among(column, chosen))
             values += chosen
     if wanted.metrics:
-        marks = ", ".join("?" * len(wanted.metrics))
+        of_metrics = among("scores.metric", wanted.metrics)
         parts.append(
-            f"scores.metric IN ({marks})"
-            if of_scores
-            else f"EXISTS (SELECT 1 FROM scores WHERE scores.turn_id = turns.turn_id AND scores.metric IN ({marks}))"
+            of_metrics if of_scores else f"EXISTS (SELECT 1 FROM scores WHERE scores.turn_id = turns.turn_id AND {of_metrics})"
         )
         values += wanted.metrics
     if wanted.failed:
-        of_metric = f" AND metric IN ({', '.join('?' * len(wanted.metrics))})" if wanted.metrics else ""
+        of_metric = f" AND {among('metric', wanted.metrics)}" if wanted.metrics else ""
         wrong = "(passed = 0 AND direction <> 'neutral') OR status = 'error'"
         parts.append(
             f"EXISTS (SELECT 1 FROM scores AS one WHERE one.turn_id = turns.turn_id AND one.revision = turns.revision AND ({wrong}){of_metric})"

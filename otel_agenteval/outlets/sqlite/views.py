@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 
 from ...core import jsonio
 from ...statistics.weighted import Estimate, Sums
-from .store import AT, CURRENT, DAY, HOUR, HOURLY_COLUMNS, MINUTE, TURN_COLUMNS, VACUOUS, StoreReader, database_at, plain
+from .store import AT, CURRENT, DAY, HOUR, HOURLY_COLUMNS, MINUTE, TURN_COLUMNS, VACUOUS, StoreReader, among, database_at, plain
 
 Outcome = Literal["pass", "fail", "error"]
 Order = Literal["newest", "oldest"]
@@ -186,7 +186,7 @@ class Views(StoreReader):
         where, values = _of_turns(wanted)
         few = self._few(wanted)
         if few is not None:
-            where, values = f"turns.turn_id IN ({', '.join('?' * len(few))}) AND {where}", [*few, *values]
+            where, values = f"{among('turns.turn_id', few)} AND {where}", [*few, *values]
         by_time = few is None and wanted.conversation is None
         begun = self._now()
         found: list[dict[str, Any]] = []
@@ -263,10 +263,9 @@ class Views(StoreReader):
 
     def scores_of(self, turn_ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
         """The scores that hold now of some turns, in short: what a list shows of them."""
-        marks = ", ".join("?" * len(turn_ids))
         rows = self._db.execute(
             "SELECT turn_id, metric, kind, value, passed, label, status, unit, direction FROM scores JOIN turns USING (turn_id) "
-            f"WHERE turn_id IN ({marks}) AND {CURRENT} ORDER BY metric",
+            f"WHERE {among('turn_id', turn_ids)} AND {CURRENT} ORDER BY metric",
             list(turn_ids),
         )
         found: dict[str, list[dict[str, Any]]] = {}
@@ -276,10 +275,9 @@ class Views(StoreReader):
 
     def said_in(self, turn_ids: Sequence[str], length: int) -> list[tuple[str, str | None, str | None]]:
         """The beginnings of what was asked and answered, of the turns whose content is kept."""
-        marks = ", ".join("?" * len(turn_ids))
         rows = self._db.execute(
             "SELECT turn_id, substr(json_extract(content, '$.input'), 1, ?), substr(json_extract(content, '$.output'), 1, ?) "
-            f"FROM turns WHERE turn_id IN ({marks}) AND content IS NOT NULL",
+            f"FROM turns WHERE {among('turn_id', turn_ids)} AND content IS NOT NULL",
             [length + 1, length + 1, *turn_ids],
         )
         return [(row[0], row[1], row[2]) for row in rows]
@@ -583,7 +581,7 @@ def _chosen(columns: Sequence[tuple[str, Sequence[str]]]) -> tuple[list[str], li
     parts, values = list[str](), list[Any]()
     for column, names in columns:
         if names:
-            parts.append(f"{column} IN ({', '.join('?' * len(names))})")
+            parts.append(among(column, names))
             values += names
     return parts, values
 
