@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import __version__
-from .parameters import Parameter
+from .parameters import MOST_GIVEN, Parameter
 from .routes import BASE, ROUTES, Route
 
 _AGO, _EPOCH = r"[0-9]{1,6}[mhd]", r"[0-9]{1,10}(\.[0-9]{1,6})?"
@@ -26,6 +26,11 @@ _PROBLEM = {
     "content": {
         "application/json": {"schema": {"type": "object", "required": ["error"], "properties": {"error": {"type": "string"}}}}
     },
+}
+
+_TOO_LONG = {
+    "description": "The path, query and headers are too long together",
+    "content": {"text/plain": {"schema": {"type": "string"}}},
 }
 
 
@@ -53,6 +58,7 @@ def _operation(route: Route) -> dict[str, Any]:
         "responses": {
             "200": {"description": "The answer", "content": _content(route)},
             **dict.fromkeys(("400", "401", "403", "404", "409", "503"), _PROBLEM),
+            "431": _TOO_LONG,
         },
     }
     if route.body is not None:
@@ -90,5 +96,5 @@ def _parameter(one: Parameter, where: str) -> dict[str, Any]:
     if one.default is not None:
         schema["default"] = one.default
     if one.many:
-        schema = {"type": "array", "items": schema}
+        schema = {"type": "array", "items": schema, "maxItems": MOST_GIVEN}
     return {"name": one.name, "in": where, "description": one.about, "required": one.required, "schema": schema}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import datetime
-import math
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,6 +15,8 @@ Kind = Literal["text", "number", "count", "time", "flag"]
 _AGO = re.compile(r"(\d{1,6})(m|h|d)")
 _SECONDS = {"m": 60.0, "h": 3600.0, "d": 86400.0}
 _LONGEST = 1_000
+MOST_GIVEN = 40
+"""Values of a parameter that may be given several times."""
 _MOST_TIME = 1e11
 """Seconds; what is larger is given in milliseconds by mistake."""
 
@@ -68,25 +70,22 @@ class Parameter:
         if self.kind in ("number", "count"):
             return self._number(text)
         if not text or len(text) > _LONGEST:
-            raise self._wrong(text[:40], f"a text of 1 to {_LONGEST} characters")
+            raise self._wrong(text, f"a text of 1 to {_LONGEST} characters")
         return text
 
     def _number(self, text: str) -> float | int:
+        low = -sys.float_info.max if self.least is None else self.least
+        high = sys.float_info.max if self.most is None else self.most
         try:
             found = int(text) if self.kind == "count" else float(text)
         except ValueError:
-            raise self._wrong(text[:40], "a whole number" if self.kind == "count" else "a number") from None
-        if (
-            not math.isfinite(found)
-            or (self.least is not None and found < self.least)
-            or (self.most is not None and found > self.most)
-        ):
-            low, high = (f"{end:g}" if end is not None else "any" for end in (self.least, self.most))
-            raise self._wrong(text[:40], f"a number from {low} to {high}" if self.least is not None else "a finite number")
+            raise self._wrong(text, "a whole number" if self.kind == "count" else "a number") from None
+        if not low <= found <= high:  # of integers too that no float can hold
+            raise self._wrong(text, f"a number from {low:g} to {high:g}" if self.least is not None else "a finite number")
         return found
 
     def _wrong(self, text: str, allowed: str) -> Problem:
-        return Problem(400, f"{self.name}: {text!r} is not allowed; it must be {allowed}")
+        return Problem(400, f"{self.name}: {text[:40]!r} is not allowed; it must be {allowed}")
 
 
 def _time_in(text: str, now: float) -> float | None:
@@ -117,10 +116,11 @@ def read(query: Mapping[str, Sequence[str]], parameters: Sequence[Parameter], no
     found: dict[str, Any] = {}
     for name, parameter in known.items():
         given = query.get(name, ())
+        most = MOST_GIVEN if parameter.many else 1
+        if len(given) > most:
+            raise Problem(400, f"{name} is given {len(given)} times; {most} is the most")
         if parameter.many:
             found[name] = tuple(parameter.read(text, now) for text in given)
-        elif len(given) > 1:
-            raise Problem(400, f"{name} is given {len(given)} times; once is allowed")
         elif given:
             found[name] = parameter.read(given[0], now)
         elif parameter.required:

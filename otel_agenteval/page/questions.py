@@ -51,14 +51,15 @@ def question_about(
         most_tokens: of a question.
 
     Raises:
-        Problem: there is no such metric, or it asks nothing about this turn.
+        Problem: there is no such metric, the content is no turn, or nothing is asked about it.
     """
     try:
         bound = get_metric(metric, **parameters)
+        turn = Turn.from_dict(dict(content))
     except AgentEvalError as error:
         raise Problem(404, str(error)) from None
     judge = _Asked(most_tokens)
-    score = bound.evaluate(Turn.from_dict(dict(content)), judge=judge)
+    score = bound.evaluate(turn, judge=judge)
     if judge.question is None:
         raise Problem(
             404, f"{metric} asks nothing about this turn: {score.status} {score.detail.get('reason', score.error_type or '')}"

@@ -88,6 +88,12 @@ def test_why_is_what_the_command_says(page: ServedPage, capsys: pytest.CaptureFi
     assert {score["metric"]: score for score in found["scores"]} == said["scores"]
 
 
+def test_a_question_about_no_turn_is_refused(tmp_path: Path) -> None:
+    turn = turn_row(1, content={"input": 5})
+    with ServedPage(filled(tmp_path / "s.db", [(turn, [])])) as served:
+        assert "turn.input" in problem(served, f"turns/{turn['turn_id']}/question", 404, metric="llm_relevance")
+
+
 def test_the_question_to_the_judge_is_shown_as_it_is_asked(page: ServedPage) -> None:
     turn = next(iter(page.all_turns(metric="llm_faithfulness")))
     found = page.get(f"turns/{turn['turn_id']}/question", metric="llm_relevance")
@@ -116,12 +122,17 @@ def test_neighbours_stay_inside_the_filter(page: ServedPage) -> None:
         ("turns", {"since": "1e300"}, "since: '1e300' is not allowed"),
         ("turns", {"limit": "0"}, "limit: '0' is not allowed; it must be a number from 1 to 500"),
         ("turns", {"limit": "many"}, "it must be a whole number"),
+        ("turns", {"limit": "9" * 400}, "it must be a number from 1 to 500"),
+        ("turns", {"limit": "9" * 5_000}, "it must be a whole number"),
+        ("turns", {"below": "9" * 400}, "it must be a finite number"),
+        ("turns", {"since": "9" * 400}, "it must be seconds since 1970"),
         ("turns", {"below": "nan"}, "below: 'nan' is not allowed"),
         ("turns", {"outcome": "bad"}, "it must be one of pass, fail, error"),
         ("turns", {"error": "yes"}, "it must be true or false"),
         ("turns", {"cursor": "xyz"}, "cursor: it must be what `next`"),
         ("turns", {"agent": "x" * 1001}, "a text of 1 to 1000 characters"),
         ("turns", {"metric": ["a", "b"]}, "metric is given 2 times"),
+        ("facets", {"agent": ["a"] * 300}, "agent is given 300 times; 40 is the most"),
         ("series", {"step": "-1"}, "step: '-1' is not allowed"),
         ("estimates", {"by": "mood"}, "by: 'mood' is not allowed; it must be one of agent, service"),
         ("compare", {"before": "1.4"}, "after is missing"),
