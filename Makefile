@@ -11,18 +11,20 @@
 # make quickstarts  every page of docs/quickstart as its reader would go through it, with the real frameworks   (make quickstarts ARGS="langgraph django")
 # make docs      the documentation as a site, into build/site: strictly, with search, versions and a metric catalogue with filters
 # make format    rewrite the sources as ruff formats them
-# make pin       renew requirements/*.txt from .venv
+# make pin       lock requirements/*.txt for every supported Python                          (make pin ARGS=--upgrade; make pin ARGS=--check installs and writes nothing)
+# make tools     all that the other targets install, and nothing else
 #
 # Needs make and Python 3.10 or newer with venv; everything else goes into .venv. A second run installs nothing.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test coverage wheel servers otelcol lint unseen bench hosts quickstarts docs format pin
+.PHONY: help demo test coverage wheel servers otelcol lint unseen bench hosts quickstarts docs format pin tools
 
 VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(VENV)/.installed-core
 DEV := $(VENV)/.installed-dev
+DOCS := $(VENV)/.installed-docs
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 ARGS ?=
 
@@ -48,6 +50,13 @@ $(DEV): $(CORE)
 	@echo "==> installing what the tests need, pinned (requirements/dev.txt)"
 	@$(PIP) install --constraint requirements/dev.txt --editable '.[all,dev]'
 	@touch $@
+
+$(DOCS): requirements/docs.txt $(CORE)
+	@echo "==> installing what builds the documentation, pinned (requirements/docs.txt)"
+	@$(PIP) install --requirement requirements/docs.txt
+	@touch $@
+
+tools: $(DEV) $(DOCS)
 
 demo: $(CORE)
 	@echo "==> running a scripted agent; no network, no key"
@@ -116,7 +125,7 @@ quickstarts: $(DEV)
 	@echo "==> running the quick starts, each with its framework in an environment of its own (some twenty minutes the first time; it needs the network)"
 	@$(BIN)/python scripts/quickstarts.py $(ARGS)
 
-docs: $(DEV)
+docs: $(DOCS)
 	@echo "==> building the documentation as a site"
 	@$(BIN)/python scripts/docs_site.py $(ARGS)
 
@@ -124,6 +133,7 @@ format: $(DEV)
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
 
-pin: $(DEV)
-	@$(BIN)/python requirements/pin.py
-	@touch $(CORE) $(DEV)
+# Without $(DEV): it repairs a lock that can't be installed.
+pin: | $(BIN)/python
+	@$(PIP) install --constraint requirements/dev.txt uv
+	@$(BIN)/python requirements/pin.py $(ARGS)

@@ -1,107 +1,112 @@
-"""Writes what is pinned here. Run by ``make pin``.
+"""Lock what is installed here, for every supported Python at once, or check that each of them can install it. Run by ``make pin``.
 
-    dev.txt    what is installed in this environment
-    image.txt  what the image installs: the same versions, of the packages that it needs, with the hashes that the index has published
-    build.txt  the same, of what builds the package
-
-Hashes come from pip's own reports, for Linux on both architectures; pip knows the index.
+python requirements/pin.py             keep the locked versions that still fit pyproject.toml
+python requirements/pin.py --upgrade   take the newest versions
+python requirements/pin.py --check     resolve each file for each Python, and install nothing
 """
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
-from importlib import metadata
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
-HERE = Path(__file__).parent
+ROOT = Path(__file__).parent.parent
+PYTHONS = ("3.10.0", "3.11.2", "3.12.0", "3.13.0", "3.14.0")
+"""The oldest release of each Python that a distribution ships."""
+PLATFORMS = ("x86_64-manylinux_2_34", "aarch64-manylinux_2_34")
+"""The oldest C library of a distribution that ships Python 3.10 or newer."""
+FROM_SOURCE = ("rouge-score", "wordllama")
+"""Packages without wheels: ``rouge-score`` has none, ``wordllama`` none for Python 3.14 and aarch64."""
 IMAGE_PYTHON = "3.12"
 IMAGE_EXTRAS = ("cost", "encryption", "postgres", "privacy", "redis", "serve", "structured", "text")
-PLATFORMS = ("x86_64", "aarch64")
-LIBC = ("manylinux_2_36", "manylinux_2_28", "manylinux_2_17", "manylinux2014")
-"""Of the image's base, and the older ones that run on it."""
-
-HEADER = """\
-# Everything that the tests and the demo run with, pinned; made by `make pin` from an environment in which `make test` passes.
-# A package whose pinned version has left Python 3.10 behind is pinned from 3.11 on only.
-"""
-HASHED_HEADER = """\
-# {what}, pinned and with the hashes of its wheels for Linux (x86_64 and aarch64, Python {python}); made by `make pin`.
-# pip install --require-hashes takes nothing else.
-"""
-LEFT_OUT = {"otel-agenteval", "pip", "setuptools", "wheel"}
 
 
-def pins() -> list[str]:
-    """One requirement per installed distribution, by name."""
-    found = {}
-    for distribution in metadata.distributions():
-        name = normal(distribution.name)
-        if name not in LEFT_OUT:
-            needs = re.search(r">=\s*3\.(\d+)", distribution.metadata.get("Requires-Python") or "")
-            marker = f' ; python_version >= "3.{needs[1]}"' if needs and int(needs[1]) > 10 else ""
-            found[name] = f"{name}=={distribution.version}{marker}"
-    return [found[name] for name in sorted(found)]
+@dataclass(frozen=True)
+class Lock:
+    """A file of pinned versions.
+
+    Args:
+        wanted: the requirements, as arguments of ``uv pip compile``.
+        how: more arguments, for writing the file.
+        beside: the lock of the environment that the file is installed into.
+        pythons: the versions that must be able to install the file.
+    """
+
+    wanted: tuple[str, ...]
+    how: tuple[str, ...] = ("--universal", "--python-version", "3.10")
+    beside: str | None = None
+    pythons: tuple[str, ...] = PYTHONS
 
 
-def normal(name: str) -> str:
-    """A distribution's name as indexes spell it."""
-    return re.sub(r"[-_.]+", "-", name).lower()
+_HASHED = ("--generate-hashes", "--only-binary", ":all:", "--python-version", IMAGE_PYTHON, "--python-platform", PLATFORMS[0])
+LOCKS = {
+    "dev.txt": Lock(("--extra", "all", "--extra", "dev", "pyproject.toml")),
+    "docs.txt": Lock(("--group", "docs"), beside="dev.txt"),
+    "image.txt": Lock(
+        (*(part for extra in IMAGE_EXTRAS for part in ("--extra", extra)), "pyproject.toml"), _HASHED, "dev.txt", (IMAGE_PYTHON,)
+    ),
+    "build.txt": Lock(("--group", "build"), _HASHED, pythons=(IMAGE_PYTHON,)),
+}
 
 
-def wanted(extras: Sequence[str]) -> list[str]:
-    """The requirements of the package with some of its extras."""
-    import tomllib
-
-    project = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return [*project["dependencies"], *(one for extra in extras for one in project["optional-dependencies"][extra])]
-
-
-def build_tools() -> list[str]:
-    """What builds the package."""
-    import tomllib
-
-    return list(tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"])
-
-
-def hashed(requirements: Sequence[str], constraints: Path | None) -> list[str]:
-    """The requirements and all that they need: one line per distribution, with the hashes for every platform.
+def write(name: str, more: Sequence[str] = (), root: Path = ROOT) -> None:
+    """Write one lock.
 
     Raises:
-        subprocess.CalledProcessError: pip finds no versions that go together, or no wheel of one of them.
+        subprocess.CalledProcessError: no versions satisfy all requirements.
     """
-    found: dict[str, set[str]] = {}
-    for machine in PLATFORMS:
-        for name, version, digest in _resolved(requirements, constraints, machine):
-            found.setdefault(f"{normal(name)}=={version}", set()).add(digest)
-    return [" \\\n".join([pin, *(f"    --hash=sha256:{digest}" for digest in sorted(found[pin]))]) for pin in sorted(found)]
+    lock = LOCKS[name]
+    file = ("--custom-compile-command", "make pin", "--output-file", f"requirements/{name}")
+    _compile(lock, (*file, *lock.how, *more), [lock.beside], root)
 
 
-def _resolved(requirements: Sequence[str], constraints: Path | None, machine: str) -> Iterable[tuple[str, str, str]]:
-    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--quiet", "--ignore-installed", "--report", "-"]
-    command += ["--target", "unused", "--only-binary", ":all:", "--implementation", "cp", "--python-version", IMAGE_PYTHON]
-    command += [part for libc in LIBC for part in ("--platform", f"{libc}_{machine}")]
-    command += ["--constraint", str(constraints)] if constraints is not None else []
-    done = subprocess.run([*command, *requirements], stdout=subprocess.PIPE, text=True, check=True)  # noqa: S603 - from our own files
-    for item in json.loads(done.stdout)["install"]:
-        about = item["metadata"]
-        yield about["name"], about["version"], item["download_info"]["archive_info"]["hashes"]["sha256"]
+def faults(root: Path = ROOT) -> Iterator[str]:
+    """Yield, for each Python that can't install a lock, the reason."""
+    cases = [(name, python, platform) for name, lock in LOCKS.items() for python in lock.pythons for platform in PLATFORMS]
+    with ThreadPoolExecutor(2) as pool:
+        for case, fault in zip(cases, pool.map(lambda case: _fault(*case, root), cases), strict=True):
+            if fault:
+                name, python, platform = case
+                yield f"requirements/{name}: Python {python} on {platform}: {fault}; run make pin"
 
 
-def main() -> None:
-    """Write the files."""
-    dev = HERE / "dev.txt"
-    dev.write_text(HEADER + "\n".join(pins()) + "\n", encoding="utf-8")
-    for name, what, requirements, constraints in (
-        ("image.txt", "What the image installs", wanted(IMAGE_EXTRAS), dev),
-        ("build.txt", "What builds the package", build_tools(), None),
-    ):
-        header = HASHED_HEADER.format(what=what, python=IMAGE_PYTHON)
-        (HERE / name).write_text(header + "\n".join(hashed(requirements, constraints)) + "\n", encoding="utf-8")
+def _fault(name: str, python: str, platform: str, root: Path) -> str:
+    how = ("--no-header", "--python-version", python, "--python-platform", platform, "--only-binary", ":all:")
+    how += tuple(part for package in FROM_SOURCE for part in ("--no-binary", package))
+    try:
+        resolved = _compile(LOCKS[name], how, [name, LOCKS[name].beside], root)
+    except subprocess.CalledProcessError as failed:
+        return str(failed.stderr).strip()
+    locked = set(re.findall(r"^[^\s#]+==[^\s;]+", (root / "requirements" / name).read_text(encoding="utf-8"), re.MULTILINE))
+    return ", ".join(f"{pin} isn't locked" for pin in resolved.split() if pin not in locked)
+
+
+def _compile(lock: Lock, how: Sequence[str], constraints: Sequence[str | None], root: Path) -> str:
+    uv = [sys.executable, "-m", "uv", "pip", "compile", "--python", sys.executable]
+    beside = [part for name in constraints if name for part in ("--constraint", f"requirements/{name}")]
+    command = [*uv, "--quiet", "--no-annotate", "--system-certs", *beside, *how, *lock.wanted]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the locks, or check them; return 1 if that fails."""
+    if "--check" in arguments:
+        found = list(faults())
+        print(*found, sep="\n", end="\n" if found else "", file=sys.stderr)
+        return int(bool(found))
+    for name in LOCKS:
+        try:
+            write(name, arguments)
+        except subprocess.CalledProcessError as failed:
+            print(f"requirements/{name}: {failed.stderr}", file=sys.stderr)
+            return 1
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

@@ -4,7 +4,7 @@
 
 A fleet of scripted agents runs for some minutes, a real Prometheus scrapes it, and each panel of the JSON that Grafana loads
 is asked for as Grafana would, and drawn by matplotlib. It is no Grafana: the pictures show what there is to see, not how it
-looks there. Needs Prometheus (``make servers``) and the extra ``dev``.
+looks there. Needs Prometheus (``make servers``) and what ``make tools`` installs.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ import sys
 import tarfile
 import tempfile
 import venv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,11 +68,17 @@ def lowest(project: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def pinned(names: Iterable[str]) -> list[str]:
-    """Requirements of test tools, as requirements/dev.txt pins them."""
-    lines = (ROOT / "requirements" / "dev.txt").read_text(encoding="utf-8").splitlines()
-    pins = {line.partition("==")[0]: line for line in lines}
-    return [pins[name] for name in names]
+def pinned(names: Sequence[str]) -> list[str]:
+    """Return the lines of requirements/dev.txt for some packages: one, or one for each range of Pythons.
+
+    Raises:
+        ValueError: a package isn't locked.
+    """
+    text = (ROOT / "requirements" / "dev.txt").read_text(encoding="utf-8")
+    found = [re.findall(rf"^{re.escape(name)}==.*$", text, re.MULTILINE) for name in names]
+    if not all(found):
+        raise ValueError(f"requirements/dev.txt: no line for one of {', '.join(names)}; run make pin")
+    return [line for lines in found for line in lines]
 
 
 def environment(folder: Path, *requirements: str) -> Path:

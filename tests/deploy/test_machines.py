@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.modules import module_of
 from tests.support.process import ROOT
 from tests.support.servers import Process, answers, free_port, program, until
 
@@ -64,32 +63,6 @@ def test_the_image_takes_nothing_from_an_index_whose_hash_is_not_known() -> None
     for install in installs:
         from_an_index = "--require-hashes" in install
         assert from_an_index or ("--no-deps" in install and ("--no-index" in install or "--no-build-isolation" in install))
-
-
-def pinned(name: str) -> dict[str, tuple[str, int]]:
-    """Distribution → its version, and how many hashes it has."""
-    text = (ROOT / "requirements" / name).read_text(encoding="utf-8").replace(" \\\n", " ")
-    lines = [line for line in text.splitlines() if not line.startswith("#")]
-    found = {}
-    for line in lines:
-        pin, *hashes = line.split()
-        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", one) for one in hashes), line
-        distribution, _, version = pin.partition("==")
-        found[distribution] = version, len(hashes)
-    return found
-
-
-def test_hashed_requirements_are_those_of_the_tests_and_of_the_package() -> None:
-    pytest.importorskip("tomllib", reason="needs Python 3.11")
-    pin = module_of(ROOT / "requirements" / "pin.py")
-    tested = dict(re.findall(r"^([\w-]+)==(\S+)", (ROOT / "requirements" / "dev.txt").read_text(encoding="utf-8"), re.MULTILINE))
-    image, build = pinned("image.txt"), pinned("build.txt")
-    assert all(hashes >= 1 for _, hashes in (*image.values(), *build.values()))
-    assert {name: version for name, (version, _) in image.items()} == {name: tested[name] for name in image}
-    direct = {pin.normal(re.split(r"[\[<>=;! ]", one)[0]) for one in pin.wanted(pin.IMAGE_EXTRAS)}
-    assert direct - image.keys() == set(), "make pin"
-    assert "serve" in pin.IMAGE_EXTRAS
-    assert {pin.normal(re.split(r"[<>=;! ]", one)[0]) for one in pin.build_tools()} <= build.keys()
 
 
 def test_the_health_check_of_the_image_tells_a_healthy_sidecar_from_none(tmp_path: Path) -> None:
