@@ -62,7 +62,17 @@ class Command(Protocol):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; without a command print the help."""
     arguments = sys.argv[1:] if argv is None else list(argv)
-    args = _parsed(arguments)
+    if arguments[:1] not in (["serve"], ["worker"]):
+        return _run(_parsed(arguments))
+    from ..server.signals import Signals
+
+    with Signals() as signals:  # before anything slow: SIGHUP would end a process that is still importing
+        args = _parsed(arguments)
+        args.signals = signals
+        return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):  # agents write what a terminal's or file's encoding may not have
         sys.stdout.reconfigure(errors="backslashreplace")
     if hasattr(args, "log_format"):

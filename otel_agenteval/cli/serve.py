@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from ..core.errors import ConfigError
 from .exit_codes import FAILED, OK, UNUSABLE
 from .options import add_config, add_logging
-from .signals import Signals
 
 if TYPE_CHECKING:  # the help of the command costs the import of no server
     from ..config.root import Config
@@ -76,7 +75,6 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(
             "serve.grpc and serve.http are both off, so that nothing could be received; set an address for one of them"
         )
-    signals = Signals()
     tune()
     allow_files()
     notifier = Notifier.from_environment()
@@ -85,10 +83,10 @@ def run(args: argparse.Namespace) -> int:
 
         given = [*(("--config", args.config) if args.config else ()), *(("--insecure",) if args.insecure else ())]
         given += ["--log-format", args.log_format, "--log-level", args.log_level]
-        ledger = asyncio.run(supervisor.serve(config, args.processes, given, notifier))
+        ledger = asyncio.run(supervisor.serve(config, args.processes, given, args.signals, notifier))
     else:
         service = Service(config)
-        ledger = run_beside(service.engine, _serve(service, config, args, notifier, signals))
+        ledger = run_beside(service.engine, _serve(service, args, notifier))
     print(json.dumps({"ledger": ledger}, ensure_ascii=False), flush=True)
     return OK if ledger["handed_over"] else FAILED
 
@@ -104,42 +102,66 @@ def configured(args: argparse.Namespace) -> Config:
     return load_config(args.config, overrides={"serve": serve} if serve else None)
 
 
-async def _serve(
-    service: Service, config: Config, args: argparse.Namespace, notifier: Notifier, signals: Signals
-) -> dict[str, Any]:
+async def _serve(service: Service, args: argparse.Namespace, notifier: Notifier) -> dict[str, Any]:
     from ..server.notify import Progress
 
-    stop = asyncio.Event()
-    started = asyncio.Event()
+    running = _Running(service, args, notifier)
     loop = asyncio.get_running_loop()
-
-    async def reload() -> None:
-        await started.wait()
-        _reload(service, args, notifier)
-
-    def take(number: int) -> None:
-        if number == getattr(signal, "SIGHUP", None):
-            reloading.append(loop.create_task(reload()))
-        else:
-            stop.set()
-            service.stop_taking()
-
-    reloading: list[asyncio.Task[None]] = []
-    signals.pass_to(lambda number: loop.call_soon_threadsafe(take, number))
+    args.signals.pass_to(running.handle)
     starting = loop.create_task(notifier.while_starting())
     await service.start()
     starting.cancel()
-    started.set()
-    where = " ".join(f"{name}={address}" for name, address in service.addresses.items())
-    print(f"listening: {where}", flush=True)
-    notifier.ready(f"listening: {where}")
-    stalled = Progress(service.engine.progress, "the worker makes no progress")
-    reporting = loop.create_task(notifier.keep_reporting(stalled, lambda: service.unready() or f"listening: {where}"))
-    await stop.wait()
-    notifier.stopping(config.serve.drain_timeout)
-    reporting.cancel()
-    _log.info("stopping: open turns are evaluated and scores delivered within %g s", config.serve.drain_timeout)
+    if not running.stop.is_set():
+        where = " ".join(f"{name}={address}" for name, address in service.addresses.items())
+        print(f"listening: {where}", flush=True)
+        notifier.ready(f"listening: {where}")
+        running.started()
+        stalled = Progress(service.engine.progress, "the worker makes no progress")
+        reporting = loop.create_task(notifier.keep_reporting(stalled, lambda: service.unready() or f"listening: {where}"))
+        await running.stop.wait()
+        reporting.cancel()
+    within = service.options.drain_timeout
+    notifier.stopping(within)
+    _log.info("stopping: open turns are evaluated and scores delivered within %g s", within)
     return await service.drain()
+
+
+class _Running:
+    """What signals do to the sidecar.
+
+    Args:
+        service: the sidecar.
+        args: of the command line, for another configuration.
+        notifier: reports reloads.
+    """
+
+    def __init__(self, service: Service, args: argparse.Namespace, notifier: Notifier) -> None:
+        self.stop = asyncio.Event()
+        """Set when the process is to end."""
+        self._service = service
+        self._args = args
+        self._notifier = notifier
+        self._is_up = self._reload_later = False
+
+    def handle(self, number: int) -> None:
+        """Do what a signal asks for."""
+        if number != signal.SIGHUP:
+            self._end()
+        elif self._is_up:
+            _reload(self._service, self._args, self._notifier)
+        else:
+            self._reload_later = True
+            _log.info("SIGHUP: the configuration is read again as soon as everything listens")
+
+    def started(self) -> None:
+        """Do what had to wait for the start."""
+        self._is_up = True
+        if self._reload_later:
+            self.handle(signal.SIGHUP)
+
+    def _end(self) -> None:
+        self.stop.set()
+        self._service.stop_taking()
 
 
 def _reload(service: Service, args: argparse.Namespace, notifier: Notifier) -> None:

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import json
 import logging
+import signal
 from typing import Any
 
 from ..config.loader import load_config
@@ -17,9 +18,9 @@ from ..server.app import Service
 from ..server.main_thread import run_beside
 from ..server.memory import tune
 from ..server.notify import Notifier, Progress
+from ..server.signals import Signals
 from .exit_codes import FAILED, OK, UNUSABLE
 from .options import add_config, add_logging
-from .signals import Signals
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -50,11 +51,10 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("worker: --spans kafka://BROKER:9092/TOPIC or --judge redis://HOST:6379 is required, or both")
     address = None if args.spans is None else Address.read(args.spans)
     config = configured(args)
-    signals = Signals()
     tune()
     patience = None if address is None else Patience()
     service = Service(config, waited=patience)
-    ledger = run_beside(service.engine, _work(service, address, patience, Notifier.from_environment(), signals))
+    ledger = run_beside(service.engine, _work(service, address, patience, Notifier.from_environment(), args.signals))
     print(json.dumps({"ledger": ledger}, ensure_ascii=False), flush=True)
     return OK if ledger["handed_over"] else FAILED
 
@@ -98,10 +98,20 @@ async def _work(
     if address is not None and patience is not None:
         engine.keep_all()  # what is not delivered stays in the topic, because offsets are committed behind it
         source = KafkaSource(engine, service.receiver.feed, address, patience)
-    await service.start()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    signals.pass_to(lambda number: loop.call_soon_threadsafe(stop.set))
+
+    def take(number: int) -> None:
+        if number == signal.SIGHUP:
+            _log.warning("SIGHUP: ignored; a worker reads its configuration at its start only")
+            return
+        stop.set()
+        service.stop_taking()
+
+    signals.pass_to(take)
+    await service.start()
+    if stop.is_set():
+        return await service.drain()
     where = " ".join(f"{name}={address}" for name, address in service.addresses.items())
     print(f"working: {where}", flush=True)
     engine.start_judging(config.judge.max_concurrency)

@@ -156,9 +156,11 @@ class Service:
 
     async def _open(self) -> None:
         options = self.options
-        self.engine.start()
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._fault)
+        if self.receiver.stopping:
+            return
+        self.engine.start()
         self._tls_context = tls_context(options.tls)
         self._look_at_certificates()
         self.receiver.replaying = self.journal is not None

@@ -33,6 +33,7 @@ from .admin import Metrics, Page
 from .guard import Guard
 from .http_server import HttpServer
 from .notify import Listener, Notifier
+from .signals import Signals, held_back
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -95,9 +96,10 @@ class Child:
         pause = _FIRST_PAUSE
         while not self._stop.is_set():
             started = time.monotonic()
-            self.process = await asyncio.create_subprocess_exec(
-                *self._command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, env=self._env
-            )
+            with held_back():
+                self.process = await asyncio.create_subprocess_exec(
+                    *self._command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, env=self._env
+                )
             assert self.process.stdout is not None
             async for line in self.process.stdout:
                 self._hear(line.decode("utf-8", "replace").strip())
@@ -260,6 +262,8 @@ class _Supervision:
 
     def __init__(self, notifier: Notifier, count: int) -> None:
         self._notifier = notifier
+        self.is_up = False
+        """Whether every process listened. Until then each of them remembers a reload."""
         self.children: list[Child] = []
         self._listeners = [Listener(functools.partial(self._hear, number)) for number in range(count)] if notifier.enabled else []
         self._reloading: set[int] = set()
@@ -356,13 +360,16 @@ class _MetricsPage:
         self._merged.close()
 
 
-async def serve(config: Config, count: int, arguments: Sequence[str], notifier: Notifier | None = None) -> dict[str, Any]:
+async def serve(
+    config: Config, count: int, arguments: Sequence[str], signals: Signals, notifier: Notifier | None = None
+) -> dict[str, Any]:
     """Run ``count`` processes until SIGTERM or SIGINT; their ledgers.
 
     Args:
         config: as for one process; ``serve`` has the first one's addresses.
         count: how many.
         arguments: of the command line, for each of them: configuration and the like.
+        signals: are passed on to each of them.
         notifier: reports to the service manager, for all.
 
     Raises:
@@ -372,14 +379,17 @@ async def serve(config: Config, count: int, arguments: Sequence[str], notifier: 
     supervision = _Supervision(notifier, count)
     children = [Child(number, command_of(config, number, arguments), supervision.environment(number)) for number in range(count)]
     supervision.children = children
-    running = [asyncio.create_task(child.run()) for child in children]
+    running: list[asyncio.Task[None]] = []
     stop = asyncio.Event()
-    _pass_signals_on(children, supervision, stop, config.serve.drain_timeout)
+    _pass_signals_on(signals, supervision, stop, config.serve.drain_timeout)
     page = _MetricsPage(config, children, stop)
     reporting = asyncio.create_task(notifier.while_starting())
     try:
-        await _start_all(children, running, stop)
         if not stop.is_set():
+            running += [asyncio.create_task(child.run()) for child in children]
+            await _start_all(children, running, stop)
+        if not stop.is_set():
+            supervision.is_up = True
             address = await page.start()
             if address is not None:
                 print(f"listening: metrics={address}", flush=True)
@@ -398,24 +408,23 @@ async def serve(config: Config, count: int, arguments: Sequence[str], notifier: 
         await asyncio.gather(*running, return_exceptions=True)
         await page.close()
         supervision.close()
-    ledgers = [child.ledger or {"handed_over": False} for child in children]
+    ledgers = [child.ledger or {"handed_over": not running} for child in children]
     return {"processes": ledgers, "handed_over": all(ledger["handed_over"] for ledger in ledgers)}
 
 
-def _pass_signals_on(children: Sequence[Child], supervision: _Supervision, stop: asyncio.Event, drain_timeout: float) -> None:
+def _pass_signals_on(signals: Signals, supervision: _Supervision, stop: asyncio.Event, drain_timeout: float) -> None:
     """Every process gets the signals that we get; ``stop`` is set by those that end us."""
 
-    def pass_on(number: signal.Signals) -> None:
-        if number == signal.SIGHUP:
-            supervision.reload()
-        else:
+    def pass_on(number: int) -> None:
+        if number != signal.SIGHUP:
             supervision.stopping(drain_timeout)
             stop.set()
-        for child in children:
-            child.signal(number)
+        elif supervision.is_up:
+            supervision.reload()
+        for child in supervision.children:
+            child.signal(signal.Signals(number))
 
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, pass_on, number)
+    signals.pass_to(pass_on)
 
 
 async def _start_all(children: Sequence[Child], running: Sequence[asyncio.Task[None]], stop: asyncio.Event) -> None:

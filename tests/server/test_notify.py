@@ -171,8 +171,8 @@ def test_the_watchdog_hears_nothing_while_the_worker_hangs(manager: Manager, tmp
 
 def test_the_parent_of_several_processes_tells_for_all_and_ends_one_that_hangs(manager: Manager, tmp_path: Path) -> None:
     base = free_port()
-    options = ["--processes", "2", "--http", "off", "--web", "off", "--grpc", f"127.0.0.1:{base}"]
-    sidecar = Sidecar(tmp_path, options=options, env=environment(manager, watchdog=3.0), ready=lambda: True)
+    options = ["--http", "off", "--web", "off", "--grpc", f"127.0.0.1:{base}"]
+    sidecar = Sidecar(tmp_path, options=options, env=environment(manager, watchdog=3.0), ready=lambda: True, processes=2)
     try:
         assert manager.until(has("READY"))[-1]["STATUS"] == "2 processes"
         manager.until(has("WATCHDOG"))

@@ -210,6 +210,10 @@ class Process:
         finally:
             atexit.unregister(self.kill)
 
+    def wait(self, timeout: float = 60) -> int:
+        """Its exit status, once it has ended by itself."""
+        return self._process.wait(timeout)
+
     def kill(self) -> None:
         """SIGKILL, as ``kill -9``; nothing happens when it has ended."""
         self._process.kill()

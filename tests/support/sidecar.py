@@ -25,7 +25,8 @@ class Sidecar(Process):
         script: Python to run before, in its process: for metrics of a test.
         options: more of the command line.
         env: variables of its environment.
-        ready: when it is up; by default, when its health is answered.
+        ready: when it is up; by default, when its health is answered, or when all of several processes are ready.
+        processes: how many there are, and the most that :meth:`set_processes` may set.
     """
 
     def __init__(
@@ -38,8 +39,10 @@ class Sidecar(Process):
         options: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
         ready: Callable[[], bool] | None = None,
+        processes: int = 1,
     ) -> None:
-        ports = {name: free_port() for name in ("grpc", "http", "metrics", "web")}
+        beside = [10 * number for number in range(1, processes)]
+        ports = {name: free_port(beside) for name in ("grpc", "http", "metrics", "web")}
         addresses = {name: f"127.0.0.1:{port}" for name, port in ports.items()}
         self.grpc, self.metrics = addresses["grpc"], addresses["metrics"]
         self.http, self.web = f"http://{addresses['http']}", f"http://{addresses['web']}"
@@ -53,14 +56,18 @@ class Sidecar(Process):
             command += [f"--{name}", address]
         if journal:
             command += ["--journal", str(folder / "journal")]
-        command += options
+        command += [*options, "--processes", str(processes)]
         super().__init__(
             command,
             log=folder / f"sidecar-{ports['grpc']}.log",
-            ready=ready or answers(f"{self.http}/healthz"),
+            ready=ready or answers(f"{self.http}/healthz" if processes == 1 else f"http://{self.metrics}/readyz"),
             env={"PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(folder / "state"), **(env or {})},
             cwd=folder,
         )
+
+    def set_processes(self, count: int) -> None:
+        """Have so many processes from the next start on."""
+        self.command[-1] = str(count)
 
     def metric(self, name: str, **labels: str) -> float:
         """One of its metrics by its name in Prometheus; absent is 0."""

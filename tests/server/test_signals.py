@@ -1,0 +1,66 @@
+"""Signals that come while a process starts: none of them kills it, and each has its effect."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.support.process import ROOT
+from tests.support.servers import Process as Server
+from tests.support.servers import free_port, until
+from tests.support.sidecar import Sidecar
+
+SENDS = """
+import os, signal, sys
+
+class Sends:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.{number})
+
+sys.meta_path.insert(0, Sends())
+"""
+"""Run by each Python process before anything else: sends it a signal at the import of a module."""
+EARLY, LATER = "otel_agenteval.cli.serve", "otel_agenteval.server.app"
+
+
+def sent(folder: Path, module: str, number: str) -> dict[str, str]:
+    """An environment in which processes get a signal while they start."""
+    (folder / "sitecustomize.py").write_text(SENDS.format(module=module, number=number))
+    return {"PYTHONPATH": f"{folder}:{ROOT}"}
+
+
+@pytest.mark.parametrize("module", [EARLY, LATER])
+def test_sighup_during_the_start_is_a_reload_after_it(tmp_path: Path, module: str) -> None:
+    with Sidecar(tmp_path, {}, env=sent(tmp_path, module, "SIGHUP")) as sidecar:
+        until(lambda: "INFO reloaded" in sidecar.text(), "it reloads")
+        assert sidecar.stop() == 0
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGINT"])
+def test_stop_during_the_start_ends_the_process_in_order(tmp_path: Path, number: str, processes: int) -> None:
+    ended = Sidecar(tmp_path, {}, env=sent(tmp_path, LATER, number), journal=True, processes=processes, ready=lambda: True)
+    assert ended.wait() == 0
+    assert ended.ledger()["handed_over"] is True
+    assert "Traceback" not in ended.text()
+
+
+@pytest.mark.parametrize("number", ["SIGHUP", "SIGTERM"])
+def test_worker_survives_sighup_and_ends_with_sigterm(tmp_path: Path, number: str) -> None:
+    config = tmp_path / "agenteval.yaml"
+    config.write_text(yaml.safe_dump({"judge": {"base_url": "http://127.0.0.1:1/v1", "model": "m"}}))
+    command = [sys.executable, "-m", "otel_agenteval", "worker", "--judge", "redis://127.0.0.1:1", "--config", config]
+    command += ["--metrics", f"127.0.0.1:{free_port()}"]
+    worker = Server(command, log=tmp_path / "log", ready=lambda: True, env=sent(tmp_path, LATER, number), cwd=tmp_path)
+    if number == "SIGHUP":
+        until(lambda: "working: " in worker.text(), "it works")
+        assert "SIGHUP: ignored" in worker.text()
+        os.kill(worker.pid, signal.SIGTERM)
+    assert worker.wait() == 0, worker.text()
