@@ -71,7 +71,7 @@ agent = graph.compile(name="booking")
 print(agent.invoke({"messages": [("user", "Book me a seat on EC 51.")]})["messages"][-1].content)
 
 handle.shutdown()
-for line in scores.read_text(encoding="utf-8").splitlines():
+for line in scores.read_bytes().splitlines():
     score = json.loads(line)
     if score.get("passed") is not None:  # metrics that only measure say nothing of it
         print(score["metric"], score["value"], score["label"])

@@ -40,6 +40,6 @@ with oa.expect(expected_tools=["search", "book"]):  # turns on what compares too
 agent("Nothing is expected of this one", "search")  # it leaves no score
 
 handle.shutdown()
-for line in scores.read_text().splitlines():
+for line in scores.read_bytes().splitlines():
     score = json.loads(line)
     print(score["metric"], score["value"], score.get("label", ""))

@@ -235,7 +235,7 @@ class Bench:
         if not self.lines.exists():
             return set()
         found = set()
-        for line in self.lines.read_text(errors="replace").splitlines():
+        for line in self.lines.read_bytes().splitlines():
             with contextlib.suppress(ValueError):
                 found.add(json.loads(line)["turn_id"])
         return found

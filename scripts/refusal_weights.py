@@ -84,14 +84,14 @@ def cases() -> Cases:
 
 def _labelled() -> Iterator[Labelled]:
     """The refusals and what only looks like one, then ordinary answers."""
-    for case in map(json.loads, REFUSALS.read_text(encoding="utf-8").splitlines()):
+    for case in map(json.loads, REFUSALS.read_bytes().splitlines()):
         turn = case["turn"]
         early = case["id"].startswith("refusal-train-") and int(case["id"].rsplit("-", 1)[1]) < FIRST_RULES
         yield Labelled(
             case["id"], case["lang"], turn.get("input") or "", turn.get("output") or "", bool(turn.get("tool_calls")),
             case["flag"], 0.5 if early else 1.0,
         )  # fmt: skip
-    for case in map(json.loads, ORDINARY.read_text(encoding="utf-8").splitlines()):
+    for case in map(json.loads, ORDINARY.read_bytes().splitlines()):
         yield Labelled(case["id"], case["lang"], case["input"], case["output"], case["acted"], False, 0.4)
 
 

@@ -43,7 +43,7 @@ def run_recorded(program: Sequence[str], out: Path) -> int:
 def facts_about(out: Path) -> list[dict[str, Any]]:
     """What the processes of a recorded program said of themselves."""
     try:
-        lines = Path(about(str(out))).read_text(encoding="utf-8").splitlines()
+        lines = Path(about(str(out))).read_bytes().splitlines()
     except OSError:
         return []
     return [json.loads(line) for line in lines]

@@ -238,7 +238,7 @@ def _of_scores(file: str) -> Iterator[ScoredTurn]:
     from ..core.turn import Turn
 
     turns: dict[str, tuple[dict[str, Any], list[Score]]] = {}
-    for number, line in enumerate(Path(file).read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(Path(file).read_bytes().splitlines(), 1):
         try:
             row = jsonio.loads(line)
             known: dict[str, Any] = {"llm_calls": [{"model": row["model"]}]} if row.get("model") else {}

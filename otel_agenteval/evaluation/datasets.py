@@ -75,7 +75,7 @@ def _rows_of_file(path: str, where: str) -> Iterator[tuple[int, dict[str, Any]]]
                 for number, row in enumerate(csv.DictReader(file), 2):
                     yield number, {key: written_value(value) if value else None for key, value in row.items() if key}
         else:
-            with Path(path).open(encoding="utf-8") as file:
+            with Path(path).open(encoding="utf-8", newline="\n") as file:
                 for number, line in enumerate(file, 1):
                     if line.strip():
                         yield number, _object(line, f"{where}: {path}:{number}")

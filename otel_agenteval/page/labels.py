@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Mapping
@@ -79,9 +78,9 @@ class Labels:
         if (state.st_size, state.st_mtime_ns) == self._read:
             return
         found: dict[tuple[str, str, str], dict[str, Any]] = {}
-        for line in Path(self.path).read_text(encoding="utf-8", errors="replace").splitlines():
+        for line in Path(self.path).read_bytes().split(b"\n"):
             try:
-                row = json.loads(line)
+                row = jsonio.loads(line)
             except ValueError:
                 continue  # the last line may be half written
             if isinstance(row, dict) and row.get("turn_id"):

@@ -147,7 +147,7 @@ class Listener:
     def _read(self) -> None:
         with contextlib.suppress(BlockingIOError):
             while True:
-                lines = self._socket.recv(_DATAGRAM).decode("utf-8", "replace").splitlines()
+                lines = self._socket.recv(_DATAGRAM).decode("utf-8", "replace").split("\n")
                 self._heard(dict(line.split("=", 1) for line in lines if "=" in line))
 
     def close(self) -> None:

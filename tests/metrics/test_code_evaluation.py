@@ -353,6 +353,7 @@ def test_a_program_reads_what_it_is_given(sandbox: str) -> None:
     code = fenced("assert input() == 'one'\nassert input('more? ') == 'two'")
     assert run(code, sandbox, stdin="one\ntwo\n").passed is True
     assert run(code, sandbox, stdin="one\n").passed is False
+    assert run(fenced("assert input() == 'a\\u2028b'"), sandbox, stdin="a\u2028b\n").passed is True
     assert run(code, sandbox).passed is False
 
 

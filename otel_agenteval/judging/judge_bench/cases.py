@@ -114,9 +114,7 @@ def all_cases() -> tuple[BenchCase, ...]:
     """Every case, family by family."""
     folder = files(__package__) / "cases"
     return tuple(
-        read_case(json.loads(line))
-        for family in FAMILIES
-        for line in (folder / f"{family}.jsonl").read_text(encoding="utf-8").splitlines()
+        read_case(json.loads(line)) for family in FAMILIES for line in (folder / f"{family}.jsonl").read_bytes().splitlines()
     )
 
 

@@ -74,9 +74,9 @@ def own_cases(path: str) -> list[BenchCase]:
     """
     found: list[BenchCase] = []
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"--cases: {path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        lines = Path(path).read_bytes().split(b"\n")
+    except OSError as error:
+        raise ConfigError(f"--cases: {path}: cannot be read: {error.strerror or error}") from None
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue

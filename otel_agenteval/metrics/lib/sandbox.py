@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
+import io
 import json
 import math
 import os
@@ -263,14 +264,14 @@ class _Outside:
     """The two things of the outer world that a program may ask for: the lines of its input, and to end."""
 
     def __init__(self, stdin: str) -> None:
-        self._lines = iter(stdin.splitlines())
+        self._lines = io.StringIO(stdin, newline=None)  # reads lines as ``sys.stdin`` does
         self.code: Any = None
 
     def input(self, prompt: str = "") -> str:
-        line = next(self._lines, None)
-        if line is None:
+        line = self._lines.readline()
+        if not line:
             raise EOFError("EOF when reading a line")
-        return line
+        return line.removesuffix("\n")
 
     def exit(self, code: Any = None) -> None:
         self.code = code
