@@ -18,6 +18,8 @@ class StoreOptions(Section):
     """Seconds after which a turn is deleted, with its scores."""
     max_bytes: Size = 2**30
     """Size of the file at which the oldest turns are deleted; PostgreSQL goes by age alone."""
+    queue_bytes: Size = 64 * 2**20
+    """Bytes of memory for what waits while the store cannot be written. Beyond it the oldest is dropped and counted; with a journal nothing is, and senders wait."""
     content: Switch = False
     """Whether each turn is kept with its messages, redacted as ``privacy.redact`` says."""
 

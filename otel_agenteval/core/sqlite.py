@@ -154,6 +154,10 @@ class SqliteFile:
             self._lock.acquire()
         try:
             yield self._open()
+        except sqlite3.OperationalError as error:
+            if not is_busy(error):  # a file that was opened while it could not be written stays so until it is opened again
+                self._forget()
+            raise
         finally:
             self._lock.release()
 
@@ -161,7 +165,10 @@ class SqliteFile:
         """Close the file. A later use opens it again, unless it was closed for good."""
         with self._lock:
             self._closed = self._closed or for_good
-            db, self._db = self._db, None
+            self._forget()
+
+    def _forget(self) -> None:
+        db, self._db = self._db, None
         if db is not None:
             db.close()
 
@@ -179,9 +186,7 @@ class SqliteFile:
         if not self._lock.acquire(timeout=_FORK_WAITS):
             self._next.release()
             return False
-        db, self._db = self._db, None
-        if db is not None:
-            db.close()
+        self._forget()
         return True
 
     def _after_fork_in_parent(self) -> None:

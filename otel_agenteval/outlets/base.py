@@ -10,9 +10,9 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..config.keypath import KeyPath
 from ..core.semconv import EMIT_RECORDS
@@ -23,6 +23,9 @@ from ..evaluation.scored_turn import Root, ScoredTurn
 if TYPE_CHECKING:
     from ..config.root import Config
     from ..statistics.changes import Change
+
+
+T = TypeVar("T")
 
 
 class RecordAccount:
@@ -103,6 +106,25 @@ class Outlet(ABC):
     @abstractmethod
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
         """Render a batch. May do I/O, and may raise."""
+
+    def render(self, batch: Iterable[ScoredTurn], make: Callable[[ScoredTurn], T]) -> tuple[list[T], Exception | None]:
+        """Make something of each turn. A turn of which it cannot be made is left out and counted, and the others are not.
+
+        Returns:
+            What was made, and the first fault, which :meth:`emit` raises once the rest is delivered.
+        """
+        found: list[T] = []
+        fault: Exception | None = None
+        for scored in batch:
+            try:
+                found.append(make(scored))
+            except Exception as error:
+                fault = fault or error
+                if self.records is not None:
+                    lost = sum(score.status != "skipped" for score in scored.scores)
+                    self.records.add(lost)
+                    self.records.finish("fault", lost)
+        return found, fault
 
     def note_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
         """A judged metric gave no score, or none yet: why. Called on any thread; must neither wait nor raise."""

@@ -74,7 +74,7 @@ ROOTS = st.builds(
 def turns(draw: Any) -> ScoredTurn:
     keys = {
         "turn_id": draw(TEXT), "conversation_id": draw(MAYBE), "agent": draw(MAYBE), "close_reason": draw(MAYBE),
-        "complete": draw(st.booleans()), "revision": draw(st.integers(1, 2**70)), "llm_calls": [{"model": "m", "response_id": draw(MAYBE)}],
+        "complete": draw(st.booleans()), "revision": draw(st.integers(1, 2**63 - 1)), "llm_calls": [{"model": "m", "response_id": draw(MAYBE)}],
     }  # fmt: skip
     scored = scored_turn(
         turn=keys, root=draw(ROOTS), supersedes=draw(MAYBE), judged=draw(st.none() | JUDGED), new=draw(st.booleans())

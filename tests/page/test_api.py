@@ -245,29 +245,37 @@ def test_changes_are_marked(tmp_path: Path) -> None:
             "instance_id",
         )
     )
-    store.write_change(
-        {
-            **change,
-            "at": NOW - 100,
-            "metric": "code_refusal",
-            "agent": "travel",
-            "tenant": None,
-            "verdict": "worse",
-            "detector": "bets",
-            "turns": '["a-1"]',
-        }
+    store.write(
+        [],
+        [],
+        changes=[
+            {
+                **change,
+                "at": NOW - 100,
+                "metric": "code_refusal",
+                "agent": "travel",
+                "tenant": None,
+                "verdict": "worse",
+                "detector": "bets",
+                "turns": '["a-1"]',
+            }
+        ],
     )
-    store.write_change(
-        {
-            **change,
-            "at": NOW - 90,
-            "metric": "code_refusal",
-            "agent": "travel",
-            "tenant": "acme",
-            "verdict": "worse",
-            "detector": "bets",
-            "turns": "[]",
-        }
+    store.write(
+        [],
+        [],
+        changes=[
+            {
+                **change,
+                "at": NOW - 90,
+                "metric": "code_refusal",
+                "agent": "travel",
+                "tenant": "acme",
+                "verdict": "worse",
+                "detector": "bets",
+                "turns": "[]",
+            }
+        ],
     )
     store.close()
     with ServedPage(path, readers={"t": Reader("read", "acme")}) as served:

@@ -8,46 +8,66 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 import sqlite3
+import threading
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...config.store import StoreOptions
 from ...core import jsonio, semconv
+from ...core.bounded import bounded_name
 from ...core.clock import SYSTEM_CLOCK, Clock
+from ...core.errors import StoreError
 from ...core.score import Score
 from ...core.telemetry import Telemetry
 from ...core.turn import Turn
+from ...core.wellformed import well_formed
 from ...evaluation.redaction import Redactor
 from ...evaluation.scored_turn import Root, ScoredTurn
 from ..accounting import answering_call
 from ..base import Outlet, RecordAccount, Setup
-from .postgres import is_address
-from .store import SCHEMA, Retention, ScoreStore
+from .postgres import NotStorable, is_address
+from .store import REQUIRED, SCHEMA, SCORE_COLUMNS, Retention, Rows, ScoreStore
 
 if TYPE_CHECKING:
     from ...statistics.changes import Change
 
 _log = logging.getLogger("otel_agenteval")
 
-_MAX_WAITING = 20_000
-"""Scores that wait for a file that cannot be written."""
 _MAX_OUTCOMES = 50_000
 _HOUSEKEEPING = 60.0
 """Seconds between two searches for what is too old."""
+_BYTES_OF_TURN, _BYTES_OF_SCORE = 3_000, 500
+"""What the rows of one take in memory, beside their texts."""
 
 
-class _Rows:
-    """The rows of one batch."""
+@dataclass(slots=True)
+class _Unit:
+    """The rows of one turn, or a change of scores, from when they are made until they are written."""
 
-    __slots__ = ("absorbed", "questions", "scores", "turns")
+    turns: Sequence[dict[str, Any]] = ()
+    absorbed: Sequence[tuple[str, str]] = ()
+    scores: Sequence[tuple[Any, ...]] = ()
+    """In the order of ``SCORE_COLUMNS``: as dictionaries they would take three times the memory, and many may wait."""
+    questions: Sequence[dict[str, Any]] = ()
+    changes: Sequence[dict[str, Any]] = ()
+    size: int = 0
+    """Bytes of memory, roughly."""
 
-    def __init__(self) -> None:
-        self.absorbed: list[tuple[str, str]] = []
-        self.turns: list[dict[str, Any]] = []
-        self.scores: list[dict[str, Any]] = []
-        self.questions: list[dict[str, Any]] = []
+
+def _together(units: Iterable[_Unit], outcomes: Sequence[tuple[str, str, str]] = ()) -> Rows:
+    units = list(units)
+    return Rows(
+        [turn for unit in units for turn in unit.turns],
+        [dict(zip(SCORE_COLUMNS, score, strict=True)) for unit in units for score in unit.scores],
+        outcomes,
+        [pair for unit in units for pair in unit.absorbed],
+        [question for unit in units for question in unit.questions],
+        [change for unit in units for change in unit.changes],
+    )
 
 
 class StoreOutlet(Outlet):
@@ -82,19 +102,23 @@ class StoreOutlet(Outlet):
         self._redact = redact
         self._clock = clock
         self.records = RecordAccount(self.name, telemetry)
+        self._max_waiting = wanted.queue_bytes
         self._keeps_all = False
         self._reset()
 
     def _reset(self) -> None:
-        self._waiting: deque[_Rows] = deque()
-        self._scores_waiting = 0
+        self._lock = threading.RLock()
+        """Held while rows are written: a flush may come from another thread."""
+        self._waiting: deque[_Unit] = deque()
+        self._bytes = 0
         self._outcomes: deque[tuple[str, str, str]] = deque(maxlen=_MAX_OUTCOMES)
         self._housekeeping: float | None = None
+        self._warned_of: set[str] = set()
 
     @property
     def full(self) -> bool:
-        """Whether as many scores wait for the file as may."""
-        return self._scores_waiting >= _MAX_WAITING
+        """Whether as much waits for the store as may."""
+        return self._bytes >= self._max_waiting
 
     def keep_all(self) -> None:
         """Drop nothing for lack of room: the caller checks :attr:`full` before it emits."""
@@ -110,52 +134,46 @@ class StoreOutlet(Outlet):
         Raises:
             sqlite3.Error: the file cannot be written at the moment; the batch waits.
             OSError: the same.
+            StoreError: the store is of another version; the batch waits.
+            Exception: no rows could be made of a turn; those of the others are written.
         """
-        rows = _Rows()
-        for scored in batch:
-            rows.turns.append(self._turn_row(scored))
-            rows.absorbed += [(scored.turn.turn_id, other) for other in scored.absorbs]
-            rows.scores += [self._score_row(scored, score) for score in scored.scores if score.status != "skipped"]
-            rows.questions += self._question_rows(scored)
-        self._waiting.append(rows)
-        self._scores_waiting += len(rows.scores)
-        self.records.add(len(rows.scores))
-        while self._scores_waiting > _MAX_WAITING and len(self._waiting) > 1 and not self._keeps_all:
-            lost = self._waiting.popleft()
-            self._scores_waiting -= len(lost.scores)
-            self.records.finish("queue_full", len(lost.scores))
-        self._write()
-        self._keep_house()
+        units, fault = self.render(batch, self._unit)
+        with self._lock:
+            self._add(units)
+            self._write()
+            self._keep_house()
+        if fault is not None:
+            raise fault
 
     def announce(self, change: Change, root: Root) -> None:
-        """Keep a change of scores.
-
-        Raises:
-            sqlite3.Error: the file cannot be written at the moment; the change is not kept.
-            OSError: the same.
-        """
+        """Keep a change of scores. Raises as :meth:`emit`."""
         found = change.found
         low, high = found.difference
-        self._store.write_change({
-            "at": change.at, "metric": change.metric, "agent": change.agent, "service": _text(root.resource.get(semconv.SERVICE_NAME)),
+        row = {
+            "at": change.at, "metric": change.metric, "agent": change.agent, "service": _name(root.resource.get(semconv.SERVICE_NAME)),
             "tenant": root.tenant, "verdict": change.verdict, "detector": found.detector, "mean_before": found.before, "mean_after": found.after,
             "ci_low": low, "ci_high": high, "since": found.since, "n_eff": found.n, "version_before": found.version_before,
             "version": found.version, "turns": jsonio.dumps([one.turn_id for one in found.exemplars]), "instance_id": self._instance_id(),
-        })  # fmt: skip
+        }  # fmt: skip
+        with self._lock:
+            self._add([_Unit(changes=[row], size=_BYTES_OF_TURN)])
+            self._write()
 
     def flush(self, timeout: float) -> bool:
         """Write what waits; False if it still does. SQLite itself waits at most two seconds for another process."""
         try:
-            self._write()
-        except (sqlite3.Error, OSError):
+            with self._lock:
+                self._write()
+        except (sqlite3.Error, OSError, StoreError):
             return False
         return True
 
     def close(self) -> None:
         """Write what waits, count what cannot be written, and close the file."""
-        if not self.flush(0) and self._scores_waiting:
-            self.records.finish("shutdown", self._scores_waiting)
-            _log.warning("%d scores could not be kept in the store", self._scores_waiting)
+        if not self.flush(0) and self._waiting:
+            lost = self._forget([*self._waiting])
+            self.records.finish("shutdown", lost)
+            _log.warning("%d scores could not be kept in the store", lost)
             self._reset()
         self._store.close()
 
@@ -164,22 +182,105 @@ class StoreOutlet(Outlet):
         self._reset()
         self.records.reset()
 
+    def _add(self, units: Sequence[_Unit]) -> None:
+        self._waiting.extend(units)
+        self._bytes += sum(unit.size for unit in units)
+        self.records.add(sum(len(unit.scores) for unit in units))
+        while self._bytes > self._max_waiting and len(self._waiting) > 1 and not self._keeps_all:
+            self.records.finish("queue_full", self._forget([self._waiting[0]]))
+
     def _write(self) -> None:
         outcomes = [self._outcomes.popleft() for _ in range(len(self._outcomes))]
-        if not self._waiting and not outcomes:
+        units = list(self._waiting)
+        if not units and not outcomes:
             return
-        waiting = list(self._waiting)
         try:
-            self._store.write(
-                [turn for rows in waiting for turn in rows.turns], [s for rows in waiting for s in rows.scores], outcomes,
-                [pair for rows in waiting for pair in rows.absorbed], [asked for rows in waiting for asked in rows.questions],
-            )  # fmt: skip
+            try:
+                self._store.write(*_together(units, outcomes))
+            except NotStorable:
+                self._write_apart(units)
+                self._write_outcomes(outcomes)
+            else:
+                self.records.finish("sent", self._forget(units))
         except BaseException:
             self._outcomes.extendleft(reversed(outcomes))
             raise
-        self._waiting.clear()
-        self.records.finish("sent", self._scores_waiting)
-        self._scores_waiting = 0
+
+    def _forget(self, units: Sequence[_Unit]) -> int:
+        """Forget the first units that wait. Returns how many scores they have."""
+        for unit in units:
+            self._waiting.popleft()
+            self._bytes -= unit.size
+        return sum(len(unit.scores) for unit in units)
+
+    # --- values that the database cannot hold
+
+    def _write_apart(self, units: Sequence[_Unit]) -> None:
+        """Write in halves what cannot be written together, down to the one with the value that the database cannot hold."""
+        if len(units) == 1:
+            self._write_rest(units[0])
+            return
+        half = len(units) // 2
+        for part in (units[:half], units[half:]):
+            try:
+                self._store.write(*_together(part))
+            except NotStorable:
+                self._write_apart(part)
+            else:
+                self.records.finish("sent", self._forget(part))
+
+    def _write_rest(self, unit: _Unit) -> None:
+        """Write what the database can hold of a unit. A turn that has no row has no scores."""
+        given = _together([unit])
+        kept = Rows(
+            turns=self._storable(given.turns, lambda row: Rows(turns=[row])),
+            scores=self._storable(given.scores, lambda row: Rows(scores=[row])),
+            absorbed=given.absorbed,
+            questions=self._storable(given.questions, lambda row: Rows(questions=[row])),
+            changes=self._storable(given.changes, lambda row: Rows(changes=[row])),
+        )
+        try:
+            if len(kept.turns) < len(given.turns):
+                raise NotStorable
+            self._store.write(*kept)
+        except NotStorable:
+            kept = Rows()
+        self.records.finish("not_storable", self._forget([unit]) - len(kept.scores))
+        self.records.finish("sent", len(kept.scores))
+
+    def _storable(self, rows: Iterable[Mapping[str, Any]], alone: Callable[[Mapping[str, Any]], Rows]) -> list[Mapping[str, Any]]:
+        """The rows without the values that the database cannot hold; without those of which one is required."""
+        found: list[Mapping[str, Any]] = []
+        for row in rows:
+            if self._store.would_take(alone(row)):
+                found.append(row)
+                continue
+            kept = {name: value if name in REQUIRED else None for name, value in row.items()}
+            if not self._store.would_take(alone(kept)):
+                self._count_left_out("a row")
+                continue
+            for name, value in row.items():
+                if value is not None and name not in REQUIRED:
+                    tried = {**kept, name: well_formed(value) if isinstance(value, str) else value}
+                    if self._store.would_take(alone(tried)):
+                        kept = tried
+                    else:
+                        self._count_left_out(f"the {name} of a row")
+            found.append(kept)
+        return found
+
+    def _count_left_out(self, what: str) -> None:
+        self._telemetry.add(semconv.EMIT_ERRORS, outlet=self.name, reason="not_storable")
+        if what not in self._warned_of:
+            self._warned_of.add(what)
+            _log.warning("outlet store: the database cannot hold %s, which is left out (counted from now on)", what)
+
+    def _write_outcomes(self, outcomes: Sequence[tuple[str, str, str]]) -> None:
+        for outcome in outcomes:
+            try:
+                self._store.write([], [], [outcome])
+            except NotStorable:
+                self._count_left_out("an outcome")
 
     def _keep_house(self) -> None:
         now = self._clock.monotonic()
@@ -189,6 +290,15 @@ class StoreOutlet(Outlet):
 
     # --- rows
 
+    def _unit(self, scored: ScoredTurn) -> _Unit:
+        turn, questions = self._turn_row(scored), self._question_rows(scored)
+        scores = [tuple(self._score_row(scored, score).values()) for score in scored.scores if score.status != "skipped"]
+        size = _BYTES_OF_TURN + _BYTES_OF_SCORE * len(scores)
+        size += sum(len(text) for row in (turn, *questions) for text in row.values() if text.__class__ is str)
+        size += sum(len(text) for score in scores for text in score if text.__class__ is str)
+        absorbed = [(scored.turn.turn_id, other) for other in scored.absorbs]
+        return _Unit([turn], absorbed, scores, questions, size=size)
+
     def _turn_row(self, scored: ScoredTurn) -> dict[str, Any]:
         turn, root = scored.turn, scored.root
         call, usage = answering_call(turn), turn.usage
@@ -196,7 +306,7 @@ class StoreOutlet(Outlet):
         return {
             "turn_id": turn.turn_id, "tenant": root.tenant, "labels": jsonio.dumps(dict(root.labels)) if root.labels else None, "trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}",
             "revision": turn.revision, "supersedes": scored.supersedes, "superseded_by": None,
-            "conversation_id": turn.conversation_id, "service": turn.service, "service_version": _text(root.resource.get(semconv.SERVICE_VERSION)), "agent": turn.agent,
+            "conversation_id": turn.conversation_id, "service": turn.service, "service_version": _name(root.resource.get(semconv.SERVICE_VERSION)), "agent": turn.agent,
             "model": call.model if call is not None else None, "start": turn.start.timestamp() if turn.start is not None else None,
             "duration_s": turn.duration_s, "cost_usd": turn.cost_usd,
             "input_tokens": usage.input_tokens if usage is not None else None,
@@ -212,7 +322,7 @@ class StoreOutlet(Outlet):
         """What turns of the same case have in common."""
         case = turn.references.get("case_id")
         if case is not None:
-            return str(case)
+            return bounded_name(str(case))
         if not self.keeps_content or not turn.input:  # a hash would give away what was asked, to who can guess it
             return None
         return f"#{hashlib.blake2b(turn.input.encode(errors='replace'), digest_size=8).hexdigest()}"
@@ -225,16 +335,16 @@ class StoreOutlet(Outlet):
             value = next((place[name] for place in places if isinstance(place.get(name), (str, int, float, bool))), None)
             if value is not None:
                 found[name] = value if isinstance(value, str) else jsonio.dumps(value)
-        return _json(found)
+        return _dumped(found) if found else None
 
     def _content(self, scored: ScoredTurn) -> str | None:
         if not self.keeps_content or not scored.of_turn_itself:  # what comes later comes with a turn without content
             return None
         content = scored.turn.to_dict()
         if not self._redact:
-            return jsonio.dumps(content)
+            return _dumped(content)
         try:
-            return jsonio.dumps((scored.redactor or Redactor(self._redact)).turn(content))
+            return _dumped((scored.redactor or Redactor(self._redact)).turn(content))
         except Exception as error:  # content that could not be redacted is not kept; the turn and its scores are
             self._telemetry.add(semconv.EMIT_ERRORS, outlet=self.name, reason=type(error).__name__)
             return None
@@ -277,6 +387,15 @@ class StoreOutlet(Outlet):
         }  # fmt: skip
 
 
+_ZERO_BYTE = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
+
+
+def _dumped(value: dict[str, Any]) -> str:
+    """JSON that PostgreSQL can look into: it has no text with a zero byte."""
+    text = jsonio.dumps(value)
+    return _ZERO_BYTE.sub(r"\1\\ufffd", text) if "\\u0000" in text else text
+
+
 def _names(names: Iterable[str | None]) -> str | None:
     found = dict.fromkeys(name for name in names if name)
     return jsonio.dumps([*found]) if found else None
@@ -287,8 +406,8 @@ def _error_of(turn: Turn) -> str | None:
     return None if turn.error is None else turn.error.type or "error"
 
 
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
+def _name(value: Any) -> str | None:
+    return bounded_name(well_formed(value)) if isinstance(value, str) and value else None
 
 
 def _json(value: dict[str, Any]) -> str | None:

@@ -41,6 +41,8 @@ _DIFFERENT = (
     (re.compile(r"\) WITHOUT ROWID"), ")"),
     (re.compile(r"\bscores\.rowid\b"), "scores.scored_at, scores.result_id"),
 )
+_OF_VALUES = ("22", "23", "54", "42804", "42846")
+"""What the codes of faults begin with that lie in a value: it is out of range, breaks a rule, is too large, or of another type."""
 _PLACE = re.compile(r"'(?:[^']|'')*'|\?|:(?=[a-z_])(?<!::)([a-z_]+)|%")
 
 
@@ -111,8 +113,13 @@ def _parameters(values: Any) -> Any:
     return [_given(value) for value in values]
 
 
+class NotStorable(ValueError):
+    """A value that the database cannot hold. Nothing of the transaction was written, and the same values fail again."""
+
+
 class Connection:
-    """A connection as :mod:`.store` and :mod:`.views` use one of SQLite. Every fault of it is a ``ConnectionError``, which is an ``OSError``.
+    """A connection as :mod:`.store` and :mod:`.views` use one of SQLite. Every fault of it is a ``ConnectionError``, which is an ``OSError``;
+    but :class:`NotStorable` where a value is at fault that was to be written.
 
     Args:
         address: of the database, ``postgresql://user:password@host/database``.
@@ -120,6 +127,7 @@ class Connection:
     """
 
     def __init__(self, address: str, *, read_only: bool) -> None:
+        self._read_only = read_only
         self._psycopg = require("psycopg", feature="a score store in PostgreSQL", extra="postgres")
         options = f"-c search_path={SCHEMA} -c timezone=UTC" + (
             " -c default_transaction_read_only=on -c default_transaction_isolation=repeatable\\ read" if read_only else ""
@@ -133,8 +141,15 @@ class Connection:
     def _faults(self) -> Iterator[None]:
         try:
             yield
-        except self._psycopg.Error as error:
-            raise ConnectionError(f"PostgreSQL: {type(error).__name__}") from None  # its message may quote what was written
+        except self._psycopg.Error as error:  # its message may quote what was written
+            if not self._read_only and self._lies_in_a_value(error):
+                raise NotStorable(f"PostgreSQL: {type(error).__name__}") from None
+            raise ConnectionError(f"PostgreSQL: {type(error).__name__}") from None
+
+    def _lies_in_a_value(self, error: Any) -> bool:
+        if error.sqlstate is None:  # it did not reach the server
+            return isinstance(error, (self._psycopg.DataError, self._psycopg.ProgrammingError))
+        return bool(error.sqlstate.startswith(_OF_VALUES))
 
     def execute(self, statement: str, values: Any = ()) -> Any:
         """Run a statement; a cursor, whose rows are :class:`Row`."""
@@ -201,7 +216,14 @@ class PostgresDatabase:
             if self._connection is None or self._connection.closed:
                 self._connection = Connection(self._address, read_only=False)
                 migrate(self._connection, self._steps)
-            yield self._connection
+            try:
+                yield self._connection
+            except (
+                ConnectionError
+            ):  # another one may lead to a server that takes what this one refuses: the primary, after a failover
+                lost, self._connection = self._connection, None
+                lost.close()
+                raise
 
     def close(self, *, for_good: bool = False) -> None:
         """End the connection. A later use opens another."""

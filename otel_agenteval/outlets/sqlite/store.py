@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +21,7 @@ from ...core.errors import ConfigError, StoreError
 from ...core.score import FIELDS, Direction, Score
 from ...core.sqlite import Schema, SqliteFile, Step, open_to_read
 from . import postgres
+from .postgres import NotStorable
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -226,6 +227,36 @@ def _as_postgres(step: Step) -> str:
     return "\n".join([*added, change])
 
 
+REQUIRED: frozenset[str] = frozenset(
+    name
+    for columns in (TURN_COLUMNS, SCORE_COLUMNS, CHANGE_COLUMNS, QUESTION_COLUMNS)
+    for name, kind in columns.items()
+    if "KEY" in kind or "NOT NULL" in kind
+)
+"""Columns without which there is no row."""
+
+
+class Rows(NamedTuple):
+    """What is written together."""
+
+    turns: Sequence[Mapping[str, Any]] = ()
+    """With the keys of :data:`TURN_COLUMNS`."""
+    scores: Sequence[Mapping[str, Any]] = ()
+    """With the keys of :data:`SCORE_COLUMNS`; a result id that is there already is left as it is."""
+    outcomes: Sequence[tuple[str, str, str]] = ()
+    """(turn id, metric, outcome) where the outcome is no score. Later ones replace earlier ones."""
+    absorbed: Sequence[tuple[str, str]] = ()
+    """(turn id, id of another turn that turned out to be a part of it)."""
+    questions: Sequence[Mapping[str, Any]] = ()
+    """With the keys of :data:`QUESTION_COLUMNS`; what is there already is left as it is."""
+    changes: Sequence[Mapping[str, Any]] = ()
+    """With the keys of :data:`CHANGE_COLUMNS`."""
+
+
+class _TakenBack(Exception):
+    """Ends a transaction that was only tried."""
+
+
 class ScoreStore:
     """The store, for writing; opened at first use. Thread-safe.
 
@@ -234,7 +265,8 @@ class ScoreStore:
         retention: how much is kept.
         clock: dates what is kept.
 
-    Every method raises ``sqlite3.Error`` or ``OSError`` when the file cannot be used; then nothing of that call was written.
+    Every method raises ``sqlite3.Error``, ``OSError`` or :class:`~otel_agenteval.core.errors.StoreError` when the file cannot be used, and
+    :class:`.postgres.NotStorable` when it cannot hold a value that was given. Then nothing of that call was written.
     """
 
     def __init__(self, path: str | os.PathLike[str], retention: Retention, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -246,37 +278,42 @@ class ScoreStore:
     def write(
         self,
         turns: Sequence[Mapping[str, Any]],
-        scores: Iterable[Mapping[str, Any]],
-        outcomes: Iterable[tuple[str, str, str]] = (),
+        scores: Sequence[Mapping[str, Any]],
+        outcomes: Sequence[tuple[str, str, str]] = (),
         absorbed: Sequence[tuple[str, str]] = (),
-        questions: Iterable[Mapping[str, Any]] = (),
+        questions: Sequence[Mapping[str, Any]] = (),
+        changes: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        """Keep turns and scores, in one transaction.
-
-        Args:
-            turns: rows with the keys of :data:`TURN_COLUMNS`.
-            scores: rows with the keys of :data:`SCORE_COLUMNS`; a result id that is there already is left as it is.
-            outcomes: (turn id, metric, outcome) where the outcome is no score. Later ones replace earlier ones.
-            absorbed: (turn id, id of another turn that turned out to be a part of it).
-            questions: rows with the keys of :data:`QUESTION_COLUMNS`; what is there already is left as it is.
-        """
-        now = self._clock.time_ns() / 1e9
-        touched = {turn["turn_id"] for turn in turns} | {turn["supersedes"] for turn in turns} | {one for _, one in absorbed}
+        """Keep rows, in one transaction. The arguments are the fields of :class:`Rows`."""
         with self._file.transaction() as db:
+            self._put(db, Rows(turns, scores, outcomes, absorbed, questions, changes))
+
+    def would_take(self, rows: Rows) -> bool:
+        """Return False if a value of the rows cannot be held. Nothing is written. Raises as :meth:`write` when the file cannot be used."""
+        try:
+            with self._file.transaction() as db:
+                self._put(db, rows)
+                raise _TakenBack
+        except _TakenBack:
+            return True
+        except NotStorable:
+            return False
+
+    def _put(self, db: Any, rows: Rows) -> None:
+        now = self._clock.time_ns() / 1e9
+        touched = {turn["turn_id"] for turn in rows.turns} | {turn["supersedes"] for turn in rows.turns}
+        touched |= {one for _, one in rows.absorbed}
+        with _faults_of_values():
             _mark_minutes(db, touched)  # of where a turn was before, should it move
-            for turn in turns:
+            for turn in rows.turns:
                 db.execute(_PUT_TURN, turn)
                 _supersede(db, turn)
-            db.executemany("UPDATE turns SET superseded_by = ? WHERE turn_id = ? AND superseded_by IS NULL", absorbed)
-            db.executemany(_PUT_SCORE, scores)
-            db.executemany(_PUT_QUESTION, questions)
-            db.executemany(_PUT_OUTCOME, [(*outcome, now) for outcome in outcomes])
+            db.executemany("UPDATE turns SET superseded_by = ? WHERE turn_id = ? AND superseded_by IS NULL", rows.absorbed)
+            db.executemany(_PUT_SCORE, rows.scores)
+            db.executemany(_PUT_QUESTION, rows.questions)
+            db.executemany(_PUT_OUTCOME, [(*outcome, now) for outcome in rows.outcomes])
+            db.executemany(_PUT_CHANGE, rows.changes)
             _mark_minutes(db, touched)
-
-    def write_change(self, change: Mapping[str, Any]) -> None:
-        """Keep a change of scores, a row with the keys of :data:`CHANGE_COLUMNS`."""
-        with self._file.transaction() as db:
-            db.execute(_PUT_CHANGE, change)
 
     def retain(self) -> bool:
         """Delete what is too old or too much; False when there is more to delete than one call should."""
@@ -301,6 +338,25 @@ class ScoreStore:
     def close(self) -> None:
         """Close the file. A later call would open it again."""
         self._file.close()
+
+
+@contextmanager
+def _faults_of_values() -> Iterator[None]:
+    """Tell a value that cannot be held from a file that cannot be used."""
+    try:
+        yield
+    except NotStorable:
+        raise
+    except (
+        sqlite3.DataError,
+        sqlite3.IntegrityError,
+        sqlite3.InterfaceError,
+        sqlite3.ProgrammingError,
+        ValueError,
+        TypeError,
+        OverflowError,
+    ) as error:
+        raise NotStorable(type(error).__name__) from None
 
 
 _MARK_MINUTE = (

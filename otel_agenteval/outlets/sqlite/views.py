@@ -140,9 +140,16 @@ _MOMENTS = ("w", "wy", "wy2", "w2", "w2y", "w2y2")
 _OF_TURN = "agent, service, service_version, model, tenant"
 _COUNTS = f"scores.status = 'ok' AND scores.value IS NOT NULL AND coalesce(scores.sample_probability, 1.0) > 0 AND NOT {VACUOUS}"
 _HOURS = f"CAST({AT} / {HOUR} AS INTEGER)"
+
+
+def _whole(sum_of: str) -> str:
+    """SQL of a sum of counts that fits a column of 64 bits."""
+    return f"CAST(CASE WHEN {sum_of} < 9e18 THEN {sum_of} ELSE 9e18 END AS INTEGER)"
+
+
 _BY_HOUR = f"""
 SELECT {_HOURS} AS hour, {_OF_TURN}, CAST(NULL AS TEXT) AS judge_model, '' AS metric, count(*) AS turns, 0 AS scored, 0 AS passed, 0 AS failed, count(error) AS errors,
-  total(cost_usd) AS cost_usd, CAST(total(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)) AS INTEGER) AS tokens, total(duration_s) AS duration_s,
+  total(cost_usd) AS cost_usd, {_whole("total(coalesce(input_tokens, 0.0) + coalesce(output_tokens, 0.0))")} AS tokens, total(duration_s) AS duration_s,
   min(duration_s) AS least, max(duration_s) AS most, 0.0 AS w, 0.0 AS wy, 0.0 AS wy2, 0.0 AS w2, 0.0 AS w2y, 0.0 AS w2y2
 FROM turns WHERE superseded_by IS NULL AND {{where}} GROUP BY 1, 2, 3, 4, 5, 6
 UNION ALL
@@ -539,10 +546,14 @@ def _sum_day(db: sqlite3.Connection, day: int, last: int) -> None:
     sums = [name for name in HOURLY_COLUMNS if name not in (*of_turn, "hour", "least", "most")]
     db.execute(
         f"INSERT INTO daily (hour, {', '.join(of_turn)}, least, most, {', '.join(sums)}) "
-        f"SELECT {within[0]}, {', '.join(of_turn)}, min(least), max(most), {', '.join(f'total({name})' for name in sums)} "
+        f"SELECT {within[0]}, {', '.join(of_turn)}, min(least), max(most), {', '.join(_sum_of_hours(name) for name in sums)} "
         f"FROM hourly WHERE hour BETWEEN ? AND ? GROUP BY {', '.join(of_turn)}",
         within,
     )
+
+
+def _sum_of_hours(name: str) -> str:
+    return f"{_whole('total(tokens)')} AS tokens" if name == "tokens" else f"total({name})"
 
 
 def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:

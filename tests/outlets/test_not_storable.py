@@ -1,0 +1,226 @@
+"""One turn with a value that a database or a wire format cannot hold costs that value, or at most that turn, and no other."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from otel_agenteval.core import semconv
+from otel_agenteval.evaluation.scored_turn import Root, ScoredTurn
+from otel_agenteval.outlets.sqlite.postgres import is_address
+from otel_agenteval.outlets.sqlite.views import Filter, Summer, Views
+from otel_agenteval.statistics.change import Found
+from otel_agenteval.statistics.changes import Change
+from tests.outlets.factories import SPAN_ID, scored_turn
+from tests.outlets.test_store import Kept, score
+from tests.support.clock import FakeClock
+from tests.support.postgres import Anywhere
+
+GOOD = 40
+
+
+@pytest.fixture
+def kept(anywhere: Anywhere, clock: FakeClock) -> Iterator[Kept]:
+    """In a file, and in PostgreSQL."""
+    kept = Kept(anywhere(), clock, content=True, attributes=["gen_ai.prompt.version"])
+    yield kept
+    kept.outlet.close()
+
+
+def turn_of(number: int, **turn: Any) -> ScoredTurn:
+    """A turn with two scores."""
+    scored = scored_turn(
+        score(2 * number), score(2 * number + 1, "code_b"), turn={"turn_id": f"{number:032x}-{SPAN_ID:016x}"}, root=Root(number + 1, SPAN_ID)
+    )  # fmt: skip
+    for name, value in turn.items():
+        setattr(scored.turn, name, value)  # past the checks that keep such values out of turns
+    return scored
+
+
+def batch_with(*poisoned: ScoredTurn) -> list[ScoredTurn]:
+    """Good turns with others among them."""
+    good = [turn_of(number) for number in range(GOOD)]
+    for place, one in enumerate(poisoned):
+        good.insert(3 + 7 * place, one)
+    return good
+
+
+def stored(kept: Kept) -> dict[str, dict[str, Any]]:
+    with kept.reader() as reader:
+        return {turn["turn_id"]: turn for turn in reader.turns(limit=1_000)}
+
+
+def scores_stored(kept: Kept) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for row in kept.rows():
+        found[row["turn_id"]] = found.get(row["turn_id"], 0) + 1
+    return found
+
+
+POISON = [
+    pytest.param({"agent": {"a": 1}}, "agent", id="an object"),
+    pytest.param({"duration_s": 10**400}, "duration_s", id="a number that no float is"),
+    pytest.param({"duration_s": "long"}, None, id="a text in a column of numbers"),
+    pytest.param({"complete": 2**64}, "complete", id="an integer of 65 bits"),
+]
+
+
+@pytest.mark.parametrize(("fields", "column"), POISON)
+def test_value_that_cannot_be_held_is_left_out(kept: Kept, fields: dict[str, Any], column: str | None, caplog: Any) -> None:
+    caplog.set_level(logging.WARNING)
+    kept.outlet.emit(batch_with(turn_of(1_000, **fields), turn_of(1_001, **fields)))
+    found = stored(kept)
+    assert len(found) == GOOD + 2
+    assert set(scores_stored(kept).values()) == {2}
+    assert kept.outcomes() == {"sent": 2 * (GOOD + 2)}
+    assert kept.outlet.records.waiting == 0
+    if column is not None:
+        assert {found[turn_of(number).turn.turn_id][column] for number in (1_000, 1_001)} == {None}
+        assert kept.telemetry.read(semconv.EMIT_ERRORS).values["store", "not_storable"] == 2
+        (said,) = [record.getMessage() for record in caplog.records if "cannot hold" in record.getMessage()]
+        assert column in said
+        assert str(fields[column])[:20] not in said
+
+
+def test_name_that_is_too_long_for_an_index_is_left_out(kept: Kept) -> None:
+    name = "".join(chr(0x4E00 + number * 7919 % 20_000) for number in range(100_000))  # random enough not to be compressed
+    kept.outlet.emit(batch_with(turn_of(1_000, agent=name)))
+    assert len(stored(kept)) == GOOD + 1
+    assert kept.outlet.records.waiting == 0
+    expected = None if is_address(str(kept.path)) else name
+    assert stored(kept)[turn_of(1_000).turn.turn_id]["agent"] == expected
+
+
+def test_half_of_a_surrogate_pair_is_mended(kept: Kept) -> None:
+    kept.outlet.emit(batch_with(turn_of(1_000, agent="a\ud800b")))
+    assert stored(kept)[turn_of(1_000).turn.turn_id]["agent"] == "a\ufffdb"
+    assert len(stored(kept)) == GOOD + 1
+
+
+def test_turn_without_a_required_value_is_dropped_and_counted(kept: Kept, caplog: Any) -> None:
+    kept.outlet.emit(batch_with(turn_of(1_000, revision=2**64)))
+    assert len(stored(kept)) == GOOD
+    assert kept.outcomes() == {"sent": 2 * GOOD, "not_storable": 2}
+    assert kept.outlet.records.waiting == 0
+    kept.outlet.emit([turn_of(1_001)])
+    assert len(stored(kept)) == GOOD + 1
+
+
+def test_score_that_cannot_be_held_leaves_the_others(kept: Kept) -> None:
+    poisoned = turn_of(1_000)
+    poisoned.scores = [score(7_000), score(7_001, "code_c", value=10**400), score(7_002, 2**70)]  # type: ignore[arg-type]
+    kept.outlet.emit(batch_with(poisoned))
+    assert scores_stored(kept)[poisoned.turn.turn_id] >= 2
+    assert sum(scores_stored(kept).values()) >= 2 * GOOD + 2
+    assert kept.outlet.records.waiting == 0
+
+
+def test_many_poisoned_turns_leave_the_good_ones(kept: Kept) -> None:
+    poisoned = [
+        turn_of(1_000 + number, revision=2**64) if number % 2 else turn_of(1_000 + number, agent={}) for number in range(12)
+    ]
+    kept.outlet.emit([one for pair in itertools.zip_longest(batch_with(), poisoned) for one in pair if one is not None])
+    assert len(stored(kept)) == GOOD + 6
+    assert kept.outcomes() == {"sent": 2 * (GOOD + 6), "not_storable": 12}
+
+
+def test_turn_of_which_no_row_can_be_made_is_counted(kept: Kept) -> None:
+    class Broken(list[Any]):
+        def __iter__(self) -> Any:
+            raise RuntimeError("a fault in reading")
+
+    with pytest.raises(RuntimeError):
+        kept.outlet.emit(batch_with(turn_of(1_000, tool_calls=Broken([1]))))
+    assert len(stored(kept)) == GOOD
+    assert kept.outcomes() == {"sent": 2 * GOOD, "fault": 2}
+    assert kept.outlet.records.waiting == 0
+
+
+def test_outcome_that_cannot_be_held_leaves_the_others(kept: Kept) -> None:
+    kept.outlet.emit([turn_of(1)])
+    turn_id = turn_of(1).turn.turn_id
+    for metric, outcome in (("llm_a", "waiting"), ("llm_b", {"no": "text"}), ("llm_c", "waiting")):
+        kept.outlet.note_outcome(turn_id, metric, outcome)  # type: ignore[arg-type]
+    assert kept.outlet.flush(1)
+    with kept.reader() as reader:
+        why = reader.why(turn_id)
+    assert why is not None
+    assert {"llm_a", "llm_c"} <= why.keys()
+    assert "llm_b" not in why
+
+
+def test_outage_is_not_taken_for_a_poisoned_row(kept: Kept) -> None:
+    """The database is gone before the row with the fault is found: everything waits, and is told apart once it is back."""
+    kept.outlet.emit([turn_of(900)])
+    store = kept.outlet._store
+    file, transaction = store._file, store._file.transaction
+    left = [3]
+
+    def sometimes() -> Any:
+        left[0] -= 1
+        if left[0] < 0:
+            raise ConnectionError("gone")
+        return transaction()
+
+    file.transaction = sometimes
+    with pytest.raises(ConnectionError):
+        kept.outlet.emit(batch_with(turn_of(1_000, revision=2**64)))
+    waiting = kept.outlet.records.waiting
+    assert waiting > 0
+    assert "not_storable" not in kept.outcomes()
+    file.transaction = transaction
+    assert kept.outlet.flush(1)
+    assert len(stored(kept)) == GOOD + 1
+    assert kept.outcomes() == {"sent": 2 * (GOOD + 1), "not_storable": 2}
+
+
+def test_change_waits_for_the_database(kept: Kept) -> None:
+    store = kept.outlet._store
+    file, transaction = store._file, store._file.transaction
+
+    def gone() -> Any:
+        raise ConnectionError("gone")
+
+    file.transaction = gone
+    with pytest.raises(ConnectionError):
+        kept.outlet.announce(
+            Change("code_b", "travel", "worse", Found("bets", 0.9, 0.5, (-0.5, -0.3), 1.0, 50.0), 2.0), Root(1, 2)
+        )
+    file.transaction = transaction
+    assert kept.outlet.flush(1)
+    with kept.reader() as reader:
+        assert [change["verdict"] for change in reader.changes()] == ["worse"]
+
+
+def test_sums_of_hours_hold_the_largest_counts(kept: Kept, clock: FakeClock) -> None:
+    most = 2**63 - 1
+    for number in range(60):
+        usage = {"input_tokens": most, "output_tokens": most}
+        kept.outlet.emit([scored_turn(score(number), turn={"turn_id": f"{number:032x}-{1:016x}", "usage": usage})])
+        clock.advance(1_800)
+    clock.advance(3 * 86_400)
+    for summed in (False, True):
+        if summed:
+            summer = Summer(str(kept.path), lambda: clock.time_ns() / 1e9)
+            while summer.sum_one():
+                pass
+            summer.close()
+        with Views(str(kept.path)) as views:
+            (cell,) = [cell for cell in views.cells(Filter()) if cell.metric == ""]
+            assert cell.turns == 60
+            assert cell.tokens >= most
+
+
+def test_zero_bytes_in_content_do_not_hide_other_turns(kept: Kept) -> None:
+    kept.outlet.emit([
+        scored_turn(score(1), turn={"turn_id": "a-1", "input": "zero \0 byte", "output": r"literal \u0000 and \\u0000"}),
+        scored_turn(score(2), turn={"turn_id": "b-1", "input": "plain"}),
+    ])  # fmt: skip
+    with Views(str(kept.path)) as views:
+        said = {turn_id: (asked, answered) for turn_id, asked, answered in views.said_in(["a-1", "b-1"], 100)}
+        assert said["b-1"][0] == "plain"
+        assert said["a-1"] == ("zero \ufffd byte", r"literal \u0000 and \\u0000")
