@@ -49,8 +49,11 @@ class ConsoleOutlet(Outlet):
         if not wanted or stream is None:  # a program without a console has none
             return
         colour, width = colours_wanted(stream), columns(stream)
-        stream.write("".join(_rendered(scored, width, colour) for scored in wanted))
+        texts, fault = self.render(wanted, lambda scored: _rendered(scored, width, colour))
+        stream.write("".join(texts))
         stream.flush()
+        if fault is not None:
+            raise fault
 
     def announce(self, change: Change, root: Root) -> None:
         """One line about a change."""

@@ -75,8 +75,7 @@ class FanOut:
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
         """Redact and count scored turns, and send them through every outlet."""
-        for scored in batch:
-            self._prepare(scored)
+        batch = [scored for scored in batch if self._prepare(scored)]
         for outlet in self._outlets:
             try:
                 outlet.emit(batch)
@@ -99,14 +98,20 @@ class FanOut:
         _log.log(logging.WARNING if change.verdict == "worse" else logging.INFO, "%s", change.title)
         self._each(lambda outlet: outlet.announce(change, root))
 
-    def _prepare(self, scored: ScoredTurn) -> None:
-        self.redact(scored)
-        account(self._telemetry, scored)
-        judged = scored.judged
-        if not scored.said_later:
-            self._telemetry.observe(METRIC_DURATION, scored.seconds, kind="code" if judged is None else judged.kind)
-        if scored.of_turn_itself and self._exported is not None:
-            scored.content = self._exported(scored.turn, scored.redactor)
+    def _prepare(self, scored: ScoredTurn) -> bool:
+        """Redact and count one turn; False if that is impossible, and it cannot leave."""
+        try:
+            self.redact(scored)
+            account(self._telemetry, scored)
+            judged = scored.judged
+            if not scored.said_later:
+                self._telemetry.observe(METRIC_DURATION, scored.seconds, kind="code" if judged is None else judged.kind)
+            if scored.of_turn_itself and self._exported is not None:
+                scored.content = self._exported(scored.turn, scored.redactor)
+        except Exception as error:  # the other turns of the batch leave
+            self.count_error("pipeline", type(error).__name__)
+            return False
+        return True
 
     def redact(self, scored: ScoredTurn) -> None:
         """Take out of what scores say whatever may not leave. What was redacted already is not looked at again."""

@@ -73,8 +73,10 @@ class JsonLinesOutlet(Outlet):
 
         Raises:
             OSError: the file cannot be opened or written at the moment; the scores wait.
+            Exception: no lines could be made of a turn; those of the others are written.
         """
-        lines = [jsonio.dumps(line).encode() + b"\n" for scored in batch for line in self.lines(scored)]
+        made, fault = self.render(batch, lambda scored: [jsonio.dumps(line).encode() + b"\n" for line in self.lines(scored)])
+        lines = [line for some in made for line in some]
         self.records.add(len(lines))
         if self.full and not self._keeps_all:
             with suppress(OSError):  # the disk may have room again
@@ -86,6 +88,8 @@ class JsonLinesOutlet(Outlet):
             self._waiting.append(line)
             self._bytes += len(line)
         self._write()
+        if fault is not None:
+            raise fault
 
     def lines(self, scored: ScoredTurn) -> Iterator[dict[str, Any]]:
         """What is written of a turn."""

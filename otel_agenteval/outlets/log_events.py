@@ -134,10 +134,11 @@ class LogEventOutlet(Outlet):
         """Write the records. A processor that exports at once does so here, with instrumentation suppressed."""
         token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
         try:
-            for scored in batch:
-                self._emit_turn(scored)
+            _, fault = self.render(batch, self._emit_turn)
         finally:
             detach(token)
+        if fault is not None:
+            raise fault
 
     def announce(self, change: Change, root: Root) -> None:
         """Write one record, under the turn that showed the change."""

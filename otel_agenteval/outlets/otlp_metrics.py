@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from opentelemetry.metrics import CallbackOptions, Observation, get_meter_provider
 
+from ..core.bounded import MOST
 from ..core.identity import ByIdentity
 from ..core.semconv import INSTRUMENTS, OTHER, SCOPE, SPAN_LABELS, Instrument
 from ..core.telemetry import Labels, Telemetry, TelemetryGroup
@@ -68,13 +69,17 @@ class OtlpMetricsOutlet(Outlet):
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
         """Record the values of the batch, and what the engine measured of itself since the last one."""
-        for scored in batch:
-            context = context_of(scored.root)
-            for name, labels, value in observations(scored):
-                if name in self._histograms:
-                    histogram, label_sets = self._histograms[name]
-                    histogram.record(value, label_sets.attributes(self._telemetry.folded(name, labels)), context=context)
+        _, fault = self.render(batch, self._record)
         self._record_tapped()
+        if fault is not None:
+            raise fault
+
+    def _record(self, scored: ScoredTurn) -> None:
+        context = context_of(scored.root)
+        for name, labels, value in observations(scored):
+            if name in self._histograms:
+                histogram, label_sets = self._histograms[name]
+                histogram.record(value, label_sets.attributes(self._telemetry.folded(name, labels)), context=context)
 
     def flush(self, timeout: float) -> bool:
         """Ask the provider to export now. The SDK may take longer than ``timeout`` seconds: it ends its running export."""
@@ -143,7 +148,11 @@ def _callback(instrument: Instrument, group: TelemetryGroup) -> Callable[[Callba
         for labels, value in family.values.items():
             bounded = label_sets.bounded(labels)
             sums[bounded] = sums.get(bounded, 0) + value
-        return [Observation(value, label_sets.attributes(labels)) for labels, value in sums.items()]
+        # The SDK sends an int as one of 64 bits, and where one does not fit nothing at all.
+        return [
+            Observation(value if abs(value) <= MOST else float(value), label_sets.attributes(labels))
+            for labels, value in sums.items()
+        ]
 
     return read
 

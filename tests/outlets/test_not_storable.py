@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 import itertools
+import json
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from prometheus_client import CollectorRegistry, generate_latest
 
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import semconv
+from otel_agenteval.core.telemetry import Telemetry
 from otel_agenteval.evaluation.scored_turn import Root, ScoredTurn
+from otel_agenteval.outlets.accounting import account
+from otel_agenteval.outlets.fan_out import FanOut
+from otel_agenteval.outlets.jsonl import JsonLinesOutlet
+from otel_agenteval.outlets.log_events import LogEventOutlet
+from otel_agenteval.outlets.memory import MemoryOutlet
+from otel_agenteval.outlets.otlp.metrics import MetricsEncoder
+from otel_agenteval.outlets.otlp.outlet import OtlpOutlet
+from otel_agenteval.outlets.otlp_metrics import OtlpMetricsOutlet
+from otel_agenteval.outlets.prometheus import PrometheusOutlet
 from otel_agenteval.outlets.sqlite.postgres import is_address
 from otel_agenteval.outlets.sqlite.views import Filter, Summer, Views
 from otel_agenteval.statistics.change import Found
@@ -19,6 +38,7 @@ from tests.outlets.factories import SPAN_ID, scored_turn
 from tests.outlets.test_store import Kept, score
 from tests.support.clock import FakeClock
 from tests.support.postgres import Anywhere
+from tests.support.receiver import GrpcReceiver
 
 GOOD = 40
 
@@ -215,12 +235,81 @@ def test_sums_of_hours_hold_the_largest_counts(kept: Kept, clock: FakeClock) -> 
             assert cell.tokens >= most
 
 
-def test_zero_bytes_in_content_do_not_hide_other_turns(kept: Kept) -> None:
-    kept.outlet.emit([
-        scored_turn(score(1), turn={"turn_id": "a-1", "input": "zero \0 byte", "output": r"literal \u0000 and \\u0000"}),
-        scored_turn(score(2), turn={"turn_id": "b-1", "input": "plain"}),
-    ])  # fmt: skip
-    with Views(str(kept.path)) as views:
-        said = {turn_id: (asked, answered) for turn_id, asked, answered in views.said_in(["a-1", "b-1"], 100)}
-        assert said["b-1"][0] == "plain"
-        assert said["a-1"] == ("zero \ufffd byte", r"literal \u0000 and \\u0000")
+# --- other outlets
+
+
+def broken() -> ScoredTurn:
+    """A turn that nothing can be made of."""
+    scored = turn_of(1_000)
+    scored.root = None  # type: ignore[assignment]
+    return scored
+
+
+def test_json_lines_are_written_without_a_broken_turn(tmp_path: Path) -> None:
+    telemetry = Telemetry()
+    outlet = JsonLinesOutlet(tmp_path / "lines", telemetry)
+    with pytest.raises(AttributeError):
+        outlet.emit(batch_with(broken()))
+    lines = [json.loads(line) for line in (tmp_path / "lines").read_text().splitlines()]
+    assert len({line["turn_id"] for line in lines}) == GOOD
+    assert outlet.records.to_dict() == {"made": 2 * GOOD + 2, "delivered": 2 * GOOD, "waiting": 0, "failed": {"fault": 2}}
+    outlet.close()
+
+
+def test_otlp_records_are_sent_without_a_broken_turn() -> None:
+    receiver = GrpcReceiver()
+    config = load_config({"outlets": {"otlp": {"endpoint": f"http://{receiver.address}", "metrics_interval": 0}}}, {})
+    assert config.outlets.otlp is not None
+    outlet = OtlpOutlet(config.outlets.otlp, Telemetry(), lambda: "engine-1", "0.1.0")
+    with pytest.raises(AttributeError):
+        outlet.emit(batch_with(broken()))
+    assert outlet.flush(20)
+    assert len(receiver.scores()) == 2 * GOOD
+    assert outlet.records.to_dict() == {"made": 2 * GOOD + 2, "delivered": 2 * GOOD, "waiting": 0, "failed": {"fault": 2}}
+    outlet.close()
+    receiver.close()
+
+
+def test_log_events_are_written_without_a_broken_turn() -> None:
+    exporter = InMemoryLogRecordExporter()
+    provider = LoggerProvider(shutdown_on_exit=False)
+    provider.add_log_record_processor(SimpleLogRecordProcessor(exporter))
+    with pytest.raises(AttributeError):
+        LogEventOutlet(provider, "engine-1", "0.1.0").emit(batch_with(broken()))
+    assert len(exporter.get_finished_logs()) == 2 * GOOD
+    provider.shutdown()
+
+
+def test_every_outlet_gets_a_batch_without_a_broken_turn() -> None:
+    kept: list[ScoredTurn] = []
+    fan_out = FanOut([MemoryOutlet(kept)], Telemetry())
+    fan_out.emit(batch_with(broken()))
+    assert len(kept) == GOOD
+    assert fan_out.errors == {("pipeline", "AttributeError"): 1}
+
+
+def test_counters_beyond_64_bits_can_be_exported() -> None:
+    telemetry, reader = Telemetry(), InMemoryMetricReader()
+    provider = MeterProvider([reader], shutdown_on_exit=False)
+    outlet = OtlpMetricsOutlet(provider, telemetry, "0.1.0")
+    usage = {"input_tokens": 2**63 - 1, "output_tokens": 7}
+    for number in range(3):
+        account(telemetry, scored_turn(score(number), turn={"usage": usage}))
+    data = reader.get_metrics_data()
+    assert data is not None
+    sent = encode_metrics(data)
+    points = {
+        point.attributes[3].value.string_value: point
+        for metric in sent.resource_metrics[0].scope_metrics[0].metrics
+        if metric.name == "agenteval.turn.tokens"
+        for point in metric.sum.data_points
+    }
+    assert points["input"].as_double == pytest.approx(3 * 2.0**63)
+    assert points["output"].as_int == 21
+    assert MetricsEncoder(telemetry, "0.1.0", 0).request(1, "engine-1")
+    registry = CollectorRegistry()
+    shown = PrometheusOutlet(telemetry, registry=registry)
+    assert "agenteval_turn_tokens_total" in generate_latest(registry).decode()
+    shown.close()
+    outlet.close()
+    provider.shutdown()

@@ -294,6 +294,17 @@ def test_what_is_refused_for_good_is_counted_and_not_sent_again(status: int, mak
     assert len(receiver.bodies) == 1
 
 
+def test_notice_that_is_refused_leaves_the_others(make: Any, receiver: Receiver) -> None:
+    rig = make()
+    rig.emit(
+        *(gate() if number == 0 else Score(f"code_{number}", 0.0, False, policy="gate", threshold=0.5) for number in range(4))
+    )
+    receiver.answers = [400, 200, 400, 400, 200]  # the third is the cause
+    assert not rig.outlet.flush(10)
+    assert [notice["metric"] for body in receiver.bodies for notice in body["notices"]] == ["code_gate", "code_1", "code_3"]
+    assert rig.counted() == {"made": 4, "delivered": 3, "waiting": 0, "failed": {"rejected": 1}}
+
+
 def test_a_message_is_given_up_in_the_end(make: Any, receiver: Receiver) -> None:
     rig = make(retry_for="60s")
     rig.outlet.begin_exit()

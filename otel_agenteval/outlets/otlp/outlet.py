@@ -6,6 +6,7 @@ never evaluated.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 from collections.abc import Callable, Sequence
@@ -105,15 +106,28 @@ class OtlpOutlet(Outlet):
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
         """Render a batch and leave it to the sending thread."""
-        now, instance_id = self._clock.time_ns(), self._instance_id()
-        if self._log_events != "off":
-            self._put("logs", *self._encoder.log_records(batch, now, instance_id, self._log_events))
-        wanted = self._wanted.evaluate_spans
-        if wanted != "off":
-            self._put("traces", *self._encoder.evaluate_spans(batch, now, instance_id, child=wanted == "child"))
+        fault: Exception | None = None
+        try:
+            requests = [self._requests(batch)]
+        except Exception:  # one turn is the cause
+            requests, fault = self.render(batch, lambda scored: self._requests([scored]))
+        for signal, body, items in itertools.chain.from_iterable(requests):
+            self._put(signal, body, items)
         if self._wanted.metrics_interval:
             self._begun = True
             self._sender.start()
+        if fault is not None:
+            raise fault
+
+    def _requests(self, batch: Sequence[ScoredTurn]) -> list[tuple[Signal, bytes, int]]:
+        now, instance_id = self._clock.time_ns(), self._instance_id()
+        found: list[tuple[Signal, bytes, int]] = []
+        if self._log_events != "off":
+            found.append(("logs", *self._encoder.log_records(batch, now, instance_id, self._log_events)))
+        wanted = self._wanted.evaluate_spans
+        if wanted != "off":
+            found.append(("traces", *self._encoder.evaluate_spans(batch, now, instance_id, child=wanted == "child")))
+        return found
 
     def announce(self, change: Change, root: Root) -> None:
         """A log record about a change, under the Resource of the turn that showed it."""

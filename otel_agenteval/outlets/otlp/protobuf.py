@@ -153,7 +153,7 @@ class AttributeWriter:
         found = self._texts.get(key)
         if found is None:
             found = TextWriter(self._tag, key)
-            if len(self._texts) < _MAX_KEYS:
+            if len(self._texts) < _MAX_KEYS and len(key) <= _MAX_LENGTH:
                 self._texts[key] = found
         return found
 
@@ -168,6 +168,6 @@ class AttributeWriter:
 
     def _plain_pair(self, key: str, value: int) -> bytes:
         encoded = self.pair(key, value)
-        if len(self._plain) < _MAX_KEYS:
+        if len(self._plain) < _MAX_KEYS and len(key) <= _MAX_LENGTH:
             self._plain[key, value.__class__, value] = encoded
         return encoded

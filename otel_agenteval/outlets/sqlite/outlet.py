@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import re
 import sqlite3
 import threading
 from collections import deque
@@ -335,16 +334,16 @@ class StoreOutlet(Outlet):
             value = next((place[name] for place in places if isinstance(place.get(name), (str, int, float, bool))), None)
             if value is not None:
                 found[name] = value if isinstance(value, str) else jsonio.dumps(value)
-        return _dumped(found) if found else None
+        return _json(found)
 
     def _content(self, scored: ScoredTurn) -> str | None:
         if not self.keeps_content or not scored.of_turn_itself:  # what comes later comes with a turn without content
             return None
         content = scored.turn.to_dict()
         if not self._redact:
-            return _dumped(content)
+            return jsonio.dumps(content)
         try:
-            return _dumped((scored.redactor or Redactor(self._redact)).turn(content))
+            return jsonio.dumps((scored.redactor or Redactor(self._redact)).turn(content))
         except Exception as error:  # content that could not be redacted is not kept; the turn and its scores are
             self._telemetry.add(semconv.EMIT_ERRORS, outlet=self.name, reason=type(error).__name__)
             return None
@@ -385,15 +384,6 @@ class StoreOutlet(Outlet):
             "judge_model": judged.model if judged is not None else None,
             "judge_cost_usd": judged.cost_usd if judged is not None else None, "scored_at": self._clock.time_ns() / 1e9,
         }  # fmt: skip
-
-
-_ZERO_BYTE = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
-
-
-def _dumped(value: dict[str, Any]) -> str:
-    """JSON that PostgreSQL can look into: it has no text with a zero byte."""
-    text = jsonio.dumps(value)
-    return _ZERO_BYTE.sub(r"\1\\ufffd", text) if "\\u0000" in text else text
 
 
 def _names(names: Iterable[str | None]) -> str | None:

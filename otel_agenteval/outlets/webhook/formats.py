@@ -38,6 +38,10 @@ Bodies = list[dict[str, Any]]
 """Of the requests that say it: one, where the service takes several notices in one."""
 
 
+ONE_EACH = frozenset(("pagerduty",))
+"""Formats with a message for each notice."""
+
+
 def bodies(notices: Sequence[Notice], context: Context) -> Bodies:
     """What is posted for some notices."""
     return _FORMATS[context.options.format](notices, context)

@@ -53,6 +53,8 @@ class Notice:
     error_type: str | None = None
     change: Change | None = None
     examples: list[Example] = field(default_factory=list)
+    records: int = 1
+    """Notices that were merged into it, with itself."""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -78,13 +80,16 @@ class Notice:
 
     def merged(self, later: Notice) -> Notice:
         """This notice and a later one about the same thing."""
+        records = self.records + later.records
         if later.kind in ("floor", "recovered", "change"):
-            return later
-        return replace(later, count=self.count + later.count, examples=(self.examples + later.examples)[:_MOST_EXAMPLES])
+            return replace(later, records=records)
+        examples = (self.examples + later.examples)[:_MOST_EXAMPLES]
+        return replace(later, count=self.count + later.count, examples=examples, records=records)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON; what is not known is left out."""
         found = {"title": self.title, **asdict(replace(self, change=None))}
+        del found["records"]
         if self.change is not None:
             found["change"] = change_attributes(self.change, "")
         found["examples"] = [{key: value for key, value in one.items() if value is not None} for one in found["examples"]]

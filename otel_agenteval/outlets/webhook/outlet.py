@@ -10,7 +10,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, detach, set_value
@@ -23,7 +23,7 @@ from ...core.threads import started
 from ...evaluation.scored_turn import Root, ScoredTurn
 from ...metrics.registry import resolve
 from ..base import Outlet, RecordAccount, Setup
-from .formats import Context, bodies
+from .formats import ONE_EACH, Context, bodies
 from .notices import Notice, Watch, notice_of
 
 if TYPE_CHECKING:
@@ -37,16 +37,19 @@ _MOST_WAITING = 1_000
 """Notices about different things that wait."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 300.0
 _RETRIED = frozenset((408, 425, 429, 500, 502, 503, 504))
+_ABOUT_THE_BODY = frozenset((400, 413, 422))
 _JOIN = 1.0
 
 
 class _Refused(Exception):
     """The receiver did not take a message."""
 
-    def __init__(self, reason: str, pause: float | None, *, for_good: bool) -> None:
+    def __init__(self, reason: str, pause: float | None, *, for_good: bool, about_the_body: bool = False) -> None:
         super().__init__(reason)
         self.pause = pause
         self.for_good = for_good
+        self.about_the_body = about_the_body
+        """Whether another message may be taken."""
 
 
 class WebhookOutlet(Outlet):
@@ -83,8 +86,8 @@ class WebhookOutlet(Outlet):
         options = self._options
         self._watch = Watch(options.about, options.floors, options.window, options.least)
         self._waiting: dict[tuple[str, ...], Notice] = {}
-        self._count = 0
-        """Records behind what waits: notices that were merged count each."""
+        self._together = self._most_together = 1 if options.format in ONE_EACH else _MOST_WAITING
+        """How many notices a message has: fewer once some were refused together."""
         self._since: float | None = None
         """When what waits began to wait, for ``retry_for``."""
         self._due: float | None = None
@@ -101,7 +104,10 @@ class WebhookOutlet(Outlet):
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
         """Gather what is worth a message. Never waits for the network."""
         now = self._monotonic()
-        self._gather_all([notice for scored in batch for notice in self._watch.notices(scored, now)], now)
+        found, fault = self.render(batch, lambda scored: self._watch.notices(scored, now))
+        self._gather_all([notice for notices in found for notice in notices], now)
+        if fault is not None:
+            raise fault
 
     def announce(self, change: Change, root: Root) -> None:
         """Gather a change of scores, if that is worth a message."""
@@ -125,7 +131,6 @@ class WebhookOutlet(Outlet):
             self.records.finish("queue_full", 1)
             return
         self._waiting[notice.key] = notice if known is None else known.merged(notice)
-        self._count += 1
 
     def flush(self, timeout: float) -> bool:
         """Send what waits now; False if it still waits."""
@@ -150,7 +155,7 @@ class WebhookOutlet(Outlet):
         if thread is not None and thread is not threading.current_thread():
             thread.join(_JOIN)
         with self._lock:
-            lost, self._count = self._count, 0
+            lost = _records(self._waiting.values())
             self._waiting = {}
         if lost:
             self.records.finish("shutdown", lost)
@@ -197,30 +202,55 @@ class WebhookOutlet(Outlet):
 
     def _send_alone(self, timeout: float) -> bool:
         with self._lock:
-            notices, count = list(self._waiting.values()), self._count
-            self._waiting, self._count = {}, 0
-            if not notices:
+            left, self._waiting = [*self._waiting.values()], {}
+            if not left:
                 self._due = None
                 return True
         token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
+        fault: Exception | None = None
         try:
-            moment = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-            left = bodies(notices, Context(self._options, self._sender(), moment))
-            one_each = len(left) == len(notices)
+            all_sent = True
             while left:
-                self._post(jsonio.dumps(left[0]).encode(), timeout)
-                del left[0]
-        except _Refused as refused:
-            return self._refused(refused, notices[-len(left) :] if one_each else notices, count)
-        except Exception:  # a fault of ours: whoever called counts it
-            self.records.finish("fault", count)
-            self._begin_anew()
-            raise
+                part = left[: self._together]
+                try:
+                    self._post_all(part, timeout)
+                    outcome = "sent"
+                except _Refused as refused:
+                    if refused.about_the_body and self._split(part):
+                        continue
+                    self._say(str(refused))
+                    ended = self._outcome_of(refused)
+                    if ended is None:
+                        self._wait_again(refused, left)
+                        return False
+                    outcome = ended
+                    part = part if refused.about_the_body else left
+                except Exception as error:
+                    if self._split(part):
+                        continue
+                    outcome, fault = "fault", error
+                self.records.finish(outcome, _records(part))
+                all_sent = all_sent and outcome == "sent"
+                self._together = min(self._most_together, self._together * 2)
+                del left[: len(part)]
         finally:
             detach(token)
-        self.records.finish("sent", count)
         self._begin_anew()
-        return not self._waiting
+        if fault is not None:  # whoever called counts it
+            raise fault
+        return all_sent and not self._waiting
+
+    def _split(self, part: Sequence[Notice]) -> bool:
+        """Send fewer notices in a message, because one of these may be the cause; False for one that is alone."""
+        self._together = max(1, len(part) // 2)
+        return len(part) > 1
+
+    def _outcome_of(self, refused: _Refused) -> str | None:
+        """How notices end that were refused; None if they are sent again."""
+        if refused.for_good:
+            return "rejected"
+        waited = self._monotonic() - (self._monotonic() if self._since is None else self._since)
+        return "expired" if waited > self._options.retry_for else None
 
     def _begin_anew(self) -> None:
         """What waited is sent, or given up."""
@@ -230,25 +260,17 @@ class WebhookOutlet(Outlet):
             self._next = now + self._options.every
             self._since, self._due = (now, self._next) if self._waiting else (None, None)
 
-    def _refused(self, refused: _Refused, notices: Sequence[Notice], count: int) -> bool:
-        """What was not taken waits again, before what came meanwhile, or is given up."""
-        self._say(str(refused))
-        since = self._since if self._since is not None else self._monotonic()
-        if refused.for_good or self._monotonic() - since > self._options.retry_for:
-            self.records.finish("rejected" if refused.for_good else "expired", count)
-            self._begin_anew()
-            return False
+    def _wait_again(self, refused: _Refused, notices: Sequence[Notice]) -> None:
+        """What was not taken waits again, before what came meanwhile."""
         with self._lock:
             later, self._waiting = self._waiting, {notice.key: notice for notice in notices}
             for key, notice in later.items():
                 known = self._waiting.get(key)
                 self._waiting[key] = notice if known is None else known.merged(notice)
-            self._count += count
-            self._since = since
+            self._since = self._monotonic() if self._since is None else self._since
         self._failures += 1
         longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (self._failures - 1))
         self._pause(refused.pause if refused.pause is not None else longest * (0.5 + random.random() / 2))  # noqa: S311 - no secret
-        return False
 
     def _pause(self, seconds: float) -> None:
         with self._lock:
@@ -260,6 +282,11 @@ class WebhookOutlet(Outlet):
             _log.warning("the webhook did not take a message: %s (counted from now on)", reason)
 
     # --- one request
+
+    def _post_all(self, notices: Sequence[Notice], timeout: float) -> None:
+        moment = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+        for body in bodies(notices, Context(self._options, self._sender(), moment)):
+            self._post(jsonio.dumps(body).encode(), timeout)
 
     def _post(self, body: bytes, timeout: float) -> None:
         import httpx  # imported by who sends the first message
@@ -280,8 +307,18 @@ class WebhookOutlet(Outlet):
             raise _Refused(type(error).__name__, None, for_good=False) from None
         if answer.is_success:
             return
-        again = answer.status_code in _RETRIED
-        raise _Refused(f"HTTP {answer.status_code}", _retry_after(answer.headers.get("retry-after")), for_good=not again)
+        status = answer.status_code
+        raise _Refused(
+            f"HTTP {status}",
+            _retry_after(answer.headers.get("retry-after")),
+            for_good=status not in _RETRIED,
+            about_the_body=status in _ABOUT_THE_BODY,
+        )
+
+
+def _records(notices: Iterable[Notice]) -> int:
+    """Records behind notices: those that were merged count each."""
+    return sum(notice.records for notice in notices)
 
 
 def _retry_after(text: str | None) -> float | None:
