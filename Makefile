@@ -8,7 +8,7 @@
 # make unseen    what is read right of agents that no dialect knows: one dialect after the other is left out
 # make bench     what collecting and scoring costs                                           (make bench AGAINST=../other-checkout ARGS=--check PEERS=yes)
 # make hosts     one agent under every kind of host program, on every Python here, with the oldest and the newest SDK
-# make quickstarts  every page of docs/quickstart as its reader would go through it, with the real frameworks   (make quickstarts ARGS="langgraph django")
+# make quickstarts  every page of docs/get-started/integrations as its reader would go through it, with the real frameworks   (make quickstarts ARGS="langgraph django")
 # make docs      the documentation as a site, into build/site: strictly, with search, versions and a metric catalogue with filters
 # make format    rewrite the sources as ruff formats them
 # make pin       lock requirements/*.txt for every supported Python                          (make pin ARGS=--upgrade; make pin ARGS=--check installs and writes nothing)

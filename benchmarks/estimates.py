@@ -1,7 +1,7 @@
-"""How often fleet estimates hold the truth, how much proxies narrow them, and what a score costs them, for docs/statistics.md.
+"""How often fleet estimates hold the truth, how much proxies narrow them, and what a score costs them, for docs/concepts/fleet-estimates.md.
 
     python benchmarks/estimates.py            the tables on the terminal
-    python benchmarks/estimates.py --write    also into docs/statistics.md
+    python benchmarks/estimates.py --write    also into docs/concepts/fleet-estimates.md
 
 Fleets of known truth (``tests/support/simulated.py``) are sampled as turns are, 2,000 times each.
 """
@@ -20,7 +20,7 @@ from otel_agenteval.core.clock import SYSTEM_CLOCK  # noqa: E402 - found only no
 from otel_agenteval.statistics.estimates import Estimates  # noqa: E402 - the same
 from tests.support.simulated import FLEETS, Fleet, coverage, ever_missed  # noqa: E402 - the same
 
-PAGE = harness.ROOT / "docs" / "statistics.md"
+PAGE = harness.ROOT / "docs" / "concepts" / "fleet-estimates.md"
 SERIES = 10_000
 
 
@@ -78,7 +78,7 @@ def main() -> int:
     """Measure, and print or write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=2_000, help="of each fleet")
-    parser.add_argument("--write", action="store_true", help="put the tables into docs/statistics.md")
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/concepts/fleet-estimates.md")
     args = parser.parse_args()
     for name, made in (("coverage", coverages(args.runs)), ("looks", looks(max(50, args.runs // 4))), ("estimate-cost", costs())):
         print(f"\n{made}")

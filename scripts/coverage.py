@@ -1,7 +1,7 @@
 """On which turns each metric is evaluated, and what its values are: ``tests/data``'s recordings, scored as live traffic is.
 
     python scripts/coverage.py [NAME ...]       prints the rows of these metrics
-    python scripts/coverage.py --write          writes docs/metrics/coverage.md
+    python scripts/coverage.py --write          writes docs/reference/metrics/coverage.md
     python scripts/coverage.py --check          exit status 1 when that file is out of step
     python scripts/coverage.py --healthy        which metrics of the default pack fail on turns that went well: turn, metric, why
 
@@ -46,7 +46,7 @@ from otel_agenteval.metrics.registry import Metric, catalog, default_pack  # noq
 from otel_agenteval.turns.conversations import SIGNALS, whole  # noqa: E402
 
 DATA = ROOT / "tests" / "data"
-PAGE = ROOT / "docs" / "metrics" / "coverage.md"
+PAGE = ROOT / "docs" / "reference" / "metrics" / "coverage.md"
 KINDS = ("plain chat", "tools", "RAG", "multi-agent", "workflow", "conversation")
 MOST_REPEATS = 2
 """Calls of a tool with the same arguments that are no loop."""
@@ -283,7 +283,7 @@ _LEGEND = (
 
 
 def page(rows: Mapping[str, Row | None], recorded: Sequence[Recorded]) -> str:
-    """``docs/metrics/coverage.md``."""
+    """``docs/reference/metrics/coverage.md``."""
     count = Counter(one.kind for one in recorded)
     turns = len(recorded) - count["conversation"]
     kinds = ", ".join(f"{count[kind]:,} {kind}" for kind in KINDS if kind != "conversation")

@@ -108,14 +108,10 @@ WAYS_IN: Mapping[str, str] = {
     "noisy_input": "baselines",
     "baseline": "baselines",
 }
-"""Facts that spans rarely hold, and the section of docs/metrics/facts.md that gives them."""
+"""Facts that spans rarely hold, and the section of docs/reference/metrics/facts.md that gives them."""
 
-_ONE_IMAGE = (
-    "{} on all recordings: their only image is a smooth gradient of 32 x 24 pixels. docs/media.md has what is measured in others."
-)
-_ONE_SOUND = (
-    "{} on all recordings: their only sound is a tone of a tenth of a second. docs/media.md has what is measured in others."
-)
+_ONE_IMAGE = "{} on all recordings: their only image is a smooth gradient of 32 x 24 pixels. docs/guides/evaluate-media.md has what is measured in others."
+_ONE_SOUND = "{} on all recordings: their only sound is a tone of a tenth of a second. docs/guides/evaluate-media.md has what is measured in others."
 
 CONSTANT: Mapping[str, str] = {
     "code_audio_clipping": _ONE_SOUND.format(0),

@@ -2,7 +2,7 @@
 
     python scripts/detectors.py [NAME ...]                          prints the figures of the test half
     python scripts/detectors.py --half train                        the same of the half that the detectors were made with
-    python scripts/detectors.py --write                             writes docs/metrics/detectors.md
+    python scripts/detectors.py --write                             writes docs/reference/metrics/detectors.md
     python scripts/detectors.py --failures [NAME ...] [--half test] which cases are judged wrongly, and of which kinds they are
 
 A case is one line of JSON: ``{"id", "lang", "flag", "kind", "turn"}``. ``flag`` says whether a careful reader sees the fault in the
@@ -25,7 +25,7 @@ from otel_agenteval.metrics.bound_metric import BoundMetric, live_metric
 
 ROOT = Path(__file__).parent.parent
 CASES = ROOT / "tests" / "data" / "detectors"
-PAGE = ROOT / "docs" / "metrics" / "detectors.md"
+PAGE = ROOT / "docs" / "reference" / "metrics" / "detectors.md"
 DETECTORS = (
     "pii_leakage", "secret_leak", "ungrounded_numbers", "ungrounded_urls", "injection_markers", "refusal", "system_prompt_leak",
 )  # fmt: skip
@@ -188,7 +188,7 @@ def by_language(by_name: Mapping[str, Sequence[Outcome]]) -> list[str]:
 
 
 def page() -> str:
-    """``docs/metrics/detectors.md``."""
+    """``docs/reference/metrics/detectors.md``."""
     test = {name: outcomes(name, "test") for name in DETECTORS}
     lines = [
         "# Detectors",
@@ -204,7 +204,7 @@ def page() -> str:
         "the half *train*, and the half *test* was measured four times on the way.) Where the two halves differ much,",
         "the detector knows the wordings that it was made with better than others: expect the figures of the test half, or somewhat less.",
         "",
-        "Each detector is evaluated as the default pack does ([decision 019](../decisions/019-what-the-default-pack-has.md)).",
+        "Each detector is evaluated as the default pack does ([decision 019](../../internals/decisions/019-what-the-default-pack-has.md)).",
         "*Precision* is the share of alarms that are right, *recall* the share of faults that are found, *false alarms* the share of turns",
         "without a fault that raise one. What is *skipped*, because the turn does not say enough, raises no alarm, so that a skipped fault",
         "is a missed one.",
@@ -242,7 +242,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="detectors, without code_; default all")
     parser.add_argument("--half", choices=HALVES)
-    parser.add_argument("--write", action="store_true", help="write docs/metrics/detectors.md")
+    parser.add_argument("--write", action="store_true", help="write docs/reference/metrics/detectors.md")
     parser.add_argument("--failures", action="store_true", help="list what is judged wrongly (default half: train)")
     chosen = parser.parse_args(arguments)
     names = [name.removeprefix("code_") for name in chosen.names] or list(DETECTORS)

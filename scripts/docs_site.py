@@ -57,7 +57,7 @@ def stage(folder: Path) -> None:
         name = source.relative_to(ROOT).as_posix()
         page = folder / place_of(name)
         page.write_text(linked(source.read_text(encoding="utf-8"), name, folder), encoding="utf-8")
-    (folder / "metrics" / "catalogue.md").write_text(catalogue(), encoding="utf-8")
+    (folder / "reference" / "metrics" / "catalogue.md").write_text(catalogue(), encoding="utf-8")
 
 
 def place_of(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Go through docs/first-five-minutes.md with an empty home directory and nothing cached, and say how long each step takes.
+"""Go through docs/get-started/quickstart.md with an empty home directory and nothing cached, and say how long each step takes.
 
     python scripts/first_five_minutes.py            the table on the terminal; exit status 1 when it takes longer than five minutes
     python scripts/first_five_minutes.py --write    also into the page
@@ -23,7 +23,7 @@ sys.path[:0] = [str(ROOT)] if str(ROOT) not in sys.path else []
 from scripts import quickstarts  # noqa: E402 - found only now
 from scripts.test_wheel import built  # noqa: E402 - the same
 
-PAGE = ROOT / "docs" / "first-five-minutes.md"
+PAGE = ROOT / "docs" / "get-started" / "quickstart.md"
 LIMIT, COMMANDS = 300, 3
 """Seconds, and commands of the reader's, from nothing to the first score."""
 _TIMES = re.compile(r"(?<=<!-- times -->\n).*?(?=<!-- end of times -->)", re.DOTALL)

@@ -3,7 +3,7 @@
     python scripts/gen_docs.py            # rewrites README.md and docs/ in place
     python scripts/gen_docs.py --check    # exit status 1 when a file is out of step, and says which
 
-``docs/metrics/`` is made from the registry as a whole. In other files a part between ``<!-- begin NAME -->`` and
+``docs/reference/metrics/`` is made from the registry as a whole. In other files a part between ``<!-- begin NAME -->`` and
 ``<!-- end NAME -->`` is: tables of metrics, commands, options, instruments and names, and what the demo's agent leaves on a span and
 on ``/metrics``. Times on the clock differ in each run; they alone do not put a file out of step.
 """
@@ -43,7 +43,7 @@ ROOT = Path(__file__).parent.parent
 _START_NS = 1_767_225_600_000_000_000
 _CLOCK = re.compile(r"(?<=\} )([0-9.e-]+) [0-9]{10}\.[0-9]+$", re.MULTILINE)  # value and time of an exemplar
 
-# --- docs/metrics ----------------------------------------------------------------------------------------------------
+# --- docs/reference/metrics ----------------------------------------------------------------------------------------------------
 
 
 def metric_pages() -> Iterator[tuple[str, str]]:
@@ -138,7 +138,7 @@ def _spellings_table(spellings: Spellings, linked: Callable[[str], str]) -> Iter
 def _groups() -> Iterator[str]:
     yield "## Groups\n"
     yield "Named in `inline.metrics`, as in `[default, cost, -code_refusal]`, and by `eval --metrics @cost`."
-    yield "Why each metric is where it is: [decision 019](../decisions/019-what-the-default-pack-has.md).\n"
+    yield "Why each metric is where it is: [decision 019](../../internals/decisions/019-what-the-default-pack-has.md).\n"
     yield "| group | is | has |\n|---|---|---|"
     for name, meaning in GROUPS.items():
         members = group_of(name)
@@ -214,7 +214,7 @@ metrics:
 
 def default_pack() -> str:
     """What is evaluated on every turn, one row per metric."""
-    rows = [f"| [`{m.name}`](docs/metrics/{m.family}.md#{m.name}) | {_short(m)} |" for m in catalog() if m.inline]
+    rows = [f"| [`{m.name}`](docs/reference/metrics/{m.family}.md#{m.name}) | {_short(m)} |" for m in catalog() if m.inline]
     return "| metric | what it says |\n|---|---|\n" + "\n".join(rows)
 
 
@@ -389,7 +389,7 @@ class Recorded:
 def pages() -> Iterator[tuple[Path, str]]:
     """Each generated file and what should be in it."""
     for name, text in metric_pages():
-        yield ROOT / "docs" / "metrics" / name, text
+        yield ROOT / "docs" / "reference" / "metrics" / name, text
     recorded = Recorded()
     parts: dict[str, Callable[[], str]] = {
         "default pack": default_pack,
@@ -400,7 +400,13 @@ def pages() -> Iterator[tuple[Path, str]]:
         "span event": recorded.span_event,
         "metrics excerpt": recorded.metrics,
     }
-    for name in ("README.md", "docs/command-line.md", "docs/configuration.md", "docs/outlets.md", "docs/capture.md"):
+    for name in (
+        "README.md",
+        "docs/reference/cli.md",
+        "docs/reference/configuration.md",
+        "docs/guides/choose-outputs.md",
+        "docs/guides/capture-content.md",
+    ):
         text = (ROOT / name).read_text(encoding="utf-8")
         for part, make in parts.items():
             begin, end = f"<!-- begin {part} -->\n", f"\n<!-- end {part} -->"

@@ -2,7 +2,7 @@
 
     python scripts/hosts.py                    every Python that is found, with the newest and the oldest SDK
     python scripts/hosts.py --python 3.13      one Python
-    python scripts/hosts.py --write            also write the table of docs/compatibility.md
+    python scripts/hosts.py --write            also write the table of docs/reference/compatibility.md
 
 A kind is threads, asyncio, uvloop, gevent, ``opentelemetry-instrument`` (opentelemetry-distro), and programs whose tracer provider is
 Logfire's or Langfuse's. ``tests/support/host_agent.py`` is the agent: concurrent turns, each with references of its own. It needs the network.
@@ -28,7 +28,7 @@ from scripts.test_wheel import built  # noqa: E402 - found only now
 from tests.support import host_agent  # noqa: E402 - the same
 
 AGENT = Path(host_agent.__file__)
-PAGE = ROOT / "docs" / "compatibility.md"
+PAGE = ROOT / "docs" / "reference" / "compatibility.md"
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 NEEDS = {
     "threads": "",
@@ -174,7 +174,7 @@ def main() -> int:
     """Run, print, and say by the exit status whether every turn got its scores everywhere."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--python", action="append", choices=PYTHONS, help="only these versions")
-    parser.add_argument("--write", action="store_true", help="write the table into docs/compatibility.md")
+    parser.add_argument("--write", action="store_true", help="write the table into docs/reference/compatibility.md")
     options = parser.parse_args()
     pythons = {version: found for version in options.python or PYTHONS if (found := interpreter(version))}
     for version in set(options.python or ()) - set(pythons):

@@ -1,4 +1,4 @@
-"""Measure what the package and each of its extras cost to install, and write the table of docs/installation.md.
+"""Measure what the package and each of its extras cost to install, and write the table of docs/get-started/installation.md.
 
     python scripts/install_sizes.py            # prints the table
     python scripts/install_sizes.py --write    # puts it into the page
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "installation.md"
+PAGE = ROOT / "docs" / "get-started" / "installation.md"
 PURPOSES = {
     "asr": "a model of your own in the process that writes down what is said in recordings",
     "audio": "word and character error rates of transcripts",

@@ -1,4 +1,4 @@
-"""Each judge prompt as it is sent on one realistic turn, and what it takes in tokens: ``docs/prompts/``.
+"""Each judge prompt as it is sent on one realistic turn, and what it takes in tokens: ``docs/reference/prompts/``.
 
     python scripts/prompt_pages.py           rewrite the pages
     python scripts/prompt_pages.py --check   status 1 when one is out of step
@@ -33,7 +33,7 @@ from otel_agenteval.metrics.registry import Asks, Metric, catalog
 
 ROOT = Path(__file__).parent.parent
 TURN: dict[str, Any] = json.loads((ROOT / "tests" / "data" / "prompt_turn.json").read_text(encoding="utf-8"))
-PAGES = ROOT / "docs" / "prompts"
+PAGES = ROOT / "docs" / "reference" / "prompts"
 MOST = 1.5
 """Times its useful content that a question may have at most."""
 MOST_INSTRUCTIONS = 350

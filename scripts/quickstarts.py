@@ -1,4 +1,4 @@
-"""Run every page of docs/quickstart as its reader would: its packages in an environment of its own, its files, its commands, and what they print.
+"""Run every page of docs/get-started/integrations as its reader would: its packages in an environment of its own, its files, its commands, and what they print.
 
     python scripts/quickstarts.py                   all pages
     python scripts/quickstarts.py langgraph django  these
@@ -41,7 +41,7 @@ sys.path[:0] = [str(ROOT)] if str(ROOT) not in sys.path else []
 from scripts.test_wheel import built  # noqa: E402 - found only now
 from tests.support import fake_llm  # noqa: E402 - the same
 
-PAGES = ROOT / "docs" / "quickstart"
+PAGES = ROOT / "docs" / "get-started" / "integrations"
 INDEX = PAGES / "README.md"
 PINS = ROOT / "requirements" / "quickstarts"
 ELSEWHERE = ("README", "fastapi", "celery")

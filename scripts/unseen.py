@@ -136,7 +136,9 @@ def main() -> int:
     """Print the tables; 1 when a bound is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folders", nargs="*", type=Path, help="folders of sets; default: both corpora of tests/data")
-    parser.add_argument("--write", action="store_true", help="write docs/unseen.md, and its figures into README.md")
+    parser.add_argument(
+        "--write", action="store_true", help="write docs/internals/inferred-dialects.md, and its figures into README.md"
+    )
     given = parser.parse_args()
     with contextlib.ExitStack() as stack:
         folders = given.folders or [unpacked(stack, name) for name in ("corpus", "corpus_b")]
@@ -161,7 +163,7 @@ def main() -> int:
 
 ONE_LEFT_OUT, EACH, ALL_LEFT_OUT = 96.0, 70.0, {"corpus": 97.0, "corpus_b": 90.0}
 """Percent that have to be right: one dialect left out, over all and for each; and all of them, by corpus."""
-PAGE, README = ROOT / "docs" / "unseen.md", ROOT / "README.md"
+PAGE, README = ROOT / "docs" / "internals" / "inferred-dialects.md", ROOT / "README.md"
 FIGURES = re.compile(r"(?<=<!-- unseen -->).*?(?=<!-- /unseen -->)", re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-"""docs/architecture.md names files and functions that exist, and a span passes the rooms in the order that it says."""
+"""docs/concepts/architecture.md names files and functions that exist, and a span passes the rooms in the order that it says."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.rig import Rig
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "otel_agenteval"
-PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "concepts" / "architecture.md").read_text(encoding="utf-8")
 FILES = sorted(set(re.findall(r"`((?:[a-z_]+/)+[a-z_]*(?:\.py)?)`", PAGE)))
 NAMES = sorted(set(re.findall(r"`([A-Z]\w+(?:\.\w+)?)`", PAGE)))
 AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "bot"}

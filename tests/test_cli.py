@@ -594,7 +594,7 @@ def test_every_command_documents_its_exit_codes(name: str, capsys: Capture) -> N
 
 
 def test_the_documentation_has_every_command_with_its_exit_codes() -> None:
-    page = (Path(__file__).parent.parent / "docs" / "command-line.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parent.parent / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
     for name in COMMANDS:
         section = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
         assert all(f"| {code} | {meaning} |" in section for code, meaning in command_named(name).EXIT_CODES.items()), name

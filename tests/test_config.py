@@ -1164,7 +1164,7 @@ def test_parameters_that_are_not_plain_are_printed_as_text() -> None:
 
 
 def test_every_option_is_documented_with_its_default() -> None:
-    text = (Path(__file__).parent.parent / "docs" / "configuration.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parent.parent / "docs" / "reference" / "configuration.md").read_text(encoding="utf-8")
     documented = dict(re.findall(r"^\| `([a-z_.]+)` \| `([^`]*)` \|", text, re.MULTILINE))
     assert documented.keys() == leaf_paths()
     for path, default in documented.items():

@@ -57,7 +57,7 @@ def test_every_page_of_the_repository_is_there(site: Path) -> None:
 def test_a_search_finds_a_page_by_its_words(site: Path) -> None:
     index = json.loads((site / "0.1.0" / "search" / "search_index.json").read_text(encoding="utf-8"))
     places = {entry["location"] for entry in index["docs"] if "metrics_app" in entry["text"] + entry["title"]}
-    assert any(place.startswith("outlets.html#metrics-in-fastapi") for place in places)
+    assert any(place.startswith("guides/choose-outputs.html#metrics-in-fastapi") for place in places)
 
 
 def test_versions_are_listed_newest_first_and_the_top_leads_to_the_newest(site: Path) -> None:
@@ -74,7 +74,7 @@ def test_nothing_is_loaded_from_other_servers(site: Path) -> None:
 
 
 def test_the_catalogue_has_every_metric_with_what_it_is_filtered_by(site: Path) -> None:
-    text = (site / "0.1.0" / "metrics" / "catalogue.html").read_text(encoding="utf-8")
+    text = (site / "0.1.0" / "reference" / "metrics" / "catalogue.html").read_text(encoding="utf-8")
     rows = {name: data for data, name in re.findall(r'<tr (data-kind=[^>]*)><td><a href="[^#"]*#(\w+)"', text)}
     assert rows.keys() == {metric.name for metric in catalog()}
     assert 'data-kind="code"' in rows["code_refusal"]
@@ -89,7 +89,7 @@ class Quiet(SimpleHTTPRequestHandler):
 def test_a_browser_filters_the_catalogue_and_offers_the_versions(site: Path, tmp_path: Path) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site))) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}/0.1.0/metrics/catalogue.html?kind=embed&text=loop"
+        address = f"http://127.0.0.1:{server.server_port}/0.1.0/reference/metrics/catalogue.html?kind=embed&text=loop"
         browser = [program("chromium"), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
         done = subprocess.run(
             [*browser, "--virtual-time-budget=8000", "--dump-dom", address],
@@ -110,7 +110,11 @@ def test_a_browser_filters_the_catalogue_and_offers_the_versions(site: Path, tmp
 def test_the_menu_has_a_place_for_every_page(site: Path) -> None:
     menu = CONFIG.read_text(encoding="utf-8")
     pages = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
-    left_out = [page for page in pages if page not in menu and not page.startswith(("metrics/", "prompts/", "decisions/"))]
+    left_out = [
+        page
+        for page in pages
+        if page not in menu and not page.startswith(("reference/metrics/", "reference/prompts/", "internals/decisions/"))
+    ]
     assert not left_out
 
 
@@ -126,7 +130,7 @@ def test_a_link_that_leads_nowhere_stops_it(written: str, wrong: str, tmp_path: 
     (root / "docs").mkdir(parents=True)
     (root / "docs" / "README.md").write_text(f"# Top\n\n{written}\n", encoding="utf-8")
     (root / "docs" / "turns.md").write_text("# Turns\n", encoding="utf-8")
-    (root / "docs" / "metrics").mkdir()
+    (root / "docs" / "reference" / "metrics").mkdir(parents=True)
     (root / "mkdocs.yaml").write_text(
         "site_name: x\ndocs_dir: !ENV DOCS_STAGE\ntheme: {name: material, font: false}\nvalidation: {links: {anchors: warn}}\n",
         encoding="utf-8",

@@ -14,7 +14,7 @@ from otel_agenteval.evaluation.expected import turned_on_by
 from otel_agenteval.metrics.registry import resolve
 from tests.support.rig import Rig
 
-PAGE = Path(__file__).parent.parent / "docs" / "references.md"
+PAGE = Path(__file__).parent.parent / "docs" / "concepts" / "reference-data.md"
 
 
 def scores_of(config: dict[str, Any] | None = None, **references: Any) -> dict[str, Any]:

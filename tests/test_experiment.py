@@ -334,7 +334,7 @@ def test_chances_of_repetitions_are_those_of_the_papers() -> None:
 
 
 def test_the_page_shows_what_its_program_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (Path(__file__).parent.parent / "docs" / "experiments.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parent.parent / "docs" / "guides" / "run-experiments.md").read_text(encoding="utf-8")
     program, shown = page.partition("```python\n")[2].partition("```")[0], page.partition("```text\n")[2].partition("```")[0]
     exec(compile(program, "experiments.md", "exec"), {})
     assert capsys.readouterr().out == shown

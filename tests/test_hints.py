@@ -91,7 +91,7 @@ def run_without_content(rig: Rig, turns: int, scope: str) -> None:
     [
         ("opentelemetry.instrumentation.openai_v2", "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_AND_EVENT"),
         ("opentelemetry.instrumentation.openai", "not TRACELOOP_TRACE_CONTENT=false"),
-        ("acme.own", "docs/capture.md"),
+        ("acme.own", "docs/guides/capture-content.md"),
     ],
 )
 def test_turns_without_content_are_said_once_with_what_to_set(scope: str, advice: str, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,4 +1,4 @@
-"""The pages of docs/quickstart can be gone through: two of them here, with the frameworks that the tests have; all of them by ``make quickstarts``."""
+"""The pages of docs/get-started/integrations can be gone through: two of them here, with the frameworks that the tests have; all of them by ``make quickstarts``."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_page_installs_runs_and_shows_scores(path: Path) -> None:
 def test_a_page_has_its_versions_and_its_places(path: Path) -> None:
     assert (quickstarts.PINS / f"{path.stem}.txt").read_text(encoding="utf-8").count("==") > 10
     assert f"({path.name})" in quickstarts.INDEX.read_text(encoding="utf-8")
-    assert f"quickstart/{path.name}" in (ROOT / "mkdocs.yaml").read_text(encoding="utf-8")
+    assert f"get-started/integrations/{path.name}" in (ROOT / "mkdocs.yaml").read_text(encoding="utf-8")
 
 
 def test_times_ids_and_line_breaks_may_differ(tmp_path: Path) -> None:

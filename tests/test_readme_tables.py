@@ -82,18 +82,25 @@ def test_the_generated_parts_are_in_step(generator: ModuleType) -> None:
 def test_a_part_that_is_out_of_step_is_found_and_renewed(
     generator: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    metrics = [str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "metrics").iterdir()]
-    for path in ("README.md", "docs/command-line.md", "docs/configuration.md", "docs/outlets.md", "docs/capture.md", *metrics):
+    metrics = [str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "reference" / "metrics").iterdir()]
+    for path in (
+        "README.md",
+        "docs/reference/cli.md",
+        "docs/reference/configuration.md",
+        "docs/guides/choose-outputs.md",
+        "docs/guides/capture-content.md",
+        *metrics,
+    ):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(
             read(path).replace("| `turn.max_open` | `50000` |", "| `turn.max_open` | `7` |"), encoding="utf-8"
         )
     monkeypatch.setattr(generator, "ROOT", tmp_path)
     assert generator.main(["--check"]) == 1
-    assert capsys.readouterr().out == "out of step: docs/configuration.md\n"
+    assert capsys.readouterr().out == "out of step: docs/reference/configuration.md\n"
     assert generator.main([]) == 0
     assert generator.main(["--check"]) == 0
-    assert (tmp_path / "docs/configuration.md").read_text(encoding="utf-8") == read("docs/configuration.md")
+    assert (tmp_path / "docs/reference/configuration.md").read_text(encoding="utf-8") == read("docs/reference/configuration.md")
 
 
 def test_the_clock_alone_puts_nothing_out_of_step(generator: ModuleType) -> None:
@@ -108,14 +115,14 @@ def test_the_readme_lists_the_default_pack() -> None:
 
 @pytest.mark.parametrize("metric", list(catalog()), ids=lambda metric: metric.name)
 def test_a_metric_has_a_section_with_its_parameters_and_names(metric: Any) -> None:
-    section = read(f"docs/metrics/{metric.family}.md").split(f"\n## {metric.name}\n", 1)[1].split("\n## ", 1)[0]
+    section = read(f"docs/reference/metrics/{metric.family}.md").split(f"\n## {metric.name}\n", 1)[1].split("\n## ", 1)[0]
     assert metric.summary.replace("``", "`") in section
     for name in (*metric.parameters, *metric.needs, *metric.aliases):
         assert f"`{name}`" in section
 
 
 def test_every_option_has_its_variable_and_each_variable_works() -> None:
-    text = read("docs/configuration.md")
+    text = read("docs/reference/configuration.md")
     leaves = [p for p in option_paths(Config) if not any(o != p and o[: len(p)] == p for o in option_paths(Config))]
     variables = re.findall(r"^\| `([a-z_.]+)` \| `([^`]*)` \| [^|]+ \| `(OTEL_AGENTEVAL_\w+)` \|", text, re.MULTILINE)
     assert [name for name, _, _ in variables] == [".".join(path) for path in leaves]
@@ -130,28 +137,30 @@ def test_every_option_has_its_variable_and_each_variable_works() -> None:
 
 
 def test_every_close_reason_is_explained() -> None:
-    assert first_column(read("docs/turns.md"), "## When it is over") == set(get_args(CloseReason))
+    assert first_column(read("docs/concepts/turns.md"), "## When it is over") == set(get_args(CloseReason))
 
 
 def test_the_span_event_s_attributes_are_documented() -> None:
     emitted = {*span_events.attributes(FULL, None), *span_events.attributes(FAILED, None)}
-    assert first_column(read("docs/outlets.md"), "<!-- span event attributes -->") == emitted
+    assert first_column(read("docs/guides/choose-outputs.md"), "<!-- span event attributes -->") == emitted
 
 
 def test_the_log_event_s_attributes_are_documented() -> None:
     scored = ScoredTurn(TURN, Root(1, 2), [], supersedes="u", content=exported(Turn(input="Where?", output="There."), ()))
     shared = log_events.turn_attributes(scored, "i")
     emitted = {*log_events.event_attributes(FULL, shared), *log_events.event_attributes(FAILED, shared)}
-    assert first_column(read("docs/outlets.md"), "<!-- log event attributes -->") == emitted
+    assert first_column(read("docs/guides/choose-outputs.md"), "<!-- log event attributes -->") == emitted
 
 
 def test_the_keys_of_a_json_line_are_documented() -> None:
     written = lines_of(ScoredTurn(TURN, Root(1, 2), [FULL, FAILED], supersedes="u"))
-    assert first_column(read("docs/outlets.md"), "<!-- json line keys -->") == {key for line in written for key in line}
+    assert first_column(read("docs/guides/choose-outputs.md"), "<!-- json line keys -->") == {
+        key for line in written for key in line
+    }
 
 
 def test_the_outcomes_of_span_events_are_documented() -> None:
-    section = read("docs/outlets.md").split("## Log event")[0]
+    section = read("docs/guides/choose-outputs.md").split("## Log event")[0]
     for word in (
         span_events.ENDING,
         span_events.LATE_ORDER,

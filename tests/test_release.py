@@ -190,6 +190,6 @@ def test_the_hooks_before_a_commit_run(tmp_path: Path) -> None:
 
 def test_the_page_about_installing_has_every_extra() -> None:
     pytest.importorskip("tomllib", reason="Python 3.10 has no reader of pyproject.toml")
-    page = (ROOT / "docs" / "installation.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "get-started" / "installation.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `\[(\w+)\]` \|", page, re.MULTILINE) == [*sorted(install_sizes.extras()), "all"]
     assert install_sizes.PURPOSES.keys() == set(install_sizes.extras())

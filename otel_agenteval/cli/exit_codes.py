@@ -1,7 +1,7 @@
 """The exit codes of the commands.
 
 Every command has a table ``EXIT_CODES`` of its own: what 0 and 2 mean for it, and 1 where it can end with it. ``--help`` prints the
-table, and ``docs/command-line.md`` is made from it.
+table, and ``docs/reference/cli.md`` is made from it.
 """
 
 from __future__ import annotations

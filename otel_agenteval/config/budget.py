@@ -57,7 +57,7 @@ class BudgetOptions(SpendingOptions):
     """Share of each limit above which only gates, turns of ``always_if`` and jobs already started continue."""
     allocate: AllocateOptions | None = None
     """Has ``usd_per_hour``, or else ``calls_per_hour``, spread over metrics and agents by what is known of each, instead of one share for all; ``{}`` for the defaults."""
-    metrics: Annotated[dict[str, SpendingOptions], Kind("bounds by metric, see [judging](judging.md#budget-and-failures)")] = (
-        NO_ENTRIES
-    )
+    metrics: Annotated[
+        dict[str, SpendingOptions], Kind("bounds by metric, see [judging](../concepts/judges.md#budget-and-failures)")
+    ] = NO_ENTRIES
     """Limits of single metrics by name, besides those for all: ``{llm_faithfulness: {usd_per_day: 1}}``."""

@@ -99,10 +99,12 @@ class JudgeOptions(ServiceOptions):
     queue: JobQueueOptions = JobQueueOptions()
     """Where judged metrics wait."""
     servers: Annotated[
-        dict[str, ServerOptions], Kind("servers by their names, see [judging](judging.md#more-than-one-model)")
+        dict[str, ServerOptions], Kind("servers by their names, see [judging](../concepts/judges.md#more-than-one-model)")
     ] = NO_ENTRIES
     """More servers by name: ``{anthropic: {base_url: https://api.anthropic.com/v1, api_key: "${env:ANTHROPIC_API_KEY}"}}``."""
-    choose: Annotated[tuple[JudgeChoice, ...], Kind("list of choices, see [judging](judging.md#more-than-one-model)")] = ()
+    choose: Annotated[
+        tuple[JudgeChoice, ...], Kind("list of choices, see [judging](../concepts/judges.md#more-than-one-model)")
+    ] = ()
     """Other models for some metrics or agents; the first that matches applies."""
     second: SecondOptions = SecondOptions()
     """A second judge, used where the first is in doubt."""

@@ -37,7 +37,7 @@ class ServeOptions(Section):
     token: Text | None = None
     """What senders and users of the API must give as ``Authorization: Bearer …``, written as ``${env:NAME}``. If there are ``tenants``, it gives access to the API only."""
     tenants: Annotated[
-        tuple[TenantOptions, ...], After(_once), Kind("list of tenants, see [the sidecar](sidecar.md#tenants)")
+        tuple[TenantOptions, ...], After(_once), Kind("list of tenants, see [the sidecar](../operate/sidecar.md#tenants)")
     ] = ()
     """Who may send, each with its own token and limits. If there are any, no one else may send, and turn ids begin with the tenant's name."""
     page: PageOptions = PageOptions()

@@ -1,6 +1,6 @@
 """What makes instrumentations put into spans what was said: most of the metrics read that, and many leave it out until they are asked for it.
 
-The table is the one place for it: run-time hints, ``otel-agenteval doctor`` and ``docs/capture.md`` come from it.
+The table is the one place for it: run-time hints, ``otel-agenteval doctor`` and ``docs/guides/capture-content.md`` come from it.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ CAPTURES: Sequence[Capture] = (
     ),
     Capture(
         "Spring AI", r"org\.springframework\.(boot|ai)|io\.micrometer", "",
-        code="an ObservationFilter (docs/quickstart/spring-ai.md), or spring.ai.chat.observations.log-prompt and .log-completion with log records sent too; spring.ai.tools.observations.include-content: true for tools",
+        code="an ObservationFilter (docs/get-started/integrations/spring-ai.md), or spring.ai.chat.observations.log-prompt and .log-completion with log records sent too; spring.ai.tools.observations.include-content: true for tools",
     ),
     Capture("Claude Code", r"com\.anthropic\.claude_code", "", {"OTEL_LOG_USER_PROMPTS": "1", "OTEL_LOG_TOOL_DETAILS": "1"}),
 )  # fmt: skip

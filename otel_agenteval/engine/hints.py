@@ -70,7 +70,7 @@ class Hints:
             advice = advice_for([*self._scopes])
             _log.warning(
                 "%d turns came, and none says what was asked or answered: most metrics skip them. %s", self._without_content,
-                f"To capture content, set {advice}" if advice else "docs/capture.md has what makes instrumentations capture content",
+                f"To capture content, set {advice}" if advice else "docs/guides/capture-content.md has what makes instrumentations capture content",
             )  # fmt: skip
 
     def look(self, done: Sequence[ScoredTurn]) -> None:

@@ -54,7 +54,7 @@ def get_metric(name: str, /, **params: Any) -> BoundMetric:
     """A metric by name, with parameters, ready to evaluate.
 
     Any seed name resolves too: ``agentunit:tool_success``, ``trusys:icontains``, ``agenteval:code_recall_at_5``; and so does another
-    tool's where it means the same: ``deepeval:FaithfulnessMetric``, ``promptfoo:is-json`` (``docs/metrics/other-tools.md``). Parameters
+    tool's where it means the same: ``deepeval:FaithfulnessMetric``, ``promptfoo:is-json`` (``docs/reference/metrics/other-tools.md``). Parameters
     may be spelled as there, in camel case too; under such a name they have the unit that they have there.
 
     Raises:

@@ -254,9 +254,9 @@ def test_the_panels_can_be_drawn_for_the_documentation(watched: tuple[Fleet, Pro
 
 
 def test_the_documentation_shows_every_dashboard_and_says_what_the_pictures_are() -> None:
-    text = (ROOT / "docs" / "dashboards.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "operate" / "dashboards-and-alerts.md").read_text(encoding="utf-8")
     for name in FILES:
         picture = f"images/dashboard-{name.removesuffix('.json')}.png"
-        assert f"({picture})" in text
+        assert f"(../{picture})" in text
         assert 20_000 < (ROOT / "docs" / picture).stat().st_size < 400_000
     assert "rendered by matplotlib from a real run, not a Grafana screenshot" in text

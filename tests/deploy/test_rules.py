@@ -93,7 +93,7 @@ def test_every_alert_says_who_is_to_act_and_leads_to_its_place_in_the_runbook() 
 
 def test_no_runbook_entry_is_about_an_alert_that_is_gone() -> None:
     alerts = {rule["alert"] for rule in rules(PROMETHEUS / "rules" / "agenteval-alerts.yaml")}
-    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "operate" / "runbook.md").read_text(encoding="utf-8")
     assert set(re.findall(r"AgentEval\w+", text)) == alerts
 
 
@@ -101,7 +101,7 @@ def test_the_alert_on_the_worker_s_queue_comes_before_senders_are_refused() -> N
     [rule] = [rule for file in RULES for rule in rules(file) if rule.get("alert") == "AgentEvalQueueNearlyFull"]
     [threshold] = re.findall(r'queue="worker"\} > 0\) > ([\d.]+)', rule["expr"])
     assert 0 < float(threshold) < FULL
-    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "operate" / "runbook.md").read_text(encoding="utf-8")
     assert f"From {FULL:.0%} of `queue.max_bytes`".replace("%", " %") in text
     assert f"the alert comes at {float(threshold):.0%}".replace("%", " %") in text
 

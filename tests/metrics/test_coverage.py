@@ -1,4 +1,4 @@
-"""``docs/metrics/coverage.md``: on which recorded turns each metric is evaluated, with what values, and what feeds it."""
+"""``docs/reference/metrics/coverage.md``: on which recorded turns each metric is evaluated, with what values, and what feeds it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_each_metric_has_a_row(script: ModuleType, rows: Any) -> None:
 
 
 def test_each_way_in_is_described(script: ModuleType) -> None:
-    text = (ROOT / "docs" / "metrics" / "facts.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "metrics" / "facts.md").read_text(encoding="utf-8")
     parts = re.split(r"^## (.+)$", text, flags=re.MULTILINE)
     sections = {
         title.lower().replace(",", "").replace(" ", "-"): body for title, body in zip(parts[1::2], parts[2::2], strict=True)

@@ -19,7 +19,7 @@ SAME = [(tool, row) for tool, row in ROWS if row.ours is not None]
 DIFFERENT = [(tool, row) for tool, row in ROWS if row.ours is None]
 METRICS = {metric.name: metric for metric in catalog()}
 CALLED = re.compile(r"\b(?:code|embed|llm)_\w+")
-PAGE = Path(__file__).parents[2] / "docs" / "metrics" / "other-tools.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics" / "other-tools.md"
 
 
 def name_of(row: tuple[Tool, Row]) -> str:

@@ -1,4 +1,4 @@
-"""A real model, where the user has one: ``OTEL_AGENTEVAL_TEST_JUDGE_URL``, any OpenAI-compatible server (docs/judging.md)."""
+"""A real model, where the user has one: ``OTEL_AGENTEVAL_TEST_JUDGE_URL``, any OpenAI-compatible server (docs/concepts/judges.md)."""
 
 from __future__ import annotations
 

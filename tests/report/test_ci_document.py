@@ -1,4 +1,4 @@
-"""The commands of docs/ci.md, run as they stand there over a real recording."""
+"""The commands of docs/guides/gate-ci.md, run as they stand there over a real recording."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import yaml
 
 from tests.support.recordings import recording
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "ci.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "guides" / "gate-ci.md"
 BLOCKS = re.findall(r"^```(bash|yaml)\n(.*?)^```$", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 

@@ -77,7 +77,7 @@ def turn_findings(turns: Sequence[Turn], spans: Sequence[SpanRecord]) -> Finding
         yield Finding(
             BAD,
             f"{len(silent):,} of {len(turns):,} turns do not say what was asked or answered",
-            advice or "docs/capture.md has what makes instrumentations capture content",
+            advice or "docs/guides/capture-content.md has what makes instrumentations capture content",
         )
     else:
         yield Finding(GOOD, "they say what was asked and answered")

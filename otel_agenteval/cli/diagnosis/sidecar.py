@@ -75,7 +75,7 @@ def _received(page: _Page) -> Findings:
     requests = sum(page.total(_REQUESTS, signal="traces", outcome=outcome) for outcome in _TAKEN)
     turns = page.total("agenteval_turns_total")
     if not requests:
-        yield Finding(BAD, "no span was ever received", "point an OTLP exporter at it: docs/collector.md")
+        yield Finding(BAD, "no span was ever received", "point an OTLP exporter at it: docs/operate/collector.md")
     elif not turns:
         why = "are there spans of an agent or a model among them, and has turn.idle_timeout passed?"
         yield Finding(BAD, f"{requests:,.0f} requests with spans, and no turn", why)
@@ -83,7 +83,7 @@ def _received(page: _Page) -> Findings:
         yield Finding(GOOD, f"{requests:,.0f} requests with spans, {turns:,.0f} turns")
     for outcome, count in page.by("outcome", _REQUESTS).items():
         if outcome not in _TAKEN:
-            yield Finding(NOTE, f"{count:,.0f} requests were refused: {outcome}", "docs/sidecar.md")
+            yield Finding(NOTE, f"{count:,.0f} requests were refused: {outcome}", "docs/operate/sidecar.md")
 
 
 def _evaluated(page: _Page) -> Findings:

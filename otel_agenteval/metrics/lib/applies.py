@@ -4,7 +4,7 @@ A formula has a value for every turn, as the catalogue fixes it; for many turns 
 did. Such turns are left out where turns are scored: a predicate of ``metric(applies=…)`` gives the reason, or None where the metric
 applies. The first line of its docstring completes "applies to …". They are asked on the agent's thread too: a few attribute reads each.
 
-Reasons: ``missing:<fact>`` where somebody could give the fact (docs/metrics/facts.md says how), ``not_applicable:<why>`` where the turn
+Reasons: ``missing:<fact>`` where somebody could give the fact (docs/reference/metrics/facts.md says how), ``not_applicable:<why>`` where the turn
 is of another kind.
 """
 
