@@ -7,7 +7,6 @@ anew could answer differently. Redirects are followed by hand and looked at like
 from __future__ import annotations
 
 import functools
-import ipaddress
 import socket
 import ssl
 import urllib.parse
@@ -18,6 +17,7 @@ from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.errors import MetricError
 from ..core.unseen import unseen
 from .access import host_is_allowed, too_large
+from .addresses import is_public
 from .rules import Rules
 
 _MOST_REDIRECTS = 3
@@ -108,20 +108,6 @@ def _checked_addresses(host: str, port: int, rules: Rules) -> list[str]:
         MetricError: one of them is private (``media_not_allowed``): a name that has both kinds is made to get in.
     """
     found = list(dict.fromkeys(str(entry[4][0]) for entry in socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)))
-    if not rules.private_addresses and not all(map(_is_public, found)):
+    if not rules.private_addresses and not all(map(is_public, found)):
         raise MetricError("media_not_allowed", "the host has an address in a private network (media.private_addresses)")
     return found
-
-
-def _is_public(address: str) -> bool:
-    found = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(found, ipaddress.IPv6Address):
-        within = found.ipv4_mapped or found.sixtofour or (found.teredo[1] if found.teredo else None)
-        if within is not None:
-            return within.is_global and not within.is_multicast
-        if found in _NAT64:
-            return _is_public(str(ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)))
-    return found.is_global and not found.is_multicast
-
-
-_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")

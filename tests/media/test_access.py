@@ -17,6 +17,7 @@ import pytest
 from otel_agenteval.core.errors import MetricError
 from otel_agenteval.media import fetching
 from otel_agenteval.media.access import content_of, may_open
+from otel_agenteval.media.addresses import is_public
 from otel_agenteval.media.rules import Rules, opening
 from otel_agenteval.media.types import type_of
 from tests.support.certificates import Authority
@@ -177,8 +178,12 @@ def test_hosts_are_compared_whole(host: str, allowed: bool) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    ["127.0.0.1", "10.1.2.3", "192.168.0.9", "169.254.169.254", "0.0.0.0", "::1", "fe80::1", "fc00::1", "::ffff:127.0.0.1", "100.64.0.1",
-     "64:ff9b::a9fe:a9fe", "2002:7f00:1::", "224.0.0.1"],
+    ["127.0.0.1", "10.1.2.3", "192.168.0.9", "169.254.169.254", "0.0.0.0", "100.64.0.1", "224.0.0.1", "240.0.0.1", "192.88.99.1",
+     "::1", "::", "fe80::1", "fe80::1%eth0", "fec0::1", "fc00::1", "ff02::1", "100::1", "2001:db8::1", "4000::1",
+     "64:ff9b:1::1", "64:ff9b:1::5db8:d822",
+     "::127.0.0.1", "::10.0.0.1", "::ffff:127.0.0.1", "::ffff:0:127.0.0.1", "::ffff:0:169.254.169.254", "64:ff9b::a9fe:a9fe",
+     "2002:7f00:1::", "2002:a9fe:a9fe::1", "2001:0:7f00:1::f7f7:f7f7", "2001:0:5db8:d822:0:0:80ff:fffe",
+     "2a00:1450::5efe:10.0.0.1", "2a00:1450::200:5efe:127.0.0.1"],
 )  # fmt: skip
 def test_a_name_with_a_private_address_is_not_asked(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where it has a public one beside it: such a name is made to get in."""
@@ -186,6 +191,15 @@ def test_a_name_with_a_private_address_is_not_asked(address: str, monkeypatch: p
     monkeypatch.setattr(socket, "getaddrinfo", lambda *a, **k: found)
     monkeypatch.setattr(fetching.httpx.Client, "send", lambda *a, **k: pytest.fail("it was asked"))
     assert fault("http://cdn.example.com/a.png", Rules(hosts=("cdn.example.com",))) == "media_not_allowed"
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["93.184.216.34", "2606:2800:220:1:248:1893:25c8:1946", "::ffff:93.184.216.34", "::ffff:0:93.184.216.34", "64:ff9b::93.184.216.34",
+     "2002:5db8:d822::1"],
+)  # fmt: skip
+def test_public_addresses_are_asked_also_where_they_stand_for_one(address: str) -> None:
+    assert is_public(address)
 
 
 def test_the_address_that_was_looked_at_is_the_one_that_is_asked(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
