@@ -15,6 +15,7 @@ from ..config.loader import load_config
 from ..config.root import Config
 from ..config.serve import ServeOptions
 from ..config.types import http_url
+from ..core import jsonio
 from ..core.errors import AgentEvalError, ConfigError
 from ..core.tenancy import qualified
 from ..outlets.sqlite.store import StoreReader, score_of_row, store_path
@@ -23,6 +24,7 @@ from .exit_codes import FAILED, OK, UNUSABLE
 from .options import add_store
 
 _TIMEOUT = 10.0
+_LARGEST_ANSWER = 16 * 2**20
 
 EXIT_CODES = {
     OK: "the outcomes were printed",
@@ -87,6 +89,8 @@ def _token_for(turn_id: str, options: ServeOptions) -> str | None:
 def _of_url(url: str, turn_id: str, config: Config) -> _Found:
     import httpx
 
+    from ..core.outbound import answer_of, client_to
+
     try:
         base = http_url(url)
     except ValueError as error:
@@ -94,7 +98,9 @@ def _of_url(url: str, turn_id: str, config: Config) -> _Found:
     token = _token_for(turn_id, config.serve)
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
     try:
-        reply = httpx.get(f"{base}/api/why/{urllib.parse.quote(turn_id, safe='')}", headers=headers, timeout=_TIMEOUT)
+        address = f"{base}/api/why/{urllib.parse.quote(turn_id, safe='')}"
+        with client_to(base) as client:
+            reply, body = answer_of(client, "GET", address, seconds=_TIMEOUT, most=_LARGEST_ANSWER, headers=headers)
     except httpx.HTTPError as error:
         raise AgentEvalError(f"{base}: cannot be reached: {type(error).__name__}") from None
     if reply.status_code == 401:
@@ -102,7 +108,7 @@ def _of_url(url: str, turn_id: str, config: Config) -> _Found:
             f"{base}: a token is required: serve.token in the configuration (--config, OTEL_AGENTEVAL_SERVE__TOKEN)"
         )
     try:
-        said: Any = reply.json()
+        said: Any = jsonio.loads(body)
         metrics: Any = said["metrics"]
         if reply.status_code == 409:
             raise AgentEvalError(str(said["error"]))

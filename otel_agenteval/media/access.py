@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..core.deadlines import within
 from ..core.errors import MetricError, NoModel
 from ..core.extras import require
 from .rules import Rules, current_rules
@@ -122,6 +123,11 @@ def too_large(rules: Rules) -> MetricError:
     return MetricError("media_too_large", f"the medium has more than {rules.max_bytes:,} bytes (media.max_bytes)")
 
 
+def late(rules: Rules) -> MetricError:
+    """The error of a medium that did not come in time."""
+    return MetricError("media_timeout", f"the medium did not come within {rules.fetch_timeout:g} s (media.fetch_timeout)")
+
+
 def _inline(reference: str, rules: Rules) -> bytes:
     head, comma, body = reference.partition(",")
     if len(body) > rules.max_bytes * 4 // 3 + 4:
@@ -175,9 +181,15 @@ def _within(file: Any, rules: Rules) -> bytes:
 def _stored(reference: str, rules: Rules) -> bytes:
     """An object of a store that fsspec knows, with the credentials that its package finds."""
     fsspec = require("fsspec", feature="media in object stores", extra="fsspec")
-    try:
+
+    def read() -> bytes:
         with fsspec.open(reference, "rb") as file:
             return _within(file, rules)
+
+    try:
+        return within(rules.fetch_timeout, read)
+    except TimeoutError:
+        raise late(rules) from None
     except ImportError as error:
         raise MetricError("unsupported_media", f"fsspec needs a package for this store: {str(error)[:200]}") from None
     except FileNotFoundError:

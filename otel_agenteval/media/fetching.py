@@ -6,17 +6,16 @@ anew could answer differently. Redirects are followed by hand and looked at like
 
 from __future__ import annotations
 
-import functools
-import socket
-import ssl
 import urllib.parse
 
 import httpx
 
 from ..core.clock import SYSTEM_CLOCK, Clock
+from ..core.deadlines import Deadline, addresses_of
 from ..core.errors import MetricError
+from ..core.outbound import Transport, bounded_by, trusted
 from ..core.unseen import unseen
-from .access import host_is_allowed, too_large
+from .access import host_is_allowed, late, too_large
 from .addresses import is_public
 from .rules import Rules
 
@@ -26,60 +25,48 @@ _MOST_REDIRECTS = 3
 _HEADERS = {"accept-encoding": "identity"}
 
 
-@functools.cache
-def _trusted() -> ssl.SSLContext:
-    """The certificates that this machine trusts, with those of ``SSL_CERT_FILE``; reading them takes tens of milliseconds."""
-    return httpx.create_ssl_context()
-
-
 def fetched(address: str, rules: Rules, *, clock: Clock = SYSTEM_CLOCK) -> bytes:
     """The bytes at an address whose host is allowed.
 
     Raises:
         MetricError: as :func:`.access.content_of`.
     """
-    until = clock.monotonic() + rules.fetch_timeout
+    deadline = Deadline(clock, clock.monotonic() + rules.fetch_timeout)
+    client = httpx.Client(transport=Transport(trusted()), trust_env=False, follow_redirects=False, headers=_HEADERS)
     try:
-        with unseen(), httpx.Client(trust_env=False, follow_redirects=False, headers=_HEADERS, verify=_trusted()) as client:
+        with unseen(), bounded_by(deadline), client:
             for _ in range(_MOST_REDIRECTS + 1):
-                found = _one(client, address, rules, until, clock)
+                found = _one(client, address, rules, deadline)
                 if isinstance(found, bytes):
                     return found
                 address = found
                 if not host_is_allowed(address, rules):
                     raise MetricError("media_not_allowed", "the address redirects to a host that media.hosts does not name")
-    except httpx.TimeoutException:
-        raise _late(rules) from None
+    except (httpx.TimeoutException, TimeoutError):
+        raise late(rules) from None
     except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
         raise MetricError("media_unreachable", f"the medium could not be fetched ({type(error).__name__})") from None
     raise MetricError("media_unreachable", f"the address redirects more than {_MOST_REDIRECTS} times")
 
 
-def _late(rules: Rules) -> MetricError:
-    return MetricError("media_timeout", f"the medium did not come within {rules.fetch_timeout:g} s (media.fetch_timeout)")
-
-
-def _one(client: httpx.Client, address: str, rules: Rules, until: float, clock: Clock) -> bytes | str:
+def _one(client: httpx.Client, address: str, rules: Rules, deadline: Deadline) -> bytes | str:
     """The bytes at an address, or the address that it redirects to."""
     url = httpx.URL(address)
-    places = _checked_addresses(url.host, url.port or (443 if url.scheme == "https" else 80), rules)
+    places = _checked_addresses(url.host, url.port or (443 if url.scheme == "https" else 80), rules, deadline)
     for last, place in zip((*[False] * (len(places) - 1), True), places, strict=True):
         try:
-            return _from(client, url, place, rules, until, clock)
+            return _from(client, url, place, rules)
         except httpx.ConnectError:  # a name can have addresses of a kind that this machine has no way to
             if last:
                 raise
     raise AssertionError(places)
 
 
-def _from(client: httpx.Client, url: httpx.URL, place: str, rules: Rules, until: float, clock: Clock) -> bytes | str:
+def _from(client: httpx.Client, url: httpx.URL, place: str, rules: Rules) -> bytes | str:
     """The same, from one of the addresses that its name has."""
-    left = until - clock.monotonic()
-    if left <= 0:
-        raise _late(rules)
     request = client.build_request(
-        "GET", url.copy_with(host=place), headers={"host": url.netloc.decode("ascii")}, timeout=left, extensions={"sni_hostname": url.host},
-    )  # fmt: skip
+        "GET", url.copy_with(host=place), headers={"host": url.netloc.decode("ascii")}, extensions={"sni_hostname": url.host}
+    )
     response = client.send(request, stream=True)
     try:
         if response.is_redirect:
@@ -94,20 +81,18 @@ def _from(client: httpx.Client, url: httpx.URL, place: str, rules: Rules, until:
             found += piece
             if len(found) > rules.max_bytes:
                 raise too_large(rules)
-            if clock.monotonic() > until:
-                raise _late(rules)
         return bytes(found)
     finally:
         response.close()
 
 
-def _checked_addresses(host: str, port: int, rules: Rules) -> list[str]:
+def _checked_addresses(host: str, port: int, rules: Rules, deadline: Deadline) -> list[str]:
     """The addresses to connect to, in order, each once.
 
     Raises:
         MetricError: one of them is private (``media_not_allowed``): a name that has both kinds is made to get in.
     """
-    found = list(dict.fromkeys(str(entry[4][0]) for entry in socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)))
+    found = list(dict.fromkeys(str(entry[4][0]) for entry in addresses_of(host.strip("[]"), port, deadline)))
     if not rules.private_addresses and not all(map(is_public, found)):
         raise MetricError("media_not_allowed", "the host has an address in a private network (media.private_addresses)")
     return found

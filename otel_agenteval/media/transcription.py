@@ -18,8 +18,10 @@ from typing import Any
 
 import httpx
 
+from ..core import jsonio
 from ..core.errors import MetricError
 from ..core.extras import require
+from ..core.outbound import answer_of, client_to
 from ..core.unseen import unseen
 from .access import Content
 from .decoding import samples_of
@@ -30,6 +32,7 @@ _MOST_KEPT = 256
 _ATTEMPTS = 3
 _AGAIN = frozenset((408, 409, 429, 500, 502, 503, 504))
 _LONGEST_PAUSE = 8.0
+_LARGEST_ANSWER = 4 * 2**20
 _EXTENSIONS = {
     "audio/wav": "wav", "audio/mpeg": "mp3", "audio/flac": "flac", "audio/ogg": "ogg", "audio/mp4": "m4a", "audio/webm": "webm",
     "video/mp4": "mp4", "video/webm": "webm", "video/ogg": "ogg",
@@ -79,7 +82,7 @@ class _Transcriber:
 class _Server:
     def __init__(self, wanted: Transcription) -> None:
         self._wanted = wanted
-        self._client = httpx.Client(timeout=wanted.timeout)
+        self._client = client_to(wanted.base_url or "")
 
     def __call__(self, content: Content) -> str:
         wanted = self._wanted
@@ -88,24 +91,25 @@ class _Server:
             left = until - time.monotonic()
             if left <= 0:
                 raise _late(wanted)
-            response = self._asked(content, left)
+            response, body = self._asked(content, left)
             if response.is_success:
-                return _text_in(response)
+                return _text_in(body)
             pause = min(_LONGEST_PAUSE, _seconds(response.headers.get("retry-after")) or random.uniform(0, 2**attempt / 2))  # noqa: S311 - jitter
             if response.status_code not in _AGAIN or attempt == _ATTEMPTS or time.monotonic() + pause >= until:
                 raise MetricError("transcriber_refused", f"the transcriber answered with status {response.status_code}")
             time.sleep(pause)
         raise AssertionError("unreachable")
 
-    def _asked(self, content: Content, seconds: float) -> httpx.Response:
+    def _asked(self, content: Content, seconds: float) -> tuple[httpx.Response, bytes]:
         wanted = self._wanted
         fields = {"model": wanted.model, "response_format": "json"} | ({"language": wanted.language} if wanted.language else {})
         name = f"recording.{_EXTENSIONS.get(content.mime, 'wav')}"
         try:
             with unseen():
-                return self._client.post(
-                    f"{wanted.base_url}/audio/transcriptions", data=fields, files={"file": (name, content.data, content.mime)},
-                    headers={"authorization": f"Bearer {wanted.api_key}"} if wanted.api_key else {}, timeout=seconds,
+                return answer_of(
+                    self._client, "POST", f"{wanted.base_url}/audio/transcriptions", seconds=seconds, most=_LARGEST_ANSWER, data=fields,
+                    files={"file": (name, content.data, content.mime)},
+                    headers={"authorization": f"Bearer {wanted.api_key}"} if wanted.api_key else {},
                 )  # fmt: skip
         except httpx.TimeoutException:
             fault = _late(wanted)
@@ -114,9 +118,9 @@ class _Server:
         raise fault  # outside of the handler: the other library's exception holds the request, and with it the key
 
 
-def _text_in(response: httpx.Response) -> str:
+def _text_in(body: bytes) -> str:
     try:
-        found = response.json()
+        found = jsonio.loads(body)
     except ValueError:
         found = None
     text = found.get("text") if isinstance(found, dict) else None
@@ -144,14 +148,24 @@ def _local(wanted: Transcription) -> Callable[[Content], str]:
 
     def write(content: Content) -> str:
         samples = samples_of(content)
-        with lock:  # one at a time: it takes all cores that it may have
+        until = time.monotonic() + wanted.timeout
+        if not lock.acquire(timeout=wanted.timeout):  # one at a time: it takes all cores that it may have
+            raise _late(wanted)
+        try:
             if not models:
                 models.append(_whisper(wanted))
-            try:
-                segments, _ = models[0].transcribe(samples, language=wanted.language, condition_on_previous_text=False)
-                return " ".join(segment.text.strip() for segment in segments)
-            except Exception as error:
-                raise MetricError("transcriber_failed", f"the model cannot write it down ({type(error).__name__})") from None
+            said = []
+            for segment in models[0].transcribe(samples, language=wanted.language, condition_on_previous_text=False)[0]:
+                said.append(segment.text.strip())
+                if time.monotonic() > until:
+                    raise _late(wanted)
+            return " ".join(said)
+        except MetricError:
+            raise
+        except Exception as error:
+            raise MetricError("transcriber_failed", f"the model cannot write it down ({type(error).__name__})") from None
+        finally:
+            lock.release()
 
     return write
 

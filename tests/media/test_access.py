@@ -14,13 +14,14 @@ from typing import Any, ClassVar
 
 import pytest
 
+from otel_agenteval.core import outbound
 from otel_agenteval.core.errors import MetricError
-from otel_agenteval.media import fetching
 from otel_agenteval.media.access import content_of, may_open
 from otel_agenteval.media.addresses import is_public
 from otel_agenteval.media.rules import Rules, opening
 from otel_agenteval.media.types import type_of
 from tests.support.certificates import Authority
+from tests.support.drips import PLACES, dripping
 from tests.support.media import image, scenery, sound, tone, uri, video
 
 PNG = image(scenery(64, 48))
@@ -189,7 +190,7 @@ def test_a_name_with_a_private_address_is_not_asked(address: str, monkeypatch: p
     """Also where it has a public one beside it: such a name is made to get in."""
     found = [(2, 1, 6, "", ("93.184.216.34", 80)), (2, 1, 6, "", (address, 80))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *a, **k: found)
-    monkeypatch.setattr(fetching.httpx.Client, "send", lambda *a, **k: pytest.fail("it was asked"))
+    monkeypatch.setattr(outbound.Transport, "handle_request", lambda *a, **k: pytest.fail("it was asked"))
     assert fault("http://cdn.example.com/a.png", Rules(hosts=("cdn.example.com",))) == "media_not_allowed"
 
 
@@ -241,19 +242,19 @@ def test_certificates_must_be_of_the_host_and_of_somebody_who_is_trusted(tmp_pat
     try:
         rules = Rules(hosts=(f"localhost:{files.port}", f"other.localhost:{files.port}"), private_addresses=True)
         names = ("localhost", "other.localhost")
-        real = fetching.socket.getaddrinfo
-        monkeypatch.setattr(fetching.socket, "getaddrinfo", lambda host, *more, **options: real("127.0.0.1", *more, **options))
+        real = socket.getaddrinfo
+        monkeypatch.setattr(socket, "getaddrinfo", lambda host, *more, **options: real("127.0.0.1", *more, **options))
         addresses = [f"https://{name}:{files.port}/a.png" for name in names]
-        fetching._trusted.cache_clear()
+        outbound._read_trusted.cache_clear()
         assert [fault(address, rules) for address in addresses] == ["media_unreachable"] * 2
         monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
-        fetching._trusted.cache_clear()
+        outbound._read_trusted.cache_clear()
         with opening(rules):
             assert content_of(addresses[0], "image").data == PNG
         assert fault(addresses[1], rules) == "media_unreachable", "the certificate is of another name"
         assert files.headers[0]["host"] == f"localhost:{files.port}"
     finally:
-        fetching._trusted.cache_clear()
+        outbound._read_trusted.cache_clear()
         files.close()
 
 
@@ -380,10 +381,36 @@ def test_files_below_an_allowed_folder_are_read(tmp_path: Path) -> None:
     assert fault(f"file://{folder}/in.png", Rules(folders=(str(folder),), max_bytes=50)) == "media_too_large"
 
 
+# --- hosts that take their time
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_host_that_drips_is_given_up(place: str) -> None:
+    with dripping(place, PNG, "image/png") as host:
+        rules = Rules(hosts=(f"127.0.0.1:{host.port}",), private_addresses=True, fetch_timeout=0.3)
+        assert fault(f"{host.url}/a.png", rules) == "media_timeout"
+
+
+def test_a_redirect_gets_no_time_of_its_own(files: Files) -> None:
+    """The deadline is one for all hosts on the way."""
+    with dripping("head", b"", "image/png") as host:
+        rules = files.rules(hosts=(f"127.0.0.1:{files.port}", f"127.0.0.1:{host.port}"), fetch_timeout=0.3)
+        files.answers["/r"] = redirect(f"{host.url}/a.png")
+        assert fault(files.url("/r"), rules) == "media_timeout"
+
+
+def test_a_name_that_is_not_resolved_in_time_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    answered = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *a, **k: answered.wait(10) and [])
+    rules = Rules(hosts=("cdn.example.com",), private_addresses=True, fetch_timeout=0.1)
+    assert fault("http://cdn.example.com/a.png", rules) == "media_timeout"
+    answered.set()
+
+
 # --- object stores
 
 
-def test_object_stores_are_read_below_an_allowed_beginning() -> None:
+def test_object_stores_are_read_below_an_allowed_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
     fsspec = pytest.importorskip("fsspec")
     from fsspec.implementations.memory import MemoryFileSystem
 
@@ -414,6 +441,10 @@ def test_object_stores_are_read_below_an_allowed_beginning() -> None:
             assert fault(other, rules) == "media_not_allowed"
         assert fault("s3://calls/2026/none.png", rules) == "media_not_found"
         assert fault("s3://calls/2026/a.png", Rules(buckets=("s3://calls/2026",), max_bytes=50)) == "media_too_large"
+        answered = threading.Event()
+        monkeypatch.setattr(Store, "_open", lambda *a, **k: answered.wait(10))
+        assert fault("s3://calls/2026/a.png", Rules(buckets=("s3://calls/2026",), fetch_timeout=0.1)) == "media_timeout"
+        answered.set()
     finally:
         fsspec.register_implementation("s3", before.get("s3", "s3fs.S3FileSystem"), clobber=True)
 

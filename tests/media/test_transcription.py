@@ -26,6 +26,7 @@ from otel_agenteval.media.access import Content
 from otel_agenteval.media.decoding import samples_of
 from otel_agenteval.media.rules import Rules, Transcription, opening
 from otel_agenteval.media.transcription import transcribed
+from tests.support.drips import PLACES, dripping
 from tests.support.judges import ScriptedModels
 from tests.support.media import sound, speech, tone, uri
 
@@ -140,20 +141,26 @@ def test_a_server_that_is_not_there_or_never_answers(server: Recogniser) -> None
     stop.set()
 
 
+@pytest.mark.parametrize("place", PLACES)
+def test_a_server_that_drips_is_given_up(place: str) -> None:
+    with dripping(place, b'{"text": "stop please, I only want to cancel"}') as host:
+        assert fault(Transcription(f"{host.url}/v1", "m", "SECRET-KEY", timeout=0.3)) == "transcriber_timeout"
+
+
 def test_requests_are_hidden_from_instrumentations(server: Recogniser) -> None:
     from opentelemetry import context
 
     seen: list[object] = []
     import httpx
 
-    real = httpx.Client.post
+    real = httpx.Client.send
 
     def watched(self: httpx.Client, *args: Any, **kwargs: Any) -> httpx.Response:
         seen.append(context.get_value("suppress_instrumentation"))
         return real(self, *args, **kwargs)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(httpx.Client, "post", watched)
+        patch.setattr(httpx.Client, "send", watched)
         transcribed(HEARD, server.wanted())
     assert seen == [True]
 

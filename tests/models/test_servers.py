@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
+from otel_agenteval.core import outbound
 from otel_agenteval.core.errors import ConfigError, JudgeError
-from otel_agenteval.judging.models import connections
 from tests.models.wire import KEY, Request, Response, Server, said
 from tests.support.certificates import Authority
 from tests.support.clock import FakeClock
@@ -404,14 +404,14 @@ def test_a_certificate_that_is_not_trusted_is_named_as_the_reason(tmp_path: Path
     thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     try:
-        monkeypatch.setattr(connections, "_TRUSTED", [])
+        outbound._read_trusted.cache_clear()
         judge = oa.Judge(f"https://127.0.0.1:{http.server_port}/v1", "m-1", KEY, sleep=lambda _: None)
         found = error_of(judge)
         assert found.error_type == "unreachable"
         assert "its certificate is not trusted" in str(found)
         assert "SSL_CERT_FILE" in str(found)
         judge.close()
-        monkeypatch.setattr(connections, "_TRUSTED", [])
+        outbound._read_trusted.cache_clear()
         monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
         judge = oa.Judge(f"https://127.0.0.1:{http.server_port}/v1", "m-1", KEY, sleep=lambda _: None)
         assert ask(judge) == {"score": 1}

@@ -8,11 +8,14 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from ...core.errors import ConfigError
+from ...core.outbound import answer_of, client_to
 from .finding import BAD, GOOD, NOTE, Finding, Findings
 
 _REQUESTS, _RESULTS = "agenteval_serve_requests_total", "agenteval_results_total"
 _TAKEN = ("ok", "partial")
 _MOST_METRICS = 5
+_TIMEOUT = 10.0
+_LARGEST_PAGE = 64 * 2**20
 
 
 class _Page:
@@ -45,10 +48,13 @@ def sidecar_findings(url: str, headers: Mapping[str, str]) -> Findings:
         raise ConfigError(f"--url {url}: it must begin with http:// or https://")
     address = url.rstrip("/").removesuffix("/metrics")
     try:
-        answer = httpx.get(
-            f"{address}/metrics", headers={"User-Agent": "otel-agenteval-doctor", **headers}, timeout=10
-        ).raise_for_status()
-        page = _Page(answer.text)
+        sent = {"User-Agent": "otel-agenteval-doctor", **headers}
+        with client_to(address) as client:
+            answer, page_of_metrics = answer_of(
+                client, "GET", f"{address}/metrics", seconds=_TIMEOUT, most=_LARGEST_PAGE, headers=sent
+            )
+        answer.raise_for_status()
+        page = _Page(page_of_metrics.decode("utf-8", "replace"))
     except (httpx.HTTPError, ValueError) as error:
         refused = isinstance(error, httpx.HTTPStatusError) and error.response.status_code in (401, 403)
         where = (

@@ -10,15 +10,15 @@ from __future__ import annotations
 import os
 import ssl
 import threading
-import urllib.parse
-import urllib.request
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from ...core.clock import SYSTEM_CLOCK, Clock
-from .http1 import Bounds, BrokenAnswer, Connection, Deadline, Origin, Reply, ReplyTooLarge
+from ...core.deadlines import Deadline
+from ...core.proxies import proxy_for
+from .http1 import Bounds, BrokenAnswer, Connection, Origin, Reply, ReplyTooLarge
 
 if TYPE_CHECKING:
     import httpx
@@ -95,7 +95,7 @@ class Connections:
             one.close()
 
     def _made(self) -> Posts:
-        proxy = _proxy_for(self._url)
+        proxy = proxy_for(self._url)
         if proxy is None and self._origin.host.isascii():
             return Connection(self._origin, self._clock)
         return _HttpxConnection(proxy, self._clock)
@@ -105,23 +105,24 @@ class _HttpxConnection:
     """A connection of httpx, without the client around it, which prepares redirects, cookies and logins that no judge has."""
 
     def __init__(self, proxy: str | None, clock: Clock) -> None:
-        import httpx
+        from ...core.outbound import Transport, trusted  # imports httpx
 
-        limits = httpx.Limits(max_connections=1, max_keepalive_connections=1)
-        self._transport = httpx.HTTPTransport(verify=_trusted(), limits=limits, proxy=proxy)
+        self._transport = Transport(trusted(), proxy)
         self._clock = clock
 
     def post(self, url: str, headers: Mapping[str, str], content: bytes, stop: float, bounds: Bounds) -> Reply:
         """The answer to one request; what httpx raises is raised as what :mod:`.http1` would."""
         import httpx
 
+        from ...core.outbound import bounded_by
+
         deadline = Deadline(self._clock, stop)
         fault: Exception
         try:
             timeout = {"timeout": httpx.Timeout(deadline.left()).as_dict()}
             request = httpx.Request("POST", url, headers=headers, content=content, extensions=timeout)
-            with closing(self._transport.handle_request(request)) as response:
-                return Reply(response.status_code, response.headers, _read(response, deadline, bounds.of(response.status_code)))
+            with bounded_by(deadline), closing(self._transport.handle_request(request)) as response:
+                return Reply(response.status_code, response.headers, _read(response, bounds.of(response.status_code)))
         except httpx.TimeoutException:
             fault = TimeoutError()
         except httpx.TransportError as error:
@@ -135,7 +136,7 @@ class _HttpxConnection:
         self._transport.close()
 
 
-def _read(response: httpx.Response, deadline: Deadline, most: int) -> bytes:
+def _read(response: httpx.Response, most: int) -> bytes:
     found = bytearray()
     for chunk in response.iter_bytes():
         found += chunk
@@ -143,7 +144,6 @@ def _read(response: httpx.Response, deadline: Deadline, most: int) -> bytes:
             if response.is_success:
                 raise ReplyTooLarge(response.status_code)
             break
-        deadline.left()
     return bytes(found)
 
 
@@ -155,25 +155,7 @@ def _untrusted(error: BaseException) -> ssl.SSLCertVerificationError | None:
     return cause
 
 
-def _proxy_for(url: str) -> str | None:
-    """The proxy that the environment names (``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY``, and not in ``NO_PROXY``)."""
-    parts = urllib.parse.urlsplit(url)
-    proxies = urllib.request.getproxies()
-    proxy = proxies.get(parts.scheme) or proxies.get("all")
-    if proxy is None or urllib.request.proxy_bypass(parts.netloc.rpartition("@")[2]):
-        return None
-    return proxy if "://" in proxy else f"http://{proxy}"  # as curl and others read it
-
-
-_TRUSTED: list[ssl.SSLContext] = []
-_TRUSTING = threading.Lock()
-
-
 def _trusted() -> ssl.SSLContext:
-    """What all connections trust; reading the certificates takes tens of milliseconds, so one thread does it for all."""
-    with _TRUSTING:
-        if not _TRUSTED:
-            import httpx
+    from ...core.outbound import trusted  # imports httpx
 
-            _TRUSTED.append(httpx.create_ssl_context())
-        return _TRUSTED[0]
+    return trusted()

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from ...core.clock import Clock
+from ...core.deadlines import Deadline, addresses_of
 
 _PORTS = {"http": 80, "https": 443}
 _RECEIVED = 65_536
@@ -71,42 +72,6 @@ class Bounds(NamedTuple):
     def of(self, status: int) -> int:
         """Those of one status."""
         return self.answer if 200 <= status < 300 else self.refusal
-
-
-class Deadline:
-    """The moment until which a request may take.
-
-    Args:
-        clock: its monotonic time is meant.
-        stop: seconds of it.
-    """
-
-    __slots__ = ("_clock", "_stop")
-
-    def __init__(self, clock: Clock, stop: float) -> None:
-        self._clock = clock
-        self._stop = stop
-
-    def left(self) -> float:
-        """Seconds until then.
-
-        Raises:
-            TimeoutError: there are none.
-        """
-        left = self._stop - self._clock.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        return left
-
-    def bind(self, connected: socket.socket) -> None:
-        """Let the next call on a socket take no longer than what is left, or one part in a hundred more: each change is a system call.
-
-        Raises:
-            TimeoutError: nothing is left.
-        """
-        left, bound = self.left(), connected.gettimeout()
-        if bound is None or not left <= bound <= left * 1.01:
-            connected.settimeout(left)
 
 
 class Origin:
@@ -226,7 +191,7 @@ class Connection:
 
 def _connect(host: str, port: int, deadline: Deadline) -> socket.socket:
     """A connection to one of a host's addresses, in the order in which the resolver names them. The time that is left is shared out."""
-    addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    addresses = addresses_of(host, port, deadline)
     fault: OSError = BrokenAnswer("its name has no address")
     for number, (family, kind, protocol, _, address) in enumerate(addresses):
         found = socket.socket(family, kind, protocol)

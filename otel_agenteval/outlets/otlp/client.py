@@ -35,6 +35,7 @@ _ABOUT_THE_BODY = frozenset(("INVALID_ARGUMENT", "RESOURCE_EXHAUSTED", "INTERNAL
 """Refusals that may be due to what the request holds; the others would meet any request."""
 _LONGEST_WAIT = 3600.0
 _RECONNECT_MS = 5_000
+_LARGEST_ANSWER = 65_536
 
 
 class Result(NamedTuple):
@@ -163,18 +164,18 @@ class HttpClient:
     def __init__(self, wanted: OtlpOptions) -> None:
         import httpx
 
-        verify: ssl.SSLContext | bool = True
+        from ...core.outbound import answer_of, client_to
+
+        verify: ssl.SSLContext | None = None
         if wanted.endpoint.startswith("https:") and (wanted.ca_file or wanted.cert_file):
             verify = ssl.create_default_context(cafile=wanted.ca_file)
             if wanted.cert_file is not None:
                 verify.load_cert_chain(wanted.cert_file, wanted.key_file)
         self._zip = wanted.compression == "gzip"
         self._url = wanted.endpoint
-        self._client: httpx.Client = httpx.Client(
-            headers={**wanted.headers, "content-type": "application/x-protobuf", "user-agent": "otel-agenteval"},
-            verify=verify,
-            follow_redirects=False,
-        )
+        headers = {**wanted.headers, "content-type": "application/x-protobuf", "user-agent": "otel-agenteval"}
+        self._client: httpx.Client = client_to(wanted.endpoint, verify=verify, headers=headers)
+        self._answer_of = answer_of
         self._transient = (httpx.TransportError,)
         self._never = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
 
@@ -183,7 +184,10 @@ class HttpClient:
         headers = {"content-encoding": "gzip"} if self._zip else {}
         content = gzip.compress(body, 5) if self._zip else body
         try:
-            response = self._client.post(f"{self._url}/v1/{signal}", content=content, headers=headers, timeout=timeout)
+            response, answer = self._answer_of(
+                self._client, "POST", f"{self._url}/v1/{signal}", seconds=timeout, most=_LARGEST_ANSWER, content=content,
+                headers=headers,
+            )  # fmt: skip
         except self._never as error:
             return Result("refused", type(error).__name__)
         except self._transient as error:
@@ -191,18 +195,18 @@ class HttpClient:
         except RuntimeError:  # the client was closed meanwhile
             return Result("retry", "CANCELLED")
         if response.is_success:
-            return _accepted(signal, self._read(signal, response))
+            return _accepted(signal, self._read(signal, response, answer))
         if response.status_code in _RETRYABLE_STATUSES:
             return Result("retry", str(response.status_code), _retry_after(response.headers.get("retry-after")))
         return Result("refused", str(response.status_code))
 
-    def _read(self, signal: str, response: httpx.Response) -> Any:
+    def _read(self, signal: str, response: httpx.Response, answer: bytes) -> Any:
         from google.protobuf.message import DecodeError
 
         message = _SERVICES[signal][1]()
         try:
             if response.headers.get("content-type", "").startswith("application/x-protobuf"):
-                message.ParseFromString(response.content)
+                message.ParseFromString(answer)
         except DecodeError:  # it accepted the request, whatever else it says
             message.Clear()
         return message

@@ -39,6 +39,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 300.0
 _RETRIED = frozenset((408, 425, 429, 500, 502, 503, 504))
 _ABOUT_THE_BODY = frozenset((400, 413, 422))
 _JOIN = 1.0
+_READ = 65_536
+"""Bytes of an answer that are read, so that the connection can be used again."""
 
 
 class _Refused(Exception):
@@ -291,8 +293,10 @@ class WebhookOutlet(Outlet):
     def _post(self, body: bytes, timeout: float) -> None:
         import httpx  # imported by who sends the first message
 
+        from ...core.outbound import answer_of, client_to
+
         if self._client is None:
-            self._client = httpx.Client(follow_redirects=False)
+            self._client = client_to(self._options.url)
         seconds = str(int(time.time()))
         headers = {"Content-Type": "application/json", "User-Agent": "otel-agenteval", **self._options.headers}
         secret = self._options.signing_secret
@@ -300,9 +304,10 @@ class WebhookOutlet(Outlet):
             digest = hmac.new(secret.encode(), f"{seconds}.".encode() + body, hashlib.sha256).hexdigest()
             headers["X-Agenteval-Signature"] = f"t={seconds},v1={digest}"
         try:
-            answer = self._client.post(
-                self._options.url, content=body, headers=headers, timeout=min(timeout, self._options.timeout)
-            )
+            answer, _ = answer_of(
+                self._client, "POST", self._options.url, seconds=min(timeout, self._options.timeout), most=_READ, content=body,
+                headers=headers,
+            )  # fmt: skip
         except httpx.HTTPError as error:
             raise _Refused(type(error).__name__, None, for_good=False) from None
         if answer.is_success:

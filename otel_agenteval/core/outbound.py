@@ -1,0 +1,216 @@
+"""HTTP requests to hosts of others, by httpx: each has one deadline for name, connection, proxy, headers and body.
+
+httpx bounds each wait by itself, so that a host can send a byte now and then without end. Here every wait is bound by what is left.
+"""
+
+from __future__ import annotations
+
+import functools
+import ssl
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import httpcore
+import httpx
+
+from .clock import SYSTEM_CLOCK, Clock
+from .deadlines import Deadline, addresses_of
+from .extras import installed
+from .proxies import proxy_for
+
+_DEADLINE: ContextVar[Deadline | None] = ContextVar("otel_agenteval_deadline", default=None)
+_WRITTEN_AT_ONCE = 16_384
+"""Bytes between two looks at the deadline."""
+_LIMITS = {"max_connections": 100, "max_keepalive_connections": 20, "keepalive_expiry": 5.0}
+_TRUSTING = threading.Lock()
+
+
+@contextmanager
+def bounded_by(deadline: Deadline) -> Iterator[None]:
+    """Bound all that this thread or task waits for in requests of a :class:`Transport`."""
+    token = _DEADLINE.set(deadline)
+    try:
+        yield
+    finally:
+        _DEADLINE.reset(token)
+
+
+def client_to(url: str, *, verify: ssl.SSLContext | None = None, headers: Mapping[str, str] | None = None) -> httpx.Client:
+    """Return a client for the server at an address, through the proxy that the environment names for it."""
+    return httpx.Client(
+        transport=Transport(verify or trusted(), proxy_for(url)), trust_env=False, follow_redirects=False,
+        headers={"accept-encoding": "identity", **(headers or {})},
+    )  # fmt: skip
+
+
+def answer_of(
+    client: httpx.Client, method: str, url: str, *, seconds: float, most: int, clock: Clock = SYSTEM_CLOCK, **request: Any
+) -> tuple[httpx.Response, bytes]:
+    """Send a request; return the response and its body, of which at most so many bytes are read.
+
+    Raises:
+        httpx.TimeoutException: all of it was not done in time.
+        httpx.HTTPError: it failed for another reason.
+    """
+    with (
+        bounded_by(Deadline(clock, clock.monotonic() + seconds)),
+        client.stream(method, url, timeout=seconds, **request) as response,
+    ):
+        body = bytearray()
+        for piece in response.iter_raw():
+            body += piece
+            if len(body) >= most:
+                break
+        return response, bytes(body[:most])
+
+
+def trusted() -> ssl.SSLContext:
+    """Return what all connections trust: this machine's certificates and those of ``SSL_CERT_FILE``, read once by one thread."""
+    with _TRUSTING:
+        return _read_trusted()
+
+
+@functools.cache
+def _read_trusted() -> ssl.SSLContext:
+    return httpx.create_ssl_context()
+
+
+class Transport(httpx.BaseTransport):
+    """Connections of httpx that keep to the deadline of :func:`bounded_by`.
+
+    Args:
+        verify: what encrypted connections trust.
+        proxy: through which they go.
+
+    Raises:
+        ImportError: the proxy needs a package that is not installed.
+    """
+
+    def __init__(self, verify: ssl.SSLContext, proxy: str | None = None) -> None:
+        given: dict[str, Any] = {"ssl_context": verify, "network_backend": _Backend(), **_LIMITS}
+        if proxy is None:
+            self._pool: httpcore.ConnectionPool = httpcore.ConnectionPool(**given)
+            return
+        named = httpx.Proxy(proxy)
+        url = httpcore.URL(scheme=named.url.raw_scheme, host=named.url.raw_host, port=named.url.port, target=named.url.raw_path)
+        given |= {"proxy_url": url, "proxy_auth": named.raw_auth}
+        if named.url.scheme in ("http", "https"):
+            self._pool = httpcore.HTTPProxy(**given)
+        elif installed("socksio"):
+            self._pool = httpcore.SOCKSProxy(**given)
+        else:
+            raise ImportError("a SOCKS proxy needs httpx[socks]")
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request and read the head of its answer."""
+        assert isinstance(request.stream, httpx.SyncByteStream)
+        url = httpcore.URL(
+            scheme=request.url.raw_scheme, host=request.url.raw_host, port=request.url.port, target=request.url.raw_path
+        )
+        with _faults_of_httpx():
+            answer = self._pool.handle_request(
+                httpcore.Request(
+                    request.method, url, headers=request.headers.raw, content=request.stream, extensions=request.extensions
+                )
+            )
+        assert isinstance(answer.stream, Iterable)
+        return httpx.Response(answer.status, headers=answer.headers, stream=_Body(answer.stream), extensions=answer.extensions)
+
+    def close(self) -> None:
+        """Release the connections."""
+        self._pool.close()
+
+
+class _Body(httpx.SyncByteStream):
+    def __init__(self, stream: Iterable[bytes]) -> None:
+        self._stream = stream
+
+    def __iter__(self) -> Iterator[bytes]:
+        with _faults_of_httpx():
+            yield from self._stream
+
+    def close(self) -> None:
+        close = getattr(self._stream, "close", None)
+        if close is not None:
+            close()
+
+
+@contextmanager
+def _faults_of_httpx() -> Iterator[None]:
+    """Raise the exceptions of httpcore as those of httpx, which have the same names."""
+    try:
+        yield
+    except (
+        httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError, httpcore.UnsupportedProtocol,
+    ) as error:  # fmt: skip
+        raise getattr(httpx, type(error).__name__)(str(error)) from error
+
+
+class _Backend(httpcore.NetworkBackend):
+    def __init__(self) -> None:
+        self._plain = httpcore.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Any = None,
+    ) -> httpcore.NetworkStream:
+        deadline = _DEADLINE.get()
+        if deadline is None:
+            return _Stream(self._plain.connect_tcp(host, port, timeout, local_address, socket_options))
+        try:
+            found = addresses_of(host, port, deadline)
+            for number, (*_, address) in enumerate(found, 1):
+                share = deadline.left() / (len(found) - number + 1)
+                try:
+                    return _Stream(self._plain.connect_tcp(str(address[0]), port, share, local_address, socket_options))
+                except (httpcore.ConnectError, httpcore.ConnectTimeout):
+                    if number == len(found):
+                        raise
+        except TimeoutError:
+            raise httpcore.ConnectTimeout from None
+        except OSError as error:
+            raise httpcore.ConnectError(type(error).__name__) from None
+        raise httpcore.ConnectError("the name has no address")
+
+
+class _Stream(httpcore.NetworkStream):
+    """A connection whose every wait is bound by what is left of the deadline."""
+
+    def __init__(self, stream: httpcore.NetworkStream) -> None:
+        self._stream = stream
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._stream.read(max_bytes, _left(timeout, httpcore.ReadTimeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        view = memoryview(buffer)
+        for start in range(0, len(buffer), _WRITTEN_AT_ONCE):
+            self._stream.write(bytes(view[start : start + _WRITTEN_AT_ONCE]), _left(timeout, httpcore.WriteTimeout))
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        return _Stream(self._stream.start_tls(ssl_context, server_hostname, _left(timeout, httpcore.ConnectTimeout)))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+def _left(timeout: float | None, late: type[httpcore.TimeoutException]) -> float | None:
+    deadline = _DEADLINE.get()
+    if deadline is None:
+        return timeout
+    try:
+        return deadline.left()
+    except TimeoutError:
+        raise late from None
