@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -436,11 +437,7 @@ def test_feedback_that_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
     config = {"serve": {"journal": str(tmp_path / "journal")}, "inline": {"metrics": []}}
     with Sidecar(config) as first:
         assert post(first, {"turn_id": TURN, "score": 1})[0] == 200
-        copy = tmp_path / "copy"
-        copy.mkdir()
-        for file in (tmp_path / "journal").iterdir():  # what the disk has at this moment
-            if file.is_file():
-                (copy / file.name).write_bytes(file.read_bytes())
+        copy = shutil.copytree(tmp_path / "journal", tmp_path / "copy")  # what the disk has at this moment
     with Sidecar({**config, "serve": {"journal": str(copy)}}) as second:
         assert second.post("/v1/traces", turn_of(1))[0] == 200
         assert said(second) == [(TURN, 1.0)]

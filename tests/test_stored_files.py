@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import shutil
 import sqlite3
 import subprocess
@@ -19,6 +18,7 @@ import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
 from otel_agenteval.core import semconv
+from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.core.sqlite import Schema, Step, open_file, open_to_read
 from otel_agenteval.judging.models import VerdictCache, cache
 from otel_agenteval.judging.queues import Counter, Job, JobQueue, SqliteQueue, SqliteSpendBook
@@ -27,7 +27,7 @@ from otel_agenteval.judging.queues.redis import RedisQueue
 from otel_agenteval.outlets.otlp import spool
 from otel_agenteval.outlets.sqlite import store
 from otel_agenteval.outlets.sqlite.store import SCORE_COLUMNS, TURN_COLUMNS, Retention, ScoreStore, StoreError, StoreReader
-from otel_agenteval.server.wal import Journal
+from otel_agenteval.server.journal_folder import ALONE, JournalFolder
 from tests.support.judges import ScriptedModels
 from tests.support.process import ROOT, environment
 from tests.support.redis_server import RedisServer
@@ -204,56 +204,14 @@ def test_what_waits_in_a_spool_is_sent(stored: StoredFiles) -> None:
     assert len(records) == sum(items for _, items, _ in batches) == 14
 
 
-def replayed(folder: Path) -> tuple[list[tuple[Any, ...]], Journal]:
-    journal, taken = Journal(folder, 1 << 20), list[tuple[Any, ...]]()
-
-    def take(signal: str, body: bytes, is_json: bool, tenant: str | None = None) -> set[int]:
-        spans = json.loads(body)["resourceSpans"][0]["scopeSpans"][0]["spans"]
-        taken.append((signal, is_json, tenant, int(spans[0]["traceId"], 16)))
-        return set()
-
-    journal.replay(take)
-    return taken, journal
-
-
-REQUESTS = [("traces", True, "a", 1), ("traces", True, "a", 2), ("traces", True, "b", 3)]
-
-
-def test_a_journal_is_replayed_and_written_on(stored: StoredFiles) -> None:
-    taken, journal = replayed(stored.journal)
-    assert taken == REQUESTS
-    body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "04"}]}]}]}).encode()
-    entry = journal.append("traces", body, True, "b")
-    entry.wait()
-    journal.close(delivered=False)
-    taken, journal = replayed(stored.journal)
-    assert (taken, journal.broken) == ([*REQUESTS, ("traces", True, "b", 4)], 0)
-    journal.close(delivered=True)
-    assert not list(stored.journal.glob("*.requests"))
-
-
-def test_a_segment_of_a_later_version_is_kept_and_not_read(stored: StoredFiles, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_journal_of_the_first_version_is_refused(stored: StoredFiles) -> None:
     (segment,) = stored.journal.glob("*.requests")
-    header = bytearray(segment_header(stored))
-    header[-1] = 99
-    ahead = segment.with_name(f"{5:016d}.requests")
-    ahead.write_bytes(header + b"of another form")
-    with caplog.at_level(logging.WARNING):
-        taken, journal = replayed(stored.journal)
-    assert (taken, journal.broken) == (REQUESTS, 0)
-    assert "has version 99" in caplog.text
-    journal.collect(lambda traces: set(), lambda: True)
-    journal.close(delivered=True)
-    assert ahead.read_bytes() == header + b"of another form"
-
-
-def segment_header(stored: StoredFiles) -> bytes:
-    """What a segment begins with today."""
-    folder = stored.folder / "another journal"
-    journal = Journal(folder, 1 << 20)
-    journal.append("logs", b"", False).wait()
-    journal.close(delivered=False)
-    return next(folder.glob("*.requests")).read_bytes()[:9]
+    before = segment.read_bytes()
+    with pytest.raises(
+        ConfigError, match=f"{segment}: segment of an older version; run the version of otel-agenteval that wrote it"
+    ):
+        JournalFolder(str(stored.journal)).share_out(ALONE)
+    assert segment.read_bytes() == before
 
 
 # --- every kind of SQLite file

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import json
 import logging
+import os
 import signal
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="number of processes, one for each core, on ports 10 apart, for a Collector that routes by trace id; /metrics covers all",
     )
     parser.add_argument("--journal", metavar="DIR", help="keep requests in this folder until their turns are delivered")
+    parser.add_argument("--child", type=int, help=argparse.SUPPRESS)  # its number among several; only their parent gives it
     parser.add_argument(
         "--insecure",
         action="store_true",
@@ -85,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
         given += ["--log-format", args.log_format, "--log-level", args.log_level]
         ledger = asyncio.run(supervisor.serve(config, args.processes, given, args.signals, notifier))
     else:
-        service = Service(config)
+        service = Service(config, number=args.child)
         ledger = run_beside(service.engine, _serve(service, args, notifier))
     print(json.dumps({"ledger": ledger}, ensure_ascii=False), flush=True)
     return OK if ledger["handed_over"] else FAILED
@@ -108,6 +110,8 @@ async def _serve(service: Service, args: argparse.Namespace, notifier: Notifier)
     running = _Running(service, args, notifier)
     loop = asyncio.get_running_loop()
     args.signals.pass_to(running.handle)
+    if args.child is not None:
+        loop.add_reader(0, running.parent_ended)
     starting = loop.create_task(notifier.while_starting())
     await service.start()
     starting.cancel()
@@ -123,11 +127,11 @@ async def _serve(service: Service, args: argparse.Namespace, notifier: Notifier)
     within = service.options.drain_timeout
     notifier.stopping(within)
     _log.info("stopping: open turns are evaluated and scores delivered within %g s", within)
-    return await service.drain()
+    return await service.drain(watched=not running.orphaned)
 
 
 class _Running:
-    """What signals do to the sidecar.
+    """What signals do to the sidecar, and the end of its parent.
 
     Args:
         service: the sidecar.
@@ -138,6 +142,8 @@ class _Running:
     def __init__(self, service: Service, args: argparse.Namespace, notifier: Notifier) -> None:
         self.stop = asyncio.Event()
         """Set when the process is to end."""
+        self.orphaned = False
+        """Whether the parent ended before us."""
         self._service = service
         self._args = args
         self._notifier = notifier
@@ -158,6 +164,21 @@ class _Running:
         self._is_up = True
         if self._reload_later:
             self.handle(signal.SIGHUP)
+
+    def parent_ended(self) -> None:
+        """End because the parent was killed: standard input is a pipe that only it holds open.
+
+        With a journal that is done at once: the next start, which waits for the folder, goes on with all that is open.
+        """
+        asyncio.get_running_loop().remove_reader(0)
+        if self.stop.is_set():
+            return
+        if self._service.options.journal is not None:
+            _log.error("the parent process has ended: this one ends too, and leaves to the next start what is not delivered yet")
+            os._exit(FAILED)
+        _log.error("the parent process has ended: this one ends too")
+        self.orphaned = True
+        self._end()
 
     def _end(self) -> None:
         self.stop.set()

@@ -31,6 +31,7 @@ from .grpc import GrpcServer
 from .guard import Guard
 from .http import OtlpHandler
 from .http_server import Head, HttpServer
+from .journal_folder import ALONE, LOCK_GRACE, JournalFolder
 from .receiver import Receiver
 from .settings import as_sidecar, check_exposure
 from .wal import Journal
@@ -65,13 +66,22 @@ class Service:
         config: the whole configuration; ``serve`` has the addresses.
         clock: injected by tests.
         waited: see :class:`~otel_agenteval.engine.engine.Engine`.
+        number: which one of several processes this is, whose parent has the journal's folder; None for one alone.
 
     Raises:
         ConfigError: the configuration is not valid, or not safe.
     """
 
-    def __init__(self, config: Config, *, clock: Clock = SYSTEM_CLOCK, waited: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        waited: Callable[[], float] | None = None,
+        number: int | None = None,
+    ) -> None:
         self.options = config.serve
+        self._number = number
         check_exposure(self.options)
         self.registry = CollectorRegistry()
         self.engine = Engine(as_sidecar(config), decision_delay=BEHIND_OTLP, clock=clock, waited=waited)
@@ -79,11 +89,12 @@ class Service:
         ProcessCollector(registry=self.registry)
         if self.options.journal is not None:
             warn_of_fault(config.where(("serve", "journal")), self.options.journal, fault_of_folder, "no request is taken")
-        self.journal = Journal(self.options.journal, self.options.journal_bytes) if self.options.journal is not None else None
-        self.engine.admits_by_room()
-        if self.journal is not None:
             self.engine.keep_all()
-        self.receiver = Receiver(self.engine, self.options, self.journal, clock)
+        self.journal: Journal | None = None
+        """None until it is open, and where there is none."""
+        self._folder: JournalFolder | None = None
+        self.engine.admits_by_room()
+        self.receiver = Receiver(self.engine, self.options, clock)
         self._maintenance: asyncio.Task[None] | None = None
         self._threads = ThreadPoolExecutor(_THREADS, "agenteval-receiver", mark_as_ours)
         self._grpc: GrpcServer | None = None
@@ -112,11 +123,6 @@ class Service:
         watch(semconv.SERVE_RUNNING, lambda: [({}, self.receiver.running)])
         watch(semconv.SERVE_CONNECTIONS, lambda: [({"listener": n}, s.connections) for n, s in self._servers.copy().items()])
         watch(semconv.SERVE_CONNECTIONS_REFUSED, lambda: [({"listener": n}, s.refused) for n, s in self._servers.copy().items()])
-        journal, most = self.journal, self.options.journal_bytes
-        if journal is not None:
-            watch_journal(telemetry, journal)
-            watch(semconv.QUEUE_SIZE, lambda: [({"queue": "journal"}, journal.size)])
-            watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "journal"}, most)])
         self.receiver.tenants.watch(telemetry, lambda number: self.engine.status.turns_of(number).open)
         watch(semconv.CERTIFICATE_EXPIRY, lambda: [({"file": option}, valid.end) for option, valid in self._valid.items()])
         watch(semconv.RELOAD_OK, lambda: [({}, self._reloaded[0])])
@@ -163,12 +169,16 @@ class Service:
         self.engine.start()
         self._tls_context = tls_context(options.tls)
         self._look_at_certificates()
-        self.receiver.replaying = self.journal is not None
+        self.receiver.replaying = options.journal is not None
         if options.metrics is not None:
             page = Page(self._guard(options.metrics), lambda: self.engine, self._metrics.get, self.unready)
             background = BackgroundServer(HttpServer(page, options.max_connections, options.client_connections), self._fault)
             await background.start("serve.metrics", options.metrics)
             self._servers["metrics"] = background
+        if options.journal is not None:
+            await self._open_journal(options.journal)
+            if self.receiver.stopping:
+                return
         if options.web is not None:
             self._web = self._page(options.web)
             await self._listen("web", options.web, self._web, self._tls_context)
@@ -187,6 +197,17 @@ class Service:
                 return
             self.receiver.replaying = False
             self._maintenance = loop.create_task(self._maintain_journal(self.journal))
+
+    async def _open_journal(self, path: str) -> None:
+        """Open the journal, once no other process has it: our own last one may need a while for its end."""
+        folder = JournalFolder(path)
+        if self._number is None:
+            self._folder = folder
+            if not await folder.acquire(self.options.drain_timeout + LOCK_GRACE, lambda: self.receiver.stopping):
+                return
+            await asyncio.get_running_loop().run_in_executor(None, folder.share_out, ALONE)
+        self.journal = self.receiver.journal = Journal(folder.part(self._number or 0), self.options.journal_bytes)
+        watch_journal(self.engine.telemetry, self.journal, self.options.journal_bytes)
 
     def _page(self, address: str) -> Web:
         store, page = self.engine.config.outlets.store, self.options.page
@@ -286,12 +307,16 @@ class Service:
         error = context.get("exception")
         self.engine.failed("loop", error if isinstance(error, Exception) else RuntimeError(context.get("message", "")))
 
-    async def drain(self) -> dict[str, Any]:
-        """Refuse further requests, evaluate what is open, deliver everything; within ``serve.drain_timeout``. Returns the ledger."""
+    async def drain(self, *, watched: bool = True) -> dict[str, Any]:
+        """Refuse further requests, evaluate what is open, deliver everything; within ``serve.drain_timeout``. Returns the ledger.
+
+        Args:
+            watched: whether metrics and page are to show the progress to the end; if not, their ports are free at once.
+        """
         until = time.monotonic() + self.options.drain_timeout
         self.stop_taking()
         grace = min(_GRACE, self.options.drain_timeout / 4)
-        stopping = [server.stop(grace) for name, server in self._servers.items() if name == "http"]
+        stopping = [server.stop(grace) for name, server in self._servers.items() if name == "http" or not watched]
         if self._grpc is not None:
             stopping.append(self._grpc.stop(grace))
         await asyncio.gather(*stopping)
@@ -300,7 +325,7 @@ class Service:
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._end_engine, until)
         for name, server in self._servers.items():
-            if name != "http":  # they show the progress, to the end
+            if name != "http" and watched:  # they show the progress, to the end
                 await server.stop(0.5)
         self._metrics.close()
         if self._web is not None:
@@ -318,6 +343,8 @@ class Service:
         if self.journal is not None:
             self.journal.close(engine.delivered, engine.left_behind or ())
             kept = self.journal.size > 0
+        if self._folder is not None:
+            self._folder.release()
         self._delivered = done and not kept and self._all_delivered()
 
     def _all_delivered(self) -> bool:
@@ -335,7 +362,7 @@ class Service:
         if self.receiver.stopping:
             return "shutting down"
         if self.receiver.replaying:
-            return "starting: the journal is being read"
+            return "starting: the journal is being read" if self.journal is not None else "starting: waiting for the journal"
         if not self._is_open:
             return "starting"
         if self.journal is not None and (trouble := self.journal.trouble):
@@ -372,8 +399,10 @@ class Service:
         }  # fmt: skip
 
 
-def watch_journal(telemetry: Telemetry, journal: Journal) -> None:
+def watch_journal(telemetry: Telemetry, journal: Journal, max_bytes: int) -> None:
     """Show on ``/metrics`` the state of the journal."""
+    telemetry.watch(semconv.QUEUE_SIZE, lambda: [({"queue": "journal"}, journal.size)])
+    telemetry.watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "journal"}, max_bytes)])
     telemetry.watch(semconv.JOURNAL_SIZE, lambda: [({}, journal.size)])
     telemetry.watch(semconv.JOURNAL_AGE, lambda: [({}, journal.age)])
     telemetry.watch(semconv.JOURNAL_FAILURES, lambda: [({}, journal.failures)])

@@ -19,6 +19,7 @@ from ..spans.json_requests import json_logs, json_spans
 from ..spans.otlp import OtlpLog, Signal
 from ..spans.split import split_logs, split_spans
 from ..spans.wire import Part
+from .routing import Share
 
 _SPANS_AT_ONCE = 256
 """Spans that are given to the engine under one hold of its lock."""
@@ -39,6 +40,15 @@ class Batch:
     """Those of traces that are not in the sample."""
     invalid: int = 0
     """Spans without valid ids, or log records that cannot be read."""
+
+    def keep(self, share: Share) -> None:
+        """Drop what is not of a share. What is counted without a trace is of the share that has the first position."""
+        if share.is_everything:
+            return
+        self.parts = [(key, part) for key, part in self.parts if key in share]
+        self.logs = [(log, size) for log, size in self.logs if log.trace_id in share]
+        if not share.bits & 1:
+            self.sampled_out = self.invalid = 0
 
     @property
     def traces(self) -> set[int]:

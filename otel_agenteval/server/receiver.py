@@ -24,7 +24,7 @@ from .feed import Batch, Feed
 from .inflate import inflate
 from .refusal_log import RefusalLog
 from .responses import Accepted, Refusal, Refused
-from .wal import Journal
+from .wal import Journal, Record
 
 FULL = 0.75
 """Share of the worker's queue from which senders are asked to retry."""
@@ -53,21 +53,19 @@ class Receiver:
     Args:
         engine: gets the spans and log records.
         options: limits.
-        journal: keeps requests on disk, if there is one.
         clock: injected by tests.
     """
 
-    def __init__(
-        self, engine: Engine, options: ServeOptions, journal: Journal | None = None, clock: Clock = SYSTEM_CLOCK
-    ) -> None:
+    def __init__(self, engine: Engine, options: ServeOptions, clock: Clock = SYSTEM_CLOCK) -> None:
         self.engine = engine
         self.feed = Feed(engine, options)
-        self.journal = journal
+        self.journal: Journal | None = None
+        """Keeps requests on disk, if there is one; not before it is open."""
         self._clock = clock
         self.stopping = False
         """Whether senders are to go elsewhere."""
         self.replaying = False
-        """Whether the journal is being read, and no other request is accepted."""
+        """Whether the journal is not read yet, and no other request is accepted."""
         self.running = 0
         """Requests that were admitted and have no response yet."""
         self._bytes = 0
@@ -239,17 +237,18 @@ class Receiver:
             except NotOtlp as error:
                 raise Refusal("bad_data", str(error)) from None
 
-    def replay(self, signal: Signal, body: bytes, is_json: bool, tenant: str | None = None) -> set[int]:
-        """Receive a request that the journal kept, with its tenant if it had one; returns its traces.
+    def replay(self, record: Record) -> set[int]:
+        """Receive a request that the journal kept; returns those of its traces that are this process's.
 
         What cannot be read is left out: it was refused when it came.
         """
         while self.overloaded(replaying=True) and not self.stopping:
             self.engine.evaluate_closed(1.0)
         try:
-            batch = self.feed.read(signal, body, is_json, base_of(tenant))
+            batch = self.feed.read(record.signal, record.body, record.is_json, base_of(record.tenant))
         except NotOtlp:
             return set()
+        batch.keep(record.share)
         self.feed.give(batch)
         return batch.traces
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import functools
 import json
 import logging
 import os
 import signal
+import socket
 import sys
 import time
 import urllib.error
@@ -28,10 +30,12 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from ..config.root import Config
+from ..config.types import split_address
 from ..core.errors import ConfigError
 from .admin import Metrics, Page
 from .guard import Guard
 from .http_server import HttpServer
+from .journal_folder import LOCK_GRACE, JournalFolder
 from .notify import Listener, Notifier
 from .signals import Signals, held_back
 
@@ -45,6 +49,9 @@ _LIVED_LONG = 60.0
 _SCRAPE = 2.0
 _LOOK_EVERY = 1.0
 """Seconds between two looks at whether the processes are ready."""
+_PORTS_WITHIN = 5.0
+"""Seconds that processes whose parent was killed may take to close their ports."""
+_PORTS_EVERY = 0.1
 _BAD_USE = 2
 _OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 
@@ -72,10 +79,14 @@ class Child:
         number: which one.
         command: how it is started.
         env: of its process, where that is not ours.
+        journal: whose lock it holds too, for as long as it lives.
     """
 
-    def __init__(self, number: int, command: Sequence[str], env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, number: int, command: Sequence[str], env: Mapping[str, str] | None = None, journal: JournalFolder | None = None
+    ) -> None:
         self.number = number
+        self._journal = journal
         self.listening: dict[str, str] = {}
         self.ledger: dict[str, Any] | None = None
         self.restarts = 0
@@ -96,9 +107,11 @@ class Child:
         pause = _FIRST_PAUSE
         while not self._stop.is_set():
             started = time.monotonic()
+            pipe = asyncio.subprocess.PIPE  # its standard input tells it of our end, by whatever means
+            locks = () if self._journal is None else (self._journal.lock,)
             with held_back():
                 self.process = await asyncio.create_subprocess_exec(
-                    *self._command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, env=self._env
+                    *self._command, stdin=pipe, stdout=pipe, env=self._env, pass_fds=locks
                 )
             assert self.process.stdout is not None
             async for line in self.process.stdout:
@@ -232,9 +245,18 @@ def _with(sample: Sample, number: str) -> Sample:
 def command_of(config: Config, number: int, arguments: Sequence[str]) -> list[str]:
     """How a process is started: as we were, on ports of its own."""
     addresses = [part for name, address in addresses_of(config, number).items() for part in (f"--{name}", address or "off")]
-    journal = config.serve.journal
-    kept = [] if journal is None else ["--journal", f"{journal}/process-{number}"]
-    return [sys.executable, "-m", "otel_agenteval", "serve", *arguments, *addresses, *kept]
+    kept = [] if config.serve.journal is None else ["--journal", config.serve.journal]
+    return [sys.executable, "-m", "otel_agenteval", "serve", "--child", str(number), *arguments, *addresses, *kept]
+
+
+def routed_to(config: Config, count: int) -> list[str]:
+    """Return the address of each process by which a Collector chooses it, or a name of its own if that is not known beforehand."""
+    found = []
+    for number in range(count):
+        addresses = addresses_of(config, number)
+        address = addresses["grpc"] or addresses["http"] or ":0"
+        found.append(f"process-{number}" if address.endswith(":0") else address)
+    return found
 
 
 async def _all_ready(children: Sequence[Child]) -> bool:
@@ -377,7 +399,10 @@ async def serve(
     """
     notifier = notifier or Notifier()
     supervision = _Supervision(notifier, count)
-    children = [Child(number, command_of(config, number, arguments), supervision.environment(number)) for number in range(count)]
+    journal = None if config.serve.journal is None else JournalFolder(config.serve.journal)
+    children = [
+        Child(number, command_of(config, number, arguments), supervision.environment(number), journal) for number in range(count)
+    ]
     supervision.children = children
     running: list[asyncio.Task[None]] = []
     stop = asyncio.Event()
@@ -385,15 +410,15 @@ async def serve(
     page = _MetricsPage(config, children, stop)
     reporting = asyncio.create_task(notifier.while_starting())
     try:
+        address = await page.start()
+        await _make_way(config, count, journal, stop)
         if not stop.is_set():
             running += [asyncio.create_task(child.run()) for child in children]
             await _start_all(children, running, stop)
         if not stop.is_set():
             supervision.is_up = True
-            address = await page.start()
             if address is not None:
                 print(f"listening: metrics={address}", flush=True)
-        if not stop.is_set():
             print(f"AGENTEVAL_ENDPOINTS='{endpoints([child.listening for child in children])}'", flush=True)
             reporting.cancel()
             notifier.ready(f"{count} processes")
@@ -408,6 +433,8 @@ async def serve(
         await asyncio.gather(*running, return_exceptions=True)
         await page.close()
         supervision.close()
+        if journal is not None:
+            journal.release()
     ledgers = [child.ledger or {"handed_over": not running} for child in children]
     return {"processes": ledgers, "handed_over": all(ledger["handed_over"] for ledger in ledgers)}
 
@@ -425,6 +452,34 @@ def _pass_signals_on(signals: Signals, supervision: _Supervision, stop: asyncio.
             child.signal(signal.Signals(number))
 
     signals.pass_to(pass_on)
+
+
+async def _make_way(config: Config, count: int, journal: JournalFolder | None, stop: asyncio.Event) -> None:
+    """Wait for the end of processes whose parent was killed, and share out what they left in the journal.
+
+    Raises:
+        ConfigError: another service has the journal, or it cannot be used.
+    """
+    loop = asyncio.get_running_loop()
+    if journal is not None:
+        if not await journal.acquire(config.serve.drain_timeout + LOCK_GRACE, stop.is_set):
+            return
+        await loop.run_in_executor(None, journal.share_out, routed_to(config, count))
+    until = loop.time() + _PORTS_WITHIN
+    wanted = [split_address(address) for number in range(count) for address in addresses_of(config, number).values() if address]
+    while not stop.is_set() and loop.time() < until and any(_is_taken(host, port) for host, port in wanted):
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(stop.wait(), _PORTS_EVERY)
+
+
+def _is_taken(host: str, port: int) -> bool:
+    """Return True if another process listens on a port."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        return error.errno == errno.EADDRINUSE
+    return False
 
 
 async def _start_all(children: Sequence[Child], running: Sequence[asyncio.Task[None]], stop: asyncio.Event) -> None:

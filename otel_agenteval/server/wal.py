@@ -5,17 +5,16 @@ busy are written together. A segment is deleted when every turn in it was delive
 was closed has left through all outlets. At the start, its requests are received as if they had just come: result ids are the
 same as the first time.
 
-A segment begins with 9 bytes that say its version; segments of version 1 have none. Then follow requests:
+A segment begins with 9 bytes that say its version. Then follow requests:
 
     4 bytes CRC-32 of what follows · 4 bytes length of the rest · 1 byte what it is · rest
 
-The rest is the body; where the fifth bit of that byte is set, before it 1 byte length of the tenant's name · name. A segment of a later
-version than this is neither read nor deleted: the program that wrote it can go on with it.
+The rest is the body; where the fifth bit of that byte is set, before it 1 byte length of the tenant's name · name. Which process has
+which segments says :mod:`.journal_folder`.
 """
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import struct
@@ -24,20 +23,22 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.errors import ConfigError
 from ..spans.otlp import Signal
 from .responses import Refusal
+from .routing import EVERYTHING, Share
 
 _log = logging.getLogger("otel_agenteval")
 
 _HEAD = struct.Struct("<IIB")
-_VERSION = 2
+VERSION = 3
+HEADER_BYTES = _HEAD.size
 _MAGIC, _NO_LENGTH = 0x4A564541, 0xFFFFFFFF
-_HEADER = _HEAD.pack(_MAGIC, _NO_LENGTH, _VERSION)
-"""Begins a segment: "AEVJ", a length that no request has, and the version. To a reader of version 1 it is a damaged request."""
+_HEADER = _HEAD.pack(_MAGIC, _NO_LENGTH, VERSION)
+"""Begins a segment: "AEVJ", a length that no request has, and the version."""
 _SEGMENT_BYTES = 16 << 20
 _MAX_PENDING = 32 << 20
 """Bytes that wait for a disk that is busy, beside the one request that may always."""
@@ -45,9 +46,25 @@ _COMMIT_WITHIN = 4.0
 """Seconds that a request waits for the disk before its sender is asked to retry."""
 _STUCK_AFTER = 1.0
 """Seconds of one write after which no more is taken on until it ends."""
-_SUFFIX = ".requests"
+SUFFIX = ".requests"
+SHARE = ".share"
+"""Of the file beside a segment of which only some traces are this process's."""
 _OF_A_TENANT = 0x10
 _KINDS: tuple[tuple[Signal, bool], ...] = (("traces", False), ("logs", False), ("traces", True), ("logs", True))
+
+
+class Record(NamedTuple):
+    """One request that an earlier process left in the journal."""
+
+    id: str
+    """``segment:offset``: the same at every start, in whatever process."""
+    signal: Signal
+    body: bytes
+    is_json: bool
+    tenant: str | None = None
+    """That sent it, where there are tenants."""
+    share: Share = EVERYTHING
+    """The traces in it that are this process's."""
 
 
 class _Segment:
@@ -101,7 +118,7 @@ _UNWRITABLE = "the journal cannot be written"
 
 
 class Journal:
-    """Segment files in a folder that one process owns.
+    """Segment files in a folder that no other process uses.
 
     Args:
         folder: made if need be.
@@ -109,13 +126,14 @@ class Journal:
         clock: injected by tests.
 
     Raises:
-        ConfigError: the folder cannot be used, or another process has it.
+        ConfigError: the folder cannot be used.
     """
 
     def __init__(self, folder: str | Path, max_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:
         self._folder = Path(folder)
         self._max_bytes = max_bytes
         self._now = clock.monotonic
+        self._time_ns = clock.time_ns
         self._lock = threading.Lock()
         self._more = threading.Condition(self._lock)
         self._pending: list[Entry] = []
@@ -133,21 +151,15 @@ class Journal:
         """Writes that failed."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._owner = os.open(self._folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
         except OSError as error:
             raise ConfigError(f"serve.journal: {self._folder}: cannot be used: {error.strerror}") from None
-        try:
-            fcntl.flock(self._owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._owner)
-            raise ConfigError(f"serve.journal: {self._folder}: another process uses it") from None
         self._segments: list[_Segment] = []
-        for path in sorted(self._folder.glob(f"*{_SUFFIX}")):
+        for path in sorted(self._folder.glob(f"*{SUFFIX}")):
             segment = _Segment(path, self._now())
             segment.size = path.stat().st_size
             segment.ungiven = 1  # until it was replayed
             self._segments.append(segment)
-        self._number = 1 + max((int(segment.path.stem) for segment in self._segments if segment.path.stem.isdigit()), default=0)
+        self._last_name = self._segments[-1].path.name if self._segments else ""
         self._current: _Segment | None = None
         self._thread = threading.Thread(target=self._run, name="otel-agenteval-journal", daemon=True)
         self._thread.start()
@@ -296,8 +308,7 @@ class Journal:
             if segment is not None and segment.size < _SEGMENT_BYTES:
                 segment.ungiven += 1
                 return segment
-        segment = _Segment(self._folder / f"{self._number:016d}{_SUFFIX}", self._now())
-        self._number += 1
+        segment = _Segment(self._folder / self._next_name(), self._now())
         segment.file = os.open(segment.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         try:
             folder = os.open(self._folder, os.O_RDONLY)
@@ -315,6 +326,12 @@ class Journal:
         if before is not None:
             before.close()
         return segment
+
+    def _next_name(self) -> str:
+        """Return a name that no other segment of the service has or had, and that sorts behind those before it."""
+        last = int(self._last_name.partition("-")[0] or 0)
+        self._last_name = f"{max(self._time_ns(), last + 1):020d}-{os.getpid()}{SUFFIX}"
+        return self._last_name
 
     def _fail(self, error: BaseException) -> None:
         """A write failed."""
@@ -340,28 +357,20 @@ class Journal:
 
     # --- reading, at the start
 
-    def replay(self, take: Callable[..., set[int]]) -> None:
-        """Give every request that is there to ``take``, which returns its traces.
-
-        ``take`` gets the signal, the body, whether that is JSON, and the name of the ``tenant`` if the request has one.
+    def replay(self, take: Callable[[Record], set[int]]) -> None:
+        """Give every request that is there to ``take``, one by one; it returns the traces that it took.
 
         Requests that are not read when replaying is stopped stay for the next start.
         """
         with self._lock:
             found = [segment for segment in self._segments if segment.file is None]
         for segment in found:
-            version = _version_of(segment.path)
-            if version > _VERSION:  # it stays unsettled, so it is never deleted
-                _log.warning(
-                    "%s has version %d, and this program reads versions up to %d: the segment is kept, and its requests are not evaluated",
-                    segment.path, version, _VERSION,
-                )  # fmt: skip
-                continue
-            for signal, is_json, body, tenant in self._read(segment.path, version):
+            for record in self._read(segment.path):
                 if self._stop_replaying:
                     return
-                segment.traces |= take(signal, body, is_json, **({} if tenant is None else {"tenant": tenant}))
-                self.replayed += 1
+                taken = take(record)
+                segment.traces |= taken
+                self.replayed += bool(taken) or record.share is EVERYTHING
             with self._lock:
                 segment.ungiven = 0
 
@@ -369,9 +378,14 @@ class Journal:
         """Leave the remainder for the next start."""
         self._stop_replaying = True
 
-    def _read(self, path: Path, version: int) -> Iterator[tuple[Signal, bool, bytes, str | None]]:
+    def _read(self, path: Path) -> Iterator[Record]:
+        share = share_of(path)
         with path.open("rb") as file:
-            file.seek(0 if version == 1 else len(_HEADER))
+            header = file.read(HEADER_BYTES)
+            if version_of(header) is None:
+                self.broken += bool(header)  # a new segment is empty until its first requests are on disk
+                return
+            at = file.tell()
             while head := file.read(_HEAD.size):
                 if len(head) == _HEAD.size:
                     checked, length, kind = _HEAD.unpack(head)
@@ -380,7 +394,9 @@ class Journal:
                         tenant = None
                         if kind & _OF_A_TENANT:
                             tenant, body = body[1 : 1 + body[0]].decode(), body[1 + body[0] :]
-                        yield *_KINDS[kind & ~_OF_A_TENANT], body, tenant
+                        signal, is_json = _KINDS[kind & ~_OF_A_TENANT]
+                        yield Record(f"{path.stem}:{at}", signal, body, is_json, tenant, share)
+                        at = file.tell()
                         continue
                 self.broken += 1  # the end of what was written when the process died
                 return
@@ -430,12 +446,12 @@ class Journal:
             if not self._thread.is_alive():  # else the disk still has it
                 segment.close()
         self._segments[:] = kept
-        os.close(self._owner)
 
     def _delete(self, segment: _Segment) -> None:
         segment.close()
         try:
             segment.path.unlink()
+            segment.path.with_suffix(SHARE).unlink(missing_ok=True)
         except OSError as error:
             _log.warning("%s cannot be deleted: %s", segment.path, error.strerror)
 
@@ -447,14 +463,20 @@ class Journal:
         }  # fmt: skip
 
 
-def _version_of(path: Path) -> int:
-    """The version of a segment's form."""
-    with path.open("rb") as file:
-        head = file.read(_HEAD.size)
-    if len(head) < _HEAD.size:
-        return 1
+def version_of(head: bytes) -> int | None:
+    """Return the version that a segment's first bytes state; None for damaged ones, or none."""
+    if len(head) < HEADER_BYTES:
+        return None
     magic, length, version = _HEAD.unpack(head)
-    return version if (magic, length) == (_MAGIC, _NO_LENGTH) else 1
+    return int(version) if (magic, length) == (_MAGIC, _NO_LENGTH) else None
+
+
+def share_of(segment: Path) -> Share:
+    """Return which traces of a segment are of the process that has it."""
+    try:
+        return Share(int.from_bytes(segment.with_suffix(SHARE).read_bytes(), "little"))
+    except FileNotFoundError:
+        return EVERYTHING
 
 
 def _write_all(file: int, data: bytes) -> None:

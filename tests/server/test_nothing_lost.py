@@ -302,7 +302,7 @@ def test_writes_that_fail_leave_no_file_open_and_no_empty_segment(tmp_path: Path
     journal.close(delivered=False)
     found: list[bytes] = []
     journal = Journal(tmp_path, 1 << 30)
-    journal.replay(lambda signal, body, is_json: (found.append(body), set[int]())[1])
+    journal.replay(lambda record: (found.append(record.body), set[int]())[1])
     assert (found, journal.broken) == ([b"good", b"again"], 0)
     journal.close(delivered=True)
 

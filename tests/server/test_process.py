@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
 import signal
 import threading
 from pathlib import Path
-from typing import Any
 
 import grpc
 import pytest
@@ -21,8 +21,9 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from otel_agenteval.cli.main import main
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import ConfigError
+from otel_agenteval.server.journal_folder import JournalFolder
 from otel_agenteval.server.responses import Refusal
-from otel_agenteval.server.wal import Journal
+from otel_agenteval.server.wal import Journal, Record
 from tests.support.process import run
 from tests.support.servers import until
 from tests.support.service import Sidecar, turn_of
@@ -122,7 +123,7 @@ def test_kill_9_in_the_middle_loses_nothing_that_was_acknowledged_with_a_journal
         sidecar.start()
         if journal:
             until(lambda: sent <= turns_in(scores), "every acknowledged turn is scored", 60)
-            until(lambda: not list((tmp_path / "journal").glob("*.requests")), "the journal is empty", 60)
+            until(lambda: not list((tmp_path / "journal").rglob("*.requests")), "the journal is empty", 60)
         else:
             send(sidecar, [9_999])
             until(lambda: f"{9_999:032x}-{1:016x}" in turns_in(scores), "the next turn is scored", 60)
@@ -144,8 +145,8 @@ def read_back(folder: Path, *, keep: bool) -> tuple[list[bytes], int]:
     journal = Journal(folder, 1 << 20)
     found: list[bytes] = []
 
-    def take(signal: Any, body: bytes, is_json: bool) -> set[int]:
-        found.append(body)
+    def take(record: Record) -> set[int]:
+        found.append(record.body)
         return set()
 
     journal.replay(take)
@@ -191,7 +192,7 @@ def test_a_segment_is_kept_until_its_turns_have_left(tmp_path: Path) -> None:
         journal.collect(sidecar.engine.held, lambda: False)
         assert journal.size > 0  # an outlet could not hand it over
         journal.collect(sidecar.engine.held, sidecar.service._deliver)
-        assert (journal.size, list(tmp_path.glob("*.requests"))) == (0, [])
+        assert (journal.size, list(tmp_path.rglob("*.requests"))) == (0, [])
         assert sidecar.post("/v1/traces", turn_of(2))[0] == 200
         assert journal.size > 0
 
@@ -217,14 +218,17 @@ def test_a_full_journal_and_a_disk_that_fails_are_told_to_the_sender(tmp_path: P
 
 
 def test_a_folder_has_one_owner(tmp_path: Path) -> None:
-    journal = Journal(tmp_path, 1 << 20)
-    with pytest.raises(ConfigError, match="another process uses it"):
-        Journal(tmp_path, 1 << 20)
-    journal.close(delivered=True)
-    Journal(tmp_path, 1 << 20).close(delivered=True)
+    first, second = JournalFolder(str(tmp_path)), JournalFolder(str(tmp_path))
+    assert asyncio.run(first.acquire(0))
+    with pytest.raises(ConfigError, match=r"serve\.journal: .*another process still uses it after 0 s"):
+        asyncio.run(second.acquire(0))
+    assert asyncio.run(second.acquire(60, lambda: True)) is False
+    first.release()
+    assert asyncio.run(second.acquire(0))
+    second.release()
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match=r"serve\.journal: .*cannot be used"):
-        Journal(tmp_path / "file", 1)
+        asyncio.run(JournalFolder(str(tmp_path / "file")).acquire(0))
 
 
 def test_requests_that_wait_for_the_disk_are_written_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,7 +258,6 @@ def test_requests_that_wait_for_the_disk_are_written_together(tmp_path: Path, mo
 def test_a_segment_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "j"
     journal = Journal(folder, 1 << 20)
-    (folder / "lock").unlink()
     folder.rmdir()
     with pytest.raises(Refusal, match="cannot be written"):
         journal.append("traces", b"1", False).wait()

@@ -128,7 +128,7 @@ def test_a_journal_does_not_fill_up_while_a_receiver_of_scores_is_gone(tmp_path:
     with Sidecar(tmp_path, {**QUICK, "outlets": {"otlp": otlp}}, journal=True) as sidecar:
         for number in range(1, 51):
             assert export(sidecar, number)
-        until(lambda: not list((tmp_path / "journal").glob("*.requests")), "the journal is empty", 60)
+        until(lambda: not list((tmp_path / "journal").rglob("*.requests")), "the journal is empty", 60)
         assert not receiver.scores()
         receiver.refusals.clear()
         receiver.wait_for(lambda: len(receiver.scores()) == 100, 60)

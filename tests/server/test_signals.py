@@ -20,19 +20,20 @@ import os, signal, sys
 
 class Sends:
     def find_spec(self, name, path=None, target=None):
-        if name == {module!r}:
+        if name == {module!r} and ({everywhere} or "--child" in sys.argv):
             sys.meta_path.remove(self)
             os.kill(os.getpid(), signal.{number})
 
 sys.meta_path.insert(0, Sends())
+Sends.find_spec(sys.meta_path[0], "at once")
 """
-"""Run by each Python process before anything else: sends it a signal at the import of a module."""
+"""Run by each Python process before anything else: sends it a signal at the import of a module, or at once."""
 EARLY, LATER = "otel_agenteval.cli.serve", "otel_agenteval.server.app"
 
 
-def sent(folder: Path, module: str, number: str) -> dict[str, str]:
-    """An environment in which processes get a signal while they start."""
-    (folder / "sitecustomize.py").write_text(SENDS.format(module=module, number=number))
+def sent(folder: Path, module: str, number: str, *, everywhere: bool = True) -> dict[str, str]:
+    """An environment in which processes, or only children of a service, get a signal while they start."""
+    (folder / "sitecustomize.py").write_text(SENDS.format(module=module, number=number, everywhere=everywhere))
     return {"PYTHONPATH": f"{folder}:{ROOT}"}
 
 
@@ -50,6 +51,16 @@ def test_stop_during_the_start_ends_the_process_in_order(tmp_path: Path, number:
     assert ended.wait() == 0
     assert ended.ledger()["handed_over"] is True
     assert "Traceback" not in ended.text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", ["at once", LATER])
+def test_sighup_during_the_start_of_children_reloads_them(tmp_path: Path, module: str) -> None:
+    env = sent(tmp_path, module, "SIGHUP", everywhere=False)
+    with Sidecar(tmp_path, {}, env=env, processes=2) as sidecar:
+        until(lambda: sidecar.text().count("INFO reloaded") == 2, "both reload")
+        assert "it is started again" not in sidecar.text()
+        assert sidecar.stop() == 0
 
 
 @pytest.mark.parametrize("number", ["SIGHUP", "SIGTERM"])

@@ -23,7 +23,6 @@ from otel_agenteval.core.tenancy import base_of, number_of, tenant_of, trace_id_
 from otel_agenteval.outlets.sqlite.store import StoreReader
 from otel_agenteval.server.auth import TokenBucket
 from otel_agenteval.server.settings import check_exposure
-from otel_agenteval.server.wal import Journal
 from otel_agenteval.spans.split import split_spans
 from otel_agenteval.turns.assembler import Assembler
 from otel_agenteval.turns.live_roles import role_of_span
@@ -31,7 +30,7 @@ from otel_agenteval.turns.state import Limits
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
 from tests.support.receiver import GrpcReceiver, plain
-from tests.support.service import AGENT, ANY_PORT, CHAT, Sidecar, Transport, request, turn_of
+from tests.support.service import AGENT, ANY_PORT, CHAT, Sidecar, Transport, left_in, request, turn_of
 from tests.support.sidecar import Sidecar as Process
 from tests.support.stored_files import ARCHIVES, StoredFiles
 
@@ -422,10 +421,8 @@ def test_conversations_of_two_tenants_with_the_same_id_never_mix() -> None:
 
 
 def test_the_journal_gives_each_request_back_to_its_tenant(tmp_path: Path) -> None:
-    journal = Journal(tmp_path, 1 << 20)
-    for trace, tenant in ((1, "a"), (1, "b"), (2, "gone"), (3, None)):  # the last as an earlier version, or no tenants, wrote it
-        journal.append("traces", turn_of(trace), False, tenant).wait()
-    journal.close(delivered=False)
+    sent = ((1, "a"), (1, "b"), (2, "gone"), (3, None))  # the last before there were tenants
+    left_in(tmp_path, *(("traces", turn_of(trace), False, tenant) for trace, tenant in sent))
     config = tenants()
     config["serve"]["journal"] = str(tmp_path)
     with Sidecar(config) as sidecar:
@@ -436,7 +433,7 @@ def test_the_journal_gives_each_request_back_to_its_tenant(tmp_path: Path) -> No
         }  # fmt: skip
         ledger = sidecar.stop()
     assert (ledger["handed_over"], ledger["journal"]["replayed"], ledger["journal"]["broken"]) == (True, 4, 0)
-    assert not list(tmp_path.glob("*.requests"))
+    assert not list(tmp_path.rglob("*.requests"))
 
 
 def test_what_a_killed_process_had_acknowledged_is_scored_as_its_tenant_s(tmp_path: Path) -> None:
@@ -461,7 +458,7 @@ def test_a_turn_that_was_not_evaluated_keeps_its_tenant_s_segment(tmp_path: Path
     config["serve"] |= {"journal": str(tmp_path)}
     with Sidecar(config) as sidecar:
         assert sidecar.post("/v1/traces", turn_of(1), of("token-a"))[0] == 200
-        (segment,) = tmp_path.glob("*.requests")
+        (segment,) = tmp_path.rglob("*.requests")
         assert sidecar.service.journal is not None
         sidecar.service.journal.collect(sidecar.engine.held, lambda: True)
         assert segment.exists()

@@ -7,6 +7,7 @@ import http.client
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
@@ -22,6 +23,9 @@ from otel_agenteval.core.clock import SYSTEM_CLOCK
 from otel_agenteval.core.turn import Turn
 from otel_agenteval.evaluation.scored_turn import ScoredTurn
 from otel_agenteval.server.app import Service
+from otel_agenteval.server.journal_folder import ALONE, JournalFolder
+from otel_agenteval.server.wal import Journal
+from otel_agenteval.spans.otlp import Signal
 
 Transport = Literal["grpc", "http"]
 ANY_PORT = "127.0.0.1:0"
@@ -145,6 +149,17 @@ class Sidecar:
         provider = TracerProvider(resource=Resource({"service.name": "shop"}), shutdown_on_exit=False)
         provider.add_span_processor(SimpleSpanProcessor(exporter))
         return provider
+
+
+def left_in(folder: Path, *requests: tuple[Signal, bytes, bool, str | None]) -> None:
+    """Leave requests in the journal of a service that had one process: each with its signal, whether it is JSON, and its tenant."""
+    whole = JournalFolder(str(folder))
+    folder.mkdir(exist_ok=True)
+    whole.share_out(ALONE)
+    journal = Journal(whole.part(0), 1 << 30)
+    for signal, body, is_json, tenant in requests:
+        journal.append(signal, body, is_json, tenant).wait()
+    journal.close(delivered=False)
 
 
 def said_by(scored: Iterable[ScoredTurn]) -> dict[tuple[str, str], Any]:

@@ -1,0 +1,71 @@
+"""Which process a trace belongs to when several share the work: the one that the Collector in front of them chooses.
+
+The Collector's ``load_balancing`` exporter puts points of each endpoint on a circle of :data:`POSITIONS`, and gives a trace to the endpoint of the
+next point. What a journal holds is shared out by the same rule, so that the rest of an open trace comes to the process that has its beginning.
+"""
+
+from __future__ import annotations
+
+import zlib
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from ..core.tenancy import trace_id_of
+
+POSITIONS = 131_071
+_POINTS = 200
+"""Of each endpoint."""
+_PROBES = 10
+"""Positions that are tried for a point; it is left out if all of them have one."""
+_ALL = (1 << POSITIONS) - 1
+
+
+class Share:
+    """Some of the traces: those at certain positions of the circle.
+
+    Args:
+        bits: a bit for each position, the lowest first.
+    """
+
+    def __init__(self, bits: int) -> None:
+        self.bits = bits
+        self._bytes = bits.to_bytes((POSITIONS + 7) // 8, "little")
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether no trace is left out."""
+        return self.bits == _ALL
+
+    def to_bytes(self) -> bytes:
+        """Return its bits for a file."""
+        return self._bytes
+
+    def __contains__(self, key: int) -> bool:
+        position = zlib.crc32(trace_id_of(key).to_bytes(16, "big")) % POSITIONS
+        return bool(self._bytes[position >> 3] >> (position & 7) & 1)
+
+
+EVERYTHING = Share(_ALL)
+
+
+def shares_of(endpoints: Sequence[str]) -> list[Share]:
+    """Return the share of each endpoint. They are apart, and together they are everything.
+
+    Args:
+        endpoints: ``host:port``, without duplicates.
+    """
+    hashes = [
+        (zlib.crc32(endpoint.encode() + point.to_bytes(4, "little")), endpoint)
+        for endpoint in endpoints
+        for point in range(_POINTS)
+    ]
+    points: dict[int, str] = {}
+    for value, endpoint in sorted(hashes, key=lambda each: (each[0] % POSITIONS, *each)):
+        free = (position for position in range(value, value + _PROBES) if position % POSITIONS not in points)
+        points.update({position % POSITIONS: endpoint for position in [*free][:1]})
+    places = sorted(points)
+    bits = {endpoint: bytearray((POSITIONS + 7) // 8) for endpoint in endpoints}
+    for position in range(POSITIONS):
+        next_place = places[bisect_left(places, position) % len(places)]
+        bits[points[next_place]][position >> 3] |= 1 << (position & 7)
+    return [Share(int.from_bytes(bits[endpoint], "little")) for endpoint in endpoints]
