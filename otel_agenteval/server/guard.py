@@ -1,7 +1,7 @@
 """Protection of the HTTP servers against web pages: a page in a browser must not reach a server on loopback.
 
 A script of such a page sends an unknown ``Origin``; if its own host name was made to resolve to this machine, it sends that name
-as ``Host``.
+as ``Host``. What it loads without a script, such as an image, has no ``Origin``, and browsers say in ``Sec-Fetch-Site`` where it comes from.
 """
 
 from __future__ import annotations
@@ -25,8 +25,13 @@ def is_loopback(address: str) -> bool:
         return host.lower() == "localhost"
 
 
+def is_cross_site(head: Head) -> bool:
+    """Return True if a browser says that a page of another address made the request; another port is another address."""
+    return head.headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
+
+
 class Guard:
-    """Checks ``Host`` and ``Origin``.
+    """Checks ``Host``, ``Origin`` and ``Sec-Fetch-Site``.
 
     Args:
         address: what the server listens on.
@@ -49,7 +54,9 @@ class Guard:
         """
         origin = head.headers.get("origin")
         own = (f"http://{head.headers.get('host', '')}", f"https://{head.headers.get('host', '')}") if self._serves_page else ()
-        if origin is not None and origin.lower() not in self._origins and origin not in own:
+        allowed = origin is not None and (origin.lower() in self._origins or origin in own)
+        is_link = head.method in ("GET", "HEAD") and head.headers.get("sec-fetch-dest") == "document"
+        if not allowed and (origin is not None or (is_cross_site(head) and not is_link)):
             raise Refusal("forbidden", "requests of this origin are not allowed (serve.allowed_origins)")
         if not self._any_host and _name_of(head.headers.get("host", "")) not in self._hosts:
             raise Refusal("forbidden", "requests to this host name are not allowed (serve.allowed_hosts)")

@@ -26,7 +26,7 @@ from ..page.api import Api, Document, Reader, Request
 from ..page.openapi import document
 from ..page.parameters import OF_TURNS, Problem, read
 from ..page.routes import BASE, Route, route_of
-from .guard import Guard
+from .guard import Guard, is_cross_site
 from .http_server import Exchange, Failure, Head, Response
 from .responses import Refusal
 
@@ -116,6 +116,8 @@ class Web:
             raise Problem(404, "nothing is kept that could be shown: no store is configured (outlets.store)")
         query = urllib.parse.parse_qs(head.query, keep_blank_values=True)  # short: the server bounds the head
         if path == "/live":
+            if is_cross_site(head):
+                raise Problem(403, "live turns are for pages of this address only")
             return self._live_turns(query, reader, self._api)
         route, in_path = route_of(head.method, path)
         given = read(query, route.query, self._api.now)

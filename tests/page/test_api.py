@@ -474,11 +474,31 @@ def test_a_tenant_sees_its_own(tmp_path: Path) -> None:
         ({"host": "localhost:1"}, 200),
         ({"host": "localhost:1", "origin": "http://localhost:1"}, 200),
         ({"host": "localhost:1", "origin": "http://localhost:2"}, 403),
+        ({"sec-fetch-site": "cross-site"}, 403),
+        ({"sec-fetch-site": "same-site", "sec-fetch-mode": "no-cors", "sec-fetch-dest": "image"}, 403),
+        ({"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "iframe"}, 403),
+        ({"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}, 200),
+        ({"sec-fetch-site": "same-origin", "sec-fetch-mode": "cors", "sec-fetch-dest": "empty"}, 200),
+        ({"sec-fetch-site": "none", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}, 200),
     ],
 )
 def test_other_pages_reach_nothing(headers: dict[str, str], status: int, page: ServedPage) -> None:
     assert page.client.get("/api/v1/turns", headers=headers, params={"limit": 1}).status_code == status
     assert page.client.get("/", headers=headers).status_code == status
+
+
+def test_other_pages_hold_no_live_stream(page: ServedPage) -> None:
+    for site, dest, status in (("cross-site", "document", 403), ("same-site", "empty", 403), ("same-origin", "empty", 200)):
+        headers = {"sec-fetch-site": site, "sec-fetch-mode": "navigate", "sec-fetch-dest": dest}
+        with page.client.stream("GET", "/api/v1/live", headers=headers) as response:
+            assert response.status_code == status, site
+
+
+@pytest.mark.parametrize("dest", ["document", "empty"])
+def test_other_pages_give_no_label(dest: str, page: ServedPage) -> None:
+    label = {"turn_id": next(iter(page.all_turns()))["turn_id"], "label": "pass"}
+    headers = {"sec-fetch-site": "same-site", "sec-fetch-dest": dest}
+    assert page.client.post("/api/v1/labels", json=label, headers=headers).status_code == 403
 
 
 def test_browsers_are_told_to_allow_nothing_else(page: ServedPage) -> None:
