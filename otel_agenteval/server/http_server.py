@@ -213,10 +213,12 @@ class _Connection:
         while True:
             self._idle = True
             event = await asyncio.wait_for(self._event(), timeout)
-            if isinstance(event, _Broken):
+            if isinstance(event, _Broken) or (isinstance(event, h11.Request) and _is_ambiguous(event)):
                 self._idle = False
                 caller.set(Caller.of({}, self._client))
-                await self._send(Response(event.status, b"bad request"), close=True)
+                status, bodyless = (event.status, False) if isinstance(event, _Broken) else (400, event.method == b"HEAD")
+                await self._send(Response(status, b"bad request"), close=True, bodyless=bodyless)
+                await self._linger()
                 return
             if not isinstance(event, h11.Request):
                 return
@@ -369,6 +371,12 @@ class _Connection:
         if data:
             self._writer.write(data)
             await asyncio.wait_for(self._writer.drain(), WRITE_TIMEOUT)
+
+
+def _is_ambiguous(request: h11.Request) -> bool:
+    """Return True if a proxy may find another end of the body than h11, and so take what follows for another request (RFC 9112, 6.1)."""
+    names = {name for name, _ in request.headers}
+    return b"transfer-encoding" in names and (b"content-length" in names or request.http_version < b"1.1")
 
 
 def _unheeded(size: int) -> bool:

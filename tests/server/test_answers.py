@@ -447,6 +447,34 @@ def test_logs_of_others_are_skipped_unread(sidecar: Sidecar) -> None:
     assert not sidecar.engine.early_logs
 
 
+_HEADS = {
+    "both, the length first": (["Content-Length: 5", "Transfer-Encoding: chunked"], 400),
+    "both, the length last": (["Transfer-Encoding: chunked", "Content-Length: 5"], 400),
+    "both, folded": (["Transfer-Encoding:\r\n chunked", "Content-Length: 5"], 400),
+    "two lengths": (["Content-Length: 0", "Content-Length: 5"], 400),
+    "a list of lengths": (["Content-Length: 0, 5"], 400),
+    "a signed length": (["Content-Length: +5"], 400),
+    "chunks of HTTP/1.0": (["Transfer-Encoding: chunked"], 400),
+    "another coding": (["Transfer-Encoding: gzip, chunked"], 501),
+    "chunks twice": (["Transfer-Encoding: chunked", "Transfer-Encoding: chunked"], 501),
+}
+
+
+@pytest.mark.parametrize("server", ["http", "metrics", "web"])
+@pytest.mark.parametrize("method", ["POST", "GET", "HEAD"])
+def test_a_body_of_unclear_length_is_refused(server: str, method: str, sidecar: Sidecar) -> None:
+    """A proxy may find another end of it, and what follows would be another's request."""
+    host, _, port = sidecar.addresses[server].rpartition(":")
+    for name, (lines, status) in _HEADS.items():
+        version = "1.0" if "1.0" in name else "1.1"
+        head = "\r\n".join((f"{method} /metrics HTTP/{version}", "Host: localhost", "Connection: keep-alive", *lines, "", ""))
+        with socket.create_connection((host, int(port)), timeout=10) as client:
+            client.sendall(f"{head}0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            answer = b"".join(iter(lambda: client.recv(65_536), b""))
+        assert answer.startswith(f"HTTP/1.1 {status} ".encode()), name
+        assert answer.count(b"HTTP/1.1 ") == 1, name
+
+
 def _head(*lines: str) -> bytes:
     return "\r\n".join(("POST /v1/traces HTTP/1.1", "host: localhost", f"content-type: {PROTOBUF}", *lines, "", "")).encode()
 
