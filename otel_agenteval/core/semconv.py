@@ -119,6 +119,7 @@ METRIC_DURATION = "agenteval.metric.duration"
 EMIT_ERRORS = "agenteval.emit.errors"
 EMIT_RECORDS = "agenteval.emit.records"
 SPAN_EVENTS = "agenteval.span_events"
+QUEUE_HELD = "agenteval.queue.held"
 JUDGE_REQUESTS = "agenteval.judge.requests"
 JUDGE_CACHE = "agenteval.judge.cache"
 JUDGE_SPENT = "agenteval.judge.cost.usd"
@@ -267,6 +268,7 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(TURNS_OPEN, "gauge", "{turn}", (), "Turns that are not closed yet.", about_us=True),
     Instrument(QUEUE_SIZE, "gauge", "", ("queue",), "How much waits, in the unit of the queue's bound.", about_us=True),
     Instrument(QUEUE_CAPACITY, "gauge", "", ("queue",), "The queue's bound: bytes of turns, or jobs.", about_us=True),
+    Instrument(QUEUE_HELD, "gauge", "{job}", ("queue",), "Jobs that wait in memory because the queue's file or server can't be used.", about_us=True),
     Instrument(METRIC_DURATION, "histogram", "s", ("kind",), "Time that a turn's metrics of a kind took.", _METRIC_SECONDS, True),
     Instrument(EMIT_ERRORS, "counter", "{error}", ("outlet", "reason"), "What an outlet could not do.", about_us=True),
     Instrument(

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 _OVERHEAD = 256
+HELD_BYTES = 16 * 2**20
+"""Bound of the jobs that a process holds while a queue's file or server cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,10 @@ class JobQueue(Protocol):
     @property
     def bytes(self) -> int:
         """Bytes of them."""
+
+    @property
+    def unsent(self) -> int:
+        """Jobs that this process holds because the queue's file or server cannot be used."""
 
     def flush(self) -> bool:
         """Whether all jobs are where they outlive this process, if they ever are; what waits to be sent is sent."""

@@ -150,6 +150,11 @@ class MemoryQueue:
         with self._lock:
             return list(self._dead)
 
+    @property
+    def unsent(self) -> int:
+        """None: memory can always be used."""
+        return 0
+
     def flush(self) -> bool:
         """There is nowhere else to send them."""
         return True

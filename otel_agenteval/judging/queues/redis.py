@@ -26,7 +26,7 @@ from functools import partial
 from typing import Any
 
 from ...core.clock import SYSTEM_CLOCK, Clock
-from .base import Job, Leases
+from .base import HELD_BYTES, Job, Leases
 from .connect import unreachable
 from .redis_server import Script, Server
 
@@ -41,7 +41,6 @@ _REMEMBERED = 200_000
 """Finished jobs that a shard remembers at most."""
 _DEAD_LETTERS = 1_000
 _BATCH, _BATCH_BYTES = 100, 1024 * 1024
-_HELD_BYTES = 16 * 1024 * 1024
 _FORGOTTEN_CONSUMER_MS = 86_400_000
 
 _COMMON = """
@@ -296,7 +295,7 @@ class RedisQueue:
         *,
         shards: int = 1,
         name: str = "agenteval",
-        held_bytes: int = _HELD_BYTES,
+        held_bytes: int = HELD_BYTES,
     ) -> None:
         self.max_bytes = max_bytes
         self._server = Server(url, self._tidy)
@@ -314,6 +313,8 @@ class RedisQueue:
         self._unfinished: OrderedDict[str, tuple[str, str | None]] = OrderedDict()
         """Leases of jobs that are done, or dead for a reason, while the server cannot be told."""
         self._unsent_bytes = 0
+        self._left_out: list[Job] = []
+        """Jobs for which the server had no room when it was tried again; the next call that puts returns them."""
         self._turn = itertools.count(random.randrange(len(self._shards)))  # noqa: S311 - where to begin
 
     @property
@@ -333,8 +334,8 @@ class RedisQueue:
 
     def put_many(self, jobs: Sequence[Job]) -> list[Job]:
         """Add jobs; returns those that there is no room for."""
-        left_out: list[Job] = []
         with self._lock:
+            left_out, self._left_out = self._left_out, []
             for job in jobs:
                 if job.id in self._held:
                     continue
@@ -352,7 +353,7 @@ class RedisQueue:
         """Up to ``n`` jobs that are due, for ``lease`` seconds; the highest priority first within each shard."""
         with self._lock:
             if self._held or self._unfinished:
-                self._catch_up([])  # what finds no room on the server stays here, and the next call that puts returns it
+                self._catch_up(self._left_out)
         claimed: list[Job] = []
         token = self._leases.grant()
         begin = next(self._turn)
@@ -406,7 +407,7 @@ class RedisQueue:
     def flush(self) -> bool:
         """Try to send what this process holds; whether nothing is left of it."""
         with self._lock:
-            self._catch_up([])
+            self._catch_up(self._left_out)
             return not self._held and not self._unfinished
 
     def close(self) -> list[Job]:
@@ -414,7 +415,7 @@ class RedisQueue:
         with self._lock:
             if self._closed:
                 return []
-            left: list[Job] = []
+            left, self._left_out = self._left_out, []
             if self._held or self._unfinished:
                 self._catch_up(left)
             left += self._held.values()
@@ -477,7 +478,7 @@ class RedisQueue:
         with self._lock:
             given = dict(map(self._leases.claimed, jobs))
             self._unfinished.update((job_id, (fence, reason)) for job_id, fence in given.items())
-            return [job_id for job_id in self._catch_up([]) if job_id in given]
+            return [job_id for job_id in self._catch_up(self._left_out) if job_id in given]
 
     def _catch_up(self, left_out: list[Job]) -> list[str]:
         """Send what waits in this process, as far as the server takes it; the ids of finished jobs that were not ours any more."""

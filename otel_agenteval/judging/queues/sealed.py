@@ -41,6 +41,11 @@ class SealedQueue:
         """Bytes of them, sealed."""
         return self._queue.bytes
 
+    @property
+    def unsent(self) -> int:
+        """Jobs that this process holds because the queue's file or server cannot be used."""
+        return self._queue.unsent
+
     def flush(self) -> bool:
         """Whether all jobs are where they outlive this process."""
         return self._queue.flush()

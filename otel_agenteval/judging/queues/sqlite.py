@@ -7,12 +7,22 @@ those of the last moments may be lost when the machine fails.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
-from typing import Any
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Literal, NamedTuple
 
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.sqlite import Schema, SqliteFile, Step
-from .base import SLOTS, Counter, Demand, Job, Leases
+from .base import HELD_BYTES, SLOTS, Counter, Demand, Job, Leases
+
+_BUSY_SECONDS = 0.25
+"""For which a call waits for another process: the worker puts jobs here, and every outlet waits for the worker."""
+_PAUSE = 1.0
+"""Seconds for which a file is left alone that could not be used."""
+_AWAY = (sqlite3.OperationalError, OSError)
+"""The file cannot be used at the moment: it is locked, read-only or on a full disk."""
 
 _REMEMBERED_SECONDS = 86_400.0
 _REMEMBERED = 200_000
@@ -50,69 +60,110 @@ SCHEMA = Schema(
     unnumbered=frozenset(("jobs", "done", "totals", "spent", "versions", "verdicts", "total")),
 )  # fmt: skip
 """Jobs, and what was spent on them. A file from before the steps were numbered may hold a verdict cache too, which is left as it is."""
-_OURS = "token <> '' AND substr(token, 1, length(:fence)) = :fence"
-"""Whether the last lease is the given one."""
+_OURS = "id = :id AND token <> '' AND substr(token, 1, length(:fence)) = :fence"
+"""Whether the last lease of a job is the given one."""
+_EXTEND, _GIVE_BACK, _REMOVE = (
+    f"{change} WHERE {_OURS}"
+    for change in (
+        "UPDATE jobs SET claimed = 1, due = :due",
+        "UPDATE jobs SET claimed = 0, token = '', due = :due, attempts = attempts - :uncounted",
+        "DELETE FROM jobs",
+    )
+)
+
+
+class _Ending(NamedTuple):
+    """How a claim ends."""
+
+    fence: str
+    """Of the lease."""
+    due: float | None = None
+    """When the job is tried again; None if it is done."""
+    reason: str | None = None
+    """Why it is done without success."""
+    uncounted: bool = False
+    """Whether the attempt does not count."""
 
 
 class SqliteQueue:
     """A :class:`~otel_agenteval.judging.queues.JobQueue` in an SQLite file, opened at first use.
 
+    What is put while the file cannot be used waits in this process, within a bound, and so do the ends of claims. Every later call tries again, but
+    no more often than once a second.
+
     Args:
         path: of the file; its folder must exist.
         max_bytes: bound of all jobs in the file.
         clock: dates leases and retries; processes that share the file share its wall time.
+        held_bytes: bound of the jobs that wait in this process.
 
-    Every method raises ``sqlite3.Error`` or ``OSError`` when the file cannot be used.
+    What reads, claims or extends raises ``sqlite3.Error`` or ``OSError`` when the file cannot be used.
     """
 
     is_shared = False
     """Other processes have workers of their own. What they leave behind is found within the longest pause."""
 
-    def __init__(self, path: str, max_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:
-        self._file = SqliteFile(path, SCHEMA)
+    def __init__(self, path: str, max_bytes: int, clock: Clock = SYSTEM_CLOCK, *, held_bytes: int = HELD_BYTES) -> None:
+        self._file = SqliteFile(path, SCHEMA, _BUSY_SECONDS)
         self.max_bytes = max_bytes
         self._clock = clock
+        self._held_bytes = held_bytes
+        self._reset()
+
+    def _reset(self) -> None:
+        self._lock = threading.RLock()
         self._leases = Leases()
+        self._held: OrderedDict[str, Job] = OrderedDict()
+        """Jobs that the file could not take yet."""
+        self._unsent_bytes = 0
+        self._ended: OrderedDict[str, _Ending] = OrderedDict()
+        """Claims that have ended, which the file does not know yet."""
+        self._left_out: list[Job] = []
+        """Jobs for which the file had no room when it was tried again; the next call that puts returns them."""
+        self._quiet_until = {"read": 0.0, "write": 0.0}
+        self._known: tuple[int, int] | None = None
+        """Jobs and bytes, when they were last read."""
 
     def after_fork_in_child(self) -> None:
-        """What the parent claimed is the parent's."""
-        self._leases = Leases()
+        """What the parent claimed or holds is the parent's."""
+        self._reset()
+
+    @property
+    def unsent(self) -> int:
+        """Jobs that this process holds because the file cannot be used."""
+        return len(self._held)
 
     @property
     def depth(self) -> int:
         """Jobs that wait or are claimed, by whatever process."""
-        return self._totals()[0]
+        return self._totals()[0] + len(self._held)
 
     @property
     def bytes(self) -> int:
         """Bytes of them."""
-        return self._totals()[1]
+        return self._totals()[1] + self._unsent_bytes
 
     def put_many(self, jobs: Sequence[Job]) -> list[Job]:
         """Add jobs; returns those that there is no room for."""
-        now = self._now()
-        left_out: list[Job] = []
-        with self._file.transaction() as db:
-            db.execute("DELETE FROM done WHERE at < ?", (now - _REMEMBERED_SECONDS,))
-            db.execute("DELETE FROM done WHERE rowid <= (SELECT max(rowid) FROM done) - ?", (_REMEMBERED,))
+        with self._lock:
             for job in jobs:
-                if db.execute(
-                    "SELECT 1 FROM jobs WHERE id = :id UNION SELECT 1 FROM done WHERE id = :id", {"id": job.id}
-                ).fetchone():
-                    continue
-                if not self._make_room(db, job, left_out):
-                    left_out.append(job)
-                    continue
-                db.execute(
-                    "INSERT INTO jobs (id, payload, size, priority, attempts, due, claimed) VALUES (?, ?, ?, ?, ?, ?, 0)",
-                    (job.id, job.payload, job.size, job.priority, job.attempts, now),
-                )
+                if job.id not in self._held:
+                    self._held[job.id] = job
+                    self._unsent_bytes += job.size
+            self._catch_up()
+            left_out, self._left_out = self._left_out, []
+            while self._unsent_bytes > self._held_bytes and len(self._held) > 1:
+                _, job = self._held.popitem()
+                self._unsent_bytes -= job.size
+                left_out.append(job)
         return left_out
 
     def claim(self, n: int, lease: float) -> list[Job]:
         """Up to ``n`` jobs that are due, for ``lease`` seconds."""
+        with self._lock:
+            self._catch_up()
         now = self._now()
-        with self._file.transaction() as db:
+        with self._using("write") as db:
             rows = db.execute(
                 "SELECT number, id, payload, priority, attempts + 1 FROM jobs WHERE due <= ? ORDER BY priority DESC, number LIMIT ?",
                 (now, n),
@@ -126,68 +177,133 @@ class SqliteQueue:
 
     def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
         """Hold claimed jobs for ``lease`` more seconds; returns the ids of those that are no longer ours."""
-        return self._each("UPDATE jobs SET claimed = 1, due = :due", jobs, due=self._now() + lease)
+        lost, due = [], self._now() + lease
+        with self._using("write") as db:
+            for job_id, fence in map(self._leases.claimed, jobs):
+                if not db.execute(_EXTEND, {"id": job_id, "fence": fence, "due": due}).rowcount:
+                    lost.append(job_id)
+        return lost
 
     def ack(self, job: Job | str) -> bool:
-        """It is done; False when it was no longer ours."""
-        return not self._finish([job], None)
+        """It is done; False when it was no longer ours. While the file cannot be used, True: it learns of it later."""
+        return not self._end([job])
 
     def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
-        """They are done: one transaction for all. Returns the ids of those that were no longer ours."""
-        return self._finish(jobs, None)
+        """They are done: one transaction for all. Returns the ids of those that were no longer ours, as far as the file can be used."""
+        return self._end(jobs)
 
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
-        """Give a claimed job back, due at a time; False when it was no longer ours."""
-        back = "UPDATE jobs SET claimed = 0, token = '', due = :due, attempts = attempts - :uncounted"
-        return not self._each(back, [job], due=at, uncounted=not counted)
+        """Give a claimed job back, due at a time; as :meth:`ack`."""
+        return not self._end([job], due=at, uncounted=not counted)
 
     def dead(self, job: Job | str, reason: str) -> bool:
-        """It cannot be done; False when it was no longer ours."""
-        return not self._finish([job], reason)
+        """It cannot be done; as :meth:`ack`."""
+        return not self._end([job], reason=reason)
 
     def dead_letters(self) -> list[tuple[str, str]]:
         """(id, reason) of the last thousand, of the last day."""
-        with self._file.transaction() as db:
+        with self._using("write") as db:
             rows = db.execute("SELECT id, reason FROM done WHERE reason IS NOT NULL ORDER BY at DESC LIMIT ?", (_DEAD_LETTERS,))
             return list(reversed(rows.fetchall()))
 
     def flush(self) -> bool:
-        """Always True: jobs are written at once."""
-        return True
+        """Whether the file has everything, once what waits in this process was tried again."""
+        with self._lock:
+            self._catch_up()
+            return not self._held and not self._ended
 
     def close(self) -> list[Job]:
-        """Close the file. No job is lost."""
+        """Close the file; returns the jobs that it never got."""
+        with self._lock:
+            if self._file.closed:
+                return []
+            self._quiet_until["write"] = 0.0
+            self._catch_up()
+            lost = [*self._left_out, *self._held.values()]
+            self._held.clear()
+            self._left_out, self._unsent_bytes = [], 0
         self._file.close(for_good=True)
-        return []
+        return lost
 
     def _now(self) -> float:
         return self._clock.time_ns() / 1e9
 
+    @contextmanager
+    def _using(self, how: Literal["read", "write"]) -> Iterator[sqlite3.Connection]:
+        """A transaction, unless the file could not be used so a moment ago. What only reads waits for no writer."""
+        if self._clock.monotonic() < self._quiet_until[how]:
+            raise sqlite3.OperationalError("the queue's file could not be used a moment ago")
+        try:
+            with self._file.connection() if how == "read" else self._file.transaction() as db:
+                yield db
+        except _AWAY:
+            self._quiet_until[how] = self._clock.monotonic() + _PAUSE
+            raise
+
     def _totals(self) -> tuple[int, int]:
         if self._file.closed:
             return 0, 0
-        with self._file.connection() as db:
-            jobs, size = db.execute("SELECT jobs, bytes FROM totals").fetchone()
-        return jobs, size
+        try:
+            with self._using("read") as db:
+                self._known = db.execute("SELECT jobs, bytes FROM totals").fetchone()
+        except _AWAY:
+            if self._known is None:
+                raise
+        assert self._known is not None
+        return self._known
 
-    def _finish(self, jobs: Sequence[Job | str], reason: str | None) -> list[str]:
-        now = self._now()
-        done = ("INSERT OR REPLACE INTO done VALUES (:id, :at, :reason)", {"at": now, "reason": reason})
-        return self._each("DELETE FROM jobs", jobs, done)
-
-    def _each(
-        self, change: str, jobs: Sequence[Job | str], then: tuple[str, dict[str, Any]] | None = None, **values: Any
+    def _end(
+        self, jobs: Sequence[Job | str], *, due: float | None = None, reason: str | None = None, uncounted: bool = False
     ) -> list[str]:
-        """Change jobs that are still ours, all in one transaction, and ``then`` something with each; the ids of the others."""
-        lost = []
-        with self._file.transaction() as db:
-            for job in jobs:
-                job_id, fence = self._leases.claimed(job)
-                if not db.execute(f"{change} WHERE id = :id AND {_OURS}", {"id": job_id, "fence": fence, **values}).rowcount:
-                    lost.append(job_id)
-                elif then is not None:
-                    db.execute(then[0], {"id": job_id, **then[1]})
+        """End claims; the ids of those that were no longer ours, as far as the file can be used."""
+        with self._lock:
+            given = dict(map(self._leases.claimed, jobs))
+            self._ended.update((job_id, _Ending(fence, due, reason, uncounted)) for job_id, fence in given.items())
+            return [job_id for job_id in self._catch_up() if job_id in given]
+
+    def _catch_up(self) -> list[str]:
+        """Write what waits in this process, all in one transaction; the ids of ended claims that were no longer ours."""
+        if not self._held and not self._ended:
+            return []
+        try:
+            with self._using("write") as db:
+                lost = [job_id for job_id, ending in self._ended.items() if not self._write_end(db, job_id, ending)]
+                left_out = self._write(db, self._held.values()) if self._held else []
+        except _AWAY:
+            return []
+        self._ended.clear()
+        self._held.clear()
+        self._unsent_bytes = 0
+        self._left_out += left_out
         return lost
+
+    def _write_end(self, db: sqlite3.Connection, job_id: str, ending: _Ending) -> bool:
+        of = {"id": job_id, "fence": ending.fence}
+        if ending.due is not None:
+            return bool(db.execute(_GIVE_BACK, {**of, "due": ending.due, "uncounted": ending.uncounted}).rowcount)
+        if not db.execute(_REMOVE, of).rowcount:
+            return False
+        db.execute("INSERT OR REPLACE INTO done VALUES (?, ?, ?)", (job_id, self._now(), ending.reason))
+        return True
+
+    def _write(self, db: sqlite3.Connection, jobs: Iterable[Job]) -> list[Job]:
+        """Add jobs; those that there is no room for."""
+        now = self._now()
+        left_out: list[Job] = []
+        db.execute("DELETE FROM done WHERE at < ?", (now - _REMEMBERED_SECONDS,))
+        db.execute("DELETE FROM done WHERE rowid <= (SELECT max(rowid) FROM done) - ?", (_REMEMBERED,))
+        for job in jobs:
+            known = "SELECT 1 FROM jobs WHERE id = :id UNION SELECT 1 FROM done WHERE id = :id"
+            if db.execute(known, {"id": job.id}).fetchone():
+                continue
+            if not self._make_room(db, job, left_out):
+                left_out.append(job)
+                continue
+            db.execute(
+                "INSERT INTO jobs (id, payload, size, priority, attempts, due, claimed) VALUES (?, ?, ?, ?, ?, ?, 0)",
+                (job.id, job.payload, job.size, job.priority, job.attempts, now),
+            )
+        return left_out
 
     def _make_room(self, db: sqlite3.Connection, job: Job, left_out: list[Job]) -> bool:
         """Whether the job fits, once lower ones that wait have made room for it: the lowest first, and of those the oldest."""
