@@ -199,9 +199,7 @@ def test_a_forked_child_leaves_the_file_to_its_parent(tmp_path: Path) -> None:
     file.close()
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b'{"form": 99}', b'{"form": 1, "at": 0, "estimates": [1], "changes": [[1, 2]]}']
-)
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b'{"form": 1, "at": 0, "estimates": [1], "changes": [[1, 2]]}'])
 def test_a_file_that_cannot_be_read_is_begun_anew(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "statistics.json"
     path.write_bytes(content)
@@ -209,6 +207,18 @@ def test_a_file_that_cannot_be_read_is_begun_anew(tmp_path: Path, content: bytes
     assert estimates_of(engine).read() == {}
     engine.shutdown()
     assert json.loads(path.read_text())["form"] == 1
+
+
+@pytest.mark.parametrize(("form", "fix"), [(99, "upgrade otel-agenteval"), (0, "remove the file")])
+def test_state_of_another_version_is_left_as_it_is(tmp_path: Path, form: int, fix: str, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "statistics.json"
+    path.write_text(json.dumps({"form": form}))
+    engine = Engine(load_config(judged_config(path)))
+    assert estimates_of(engine).read() == {}
+    engine.shutdown()
+    assert json.loads(path.read_text()) == {"form": form}
+    assert f"statistics.state: {path}: file of " in caplog.text
+    assert f"got {form}, this program reads 1; {fix}, or set another file" in caplog.text
 
 
 def test_a_folder_that_cannot_be_written_costs_nothing_but_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..config.statistics import StatisticsOptions
 from ..core import jsonio
 from ..core.clock import Clock
-from ..core.files import private
+from ..core.files import another_version, private
 from ..core.semconv import SERVICE_VERSION
 from ..core.telemetry import Telemetry
 from ..evaluation.scored_turn import Root, ScoredTurn
@@ -178,7 +178,17 @@ class StateFile:
         except (OSError, ValueError) as error:
             self.warn(error)
             return None
-        return found if isinstance(found, dict) and found.get("form") == _FORM else None
+        form = found.get("form") if isinstance(found, dict) else None
+        if isinstance(form, int) and form != _FORM:
+            fault = another_version(form, _FORM, "remove the file")
+            _log.warning(
+                "statistics.state: %s: file %s, or set another file; estimates and changes are not kept meanwhile",
+                self.path,
+                fault,
+            )
+            self.close()  # it stays as it is
+            return None
+        return found if form == _FORM else None
 
     def write(self, said: dict[str, Any]) -> None:
         """Write the whole file; a reader sees the old or the new one."""

@@ -27,7 +27,7 @@ from ..engine.status import Checkpoint
 from ..server.feed import Feed
 from ..server.receiver import FULL
 from ..spans.otlp import Signal
-from .offsets import Partition, Place
+from .offsets import OtherVersion, Partition, Place
 from .pacing import Patience
 
 _log = logging.getLogger("otel_agenteval")
@@ -436,7 +436,11 @@ class KafkaSource:
             offset = committed.offset if committed.offset >= 0 else low
             if committed.offset < 0 and self._address.options.get("auto.offset.reset") == "latest":
                 offset = high
-            place = Place.read(offset, committed.metadata)
+            try:
+                place = Place.read(offset, committed.metadata)
+            except OtherVersion as fault:  # nobody reads it meanwhile; other partitions are read
+                _log.error("worker --spans: %s/%d: %s", committed.topic, committed.partition, fault)
+                continue
             place = Place(max(place.offset, low), max(place.since, low))
             self._partitions[committed.topic, committed.partition] = Partition(place, high)
             _log.info("kafka: %s/%d from %d (looked at from %d)", committed.topic, committed.partition, place.offset, place.since)

@@ -11,14 +11,22 @@ only notes which traces come until it reaches the first place, and passes these 
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-_MARK = "agenteval.v1 from="
+from ..core.files import another_version
+
+_VERSION = 1
+_MARK = re.compile(r"agenteval\.v(\d+) from=(\d+)")
 MAX_REPLAY = 1_000_000
 """A trace that is open for more messages than these holds nothing back any more: its remainder may then be scored as a turn of its own."""
+
+
+class OtherVersion(Exception):
+    """A committed offset that cannot be understood."""
 
 
 class Place(NamedTuple):
@@ -31,13 +39,23 @@ class Place(NamedTuple):
 
     def metadata(self) -> str:
         """``since``, to be committed beside the offset."""
-        return f"{_MARK}{self.since}"
+        return f"agenteval.v{_VERSION} from={self.since}"
 
     @classmethod
     def read(cls, offset: int, metadata: str | None) -> Place:
-        """What was committed; an offset that another program committed has no second place."""
-        text = (metadata or "").removeprefix(_MARK)
-        since = int(text) if metadata and metadata.startswith(_MARK) and text.isdigit() else offset
+        """What was committed; an offset that another program committed has no second place.
+
+        Raises:
+            OtherVersion: another version of this program committed it.
+        """
+        found = _MARK.match(metadata or "")
+        if found is None:
+            return cls(offset, offset)
+        version, since = map(int, found.groups())
+        if version != _VERSION:
+            raise OtherVersion(
+                f"offset {another_version(version, _VERSION, 'run that version to its end')}, or name another group"
+            )
         return cls(offset, min(since, offset))
 
 

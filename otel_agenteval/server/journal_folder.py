@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ..core.errors import ConfigError
-from ..core.files import private
+from ..core.files import another_version, private
 from .routing import Share, shares_of
 from .wal import HEADER_BYTES, SHARE, SUFFIX, VERSION, share_of, version_of
 
@@ -123,14 +123,11 @@ class JournalFolder:
     def _refuse_another_version(self, path: Path) -> None:
         with path.open("rb") as file:
             found = version_of(file.read(HEADER_BYTES))
-        if found is not None and found > VERSION:
-            raise ConfigError(
-                f"serve.journal: {path}: segment of a newer version, got {found}, this program reads {VERSION}; upgrade otel-agenteval, or set another folder"
-            )
-        if found not in (None, VERSION) or path.parent.parent.parent != self.path:  # the older ones kept segments elsewhere
-            raise ConfigError(
-                f"serve.journal: {path}: segment of an older version; run the version of otel-agenteval that wrote it until its journal is empty, or set another folder"
-            )
+        if found is None:  # damaged, or without a request; the first version had no header
+            found = VERSION if path.parent.parent.parent == self.path else 1
+        if found != VERSION:
+            fault = another_version(found, VERSION, "run the version of otel-agenteval that wrote it until its journal is empty")
+            raise ConfigError(f"serve.journal: {path}: segment {fault}, or set another folder")
 
     def _rounds(self) -> list[int]:
         return sorted(int(path.name) for path in self.path.iterdir() if path.name.isdigit())

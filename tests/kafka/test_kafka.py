@@ -176,6 +176,26 @@ def test_spans_as_protobuf_and_as_json_give_the_scores_that_eval_gives(
     assert rows(worker) == wanted
 
 
+def test_partition_with_offsets_of_another_version_is_not_read(kafka: Kafka, topic: str, tmp_path: Path) -> None:
+    messages = messages_of(40)
+    produce(kafka, topic, messages, lambda i: "proto")
+    consumer = kafka_client.Consumer({"bootstrap.servers": kafka.address, "group.id": topic})
+    newer = kafka_client.TopicPartition(topic, 0, 1, "agenteval.v2 from=0")
+    consumer.commit(offsets=[newer], asynchronous=False)
+    consumer.close()
+    worker = SpanWorker(tmp_path, kafka.address, topic)
+    try:
+        until(lambda: "this program reads 1; upgrade otel-agenteval" in worker.log.read_text(), "it is told", 60)
+        until(lambda: worker.metric("agenteval_kafka_partitions") == 3, "the others are read")
+        until(lambda: worker.metric("agenteval_turns_total") > 0, "their turns are scored")
+    finally:
+        worker.stop()
+    consumer = kafka_client.Consumer({"bootstrap.servers": kafka.address, "group.id": topic})
+    (found,) = consumer.committed([kafka_client.TopicPartition(topic, 0)], timeout=10)
+    consumer.close()
+    assert (found.offset, found.metadata) == (1, "agenteval.v2 from=0")
+
+
 def test_what_was_said_comes_by_a_topic_of_log_records(kafka: Kafka, topic: str, tmp_path: Path, capsys: Any) -> None:
     """Two workers: each gets spans and log records of the same traces."""
     messages = messages_of(60)

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from otel_agenteval.kafka.offsets import MAX_REPLAY, Partition, Place
+from otel_agenteval.kafka.offsets import MAX_REPLAY, OtherVersion, Partition, Place
 
 
 def test_an_open_trace_holds_its_first_message_back() -> None:
@@ -25,6 +25,12 @@ def test_where_to_look_from_is_kept_beside_the_offset() -> None:
     assert Place.read(7, None) == Place(7, 7)
     assert Place.read(7, "somebody else's") == Place(7, 7)
     assert Place.read(2, Place(7, 3).metadata()) == Place(2, 2)
+
+
+@pytest.mark.parametrize(("version", "fix"), [(2, "upgrade otel-agenteval"), (0, "run that version to its end")])
+def test_offset_of_another_version_is_refused(version: int, fix: str) -> None:
+    with pytest.raises(OtherVersion, match=f"got {version}, this program reads 1; {fix}, or name another group"):
+        Place.read(7, f"agenteval.v{version} from=3")
 
 
 def test_traces_that_were_done_are_passed_over_until_what_was_there_is_read() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +23,13 @@ from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import semconv
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.core.score import Score
+from otel_agenteval.core.sqlite import open_file
 from otel_agenteval.core.telemetry import Telemetry
 from otel_agenteval.evaluation.scored_turn import Root, ScoredTurn
 from otel_agenteval.outlets.accounting import account
 from otel_agenteval.outlets.otlp import sender
 from otel_agenteval.outlets.otlp.outlet import OtlpOutlet
+from otel_agenteval.outlets.otlp.spool import SCHEMA, Batch, SpoolFile
 from otel_agenteval.spans.otlp import from_json, from_proto
 from tests.outlets.factories import SPAN_ID, TRACE_ID, scored_turn
 from tests.support.certificates import Authority
@@ -520,6 +524,24 @@ def test_the_spool_is_bounded_and_shared_by_taking_different_files(make: Make, t
         assert outcomes(outlet)["queue_full"] > 0
         assert outlet._sender.spool.bytes <= 20_000
     assert sorted(file.name for file in tmp_path.glob("*.db")) == ["outbox-0.db", "outbox-1.db"]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_spool_file_of_another_version_stays_and_is_named(tmp_path: Path, number: int, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / f"outbox-{number}.db"
+    open_file(path, SCHEMA).close()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA user_version = 99")
+    before = path.read_bytes()
+    spool = SpoolFile(str(tmp_path), 1 << 20)
+    for _ in range(2):
+        assert spool.adopt() == 0
+    assert spool.put(Batch("logs", 1, 0.0, b"x"))
+    spool.close()
+    said = [record.message for record in caplog.records]
+    assert len(said) == 1
+    assert said[0].startswith(f"outlets.otlp.spool: {path}")
+    assert path.read_bytes() == before
 
 
 def test_without_a_spool_that_can_be_used_memory_does(grpc_receiver: GrpcReceiver, make: Make, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -120,7 +120,9 @@ class SpoolFile:
         self._lock = threading.Lock()
         self._directory = directory
         self._adopted = 0
-        self._slot, self._db = _first_free(directory)
+        self._refused: set[Path] = set()
+        """Files that cannot be read: damaged ones, and those of another version."""
+        self._slot, self._db = self._first_free()
         row = self._db.execute("SELECT coalesce(sum(length(body)), 0), coalesce(sum(items), 0) FROM batches").fetchone()
         self.bytes: int = row[0]
         self._items: int = row[1]
@@ -169,16 +171,37 @@ class SpoolFile:
             path = Path(self._directory, f"outbox-{slot}.db")
             if slot == self._slot or not path.exists():
                 continue
-            with suppress(sqlite3.DatabaseError):  # a process holds it, or it is damaged
-                db = open_file(path, SCHEMA, exclusive=True)
-                try:
-                    rows = db.execute("SELECT signal, items, at, body, number FROM batches ORDER BY number").fetchall()
-                    taken = [row for row in rows if self.put(Batch(*row))]  # before it is removed there: rather twice than never
-                    self._adopted += sum(row[1] for row in taken)
-                    db.executemany("DELETE FROM batches WHERE number = ?", [(row[4],) for row in taken])
-                finally:
-                    db.close()
+            db = self._opened(path)
+            if db is None:
+                continue
+            with suppress(sqlite3.DatabaseError), closing(db):
+                rows = db.execute("SELECT signal, items, at, body, number FROM batches ORDER BY number").fetchall()
+                taken = [row for row in rows if self.put(Batch(*row))]  # before it is removed there: rather twice than never
+                self._adopted += sum(row[1] for row in taken)
+                db.executemany("DELETE FROM batches WHERE number = ?", [(row[4],) for row in taken])
         return self._adopted - before
+
+    def _first_free(self) -> tuple[int, sqlite3.Connection]:
+        """The first file that no process holds, by its number."""
+        for slot in range(_SLOTS):
+            db = self._opened(Path(self._directory, f"outbox-{slot}.db"))
+            if db is not None:
+                return slot, db
+        raise OSError(f"{self._directory}: all {_SLOTS} files are taken")
+
+    def _opened(self, path: Path) -> sqlite3.Connection | None:
+        """A file, for this process alone; None if another one holds it, or it cannot be read, which is logged once."""
+        try:
+            return open_file(path, SCHEMA, exclusive=True)
+        except sqlite3.DatabaseError as error:
+            if is_busy(error):
+                return None
+            if isinstance(error, sqlite3.OperationalError):
+                raise
+            if path not in self._refused:
+                self._refused.add(path)
+                _log.warning("outlets.otlp.spool: %s; what it holds is not sent", error)
+            return None
 
     def items(self) -> int:
         """Records and spans that wait."""
@@ -192,20 +215,6 @@ class SpoolFile:
     def leave_to_the_parent(self) -> None:
         """In a forked child: neither use nor close it."""
         _LEFT_TO_THE_PARENT.append(self._db)
-
-
-def _first_free(directory: str) -> tuple[int, sqlite3.Connection]:
-    """The first file that no process holds, by its number."""
-    for slot in range(_SLOTS):
-        path = Path(directory, f"outbox-{slot}.db")
-        try:
-            return slot, open_file(path, SCHEMA, exclusive=True)
-        except sqlite3.OperationalError as error:
-            if not is_busy(error):
-                raise
-        except sqlite3.DatabaseError as error:
-            _log.warning("%s cannot be used, and what it holds is not sent: %s", path, error)
-    raise OSError(f"{directory}: all {_SLOTS} files are taken")
 
 
 class Spool:
