@@ -117,7 +117,7 @@ def judging_from(
 def _leases(config: Config, clock: Clock, failed: Callable[[str, BaseException], None]) -> HeldLeases:
     """The configured queue, and what holds the jobs that are claimed from it."""
     wanted = config.judge.queue
-    queue = queue_from(wanted, clock)
+    queue = queue_from(wanted, clock, failed)
     if wanted.backend != "memory":
         seal = seal_from(config)
         queue = queue if seal is None else SealedQueue(queue, seal, clock)

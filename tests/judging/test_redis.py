@@ -456,7 +456,7 @@ def test_a_wrong_address_is_refused(queue: dict[str, Any], says: str) -> None:
 def test_sentinels_need_the_name_of_a_master() -> None:
     given = load_config({"judge": {"queue": {"backend": "redis", "url": "redis+sentinel://judge:s3cret@127.0.0.1:26379"}}}, {})
     with pytest.raises(ConfigError, match="does not name a master") as raised:
-        queue_from(given.judge.queue, FakeClock())
+        queue_from(given.judge.queue, FakeClock(), lambda where, error: None)
     assert "s3cret" not in str(raised.value)
 
 

@@ -6,6 +6,7 @@ Start at :mod:`.base`; :mod:`.memory` is the shortest one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...config.job_queue import JobQueueOptions
@@ -24,8 +25,13 @@ __all__ = [
 ]  # fmt: skip
 
 
-def queue_from(wanted: JobQueueOptions, clock: Clock) -> JobQueue:
+def queue_from(wanted: JobQueueOptions, clock: Clock, failed: Callable[[str, BaseException], None]) -> JobQueue:
     """The queue that a configuration asks for. Nothing is opened or connected to before its first use.
+
+    Args:
+        wanted: as configured.
+        clock: dates leases and retries.
+        failed: called when what is put has to wait in this process.
 
     Raises:
         ConfigError: its address cannot be one.
@@ -35,7 +41,7 @@ def queue_from(wanted: JobQueueOptions, clock: Clock) -> JobQueue:
 
         return RedisQueue(wanted.url, wanted.max_bytes, clock, shards=wanted.shards, name=wanted.name)
     if wanted.path is not None:
-        return SqliteQueue(wanted.path, wanted.max_bytes, clock)
+        return SqliteQueue(wanted.path, wanted.max_bytes, clock, failed=lambda error: failed("judge_queue", error))
     return MemoryQueue(wanted.max_bytes, clock)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal, NamedTuple
 
@@ -21,8 +21,6 @@ _BUSY_SECONDS = 0.25
 """For which a call waits for another process: the worker puts jobs here, and every outlet waits for the worker."""
 _PAUSE = 1.0
 """Seconds for which a file is left alone that could not be used."""
-_AWAY = (sqlite3.OperationalError, OSError)
-"""The file cannot be used at the moment: it is locked, read-only or on a full disk."""
 
 _REMEMBERED_SECONDS = 86_400.0
 _REMEMBERED = 200_000
@@ -96,6 +94,7 @@ class SqliteQueue:
         max_bytes: bound of all jobs in the file.
         clock: dates leases and retries; processes that share the file share its wall time.
         held_bytes: bound of the jobs that wait in this process.
+        failed: called when something has to wait.
 
     What reads, claims or extends raises ``sqlite3.Error`` or ``OSError`` when the file cannot be used.
     """
@@ -103,11 +102,20 @@ class SqliteQueue:
     is_shared = False
     """Other processes have workers of their own. What they leave behind is found within the longest pause."""
 
-    def __init__(self, path: str, max_bytes: int, clock: Clock = SYSTEM_CLOCK, *, held_bytes: int = HELD_BYTES) -> None:
+    def __init__(
+        self,
+        path: str,
+        max_bytes: int,
+        clock: Clock = SYSTEM_CLOCK,
+        *,
+        held_bytes: int = HELD_BYTES,
+        failed: Callable[[BaseException], None] = lambda error: None,
+    ) -> None:
         self._file = SqliteFile(path, SCHEMA, _BUSY_SECONDS)
         self.max_bytes = max_bytes
         self._clock = clock
         self._held_bytes = held_bytes
+        self._failed = failed
         self._reset()
 
     def _reset(self) -> None:
@@ -236,7 +244,7 @@ class SqliteQueue:
         try:
             with self._file.connection() if how == "read" else self._file.transaction() as db:
                 yield db
-        except _AWAY:
+        except (sqlite3.Error, OSError):
             self._quiet_until[how] = self._clock.monotonic() + _PAUSE
             raise
 
@@ -246,7 +254,7 @@ class SqliteQueue:
         try:
             with self._using("read") as db:
                 self._known = db.execute("SELECT jobs, bytes FROM totals").fetchone()
-        except _AWAY:
+        except (sqlite3.Error, OSError):
             if self._known is None:
                 raise
         assert self._known is not None
@@ -269,7 +277,8 @@ class SqliteQueue:
             with self._using("write") as db:
                 lost = [job_id for job_id, ending in self._ended.items() if not self._write_end(db, job_id, ending)]
                 left_out = self._write(db, self._held.values()) if self._held else []
-        except _AWAY:
+        except (sqlite3.Error, OSError) as error:
+            self._failed(error)
             return []
         self._ended.clear()
         self._held.clear()
