@@ -357,7 +357,7 @@ KNOWN_LABELS: Mapping[str, tuple[Mapping[str, tuple[str, ...]], ...]] = {
     SPANS_DROPPED: (
         {"reason": (
             "queue_full", "error", "duplicate", "orphan_parent", "pruned", "not_in_a_turn", "late_log_record", "invalid", "sampled_out",
-            "late", "moved", "own", "left_for_next_start",
+            "late", "moved", "own", "left_for_next_start", "poisoned",
         )},
     ),
     FAULTS: (

@@ -143,7 +143,7 @@ class Pipeline:
                 not_begun.append(item)
                 continue
             try:
-                self.watchdog.begin()
+                self.watchdog.begin(item.trace_key)
                 parts = item.split()
                 found = item.score() if parts == (item,) else ()
                 self.watchdog.end()
@@ -155,6 +155,7 @@ class Pipeline:
                 if not self.ending:  # else it was counted as left behind
                     self._set_aside(item)
             except BaseException as error:  # one turn is lost, the others are not
+                self.watchdog.end()
                 if is_meant_for_host(error):  # it is the host's thread: what is done leaves, the others wait for the next thread
                     batch.insert(0, item)
                     interrupt = error
@@ -173,6 +174,7 @@ class Pipeline:
         """Count an item that took too long, and log which one."""
         name = trace_name(item.trace_key)
         _log.warning("trace %s: dropped a turn that took more CPU time than turn.max_work (10 s by default)", name)
+        self.watchdog.set_aside(item.trace_key)
         item.lose("too_long")
 
     def _deliver(self, done: Sequence[ScoredTurn]) -> None:

@@ -14,6 +14,7 @@ import signal
 import time
 from collections.abc import Callable
 from types import FrameType
+from typing import Protocol
 
 from ..core.threads import OutOfTime
 
@@ -21,6 +22,19 @@ _FIRST, _EVERY = 0.25, 0.05
 """Seconds of real time from the start of a batch to the first look, and between two looks."""
 _PAUSE = 0.005
 """Seconds that each look sleeps: other threads, such as those that answer health checks, run meanwhile."""
+
+
+class InHand(Protocol):
+    """Keeps which turn is being worked on, for the next process if this one does not survive it."""
+
+    def begin(self, trace_key: int) -> None:
+        """Note that work on a turn of the trace begins."""
+
+    def end(self) -> None:
+        """Note that the work has ended."""
+
+    def set_aside(self, trace_key: int) -> None:
+        """Note that the turn took too long."""
 
 
 class Watchdog:
@@ -32,10 +46,15 @@ class Watchdog:
 
     def __init__(self, limit: Callable[[], float]) -> None:
         self._limit = limit
+        self._in_hand: InHand | None = None
         self._on = False
         self._since: float | None = None
         """The thread's CPU time when the work on the item began; None between items."""
         self._ending = False
+
+    def keep(self, in_hand: InHand) -> None:
+        """From now on, keep which turn is being worked on: another process goes on with the others."""
+        self._in_hand = in_hand
 
     def start(self) -> None:
         """Watch the calling thread, which must be the main thread, until :meth:`stop`."""
@@ -64,14 +83,23 @@ class Watchdog:
         if self._on:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
-    def begin(self) -> None:
+    def begin(self, trace_key: int) -> None:
         """Note that the work on an item begins."""
+        if self._in_hand is not None:
+            self._in_hand.begin(trace_key)
         if self._on:
             self._since = time.thread_time()
 
     def end(self) -> None:
         """Note that the work on the item has ended."""
         self._since = None
+        if self._in_hand is not None:
+            self._in_hand.end()
+
+    def set_aside(self, trace_key: int) -> None:
+        """Note that an item took too long."""
+        if self._in_hand is not None:
+            self._in_hand.set_aside(trace_key)
 
     def _look(self, number: int, frame: FrameType | None) -> None:
         time.sleep(_PAUSE)

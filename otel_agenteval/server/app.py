@@ -8,6 +8,7 @@ import ssl
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -32,6 +33,7 @@ from .guard import Guard
 from .http import OtlpHandler
 from .http_server import Head, HttpServer
 from .journal_folder import ALONE, LOCK_GRACE, JournalFolder
+from .poison import PoisonList
 from .receiver import Receiver
 from .settings import as_sidecar, check_exposure
 from .wal import Journal
@@ -53,7 +55,7 @@ _SHOWN = (
     semconv.UNREAD_TRACES,
 )  # fmt: skip
 """What the page's view of health has beside the ledger."""
-_LOSSES = ("queue_full", "shutdown", "fault", "stuck", "too_long", "error")
+_LOSSES = ("queue_full", "shutdown", "fault", "stuck", "too_long", "poisoned", "error")
 """Reasons for which spans were lost, rather than left out by configuration."""
 _GRACE = 3.0
 """Seconds that running requests may take at a stop."""
@@ -192,7 +194,10 @@ class Service:
             await self._listen("http", options.http, handler, self._tls_context)
         self._is_open = True
         if self.journal is not None:
-            await loop.run_in_executor(None, self.journal.replay, self.receiver.replay)
+            rounds = [self.receiver.replay]
+            if self.receiver.poison is not None and self.receiver.poison.has_suspects:
+                rounds.append(partial(self.receiver.replay, last=True))
+            await loop.run_in_executor(None, self.journal.replay, *rounds)
             if self.receiver.stopping:
                 return
             self.receiver.replaying = False
@@ -206,6 +211,8 @@ class Service:
             if not await folder.acquire(self.options.drain_timeout + LOCK_GRACE, lambda: self.receiver.stopping):
                 return
             await asyncio.get_running_loop().run_in_executor(None, folder.share_out, ALONE)
+        self.receiver.poison = PoisonList(folder.path)
+        self.engine.pipeline.watchdog.keep(self.receiver.poison)
         self.journal = self.receiver.journal = Journal(folder.part(self._number or 0), self.options.journal_bytes)
         watch_journal(self.engine.telemetry, self.journal, self.options.journal_bytes)
 
@@ -343,6 +350,8 @@ class Service:
         if self.journal is not None:
             self.journal.close(engine.delivered, engine.left_behind or ())
             kept = self.journal.size > 0
+        if self.receiver.poison is not None:
+            self.receiver.poison.close()
         if self._folder is not None:
             self._folder.release()
         self._delivered = done and not kept and self._all_delivered()

@@ -26,6 +26,7 @@ from pathlib import Path
 
 from ..core.errors import ConfigError
 from ..core.files import another_version, private
+from .poison import forget_strikes
 from .routing import Share, shares_of
 from .wal import HEADER_BYTES, SHARE, SUFFIX, VERSION, share_of, version_of
 
@@ -109,8 +110,11 @@ class JournalFolder:
             ConfigError: the folder cannot be used, or holds a segment of another version.
         """
         with _usable(self.path):
-            for path in self.path.rglob(f"*{SUFFIX}"):
+            segments = list(self.path.rglob(f"*{SUFFIX}"))
+            for path in segments:
                 self._refuse_another_version(path)
+            if not segments:
+                forget_strikes(self.path)
             for path in self.path.glob(f"*{_UNFINISHED}"):
                 shutil.rmtree(path)
             rounds = self._rounds()

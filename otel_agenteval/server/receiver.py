@@ -13,7 +13,7 @@ from ..config.serve import ServeOptions
 from ..core import jsonio
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.errors import NotOtlp
-from ..core.tenancy import base_of
+from ..core.tenancy import base_of, trace_name
 from ..engine.engine import Engine
 from ..spans.otlp import Signal
 from ..spans.split import count_records
@@ -22,6 +22,7 @@ from .admission import COPIES, LEAST, TURNS_FULL, UNBOUNDED, Arriving, Budget, S
 from .auth import Tenant, Tenants, TokenBucket, bearer_in, is_token
 from .feed import Batch, Feed
 from .inflate import inflate
+from .poison import PoisonList
 from .refusal_log import RefusalLog
 from .responses import Accepted, Refusal, Refused
 from .wal import Journal, Record
@@ -60,6 +61,7 @@ class Receiver:
         self.engine = engine
         self.feed = Feed(engine, options)
         self.journal: Journal | None = None
+        self.poison: PoisonList | None = None
         """Keeps requests on disk, if there is one; not before it is open."""
         self._clock = clock
         self.stopping = False
@@ -237,20 +239,30 @@ class Receiver:
             except NotOtlp as error:
                 raise Refusal("bad_data", str(error)) from None
 
-    def replay(self, record: Record) -> set[int]:
-        """Receive a request that the journal kept; returns those of its traces that are this process's.
+    def replay(self, record: Record, *, last: bool = False) -> set[int]:
+        """Receive a request that the journal kept. Return those of its traces that belong to this process.
 
-        What cannot be read is left out: it was refused when it came.
+        Poisoned traces are dropped. Suspects wait for the ``last`` round. A request that cannot be read is left out: it was refused when it came.
         """
+        poison = self.poison
+        assert poison is not None
+        if poison.is_poisoned(record.id) or (poison.is_suspect(record.id) and not last):
+            return set()
         while self.overloaded(replaying=True) and not self.stopping:
             self.engine.evaluate_closed(1.0)
-        try:
-            batch = self.feed.read(record.signal, record.body, record.is_json, base_of(record.tenant))
-        except NotOtlp:
-            return set()
+        with poison.reading(record.id):
+            try:
+                batch = self.feed.read(record.signal, record.body, record.is_json, base_of(record.tenant))
+            except NotOtlp:
+                return set()
         batch.keep(record.share)
-        self.feed.give(batch)
-        return batch.traces
+        names = {key: trace_name(key) for key in batch.traces}
+        poisoned = {key for key, name in names.items() if poison.is_poisoned(name)}
+        suspects = {key for key, name in names.items() if poison.is_suspect(name) or poison.is_suspect(record.id)}
+        self.feed.give(batch, poisoned | (names.keys() - suspects if last else suspects))
+        if not last:
+            self.engine.count_drop("poisoned", sum(len(part.spans) for key, part in batch.parts if key in poisoned))
+        return names.keys() - poisoned
 
     def _keep(self, signal: Signal, body: bytes, is_json: bool, tenant: Tenant | None) -> Accepted:
         base = 0 if tenant is None else tenant.base

@@ -357,21 +357,23 @@ class Journal:
 
     # --- reading, at the start
 
-    def replay(self, take: Callable[[Record], set[int]]) -> None:
-        """Give every request that is there to ``take``, one by one; it returns the traces that it took.
+    def replay(self, *rounds: Callable[[Record], set[int]]) -> None:
+        """Give every request that is there to each of ``rounds``, one by one; they return the traces that they took.
 
         Requests that are not read when replaying is stopped stay for the next start.
         """
         with self._lock:
             found = [segment for segment in self._segments if segment.file is None]
-        for segment in found:
-            for record in self._read(segment.path):
-                if self._stop_replaying:
-                    return
-                taken = take(record)
-                segment.traces |= taken
-                self.replayed += bool(taken) or record.share is EVERYTHING
-            with self._lock:
+        for take in rounds:
+            for segment in found:
+                for record in self._read(segment.path):
+                    if self._stop_replaying:
+                        return
+                    taken = take(record)
+                    segment.traces |= taken
+                    self.replayed += take is rounds[0] and (bool(taken) or record.share is EVERYTHING)
+        with self._lock:
+            for segment in found:
                 segment.ungiven = 0
 
     def stop_replaying(self) -> None:

@@ -1,0 +1,145 @@
+"""Traces and requests that ended the process, so that no restart tries them for ever.
+
+While a trace is scored, or a request is read from the journal, its name stands in a file that survives ``kill -9``. A process that
+starts finds the names that ended processes left there: each is one strike. A name with one strike is tried once more, after everything
+else. A name with two is poisoned: the journal passes over it. A trace that the watchdog stopped is poisoned at once.
+
+    poison.txt        one name per line, for each strike
+    in-hand-…         what a process is working on; the process holds a lock on the file
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import mmap
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..core.tenancy import trace_name
+
+_log = logging.getLogger("otel_agenteval")
+
+_LIST = "poison.txt"
+_IN_HAND = "in-hand-"
+_SLOT = 256
+"""Bytes for one name. A longer one is cut."""
+_TURN, _REQUEST = 0, _SLOT
+_POISONED = 2
+"""Strikes from which a name is passed over."""
+
+
+class PoisonList:
+    """The strikes of a service, and what this process is working on.
+
+    Args:
+        folder: of the journal; all processes of the service share it.
+
+    Raises:
+        OSError: the folder cannot be used.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        collect_strikes(folder)
+        self._list = folder / _LIST
+        self._strikes = Counter(_lines(self._list))
+        for name in self.poisoned:
+            _log.warning("%s: passed over, because it ended the process or took too long before", name)
+        self._file, new = tempfile.mkstemp(dir=folder)
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        self._own = Path(new).rename(folder / f"{_IN_HAND}{Path(new).name}")  # only now others look at it
+        os.ftruncate(self._file, 2 * _SLOT)
+        self._names = mmap.mmap(self._file, 2 * _SLOT)
+
+    @property
+    def poisoned(self) -> list[str]:
+        """The names that are passed over."""
+        return [name for name, strikes in self._strikes.items() if strikes >= _POISONED]
+
+    @property
+    def has_suspects(self) -> bool:
+        """Whether a name has one strike."""
+        return 1 in self._strikes.values()
+
+    def is_poisoned(self, name: str) -> bool:
+        """Return True if the name is to be passed over."""
+        return self._strikes[_cut(name)] >= _POISONED
+
+    def is_suspect(self, name: str) -> bool:
+        """Return True if the name has one strike, and is to be tried once more, after everything else."""
+        return self._strikes[_cut(name)] == 1
+
+    @contextmanager
+    def reading(self, request: str) -> Iterator[None]:
+        """Hold the name of a request while it is read."""
+        self._put(_REQUEST, request)
+        yield
+        self._names[_REQUEST] = 0
+
+    # --- of the turn in hand, see ``engine/watchdog.py``
+
+    def begin(self, trace_key: int) -> None:
+        """Note that work on a turn of the trace begins."""
+        self._put(_TURN, trace_name(trace_key))
+
+    def end(self) -> None:
+        """Note that the work has ended."""
+        self._names[_TURN] = 0
+
+    def set_aside(self, trace_key: int) -> None:
+        """Pass over the trace from now on."""
+        name = _cut(trace_name(trace_key))
+        self._strikes[name] += _POISONED
+        _append(self._list, [name] * _POISONED)
+
+    def close(self) -> None:
+        """Note that this process ended by itself."""
+        self._names.close()
+        self._own.unlink(missing_ok=True)
+        os.close(self._file)
+
+    def _put(self, slot: int, name: str) -> None:
+        written = name.encode()[: _SLOT - 1] + b"\0"
+        self._names[slot : slot + len(written)] = written
+
+
+def forget_strikes(folder: Path) -> None:
+    """Drop all strikes: the journal is empty."""
+    (folder / _LIST).unlink(missing_ok=True)
+
+
+def collect_strikes(folder: Path) -> None:
+    """Turn what ended processes were working on into strikes."""
+    for path in folder.glob(f"{_IN_HAND}*"):
+        with path.open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:  # its process is alive
+                continue
+            content = file.read(2 * _SLOT)
+            names = [content[slot : slot + _SLOT].partition(b"\0")[0].decode("utf-8", "replace") for slot in (_TURN, _REQUEST)]
+            _append(folder / _LIST, [name for name in names if name])
+            path.unlink(missing_ok=True)
+
+
+def _cut(name: str) -> str:
+    return name.encode()[: _SLOT - 1].decode("utf-8", "replace")
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
+
+
+def _append(path: Path, names: list[str]) -> None:
+    """Append lines, all of them or none. A disk that is full takes none: then the next start tries the name again."""
+    if not names:
+        return
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write("".join(f"{name}\n" for name in names))
+    except OSError as error:
+        _log.warning("%s: cannot be written: %s", path, error.strerror)
