@@ -116,9 +116,13 @@ class SpanWorker:
 
 def rows(*workers: SpanWorker) -> dict[str, tuple[Any, ...]]:
     """Scores by result id; two with one id must be equal."""
+    return written(*(worker.scores for worker in workers))
+
+
+def written(*files: Path) -> dict[str, tuple[Any, ...]]:
     found: dict[str, tuple[Any, ...]] = {}
-    for worker in workers:
-        for line in worker.scores.read_text().splitlines() if worker.scores.exists() else ():
+    for file in files:
+        for line in file.read_text().splitlines() if file.exists() else ():
             try:
                 row = json.loads(line)
             except ValueError:  # it was killed in the middle of a line
@@ -327,28 +331,56 @@ def test_a_network_that_is_cut_loses_nothing_and_is_not_hammered(topic: str, tmp
     assert rows(worker) == wanted
 
 
-def test_turns_do_not_grow_old_while_their_partition_cannot_be_read(topic: str, tmp_path: Path, capsys: Any) -> None:
-    """The roots are there, and what belongs to them lies behind a broker that is away for longer than turns wait."""
+class Told(Patience):
+    """Counts the seconds of reading, and lets turns wait for them only when told."""
+
+    heard, runs = 0.0, False
+
+    def passes(self, seconds: float) -> None:
+        self.heard += seconds
+        super().passes(seconds if self.runs else 0.0)
+
+
+@pytest.mark.slow
+def test_turns_do_not_age_while_their_partition_is_away(
+    topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """The roots are there, and what belongs to them is in a broker that can't be read."""
     messages = messages_of(60, together=10_000)
     behind = free_port()
     proxy = Proxy(behind)
+    scores = tmp_path / "worker.jsonl"
+    patience = Told()
+    config = {"turn": {"decision_delay": "300ms"}, "outlets": {"log_events": False, "prometheus": None, "jsonl": str(scores)}}
+    engine = Engine(load_config(config, {}), waited=patience)
+    address = Address.read(f"kafka://127.0.0.1:{proxy.port}/{topic}?group={topic}&session.timeout.ms=300000")
+    source = KafkaSource(engine, Feed(engine, engine.config.serve), address, patience)
+    looks: list[bool] = []
+    is_at_the_end = source._is_at_the_end
+    monkeypatch.setattr(source, "_is_at_the_end", lambda: looks.append(is_at_the_end()) or looks[-1])
     with Kafka(tmp_path / "kafka", partitions=4, behind=behind, proxy=proxy.port) as broker:
         produce(broker, topic, messages[1::2])  # agents without their calls
-        worker = SpanWorker(tmp_path, f"127.0.0.1:{proxy.port}", topic, turn={"decision_delay": "2s"})
+        source.start()
         try:
-            until(lambda: worker.metric("agenteval_turns_open") == 60, "the roots are there", 30, 0.01)
+            until(lambda: source.messages[topic, "taken"] == 60 and looks[-1:] == [True], "the roots are there", 60)
             proxy.cut()
+            cut = len(looks)
             produce(broker, topic, messages[0::2])
-            since = time.monotonic()
-            until(lambda: time.monotonic() - since > 5, "cut for a while", 10)
-            assert worker.metric("agenteval_turns_open") == 60
+            until(lambda: len(looks) >= cut + 2, "a look that began after the cut", 60)
+            heard, seen = patience.heard, len(looks)
+            until(lambda: len(looks) >= seen + 3, "it looks again and again", 60)
+            assert heard > 0.0, "turns age while the broker is there"
+            assert (patience.heard, looks[seen:]) == (heard, [False] * len(looks[seen:]))
             proxy.heal()
+            until(lambda: source.messages[topic, "taken"] == 120, "the rest is there", 60)
+            patience.runs = True
             wanted = expected(messages, tmp_path, capsys)
-            until(lambda: len(rows(worker)) >= len(wanted), "all scores", 60)
+            until(lambda: len(written(scores)) >= len(wanted), "all scores", 60)
         finally:
-            worker.stop()
+            assert source.stop(30)
+            engine.shutdown()
             proxy.close()
-    assert rows(worker) == wanted
+    assert written(scores) == wanted
 
 
 PASSWORD = "s3cret/with:odd@signs"
