@@ -17,6 +17,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .files import another_version
 from .writable import fault_of_file
 
 _RETRY_EVERY = 0.01
@@ -37,6 +38,10 @@ class Step:
     reading: str = ""
     """SQL that makes temporary views, through which a reader sees a file without this step as if it had it. Missing ``columns`` read as NULL
     without a view."""
+
+
+class OtherVersion(sqlite3.DatabaseError):
+    """A file of a version that this program does not read. The message has what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +70,8 @@ class Schema:
         if application_id == self.application_id and version <= len(self.steps):
             return version
         if application_id == self.application_id:
-            raise sqlite3.DatabaseError(
-                f"{path} is a {self.name} of version {version}, but this program reads versions only up to {len(self.steps)}"
-            )
+            fault = another_version(version, len(self.steps), "start the process that writes to it")
+            raise OtherVersion(f"{path}: {self.name} {fault}, or choose another file")
         if (application_id, version) == (0, 0) and tables <= self.unnumbered:
             return 0
         raise sqlite3.DatabaseError(f"{path} is not a {self.name}, and is left as it is")

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from ..core.errors import StoreError
 from ..core.semconv import METRIC_DURATION
 from ..core.telemetry import Telemetry
 from ..core.threads import is_meant_for_host
@@ -228,4 +229,5 @@ def _why(error: BaseException | None) -> str:
     """What may be said of a fault beside its name: nothing that could hold content."""
     if isinstance(error, OSError) and error.filename:
         return f": {error.filename}: {error.strerror}"
-    return f": {error}" if type(error).__module__ == "sqlite3" else ""
+    is_of_a_store = isinstance(error, StoreError) or any(kind.__module__ == "sqlite3" for kind in type(error).__mro__)
+    return f": {error}" if is_of_a_store else ""

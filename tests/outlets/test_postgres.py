@@ -127,11 +127,15 @@ def test_versions_are_kept(postgres: PostgresServer) -> None:
     database = PostgresDatabase(address, [])
     db = Connection(address, read_only=False)
     db.execute("UPDATE version SET number = 99")
-    with pytest.raises(StoreError, match="of version 99, but this program reads version"):
+    newer = "of a newer version, got 99, this program reads {}; upgrade otel-agenteval, or choose another database"
+    with pytest.raises(StoreError, match=newer.format(len(SCHEMA.steps))):
         StoreReader(address)
-    with pytest.raises(StoreError, match="of version 99, but this program reads versions only up to 0"), database.transaction():
+    with pytest.raises(StoreError, match=newer.format(0)), database.transaction():
         pass
     database.close()
+    db.execute("UPDATE version SET number = 2")
+    with pytest.raises(StoreError, match=r"of an older version, got 2, .*; start the process that writes to it"):
+        StoreReader(address)
     db.execute("UPDATE version SET number = ?", (len(SCHEMA.steps),))
     db.close()
     StoreReader(address).close()

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from otel_agenteval.outlets.fan_out import FanOut
+from otel_agenteval.outlets.sqlite.postgres import Connection, is_address
+from otel_agenteval.outlets.sqlite.store import SCHEMA
 from tests.outlets.factories import scored_turn
 from tests.outlets.test_not_storable import scores_stored, turn_of
 from tests.outlets.test_store import Kept, score
 from tests.support.clock import FakeClock
-from tests.support.postgres import PostgresServer
+from tests.support.postgres import Anywhere, PostgresServer
+
+
+@pytest.fixture
+def kept(anywhere: Anywhere, clock: FakeClock) -> Iterator[Kept]:
+    """In a file, and in PostgreSQL."""
+    kept = Kept(anywhere(), clock)
+    yield kept
+    kept.outlet.close()
 
 
 @contextmanager
@@ -88,3 +99,20 @@ def test_outage_of_many_default_turns_fits_in_memory(tmp_path: Path, clock: Fake
     assert kept.outlet.flush(1)
     assert kept.outcomes() == {"sent": 3_000 * len(names)}
     kept.outlet.close()
+
+
+def test_store_of_a_newer_version_delays_turns(kept: Kept, caplog: pytest.LogCaptureFixture) -> None:
+    kept.outlet.emit([turn_of(0)])
+    path = str(kept.path)
+    change = "UPDATE version SET number = {}" if is_address(path) else "PRAGMA user_version = {}"
+
+    def set_version(number: int) -> None:
+        kept.outlet._store._file.close()
+        with closing(Connection(path, read_only=False) if is_address(path) else sqlite3.connect(path)) as db:
+            db.execute(change.format(number))
+
+    set_version(len(SCHEMA.steps) + 1)
+    FanOut([kept.outlet], kept.telemetry).emit([turn_of(1)])
+    assert "upgrade otel-agenteval" in caplog.text
+    set_version(len(SCHEMA.steps))
+    check_stored(kept, 2)

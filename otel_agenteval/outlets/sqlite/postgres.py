@@ -16,6 +16,7 @@ from typing import Any
 
 from ...core.errors import StoreError
 from ...core.extras import require
+from ...core.files import another_version
 
 SCHEMA = "agenteval"
 _CONNECT_SECONDS = 5
@@ -245,9 +246,7 @@ def migrate(db: Connection, steps: Sequence[str]) -> None:
         db.execute("CREATE TABLE IF NOT EXISTS version (number INTEGER NOT NULL)")
         version = version_of(db)
         if version > len(steps):
-            raise StoreError(
-                f"the score store in PostgreSQL is of version {version}, but this program reads versions only up to {len(steps)}"
-            )
+            raise other_version("PostgreSQL", version, len(steps))
         if version == len(steps):
             return
         db.script(_FUNCTIONS)
@@ -255,6 +254,12 @@ def migrate(db: Connection, steps: Sequence[str]) -> None:
             db.script(step)
         db.execute("DELETE FROM version")
         db.execute("INSERT INTO version VALUES (?)", (len(steps),))
+
+
+def other_version(address: str, found: int, known: int) -> StoreError:
+    """Return the refusal of a store of another version, with what to do."""
+    fault = another_version(found, known, "start the process that writes to it")
+    return StoreError(f"{address}: score store {fault}, or choose another database")
 
 
 def version_of(db: Connection) -> int:

@@ -19,7 +19,7 @@ from ...core import jsonio
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.errors import ConfigError, StoreError
 from ...core.score import FIELDS, Direction, Score
-from ...core.sqlite import Schema, SqliteFile, Step, open_to_read
+from ...core.sqlite import OtherVersion, Schema, SqliteFile, Step, open_to_read
 from . import postgres
 from .postgres import NotStorable
 
@@ -467,9 +467,7 @@ def _read_postgres(address: str) -> postgres.Connection:
         raise StoreError(f"{shown} cannot be read as a score store: {error}") from None
     if version != len(SCHEMA.steps):
         db.close()
-        raise StoreError(
-            f"{shown} is a score store of version {version}, but this program reads version {len(SCHEMA.steps)}; what writes to it brings it up"
-        )
+        raise postgres.other_version(shown, version, len(SCHEMA.steps))
     return db
 
 
@@ -493,6 +491,8 @@ class StoreReader:
             raise StoreError(f"{self.path}: there is no such file")
         try:
             self._db = open_to_read(self.path, SCHEMA, _BUSY_SECONDS)
+        except OtherVersion as error:
+            raise StoreError(str(error)) from None
         except sqlite3.Error as error:
             raise StoreError(f"{self.path} cannot be read as a score store: {error}") from None
         self._db.row_factory = sqlite3.Row
