@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..config.loader import load_config
 from ..core.errors import ConfigError
+from ..core.terminal import LINES, escaped
 from ..outlets.sqlite.store import StoreReader, Wanted, score_of_row, store_path
 from ..report.calibration import RENDERINGS, as_data, labels_in_traces, labels_of_feedback, read_labels, to_label, trust_in
 from ..report.run import About, Run
@@ -69,6 +70,7 @@ def run(args: argparse.Namespace) -> int:
     found = trust_in(scores, labels, args.metric, judge)
     text = json.dumps(as_data(found), indent=2) if args.format == "json" else RENDERINGS[args.format](found)
     with ExitStack() as stack:
+        text = escaped(text, LINES) if args.out is None else text
         out = sys.stdout if args.out is None else stack.enter_context(Path(args.out).open("w", encoding="utf-8"))
         print(text, file=out)
     if args.suggest is not None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from ..config.loader import load_config
 from ..core.errors import ConfigError
+from ..core.terminal import escaped
 from ..engine.selected import selected
 from ..outlets.turn_text import colours_wanted
 from .diagnosis.configuration import configuration_findings, judge_findings
@@ -82,12 +83,12 @@ def _headers(given: Iterable[str]) -> dict[str, str]:
 def _show(title: str, findings: Iterable[Finding]) -> int:
     """Print a section; FAILED if something in it is in the way."""
     colour = colours_wanted(sys.stdout)
-    print(f"\n{title}")
+    print(f"\n{escaped(title)}")
     worst = OK
     for level, text, advice in findings:
         mark = f"{_COLOURS[level]}{_MARKS[level]}\033[0m" if colour and _COLOURS[level] else _MARKS[level]
-        print(f"  {mark} {text}", flush=True)
+        print(f"  {mark} {escaped(text)}", flush=True)
         if advice:
-            print(f"      → {advice}")
+            print(f"      → {escaped(advice)}")
         worst = FAILED if level == BAD else worst
     return worst

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..config.loader import load_config
 from ..core.errors import ConfigError
+from ..core.terminal import LINES, escaped
 from ..evaluation.references import ReferenceSources
 from ..instrumentation.experiment import evaluate
 from ..judging.models import embedder_from, judge_from
@@ -78,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
         report = Report(results, None if baseline is None else compare(baseline, results, Path(args.baseline).name, watch))
         for output in outputs:
             output.finish(report)
-    print(found, file=sys.stderr)
+    print(escaped(str(found), LINES), file=sys.stderr)
     raised = any(trial.error for trial in found.trials)
     return gated(args, report) or (FAILED if raised else OK)
 

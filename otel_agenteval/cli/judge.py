@@ -9,6 +9,7 @@ from collections import Counter
 
 from ..config.loader import load_config
 from ..core.errors import ConfigError
+from ..core.terminal import escaped
 from ..judging.models import judge_from
 from ..judging.models.probe import METRIC, Attempt, Probe, probe
 from ..statistics.intervals import wilson
@@ -110,7 +111,7 @@ def _print_attempt(attempt: Attempt) -> None:
 
 def _print_result(found: Probe) -> None:
     if found.fault is not None:
-        print(f"{found.model} cannot be probed: {found.fault}", file=sys.stderr)
+        print(escaped(f"{found.model} cannot be probed: {found.fault}"), file=sys.stderr)
         return
     errors = Counter(attempt.error_type for attempt in found.attempts if attempt.error_type is not None)
     if found.rate is None:

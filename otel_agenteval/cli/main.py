@@ -18,6 +18,7 @@ from typing import Protocol, cast
 
 from .. import __version__
 from ..core.errors import AgentEvalError, nearest
+from ..core.terminal import LINES, escaped
 from .exit_codes import FAILED, INTERRUPTED, OK, UNUSABLE, as_text
 
 COMMANDS = {
@@ -86,7 +87,7 @@ def _run(args: argparse.Namespace) -> int:
         if getattr(args, "log_format", None) == "json":
             _log.error("%s", error)
         else:
-            print(f"otel-agenteval: {error}", file=sys.stderr)
+            print(f"otel-agenteval: {escaped(str(error), LINES)}", file=sys.stderr)
         return UNUSABLE
     except BrokenPipeError:  # the reader of our output went away, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

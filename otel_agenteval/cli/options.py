@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..config.types import seconds
 from ..core.errors import ConfigError
+from ..core.terminal import LINES, escaped
 from ..server import logformat
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def write_report(text: str, out: str | None) -> None:
         ConfigError: the file cannot be written.
     """
     if out is None:
-        print(text)
+        print(escaped(text, LINES))
         return
     try:
         Path(out).write_text(f"{text}\n", encoding="utf-8")

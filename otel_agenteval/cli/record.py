@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import AgentEvalError
+from ..core.terminal import LINES, escaped
 from ..core.writable import fault_of_file
 from ..instrumentation.recorder import about
 from ..turns.recordings import Reading, load_turns
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     code = run_recorded(program, out)
     facts = facts_about(out)
     Path(about(str(out))).unlink(missing_ok=True)
-    print(_report(out, before, facts), file=sys.stderr)
+    print(escaped(_report(out, before, facts), LINES), file=sys.stderr)
     return code
 
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from ..core.errors import ConfigError
+from ..core.terminal import escaped
 from ..judging.models import Bench, Embedder, InProcessEmbedder, Judge
 from ..metrics.bound_metric import BoundMetric, asked_in
 from ..metrics.registry import resolve
@@ -102,5 +103,5 @@ def gated(args: argparse.Namespace, report: Report) -> int:
     if not args.gate or not report.failures:
         return OK
     for failure in report.failures:
-        print(failure, file=sys.stderr)
+        print(escaped(failure), file=sys.stderr)
     return FAILED

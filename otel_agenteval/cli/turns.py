@@ -13,6 +13,7 @@ from ..config.conversation import ConversationOptions
 from ..config.loader import load_config
 from ..core.errors import ConfigError
 from ..core.processes import jobs_of
+from ..core.terminal import escaped
 from ..core.turn import Turn
 from ..outlets.accounting import outcome
 from ..outlets.sqlite.store import StoreReader, Wanted, score_of_row, store_path
@@ -74,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         for turn in reader.turns(wanted, max(0, args.limit)):
             scores = reader.scores(turn["turn_id"])
             if args.json:
-                print(json.dumps({**turn, "scores": scores}, ensure_ascii=False, default=str))
+                print(escaped(json.dumps({**turn, "scores": scores}, ensure_ascii=False, default=str)))
             else:
                 print(_stored(turn, scores))
     return OK
@@ -84,12 +85,12 @@ def _stored(turn: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
     """A stored turn in a line or two: its short id, when, who, and what failed; then what was asked, if that is kept."""
     paint, width = Paint(colours_wanted(sys.stdout)), columns(sys.stdout)
     scores = [score_of_row(row) for row in rows]
-    wrong = [short_name(score.metric) for score in scores if outcome(score) in ("fail", "error")]
+    wrong = [escaped(short_name(score.metric)) for score in scores if outcome(score) in ("fail", "error")]
     when = datetime.datetime.fromtimestamp(turn["start"] or turn["stored_at"], datetime.timezone.utc)
-    facts = [turn["agent"] or "agent without a name"]
+    facts = [escaped(turn["agent"] or "agent without a name")]
     facts += [f"{turn['duration_s']:.2f} s"] if turn["duration_s"] is not None else []
     facts += [f"${turn['cost_usd']:.4f}"] if turn["cost_usd"] is not None else []
-    name = str(turn["turn_id"])
+    name = escaped(str(turn["turn_id"]))
     short = name[: name.find(":") + 1 + _SHORT_ID]  # a tenant's name stands before
     head = f"{paint(short, BOLD)}  {when:%Y-%m-%d %H:%M:%S}  {', '.join(facts)}"
     said = f"✗ {', '.join(wrong)}" if wrong else f"{len(scores)} scores"
@@ -116,4 +117,4 @@ class _Lines(NamedTuple):
 
 
 def _text(turn: Turn) -> str:
-    return json.dumps(turn.to_dict(), ensure_ascii=False, default=str)
+    return escaped(json.dumps(turn.to_dict(), ensure_ascii=False, default=str))

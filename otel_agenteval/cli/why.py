@@ -18,6 +18,7 @@ from ..config.types import http_url
 from ..core import jsonio
 from ..core.errors import AgentEvalError, ConfigError
 from ..core.tenancy import qualified
+from ..core.terminal import escaped
 from ..outlets.sqlite.store import StoreReader, score_of_row, store_path
 from ..outlets.turn_text import colours_wanted, columns, render_outcomes
 from .exit_codes import FAILED, OK, UNUSABLE
@@ -53,11 +54,11 @@ def run(args: argparse.Namespace) -> int:
     found = _of_url(args.url, args.turn_id, config) if args.url is not None else _of_store(args.store, args.turn_id, config)
     if args.json:
         scores = {score["metric"]: score for score in found.scores}
-        print(json.dumps({"turn_id": found.turn_id, "metrics": found.outcomes, "scores": scores}, ensure_ascii=False))
+        print(escaped(json.dumps({"turn_id": found.turn_id, "metrics": found.outcomes, "scores": scores}, ensure_ascii=False)))
     elif found.outcomes is None:
         print(f"no turn {args.turn_id} is known")
     else:
-        print(f"turn {found.turn_id}")
+        print(f"turn {escaped(found.turn_id)}")
         scores_of = [score_of_row(row) for row in found.scores]
         print(render_outcomes(found.outcomes, scores_of, columns(sys.stdout), colour=colours_wanted(sys.stdout)), end="")
     return OK if found.outcomes is not None else FAILED

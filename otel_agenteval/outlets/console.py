@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
+from ..core.terminal import escaped
 from ..evaluation.redaction import Redactor
 from ..evaluation.scored_turn import Root, ScoredTurn
 from .accounting import outcome
@@ -59,7 +60,7 @@ class ConsoleOutlet(Outlet):
         """One line about a change."""
         stream = sys.stderr
         if stream is not None and (change.verdict == "worse" or not self._failed_only):
-            stream.write(f"{change.title}\n")
+            stream.write(f"{escaped(change.title)}\n")
             stream.flush()
 
 

@@ -123,7 +123,7 @@ def _calls(calls: Sequence[ToolCall]) -> Iterator[str]:
 
 
 def _labelled(label: str, text: str, width: int, paint: Paint) -> list[str]:
-    first, *rest = textwrap.wrap(text, width - _LABEL, max_lines=2, placeholder=" …", break_on_hyphens=False) or [""]
+    first, *rest = textwrap.wrap(_plain(text), width - _LABEL, max_lines=2, placeholder=" …", break_on_hyphens=False) or [""]
     return [f"  {paint(f'{label:<{_LABEL - 2}}', DIM)}{first}", *(" " * _LABEL + line for line in rest)]
 
 
@@ -170,7 +170,7 @@ def render_outcomes(outcomes: Mapping[str, str], scores: Sequence[Score], width:
             lines += _row(mark, code, score, _said(score, word), width, paint)
     for name, became in sorted(outcomes.items(), key=lambda item: (item[1].startswith("skipped"), item)):
         if name not in rows:
-            lines += [f"  {paint(f'- {name:<{NAME_WIDTH}}', DIM)} {_plain(became)}".rstrip()]
+            lines += [f"  {paint(f'- {_plain(name):<{NAME_WIDTH}}', DIM)} {_plain(became)}".rstrip()]
     return "\n".join(lines) + "\n"
 
 
@@ -189,8 +189,11 @@ def _said(score: Score, word: str) -> str:
 def _row(mark: str, code: str, score: Score, note: str, width: int, paint: Paint) -> Iterator[str]:
     indent = 4 + NAME_WIDTH
     gate = "gate; " if score.policy == "gate" else ""
-    first, *rest = textwrap.wrap(gate + note, width - indent, max_lines=3, placeholder=" …", break_on_hyphens=False) or [""]
-    name = score.metric if len(score.metric) < NAME_WIDTH else score.metric + " "
+    first, *rest = textwrap.wrap(_plain(gate + note), width - indent, max_lines=3, placeholder=" …", break_on_hyphens=False) or [
+        ""
+    ]
+    name = _plain(score.metric)
+    name = name if len(name) < NAME_WIDTH else name + " "
     yield f"  {paint(f'{mark} {name:<{NAME_WIDTH}}' if first else f'{mark} {name}', code)}{first}"
     yield from (" " * indent + line for line in rest)
 
@@ -200,7 +203,7 @@ def _list(mark: str, code: str, label: str, items: Sequence[str], width: int, pa
         return
     indent = 4 + 11
     # an item is never broken: its spaces are hidden from the wrapping
-    text = ", ".join(item.replace(" ", "\0") for item in items)
+    text = ", ".join(_plain(item).replace(" ", "\0") for item in items)
     lines = [line.replace("\0", " ") for line in textwrap.wrap(text, width - indent, break_on_hyphens=False)]
     yield f"  {paint(f'{mark} {label:<11}', code)}{lines[0]}"
     yield from (" " * indent + line for line in lines[1:])

@@ -16,6 +16,7 @@ from typing import TextIO
 from ..core.errors import AgentEvalError, ConfigError
 from ..core.files import private
 from ..core.score import Score
+from ..core.terminal import LINES, escaped
 from ..core.turn import Turn
 from ..core.wellformed import well_formed
 from ..evaluation.redaction import Redactor, leaving
@@ -38,7 +39,7 @@ Rendering = Callable[[Turn, About, Scored, Redactor], str]
 
 def _lines(turn: Turn, about: About, scored: Scored, redactor: Redactor) -> str:
     texts = (json.dumps(line_of(turn, about, score, parameters), ensure_ascii=False, default=str) for score, parameters in scored)
-    return "".join(f"{well_formed(text)}\n" for text in texts)
+    return "".join(f"{escaped(well_formed(text))}\n" for text in texts)
 
 
 def _nothing(turn: Turn, about: About, scored: Scored, redactor: Redactor) -> str:
@@ -98,7 +99,7 @@ class _Table:
         if self._summary.turns > 1:
             self._out.write(self._summary.render(self._width, colour=self._colour) + "\n")
         if report.comparison is not None:
-            self._out.write(render_comparison(report.comparison, self._width))
+            self._out.write(escaped(render_comparison(report.comparison, self._width), LINES))
 
 
 class _Whole:

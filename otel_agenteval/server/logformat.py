@@ -19,6 +19,8 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, NamedTuple
 
+from ..core.terminal import escaped
+
 FORMATS = ("text", "json")
 LEVELS = ("debug", "info", "warning", "error")
 DEFAULT_FORMAT, DEFAULT_LEVEL = "text", "info"
@@ -27,7 +29,6 @@ _log = logging.getLogger("otel_agenteval")
 
 _SANE_ID = re.compile(r"[A-Za-z0-9._:=@/+-]{1,128}")
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class Caller(NamedTuple):
@@ -72,7 +73,7 @@ class TextFormatter(_Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as text: one line, and below it the frames of an exception."""
-        line = f"{self.formatTime(record)} {record.levelname} {_escaped(record.getMessage())}"
+        line = f"{self.formatTime(record)} {record.levelname} {escaped(record.getMessage())}"
         request = caller.get()
         if request is not None:
             line += f" request_id={request.request_id}"
@@ -125,7 +126,3 @@ def _uncaught(kind: type[BaseException], error: BaseException | None, where: Tra
 
 def _trace(kind: type[BaseException] | None, where: TracebackType | None) -> str:
     return "".join([*traceback.format_tb(where), kind.__name__ if kind is not None else ""])
-
-
-def _escaped(text: str) -> str:
-    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

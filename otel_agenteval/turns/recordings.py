@@ -14,6 +14,7 @@ from typing import IO
 from ..core import jsonio
 from ..core.errors import AgentEvalError, NotASpan
 from ..core.extras import require
+from ..core.terminal import escaped
 from ..core.turn import Turn
 from ..dialects.reader import unread_scope
 from ..spans.exports import otlp_lines
@@ -115,7 +116,7 @@ def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Callable[[str], Non
 
 def to_stderr(line: str) -> None:
     """One line on standard error."""
-    sys.stderr.write(f"{line}\n")
+    sys.stderr.write(f"{escaped(line)}\n")
 
 
 def read_items(paths: Iterable[str | Path], seen: Reading, say: Report) -> Iterator[SpanRecord | OtlpLog]:

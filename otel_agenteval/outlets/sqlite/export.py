@@ -15,6 +15,7 @@ from ...core import jsonio
 from ...core.errors import AgentEvalError
 from ...core.extras import require
 from ...core.files import private
+from ...core.terminal import LINES, escaped
 from .store import EXPORTED, SCORE_COLUMNS, TURN_COLUMNS
 
 FORMATS = ("jsonl", "csv", "parquet")
@@ -53,13 +54,15 @@ def write_text(rows: Iterable[dict[str, Any]], kind: str, stream: TextIO) -> int
     if kind == "csv":
         table = csv.writer(stream, lineterminator="\n")
         table.writerow(EXPORTED)
+        shown = stream.isatty()
         for row in rows:
-            table.writerow([_cell(row[name]) for name in EXPORTED])
+            cells = [_cell(row[name]) for name in EXPORTED]
+            table.writerow([escaped(cell, LINES) if shown and isinstance(cell, str) else cell for cell in cells])
             count += 1
         return count
     for row in rows:
         known = {name: _iso(value) if name in _TIMES else value for name, value in row.items() if value is not None}
-        stream.write(f"{jsonio.dumps({**known, 'value': row['value']})}\n")
+        stream.write(f"{escaped(jsonio.dumps({**known, 'value': row['value']}))}\n")
         count += 1
     return count
 
