@@ -216,6 +216,7 @@ def test_make_alone_lists_the_targets() -> None:
         "hosts",
         "quickstarts",
         "docs",
+        "tools",
         "format",
         "pin",
     }
