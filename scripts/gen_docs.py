@@ -214,7 +214,7 @@ metrics:
 
 def default_pack() -> str:
     """What is evaluated on every turn, one row per metric."""
-    rows = [f"| [`{m.name}`](docs/reference/metrics/{m.family}.md#{m.name}) | {_short(m)} |" for m in catalog() if m.inline]
+    rows = [f"| [`{m.name}`](../reference/metrics/{m.family}.md#{m.name}) | {_short(m)} |" for m in catalog() if m.inline]
     return "| metric | what it says |\n|---|---|\n" + "\n".join(rows)
 
 
@@ -402,6 +402,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     }
     for name in (
         "README.md",
+        "docs/concepts/metrics.md",
         "docs/reference/cli.md",
         "docs/reference/configuration.md",
         "docs/guides/choose-outputs.md",

@@ -85,6 +85,7 @@ def test_a_part_that_is_out_of_step_is_found_and_renewed(
     metrics = [str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "reference" / "metrics").iterdir()]
     for path in (
         "README.md",
+        "docs/concepts/metrics.md",
         "docs/reference/cli.md",
         "docs/reference/configuration.md",
         "docs/guides/choose-outputs.md",
@@ -109,8 +110,10 @@ def test_the_clock_alone_puts_nothing_out_of_step(generator: ModuleType) -> None
     assert generator.timeless(line % "1795238905.07") != generator.timeless(line.replace("1.0 #", "2.0 #") % "1795238905.07")
 
 
-def test_the_readme_lists_the_default_pack() -> None:
-    assert first_column(read("README.md"), "<!-- begin default pack -->") == {m.name for m in catalog() if m.inline}
+def test_the_concept_page_lists_the_default_metrics() -> None:
+    assert first_column(read("docs/concepts/metrics.md"), "<!-- begin default pack -->") == {
+        m.name for m in catalog() if m.inline
+    }
 
 
 @pytest.mark.parametrize("metric", list(catalog()), ids=lambda metric: metric.name)
