@@ -12,13 +12,13 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 MAKEFILE = f"""
-lint:
-	@echo clean
+tools servers:
+	@true
 test:
 	@test ! -e no-servers
 	@echo $(COVER) >>covered
 	@{sys.executable} -m pytest -q -o addopts= $(filter-out --numprocesses 0,$(ARGS))
-coverage wheel docs quickstarts:
+lint pin docs wheel quickstarts coverage:
 	@test ! -e bad-$@
 """
 TESTS = """
@@ -51,8 +51,12 @@ def test_worse(request):
 """
 
 
-def ci(folder: Path, *, flaky: bool = False, broken: bool = False) -> tuple[int, list[str]]:
-    """The exit status of CI in a project with four tests, and its last lines."""
+PARTS = ["tools", "servers", "tests", "lint", "pin", "docs", "wheel", "quickstarts", "coverage"]
+TIMES = "==> minutes of each part: elapsed, of one core, exit status"
+
+
+def ci(folder: Path, *, flaky: bool = False, broken: bool = False) -> tuple[int, list[str], dict[str, str]]:
+    """Return the exit status of CI in a project with four tests, the tests that it names, and the exit status of each part."""
     for name in (".ci", ".venv/bin"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     shutil.copy(ROOT / ".ci" / "run", folder / ".ci")
@@ -61,21 +65,29 @@ def ci(folder: Path, *, flaky: bool = False, broken: bool = False) -> tuple[int,
     (folder / "test_it.py").write_text(f"FLAKY, BROKEN = {flaky}, {broken}\n{TESTS}", encoding="utf-8")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "MAKE"))}
     done = subprocess.run([folder / ".ci" / "run"], env=environment, capture_output=True, text=True, timeout=300, check=False)
-    return done.returncode, done.stdout.partition("==> failed twice: ")[2].splitlines()
+    named, _, times = done.stdout.partition("==> failed twice: ")[2].partition(f"{TIMES}\n")
+    rows = [line.split() for line in times.splitlines()]
+    assert rows[-1][0] == "all", done.stdout + done.stderr
+    assert all(float(seconds) >= 0 for row in rows for seconds in row[1:3])
+    return done.returncode, named.splitlines(), {row[0]: row[3] for row in rows[:-1]}
 
 
 def test_a_run_without_failures_says_so(tmp_path: Path) -> None:
-    assert ci(tmp_path) == (0, ["none", "==> failed at first and passed alone: none"])
+    status, said, parts = ci(tmp_path)
+    assert (status, said) == (0, ["none", "==> failed at first and passed alone: none"])
+    assert parts == dict.fromkeys(PARTS, "0")
 
 
 def test_what_passes_alone_is_named_and_is_no_failure(tmp_path: Path) -> None:
+    status, said, parts = ci(tmp_path, flaky=True)
     named = ["==> failed at first and passed alone: test_it.py::test_shaky[a b]", "test_it.py::test_shaky[c]"]
-    assert ci(tmp_path, flaky=True) == (0, ["none", *named])
+    assert (status, said) == (0, ["none", *named])
+    assert (parts["tests"], parts["again"]) == ("2", "0")
     assert (tmp_path / "covered").read_text(encoding="utf-8").split() == ["yes", "append"], "the repetition adds to the coverage"
 
 
 def test_what_fails_twice_is_a_failure_also_beside_what_does_not(tmp_path: Path) -> None:
-    status, said = ci(tmp_path, flaky=True, broken=True)
+    status, said, parts = ci(tmp_path, flaky=True, broken=True)
     assert status != 0
     assert said == [
         "test_it.py::test_bad",
@@ -83,14 +95,16 @@ def test_what_fails_twice_is_a_failure_also_beside_what_does_not(tmp_path: Path)
         "==> failed at first and passed alone: test_it.py::test_shaky[a b]",
         "test_it.py::test_shaky[c]",
     ]
+    assert parts.keys() == {*PARTS, "again"}
 
 
-@pytest.mark.parametrize("what", ["coverage", "wheel", "docs", "quickstarts"])
-def test_coverage_the_built_package_and_the_documentation_count(what: str, tmp_path: Path) -> None:
-    (tmp_path / f"bad-{what}").touch()
-    status, said = ci(tmp_path)
+@pytest.mark.parametrize("part", ["lint", "pin", "docs", "wheel", "quickstarts", "coverage"])
+def test_each_part_beside_the_tests_counts(part: str, tmp_path: Path) -> None:
+    (tmp_path / f"bad-{part}").touch()
+    status, said, parts = ci(tmp_path)
     assert status != 0
     assert said == ["none", "==> failed at first and passed alone: none"]
+    assert [name for name, failed in parts.items() if failed != "0"] == [part]
 
 
 @pytest.mark.parametrize("stale", ["{}", '{"test_it.py::test_good": true}'])
