@@ -6,6 +6,7 @@ import base64
 import csv
 import io
 import math
+import urllib.parse
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -521,9 +522,9 @@ class Api:
         }
 
     def _trace_url(self, turn: Mapping[str, Any]) -> str | None:
-        return (
-            self.options.trace_url.replace("{trace_id}", turn["trace_id"] or "") if self.options.trace_url is not None else None
-        )
+        if self.options.trace_url is None:
+            return None
+        return self.options.trace_url.replace("{trace_id}", urllib.parse.quote(turn["trace_id"] or "", safe=""))
 
 
 # --- forms -----------------------------------------------------------------------------------------------------------

@@ -72,6 +72,12 @@ def test_one_turn_with_all_that_is_known_of_it(page: ServedPage) -> None:
     assert page.get(f"turns/{judged['turn_id']}/case")["input"].startswith("Question")
 
 
+def test_a_trace_id_changes_no_other_part_of_the_link(tmp_path: Path) -> None:
+    turn = turn_row(1, trace_id="/../x?y#z")
+    with ServedPage(filled(tmp_path / "s.db", [(turn, [])]), Options(trace_url="https://t.example/{trace_id}/view")) as served:
+        assert served.get(f"turns/{turn['turn_id']}")["trace_url"] == "https://t.example/%2F..%2Fx%3Fy%23z/view"
+
+
 def test_an_id_may_be_shortened_as_long_as_it_means_one_turn(page: ServedPage) -> None:
     turn_id = next(iter(page.all_turns()))["turn_id"]
     assert page.get(f"turns/{turn_id[:45]}")["turn"]["turn_id"] == turn_id
