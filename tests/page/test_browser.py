@@ -505,10 +505,11 @@ def test_markup_from_text_is_refused_by_the_browser(browser: Any, page: ServedPa
 def test_a_view_that_fails_leaves_the_others(browser: Any, page: ServedPage) -> None:
     tab = browser.new_page()
     tab.route("**/api/v1/turns/broken", lambda route: route.fulfill(json={"turn": {}, "scores": 5}))
-    tab.goto(f"{page.url}/turn/broken")
-    tab.wait_for_selector("main [role=alert]")
-    tab.get_by_role("link", name="Fleet").click()
-    tab.wait_for_selector(".cards li")
+    for broken in ("broken", "%"):
+        tab.goto(f"{page.url}/turn/{broken}")
+        tab.wait_for_selector("main [role=alert]")
+        tab.get_by_role("link", name="Fleet").click()
+        tab.wait_for_selector(".cards li")
     tab.close()
 
 

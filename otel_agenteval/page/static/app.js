@@ -37,7 +37,7 @@ function App() {
     return () => removeEventListener("keydown", press, true);
   }, []);
   const shared = { address, facets: facets.value };
-  const view = path === "/" ? html`<${Fleet} ...${shared} />` : path === "/turns" ? html`<${Turns} ...${shared} />` : path.startsWith("/turn/") ? html`<${OneTurn} ...${shared} id=${decodeURIComponent(path.slice(6))} />`
+  const view = path === "/" ? html`<${Fleet} ...${shared} />` : path === "/turns" ? html`<${Turns} ...${shared} />` : path.startsWith("/turn/") ? html`<${OneTurn} ...${shared} written=${path.slice(6)} />`
     : path === "/compare" ? html`<${Compare} ...${shared} />` : path === "/label" ? html`<${LabelNext} ...${shared} />` : path === "/catalogue" ? html`<${Catalogue} ...${shared} />` : path === "/health" ? html`<${Health} />`
     : html`<h1>Nothing here</h1><p><${Link} to="/">To the fleet</${Link}></p>`;
   const current = path.startsWith("/turn/") ? "/turns" : path;

@@ -2,8 +2,8 @@
 import { Copy, Json, Link, Mark, Pick, Rows, Text, Wait, bytes, count, dollars, filtersOf, get, go, html, isBad, link, number, percent, seconds, short, textOf, time, useEffect, useLayoutEffect, useGet, useMemo, useState } from "./core.js";
 import { LabelForm } from "./label.js";
 
-export function OneTurn({ address, facets, id }) {
-  const { query } = address;
+export function OneTurn({ address, facets, written }) {
+  const { query } = address, id = decodeURIComponent(written);
   const [version, again] = useState(0);
   const found = useGet(`turns/${encodeURIComponent(id)}`, version);
   const asked = filtersOf(query).toString();
