@@ -5,8 +5,9 @@
     python scripts/fault_matrix.py --write         # the table in docs/operate/runbook.md
 
 Each row sends whole turns, asks again for what is refused, brings the fault about, ends it, and counts turns where they should
-arrive. Small disks are tmpfs in a mount namespace of this script; a disk that hangs and a clock that jumps come from
-``fault_shim.c``; networks are cut by a proxy. The exit status is 1 when a row lost what the documentation promises to keep.
+arrive. Health is asked for all the time. Small disks are tmpfs in a mount namespace of this script; a disk that hangs and a clock that jumps come from
+``fault_shim.c``; networks are cut by a proxy. The exit status is 1 when a row lost what the documentation promises to keep, or when
+health was not answered.
 """
 
 from __future__ import annotations
@@ -36,11 +37,13 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 import grpc  # noqa: E402
+import psutil  # noqa: E402
 from typing_extensions import Self  # noqa: E402
 
 from tests.support.certificates import Authority  # noqa: E402 - of this checkout
 from tests.support.proxy import Proxy  # noqa: E402
 from tests.support.receiver import GrpcReceiver, plain  # noqa: E402
+from tests.support.servers import answers  # noqa: E402
 from tests.support.service import AGENT, request  # noqa: E402
 from tests.support.sidecar import Sidecar  # noqa: E402
 
@@ -51,6 +54,8 @@ TOGETHER = 20
 """Turns in a request."""
 QUIET_WITHIN = 40.0
 _FELT_WITHIN = 30.0
+SILENT_AT_MOST = 5.0
+"""Seconds without an answer to ``/healthz`` with which a row still passes: this machine may be busy with other things."""
 SPACE = 6 << 20
 """Bytes of a small disk."""
 SAID = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "What is the weather in Oslo? " * 30}]}])
@@ -63,7 +68,7 @@ class CannotBeHad(Exception):
 
 @dataclass
 class Outcome:
-    """One row of the table. All but ``refused`` and ``memory`` count turns."""
+    """One row of the table. All but ``refused``, ``memory`` and ``silence`` count turns."""
 
     sent: int
     accepted: int
@@ -75,6 +80,8 @@ class Outcome:
     """Acknowledged, and not delivered."""
     memory: int
     """Peak of the resident memory of any process, in MB."""
+    silence: float
+    """Longest time in which a process that ran did not answer ``/healthz``, in seconds."""
 
 
 def turn_id(number: int) -> str:
@@ -103,13 +110,13 @@ class Sender:
     """Sends turns over HTTP from a few threads, and each request again until it is taken.
 
     Args:
-        port: where to; a proxy or a Collector may be there.
+        ports: where to, in turn; a proxy or a Collector may be there. Others may be set at any time.
         turns: how many.
         threads: how many requests are under way at once.
     """
 
-    def __init__(self, port: int, turns: int, threads: int = 3) -> None:
-        self._port = port
+    def __init__(self, ports: Sequence[int], turns: int, threads: int = 3) -> None:
+        self.ports = ports
         self._requests = iter([range(first, min(first + TOGETHER, turns + 1)) for first in range(1, turns + 1, TOGETHER)])
         self._lock = threading.Condition()
         self.turns = turns
@@ -121,7 +128,7 @@ class Sender:
             thread.start()
 
     def _run(self) -> None:
-        connection: http.client.HTTPConnection | None = None
+        connections: dict[int, http.client.HTTPConnection] = {}
         while not self.stopped:
             with self._lock:
                 numbers = next(self._requests, None)
@@ -129,7 +136,8 @@ class Sender:
                 return
             data = body(numbers)
             while not self.stopped:
-                connection = connection or http.client.HTTPConnection("127.0.0.1", self._port, timeout=10)
+                port = self.ports[numbers[0] // TOGETHER % len(self.ports)]
+                connection = connections.setdefault(port, http.client.HTTPConnection("127.0.0.1", port, timeout=10))
                 try:
                     connection.request("POST", "/v1/traces", data, {"Content-Type": "application/x-protobuf"})
                     answer = connection.getresponse()
@@ -138,7 +146,7 @@ class Sender:
                 except (OSError, http.client.HTTPException):
                     taken = False
                     connection.close()
-                    connection = None
+                    del connections[port]
                 with self._lock:
                     if taken:
                         self.accepted.update(numbers)
@@ -182,7 +190,9 @@ class Bench:
     config: dict[str, Any] = field(default_factory=dict)
     journal: Path | None = None
     env: dict[str, str] = field(default_factory=dict)
+    processes: int = 1
     peak: int = 0
+    silence: float = 0.0
     sidecar: Sidecar = field(init=False)
 
     @property
@@ -195,27 +205,59 @@ class Bench:
         """The store's file."""
         return Path(self.config.get("outlets", {}).get("store", self.folder / "scores.db"))
 
-    def start(self) -> Sidecar:
-        """The sidecar, watched for its memory."""
+    @property
+    def ports(self) -> list[int]:
+        """Of OTLP over HTTP, one for each process."""
+        first = int(self.sidecar.http.rpartition(":")[2])
+        return [first + 10 * number for number in range(self.processes)]
+
+    def start(self, most: int = 1) -> Sidecar:
+        """The sidecar, watched for its memory and health; ``most`` processes are run in the row."""
         outlets = {"jsonl": str(self.lines), "store": str(self.store), **self.config.get("outlets", {})}
         config = {
             "turn": {"decision_delay": "300ms"}, "inline": {"metrics": ["code_latency", "code_empty_answer"]},
             "judge": {"queue": {"backend": "memory"}}, **self.config, "outlets": outlets,
         }  # fmt: skip
         options = ["--journal", str(self.journal or self.folder / "journal")]
-        self.sidecar = Sidecar(self.folder, config, options=options, env=self.env)
-        threading.Thread(target=self._watch, daemon=True).start()
+        self.sidecar = Sidecar(self.folder, config, options=options, env=self.env, processes=most)
+        for watch in (self._watch_memory, self._watch_health):
+            threading.Thread(target=watch, daemon=True).start()
+        if most != self.processes:
+            self.sidecar.stop(timeout=40)
+            self.restart(self.processes)
         return self.sidecar
+
+    def restart(self, processes: int) -> None:
+        """Start the sidecar again, with so many processes."""
+        self.processes = processes
+        self.sidecar.set_processes(processes)
+        self.sidecar.start()
 
     def send(self, **options: Any) -> Sender:
         """Begin to send."""
-        return Sender(int(self.sidecar.http.rpartition(":")[2]), self.turns, **options)
+        return Sender(self.ports, self.turns, **options)
 
-    def _watch(self) -> None:
+    def _watch_memory(self) -> None:
         while True:
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                status = Path(f"/proc/{self.sidecar.pid}/status").read_text()
-                self.peak = max(self.peak, int(status.partition("VmHWM:")[2].split()[0]) // 1024)
+            with contextlib.suppress(psutil.Error, OSError, ValueError, IndexError):
+                process = psutil.Process(self.sidecar.pid)
+                for one in (process, *process.children()):
+                    status = Path(f"/proc/{one.pid}/status").read_text()
+                    self.peak = max(self.peak, int(status.partition("VmHWM:")[2].split()[0]) // 1024)
+            time.sleep(0.05)
+
+    def _watch_health(self) -> None:
+        """Ask for it all the time. A pause between two answers of one process counts, from the first answer to the last."""
+        healthy = answers(f"http://{self.sidecar.metrics}/healthz")
+        of, last = 0, 0.0
+        while True:
+            pid = self.sidecar.pid
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                healthy()
+                now = time.monotonic()
+                if pid == self.sidecar.pid == of:
+                    self.silence = max(self.silence, now - last)
+                of, last = pid, now
             time.sleep(0.05)
 
     def feel(self, message: str) -> None:
@@ -264,7 +306,8 @@ class Bench:
                 self.sidecar.stop(timeout=40)
         arrived = delivered() & wanted
         return Outcome(
-            self.turns, len(wanted), sender.refused, len(scored() & wanted), len(arrived), len(wanted) - len(arrived), self.peak
+            self.turns, len(wanted), sender.refused, len(scored() & wanted), len(arrived), len(wanted) - len(arrived), self.peak,
+            self.silence,
         )  # fmt: skip
 
 
@@ -303,6 +346,19 @@ def stop_during_a_replay(bench: Bench) -> Outcome:
     with contextlib.suppress(AssertionError):
         sidecar.stop(timeout=40)
     sidecar.start()
+    return bench.finish(sender)
+
+
+def processes_changed(bench: Bench, before: int, after: int) -> Outcome:
+    """Killed with open turns in ``before`` processes while senders go on, and started with ``after``."""
+    bench.config["turn"] = {"decision_delay": "5s"}
+    bench.processes = before
+    sidecar = bench.start(max(before, after))
+    sender = bench.send()
+    sender.until(0.5)
+    sidecar.kill()
+    bench.restart(after)
+    sender.ports = bench.ports
     return bench.finish(sender)
 
 
@@ -472,7 +528,7 @@ def collector_restarted(bench: Bench) -> Outcome:
     collector = Collector(
         "sidecar", bench.folder / "collector", AGENTEVAL_ENDPOINT=sidecar.grpc, BACKEND_ENDPOINT=backend.address
     )
-    sender = Sender(int(collector.http.rpartition(":")[2]), bench.turns)
+    sender = Sender([int(collector.http.rpartition(":")[2])], bench.turns)
     sender.until(0.5)
     collector.stop()
     collector.start()
@@ -495,6 +551,10 @@ ROWS: Mapping[str, tuple[Callable[[Bench], Outcome], bool]] = {
     "SIGTERM during a burst": (sigterm_during_a_burst, True),
     "SIGKILL during a burst": (sigkill_during_a_burst, True),
     "stop during a replay": (stop_during_a_replay, True),
+    "killed, and started with 2 processes instead of 1": (lambda bench: processes_changed(bench, 1, 2), True),
+    "killed, and started with 2 processes instead of 3": (lambda bench: processes_changed(bench, 3, 2), True),
+    "killed, and started with 1 process instead of 2": (lambda bench: processes_changed(bench, 2, 1), True),
+    "parent of 2 processes killed during a burst": (lambda bench: processes_changed(bench, 2, 2), True),
     "journal: disk full for a while": (journal_disk_full, True),
     "JSON lines: disk full for a while": (json_lines_disk_full, True),
     "store: disk full for a while": (store_disk_full, True),
@@ -575,8 +635,8 @@ class Shim:
 # --- the table -----------------------------------------------------------------------------------------------------------
 
 HEAD = (
-    "| fault | sent | accepted | refused at first | scored | delivered | lost | memory peak |\n"
-    "|---|---:|---:|---:|---:|---:|---:|---:|\n"
+    "| fault | sent | accepted | refused at first | scored | delivered | lost | memory peak | health silent |\n"
+    "|---|---:|---:|---:|---:|---:|---:|---:|---:|\n"
 )
 
 
@@ -588,13 +648,14 @@ def play(name: str, turns: int) -> tuple[str, bool]:
         try:
             found = make(bench)
         except CannotBeHad as reason:
-            return f"| {name} | not run: {reason} | | | | | | |\n", True
+            return f"| {name} | not run: {reason} | | | | | | | |\n", True
         finally:
             if hasattr(bench, "sidecar") and bench.sidecar.running:
                 bench.sidecar.kill()
     numbers = (found.sent, found.accepted, found.refused, found.scored, found.delivered, found.lost)
-    well = not (keeps and found.lost) and found.accepted > 0
-    return f"| {name} | {' | '.join(f'{number:,}' for number in numbers)} | {found.memory} MB |\n", well
+    well = not (keeps and found.lost) and found.accepted > 0 and found.silence < SILENT_AT_MOST
+    counts = " | ".join(f"{number:,}" for number in numbers)
+    return f"| {name} | {counts} | {found.memory} MB | {found.silence:.1f} s |\n", well
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
