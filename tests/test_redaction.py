@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from otel_agenteval.core.redaction import find
+from otel_agenteval.core.redaction import words
 from otel_agenteval.core.redaction.find import finds
 from otel_agenteval.core.redaction.views import first_view, next_view
 from otel_agenteval.evaluation import redaction
 from otel_agenteval.evaluation.redaction import KINDS, Redactor, redacted, redacted_text
+from tests.support.growth import steep
 
 DATA = Path(__file__).parent / "data" / "redaction"
 TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
@@ -25,6 +25,11 @@ ADVERSARIAL = [
     "%2525", "&#64;", "\u200b", "\u0664", "\u6f22", "eyJ", "eyJhbGciOi.", "ghp_", "ghp_a1a1a1a1\n", "-----BEGIN PRIVATE KEY-----\n", "-----BEGIN ", "A" * 40 + "\n",
     "A" * 40 + "\n-----END PRIVATE KEY-----\n", "\nProc-Type: a", "password=", 'password="', 'password=\\"', "a://", "a://b:", "?token=", "cookie: a=b; ", "authorization: ",
     " -u a:", "550e8400-e29b-41d4-a716-446655440000 ", '{"a": 1.5, "b": "x@y"},', " ", "\n", "<password>",
+    "password", "password ", "password:\n", "password = '", "'password', '", "password is ", "use a as the ", "a as password ", "密码", "密码是", "パスワードは", "mot de passe ", "key key ",
+    "mysql ", "mysql -p", 'mysql "', "curl -u a", "htpasswd -b a ", "echo a | ", "login(a,", "login('a', ", "identified by '", "a:5432:b:c:", "AUTH ", "-u a ",
+    '"name":"password",', '"name":"password","value":"', "value: a\nname: password\n", 'value="a" name="password', "<td>password</td>", "<tr><th>password</th></tr>", "<tr>",
+    "| password |\n", "a,password\n", "a\tpassword\n", "password  a\n", "(a, password) VALUES (", "password\n\n", "> password\n> ", "_" * 60 + "password", "password" + "x" * 60,
+    "%70assword=", "phone,a\n", "电话", "+1\n", "1+", "ssn: ",
 ]  # fmt: skip
 
 
@@ -50,6 +55,24 @@ def test_what_leaks_of_the_labelled_cases(half: str) -> None:
             leaking.append((case["what"], left))
         assert parses(left) or not parses(case["text"]), left
     assert len(leaking) <= len(wanted) * 0.04, leaking
+
+
+@pytest.mark.parametrize("half", ["development", "held_out"])
+def test_secrets_and_people_are_found_in_every_place(half: str) -> None:
+    wanted = [case for case in cases(half) if "leaks" in case]
+    assert len(wanted) > 300
+    left = {case["text"]: redacted_text(case["text"], KINDS) for case in wanted}
+    assert all(parses(after) or not parses(before) for before, after in left.items())
+    leaking = [case["text"] for case in wanted if any(leak in left[case["text"]] for leak in case["leaks"])]
+    assert len(leaking) <= len(wanted) * 0.05, leaking
+
+
+@pytest.mark.parametrize("half", ["development", "held_out"])
+def test_what_only_looks_like_a_secret_stays(half: str) -> None:
+    wanted = [case["text"] for case in cases(half) if "leaks" not in case]
+    assert len(wanted) > 300
+    changed = [(text, left) for text in wanted if (left := redacted_text(text, KINDS)) != text]
+    assert len(changed) <= len(wanted) * 0.01, changed
 
 
 @pytest.mark.parametrize("half", ["tuned", "unseen"])
@@ -155,18 +178,8 @@ def test_every_place_of_a_view_leads_back_to_the_text(text: str) -> None:
 
 
 @pytest.mark.parametrize("piece", ADVERSARIAL, ids=range(len(ADVERSARIAL)))
-def test_hostile_text_takes_time_in_proportion_to_its_length(piece: str) -> None:
-    """Twice the text, twice the time: of the processor's, with room for noise."""
-
-    def seconds(length: int) -> float:
-        text = (piece * (length // len(piece) + 1))[:length]
-        start = time.process_time()
-        list(finds(text, KINDS))
-        return time.process_time() - start
-
-    seconds(2_000)
-    short = min(seconds(10_000), seconds(10_000))
-    assert min(seconds(40_000), seconds(40_000)) <= 16 * max(short, 0.004)
+def test_repeated_beginnings_take_linear_time(piece: str) -> None:
+    assert steep(lambda text: list(finds(text, KINDS)), lambda length: (piece * (length // len(piece) + 1))[:length]) is None
 
 
 def test_libphonenumber_tells_numbers_from_figures() -> None:
@@ -175,12 +188,12 @@ def test_libphonenumber_tells_numbers_from_figures() -> None:
     assert sum(redacted_text(text, KINDS) != text for text in wanted) <= len(wanted) * 0.01
 
 
-def test_long_names_of_fields_are_not_kept() -> None:
-    before = find._is_telling.cache_info().currsize
+def test_only_the_end_of_a_long_name_is_kept() -> None:
+    before = words._strength_of.cache_info().currsize
     for number in range(20):
-        assert find.is_telling(f"{number}{'x' * 1_000}password")
-        assert not find.is_telling(f"{number}{'x' * 1_000}")
-    assert find._is_telling.cache_info().currsize == before
+        assert words.strength_of(f"{number}{'x' * 1_000}password") == words.PASSWORD
+        assert not words.strength_of(f"{number}{'x' * 1_000}")
+    assert words._strength_of.cache_info().currsize <= before + 2
 
 
 def test_what_is_known_to_be_clean_is_known_by_kinds_and_bounded() -> None:

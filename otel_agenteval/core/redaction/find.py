@@ -6,40 +6,20 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
 
+from .commands import may_command
 from .emails import emails
-from .numbers import cards, digits_of, phones, ssns
+from .named import is_named_secret
+from .numbers import cards, is_phone, is_phone_name, is_ssn, is_ssn_name, phones, ssns
 from .patterns import lazy
-from .secrets import is_named_secret, secrets
-from .views import MAX_LAYERS, View, first_view, folded, next_view
+from .secrets import secrets
+from .views import MAX_LAYERS, View, first_view, next_view
+from .words import may_name, strength_of
 
 Find = tuple[int, int, str]
 """Where it begins and ends, and its kind."""
 
 _MARKER = lazy(r"\[(?:EMAIL|PHONE|CARD|SSN|SECRET)_[0-9]{1,6}\]")
-_WORDS = (
-    "pass",
-    "pwd",
-    "secret",
-    "token",
-    "auth",
-    "key",
-    "cookie",
-    "basic",
-    "bearer",
-    "credential",
-    "kennwort",
-    "senha",
-    "login",
-    "curl",
-    " -u",
-    "--user",
-    "://",
-    " at ",
-    "(at)",
-    "[at]",
-    "{at}",
-    "_at_",
-)
+_WORDS = ("basic", "bearer", "login", "://", " at ", "(at)", "[at]", "{at}", "_at_")
 _PLAIN_WORD = re.compile(r"[A-Za-z_]{1,40}")
 _LONG = lazy(r"[A-Za-z0-9+/_.=-]{10}")
 _NO_DIGITS = bytes(code for code in range(256) if not 48 <= code < 58)
@@ -55,7 +35,7 @@ def may_hold(text: str) -> bool:
     if len(text.encode("ascii").translate(None, _NO_DIGITS)) >= _LEAST_DIGITS or _LONG.search(text) is not None:
         return True
     lowered = text.lower()
-    return any(word in lowered for word in _WORDS)
+    return any(word in lowered for word in _WORDS) or may_name(lowered) or may_command(text, lowered)
 
 
 def finds(text: str, kinds: Collection[str]) -> Iterator[Find]:
@@ -131,41 +111,28 @@ def _merged(found: list[Find], markers: list[tuple[int, int]]) -> Iterator[Find]
 
 # --- what a field's name says about its value
 
+
 _LONGEST_KEPT = 64
-_TELLING_NAME = lazy(
-    r"pass|pwd|secret|key|token|auth|cred|cookie|phone|mobil|tel|fax|cell|msisdn|whatsapp|ssn|social|tax|contrase|senha|kennwort",
-    re.IGNORECASE,
-)
-_PHONE_NAME = lazy(
-    r"(?:phone|mobile|cell|fax|tel|telephone|telefon|telefono|msisdn|whatsapp)(?:[_-]?(?:number|no|nr|num))?[0-9]?\Z",
-    re.IGNORECASE,
-)
-_SSN_NAME = lazy(r"(?:ssn|social[_ -]?security(?:[_ -]?(?:number|no))?)\Z", re.IGNORECASE)
-_PHONE_VALUE = lazy(r"\+?[0-9](?:[ ()./-]{0,3}[0-9]){6,14}")
-
-
-def is_telling(name: str) -> bool:
-    """Whether the name of a field can show that its value may not leave."""
-    # Names come from the agent and can have any length: long ones are not cached.
-    return _is_telling(name) if len(name) <= _LONGEST_KEPT else _TELLING_NAME.search(name) is not None
 
 
 @lru_cache(maxsize=4096)
-def _is_telling(name: str) -> bool:
-    return _TELLING_NAME.search(name) is not None
+def _meaning_of(name: str) -> tuple[bool, bool, int]:
+    return is_phone_name(name), is_ssn_name(name), strength_of(name)
+
+
+def is_telling(name: str) -> bool:
+    """Return True if the name of a field can show that its value may not leave."""
+    return any(_meaning_of(name[-_LONGEST_KEPT:]))  # names come from the agent and can have any length
 
 
 def kind_by_name(name: str, value: str, kinds: Collection[str]) -> str | None:
-    """What a whole value is by the name of its field, as in ``{"phone": 5551234567}``."""
-    if "phone" in kinds and _PHONE_NAME.search(name) is not None and _PHONE_VALUE.fullmatch(folded(value).strip()) is not None:
+    """Return what a whole value is by the name of its field, as in ``{"phone": 5551234567}``; None if the name says nothing."""
+    of_phone, of_ssn, strength = _meaning_of(name[-_LONGEST_KEPT:])
+    if of_phone and "phone" in kinds and is_phone(value):
         return "phone"
-    if "ssn" in kinds and _SSN_NAME.search(name) is not None and len(digits_of(value)) == 9:
+    if of_ssn and "ssn" in kinds and is_ssn(value):
         return "ssn"
-    if value.isdigit() and "pass" not in name.lower() and "pwd" not in name.lower():
-        return None
-    if "secret" in kinds and is_telling(name) and is_named_secret(name, value):
-        return "secret"
-    return None
+    return "secret" if strength and "secret" in kinds and is_named_secret(strength, value) else None
 
 
 def plainly(text: str) -> str:

@@ -8,11 +8,14 @@ networks, versions and amounts are none.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Iterable, Iterator
+from functools import cache, lru_cache
 from types import ModuleType
 
 from .patterns import lazy
+from .tables import cells_in
+from .views import folded
+from .words import lower
 
 Span = tuple[int, int]
 
@@ -27,10 +30,10 @@ def digits_of(text: str) -> str:
 
 # --- cards
 
-_ROW = r"[0-9](?:(?:[ .\-_/\u00b7]{1,3}|[ \t]{0,20}\r?\n[ \t>]{0,20})?[0-9]){13,18}(?![0-9])"
-_CARD_RUN = lazy(r"(?<![0-9])(?:(?=[2-69][0-9]{3})|(?<![0-9][ .\-_/\u00b7\n])(?=[2-69]))" + _ROW)
+_ROW = r"[0-9](?:(?:[ .\-_/\u00b7]{1,3}|\+|[ \t\\-]{0,20}\r?\n[ \t>]{0,20})?[0-9]){13,18}(?![0-9])"
+_CARD_RUN = lazy(r"(?<![0-9])(?:(?=[2-69][0-9]{3})|(?<![0-9][ .\-_/+\u00b7\n])(?=[2-69]))" + _ROW)
 """Tried where a group of four begins, and where a row of shorter groups does."""
-_LONG_ROW = lazy(r"[0-9](?:[ .,|\-_/\u00b7\t\r\n>]{0,42}[0-9]){13}")
+_LONG_ROW = lazy(r"[0-9](?:[ .,|\-_/+\\\u00b7\t\r\n>]{0,42}[0-9]){13}")
 _ISSUER = lazy(
     r"4(?:\d{15}|\d{18})|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}"
     r"|6(?:011|4[4-9]\d|5\d\d)\d{12,15}|62\d{14,17}|35(?:2[89]|[3-8]\d)\d{12}|(?:5018|5020|5038|5893|6304|6759|676[1-3])\d{12,15}|9792\d{12}"
@@ -74,14 +77,14 @@ def _card_in(text: str, start: int, end: int) -> Span | None:
         if _ISSUER.fullmatch(digits) and luhn_valid(digits) and _is_grouped(row) and not _is_part(text, start, stop):
             return start, stop
         shorter = len(row.rstrip("0123456789"))
-        stop = start + len(row[:shorter].rstrip(" .,|-_/\u00b7\t\r\n>"))
+        stop = start + len(row[:shorter].rstrip(" .,|-_/+\u00b7\t\r\n>"))
         if not shorter:
             return None
     return None
 
 
 def _is_grouped(row: str) -> bool:
-    whole = re.sub(r"[ \t]*\r?\n[ \t>]*", "", row) if "\n" in row else row
+    whole = re.sub(r"[ \t\\-]*\r?\n[ \t>]*", "", row) if "\n" in row else row
     for written in (whole, row):
         sizes = [len(group) for group in re.split(r"[^0-9]+", written)]
         if len(sizes) == 1 or len(set(sizes)) == 1 or "-".join(map(str, sizes)) in _GROUPS:
@@ -106,35 +109,69 @@ def luhn_valid(digits: str) -> bool:
     return (doubled + sum(map(int, digits[-1::-2]))) % 10 == 0 and digits.strip("0") != ""
 
 
+_TO_VALUE = (
+    r"[.\"'`*\])]{0,3}(?:[\"'],\s{0,3}[\"']?value)?[\"']?\s{0,2}(?:is|est(?: le)?|es(?: el)?|ist(?: die)?|lautet|è(?: il)?|é(?: o)?|:|=|\uff1a|at|on|to|me|us|n°|no\.?|#|-|は|是|为|為|は|는|은){0,2}"
+    r"\s{0,2}[\"'`*(]{0,3}\s{0,2}"
+)
+"""What stands between the name of a number and the number."""
+
 # --- social security numbers
 
 _SSN = lazy(r"(?<![\w-])(?<!\d[.,/])(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}(?![\w]|-[0-9])")
 _LIKE_SSN = lazy(r"[0-9]{3}-[0-9]{2}-[0-9]{4}")
 _SAID_SSN = lazy(
-    r"(?:\bssn|social[ _-]?security(?:[ _-]?(?:number|no\.?|#))?|\bsocial|\btax[ _-]?id|\bitin)[\"'`*\]]{0,3}\s{0,2}(?:is|:|=|#|no\.?)?\s{0,2}[\"'`*]{0,3}\s{0,2}"
-    r"([0-9]{3}([ .-]?)[0-9]{2}\2[0-9]{4})(?![0-9])",
+    r"(?:\bssn|social[ _-]?security(?:[ _-]?(?:number|no\.?|#))?|\bsocial|\btax[ _-]?id|\bitin)"
+    + _TO_VALUE
+    + r"([0-9]{3}([ ./+-]?)[0-9]{2}\2[0-9]{4})(?![0-9])",
     re.IGNORECASE,
 )
+_SSN_NAME = lazy(r"(?:ssn|social[_ -]?security(?:[_ -]?(?:number|no))?)\Z", re.IGNORECASE)
+_SSN_WORDS = ("ssn", "social", "tax", "itin")
 
 
 def ssns(text: str) -> Iterator[Span]:
     """US social security numbers with their dashes, or behind a word for them."""
     if _LIKE_SSN.search(text) is not None:
         yield from (found.span() for found in _SSN.finditer(text))
-    if re.search(r"ssn|social|tax|itin", text, re.IGNORECASE) is not None:
+    lowered = lower(text)
+    if any(word in lowered for word in _SSN_WORDS):
         yield from (found.span(1) for found in _SAID_SSN.finditer(text))
+        for cell in cells_in(text, _places(lowered, _SSN_WORDS)):
+            if is_ssn_name(cell.head) and is_ssn(text[cell.start : cell.end]):
+                yield cell.start, cell.end
+
+
+def is_ssn_name(name: str) -> bool:
+    """Return True if a field of this name holds a social security number."""
+    return _SSN_NAME.search(name) is not None
+
+
+def is_ssn(value: str) -> bool:
+    """Return True if a value can be a social security number."""
+    return len(digits_of(value)) == 9
+
+
+def _places(lowered: str, words: Iterable[str]) -> list[int]:
+    return sorted(found.start() for word in words for found in re.finditer(re.escape(word), lowered))
 
 
 # --- telephone numbers
 
-_LEFT = r"(?<![\w@#$€£%])(?<![0-9][.,/:+])(?<![A-Za-z0-9]-)"
-_RIGHT = r"(?![\w@%€£$])(?![.,:/][0-9])(?!-\w)"
+_LETTER = r"0-9A-Za-z_\u00c0-\u052f"
+"""A number can stand directly behind or before a letter of a script without spaces, but not of these."""
+_LEFT = rf"(?<![{_LETTER}@#$€£%])(?<![0-9][.,/:+])(?<![A-Za-z0-9]-)"
+_RIGHT = rf"(?![{_LETTER}@%€£$])(?![.,:/][0-9])(?!-\w)"
 _EXTENSION = (
     r"(?:\s{0,2}(?:[,;]?\s?(?:ext(?:ension)?\.?|x|#|;ext=|Durchwahl|poste|int\.?|ramal)\s?[:=]?\s?)[0-9]{1,6}(?![0-9A-Za-z]))?"
 )
 _INTERNATIONAL = lazy(
-    r"(?<![\w+.])(?:\+|\(\+|(?<![0-9] )00(?=[1-9]))[ (]?[1-9](?:[ ./\-\u00b7()]{0,3}[0-9]){7,14}(?![0-9])" + _EXTENSION
+    rf"(?<![{_LETTER}+.])(?:\+|\(\+|(?<![0-9] )00(?=[1-9]))[ (]?[1-9](?:(?:[ ./\-\u00b7()]{{0,3}}|\+)[0-9]){{7,14}}(?![0-9])"
+    + _EXTENSION
 )
+_BROKEN = lazy(
+    rf"(?<![{_LETTER}+.])(?:\+[1-9](?:[ ./\-()]{{0,3}}[0-9]){{1,6}}|\(?[2-9][0-9]{{2}}[).-])[ )-]{{0,2}}\r?\n[ \t>]{{0,8}}\(?[0-9](?:[ ./\-)]{{0,2}}[0-9]){{4,9}}(?![0-9])"
+)
+"""In international or North American form, over two lines."""
 _COUNTRIES = (
     r"(?:1[ .-]?)?(?:\([2-9][0-9]{2}\)[ .-]{0,2}|[0-9]{3}-|[2-9][0-9]{2}[ .])[0-9]{3}(?:[.-]| - | )[0-9]{4}",  # North America
     r"8[ -]?\(?[0-9]{3,4}\)?[ -][0-9]{2,3}[ -][0-9]{2}[ -][0-9]{2}",  # Russia
@@ -157,46 +194,99 @@ _TRUNK = lazy(
 _DATE = lazy(
     r"(?:[0-3]?[0-9])([./ -])(?:[01]?[0-9])\1(?:19|20)[0-9]{2}(?![0-9])|(?:[01]?[0-9])([./ -])(?:[0-3]?[0-9])\2(?:19|20)[0-9]{2}(?![0-9])"
 )
-_SURE_WORDS = (
+_PHONE_WORDS = (
     r"(?:tele)?phone|(?:cell|mobile|home|work|office|contact|emergency|phone|tel|fax)[ _-]?(?:phone)?[ _-]?(?:number|no|nr|num)|tel|telefon\w{0,6}|t[ée]l(?:[ée]phone)?|tel[ée]fono|telefone|"
-    r"mobil[e]?|m[óo]vil|celular|cell|cellulare|portable|handy|fax|msisdn|whats ?app|signal|sms|rufnummer|numero|número|puhelin|gsm|komórka|"
-    r"电话|電話|手机|手機|携帯(?:電話)?|전화|телефон|тел|\u260e\ufe0f?|\U0001f4de|\U0001f4f1|\u2706|\u2121"
+    r"mobil[e]?|(?:tele)?m[óo]vel|m[óo]vil|celular|cell|cellulare|portable|handy|fax|msisdn|whats ?app|signal|sms|rufnummer|numero|número|numéro|puhelin|gsm|komórka|"
+    r"电话|電話|手机|手機|携帯(?:電話)?|전화|휴대폰|핸드폰|연락처|телефон|тел|\u260e\ufe0f?|\U0001f4de|\U0001f4f1|\u2706|\u2121"
 )
 _SAID = lazy(
-    r"(?:(?<![A-Za-z])(?:" + _SURE_WORDS + r")|(?<=[a-z])(?-i:Phone|Mobile|Fax|Tel))"
-    r"(?:[ _-]?(?:number|no|nr|num|#))?[.\"'`*\])]{0,3}\s{0,2}(?:is|est|ist|es|è|:|=|\uff1a|at|on|to|me|us|n°|#|-){0,2}\s{0,2}[\"'`*(]{0,3}\s{0,2}"
-    r"((?:\+|00)?\(?[0-9](?:[ ()./-]{0,3}[0-9]){6,14})" + _EXTENSION + r"(?![0-9])(?![.:/-][0-9])",
+    r"(?:(?<![A-Za-z])(?:" + _PHONE_WORDS + r")|(?<=[a-z])(?-i:Phone|Mobile|Fax|Tel))(?:[ _-]?(?:number|no|nr|num|#|nummer)|号码?|號碼?|番号|\s?번호)?" + _TO_VALUE
+    + r"((?:\+|00)?\(?[0-9](?:(?:[ ()./-]{0,3}|\+)[0-9]){6,14})" + _EXTENSION + r"(?![0-9])(?![.:/-][0-9])",
     re.IGNORECASE,
-)
+)  # fmt: skip
 _DIALLED = lazy(
     r"(?:tel|sms|smsto|callto|facetime|whatsapp|sip|sips):(?://)?(\+?[0-9](?:[ ()./-]{0,3}[0-9]){6,14})(?:;ext=[0-9]{1,6})?(?![0-9])"
     r"|wa\.me/(\+?[0-9]{8,15})(?![0-9])|[?&]phone=(\+?[0-9]{8,15})(?![0-9])",
     re.IGNORECASE,
 )
 _CALLED = lazy(
-    r"(?<![A-Za-z])(?:call|ring|dial|text|phone|reach|contact)(?:ing|ed)?\s{1,2}(?:(?:me|us|him|her|them|back|you|now|please|support|home|the office)\s{1,2}){0,3}"
-    r"(?:(?:at|on|under)\s{1,2})?:?\s{0,2}((?:1[ .-]?)?\(?[2-9][0-9]{2}\)?[ .-]?[2-9][0-9]{2}[ .-]?[0-9]{4}|0[1-9](?:[ -]?[0-9]){8,9}|[6-9][0-9]{9}"
-    r"|[2-9][0-9]{2}[.-][0-9]{4})" + _EXTENSION + r"(?![0-9])(?![.:/-][0-9])",
+    r"(?<![A-Za-z])(?:(?:call|ring|dial|text|phone|reach|contact)(?:ing|ed)?\s{1,2}(?:(?:me|us|him|her|them|back|you|now|please|support|home|the office)\s{1,2}){0,3}(?:(?:at|on|under)\s{1,2})?:?\s{0,2}"
+    r"((?:1[ .-]?)?\(?[2-9][0-9]{2}\)?[ .-]?[2-9][0-9]{2}[ .-]?[0-9]{4}|0[1-9](?:[ /-]?[0-9]){8,9}|[6-9][0-9]{9}|[2-9][0-9]{2}[.-][0-9]{4})"
+    r"|(?:ruf\w{0,4}|appel\w{1,3}|ll[aá]m\w{1,5}|chiam\w{1,5}|lig[aou]\w{0,3})[\s-]{1,2}(?:(?:mich|uns|moi|nous|me)\s{1,2}){0,2}(?:(?:an|unter|au|al|el|no|para|pelo):?\s{1,2}){0,2}"
+    r"(0[1-9](?:[ /-]?[0-9]){8,10}|[3-9][0-9]{8,9}|[1-9]{2}9[0-9]{8}))" + _EXTENSION + r"(?![0-9])(?![.:/-][0-9])",
     re.IGNORECASE,
+)  # fmt: skip
+_EAST_ASIAN = lazy(
+    r"(?:电话|電話|手机|手機|联系|聯絡|连络|連絡|微信|号码|號碼|番号|致电|拨|撥|短信|携帯|전화|휴대|번호|연락)[^0-9\n]{0,16}(1[3-9][0-9](?:[ -]?[0-9]{4}){2}|0[5-9][0-9]{8,9}|01[016-9][0-9]{7,8})(?![0-9])(?![.,:/-][0-9])"
 )
+"""Mobile numbers of East Asia behind a word for calling, with a name between them."""
 _THOUSANDS = lazy(r"\+?[0-9]{1,3}(?:([ .])[0-9]{3})(?:\1[0-9]{3})*")
 
 
-_DIALLABLE = lazy(r"[0-9](?:[ ()./\-\u00b7]{0,4}[0-9]){6,40}")
+_DIALLABLE = lazy(r"[0-9](?:(?:[ ()./\-\u00b7]{0,4}|\+)[0-9]){6,40}")
 _WINDOW_BEFORE, _WINDOW_AFTER = 64, 24
 _HINTS = (
-    "phone", "tel", "fax", "cell", "mobil", "movil", "móvil", "handy", "portable", "celular", "msisdn", "whats", "signal", "sms", "rufnummer", "numero", "número", "puhelin",
-    "gsm", "komórka", "tél", "电", "電", "手", "携", "전화", "тел", "call", "ring", "dial", "text", "reach", "contact", "sip", "facetime", "wa.me",
-    "\u260e", "\U0001f4de", "\U0001f4f1", "\u2706", "\u2121",
+    "phone", "tel", "fax", "cell", "mobil", "movil", "móvil", "móvel", "handy", "portable", "celular", "msisdn", "whats", "signal", "sms", "rufnummer", "numero", "número", "numéro",
+    "puhelin", "gsm", "komórka", "tél", "电", "電", "手", "携", "联", "聯", "連絡", "微信", "号", "號", "拨", "撥", "致", "短信", "전화", "휴대", "핸드폰", "번호", "연락", "тел", "call", "ring",
+    "dial", "text", "reach", "contact", "ruf", "appel", "llam", "llám", "chiam", "lig", "sip", "facetime", "wa.me", "\u260e", "\U0001f4de", "\U0001f4f1", "\u2706", "\u2121",
 )  # fmt: skip
 """Without one of them before it, no row of digits was said to be a number to dial."""
+_HEADS = (
+    "phone",
+    "tel",
+    "mobil",
+    "movil",
+    "móvil",
+    "fax",
+    "cell",
+    "handy",
+    "msisdn",
+    "whatsapp",
+    "电话",
+    "電話",
+    "手机",
+    "手機",
+    "携帯",
+    "전화",
+    "휴대폰",
+    "тел",
+)
+_PHONE_NAME = lazy(
+    rf"(?:\A|[^a-z]|(?<=[a-z])(?=[A-Z]))(?:{_PHONE_WORDS})(?:[ _-]?(?:number|no|nr|num|nummer)|号码?|號碼?|番号|번호)?[0-9]?\Z|(?:phone|mobile|telefon|telefono)(?:[_-]?(?:number|no|nr|num))?[0-9]?\Z",
+    re.IGNORECASE,
+)
+_PHONE_VALUE = lazy(r"\+?\(?[0-9](?:(?:[ ()./-]{0,3}|\+)[0-9]){6,14}")
 
 
 def phones(text: str) -> Iterator[Span]:
     """Telephone numbers, with their extensions."""
+    checked = 0
     for row in _DIALLABLE.finditer(text):
-        yield from _phones_in(text, row.start(), row.end(), grouped=not row.group().isdigit())
-    yield from _validated(text)
+        grouped = not row.group().isdigit()
+        found = list(_phones_in(text, row.start(), row.end(), grouped=grouped))
+        yield from found
+        if grouped and not found and checked < _AT_MOST:
+            for candidate in _CANDIDATE.finditer(text, max(0, row.start() - 1), min(row.end() + 2, len(text))):
+                checked += 1
+                if _may_be_given_out(candidate.group()) and _is_given_out(candidate.group()):
+                    yield candidate.span()
+    if "\n" in text:
+        yield from (found.span() for found in _BROKEN.finditer(text))
+    if "\n" in text or "<tr" in text:
+        lowered = lower(text)
+        for cell in cells_in(text, _places(lowered, _HEADS)):
+            if is_phone_name(cell.head) and is_phone(text[cell.start : cell.end]):
+                yield cell.start, cell.end
+
+
+def is_phone_name(name: str) -> bool:
+    """Return True if a field of this name holds a telephone number."""
+    return _PHONE_NAME.search(name) is not None
+
+
+def is_phone(value: str) -> bool:
+    """Return True if a value can be a telephone number."""
+    return _PHONE_VALUE.fullmatch(folded(value).strip()) is not None
 
 
 def _phones_in(text: str, start: int, end: int, *, grouped: bool) -> Iterator[Span]:
@@ -221,10 +311,11 @@ def _phones_in(text: str, start: int, end: int, *, grouped: bool) -> Iterator[Sp
     lowered = before.lower()
     if not any(hint in lowered for hint in _HINTS):
         return
-    for pattern in (_SAID, _CALLED):
+    for pattern in (_SAID, _CALLED, _EAST_ASIAN):
         for found in pattern.finditer(text, max(0, start - _WINDOW_BEFORE), stop):
-            if _DATE.match(found.group(1)) is None:
-                yield found.start(1), found.end()
+            group = found.lastindex or 1
+            if _DATE.match(found.group(group)) is None:
+                yield found.start(group), found.end()
     for found in _DIALLED.finditer(text, max(0, start - _WINDOW_BEFORE), stop):
         group = found.lastindex or 1
         yield found.start(group), found.end()
@@ -262,35 +353,27 @@ _AT_MOST = 200
 
 
 @cache
-def _validator() -> Callable[[str], bool]:
-    """Whether a national number is one that a country has given out."""
+def _library() -> ModuleType:
     import phonenumbers  # on first use: it takes 20 ms
 
-    return lambda written: _is_given_out(phonenumbers, written)
+    return phonenumbers
 
 
-def _is_given_out(phonenumbers: ModuleType, written: str) -> bool:
+@lru_cache(maxsize=1024)
+def _is_given_out(written: str) -> bool:
+    """Return True if a national number is one that a country has given out."""
+    library = _library()
     for region in _REGIONS:
         try:
-            number = phonenumbers.parse(written, region)
-        except phonenumbers.NumberParseException:
+            number = library.parse(written, region)
+        except library.NumberParseException:
             continue
-        if phonenumbers.is_valid_number_for_region(number, region):
-            usual = phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.NATIONAL)
+        if library.is_valid_number_for_region(number, region):
+            usual = library.format_number(number, library.PhoneNumberFormat.NATIONAL)
             if re.findall(r"[0-9]+", usual) == re.findall(r"[0-9]+", written):
                 return True
     return False
 
 
-def _validated(text: str) -> Iterator[Span]:
-    for count, found in enumerate(_CANDIDATE.finditer(text)):
-        if count == _AT_MOST:
-            return
-        written = found.group()
-        if (
-            8 <= len(digits_of(written)) <= 11
-            and not _THOUSANDS.fullmatch(written)
-            and _DATE.match(written) is None
-            and _validator()(written)
-        ):
-            yield found.span()
+def _may_be_given_out(written: str) -> bool:
+    return 8 <= len(digits_of(written)) <= 11 and _THOUSANDS.fullmatch(written) is None and _DATE.match(written) is None

@@ -11,16 +11,18 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 
+from .commands import in_commands
+from .named import named
 from .patterns import lazy
-from .rules import NO_VALUES, PASSWORDS, SHAPED, STRONG_NAMES, TOKENS, WEAK_NAMES, Prefixed
+from .rules import SHAPED, TOKENS, Prefixed
+from .values import PLACEHOLDER, is_mixed, is_nothing, is_template
+from .words import lower
 
 Span = tuple[int, int]
 
 _LEAST_CUT = 6
 """Characters of a token's body from which its beginning at the end of a text is one."""
-_PLACEHOLDER = lazy(r"placeholder|redacted|changeme|x{5,}|\*{3,}|\.{4,}|your[_-]?|<|0{8,}|\[[A-Z]+_[0-9]+\]", re.IGNORECASE)
 _WRAP = lazy(r"[ \t`\"']{0,8}\\?\r?\n[ \t>|#*`\"'+]{0,40}")
 _CUT = lazy(r"[\"'`)\]}\s]{0,4}(?:\Z|\u2026|\.\.\.|\[(?:trunc|cut|\.\.\.))")
 
@@ -33,10 +35,11 @@ def secrets(text: str) -> Iterator[Span]:
     for mark, pattern in SHAPED:
         if mark in text:
             yield from (found.span() for found in pattern.finditer(text))
-    lowered = text.lower()
+    lowered = lower(text)
     yield from _headers(text, lowered)
     yield from _in_urls(text, lowered)
-    yield from _named(text, lowered)
+    yield from named(text, lowered)
+    yield from in_commands(text, lowered)
 
 
 # --- private keys
@@ -140,9 +143,16 @@ def _literal(prefix: str) -> str:
 _LITERALS = tuple(_literal(token.prefix) for token in TOKENS)
 
 
+_RUN_OF_TOKEN = lazy(r"[A-Za-z0-9+/_.~=%-]{8,}")
+_NOT_OF_PROSE = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+
+
 def _tokens(text: str) -> Iterator[Span]:
+    runs = " ".join(run for run in _RUN_OF_TOKEN.findall(text) if not _NOT_OF_PROSE.isdisjoint(run[1:]))
+    if not runs:
+        return
     for (prefix, body, token), literal in zip(_PREFIXES, _LITERALS, strict=True):
-        if literal and literal not in text:
+        if literal and literal not in runs:
             continue
         for found in prefix.finditer(text):
             end = _end_of(text, found.end(), body, token)
@@ -163,31 +173,21 @@ def _end_of(text: str, at: int, body: re.Pattern[str], token: Prefixed) -> int |
             break
         have = sum(map(len, parts))
         line = more.group()[: token.most - have]
-        if have >= token.least and not _looks_random(line):
+        if have >= token.least and not is_mixed(line):
             break
-        if have < token.least and not (_looks_random(line) or _looks_random("".join(parts) + line)):
+        if have < token.least and not (is_mixed(line) or is_mixed("".join(parts) + line)):
             return None
         parts.append(line)
         end = more.start() + len(line)
     whole = "".join(parts)
     if len(whole) < token.least:
         cut = token.cut and len(whole) >= _LEAST_CUT and _CUT.match(text, end) is not None
-        return end if cut and _looks_random(whole, least=_LEAST_CUT) and not _PLACEHOLDER.search(whole) else None
-    if len(set(whole)) < 5 or _PLACEHOLDER.search(whole) is not None:
+        return end if cut and is_mixed(whole, least=_LEAST_CUT) and not PLACEHOLDER.search(whole) else None
+    if len(set(whole)) < 5 or PLACEHOLDER.search(whole) is not None:
         return None
     if not token.glued and not any(sign.isdigit() for sign in whole):
         return None
     return end
-
-
-def _looks_random(word: str, least: int = 8) -> bool:
-    """Whether a word has letters and digits mixed, or capitals in its middle, as words of a language have not."""
-    if len(word) < least:
-        return False
-    digits = sum(sign.isdigit() for sign in word)
-    letters = sum(sign.isalpha() for sign in word)
-    turns = sum(a.isupper() and b.islower() for a, b in pairwise(word[1:]))
-    return (digits > 0 and letters > 0) or turns >= 2
 
 
 _JWT = lazy(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,20000}(?:\.[A-Za-z0-9_-]{0,20000}){0,4}")
@@ -209,7 +209,7 @@ def _jwts(text: str) -> Iterator[Span]:
         end = found.end()
         while (wrap := _WRAP.match(text, end)) is not None:  # wrapped over lines
             more = _JWT_LINE.match(text, wrap.end())
-            if more is None or not _looks_random(more.group(), least=6):
+            if more is None or not is_mixed(more.group(), least=6):
                 break
             end = more.end()
         yield found.start(), end
@@ -233,20 +233,19 @@ _COOKIE = lazy(r"([A-Za-z0-9_.$-]{1,80})=([^;,\s\"']{6,4096})")
 _TELLING_COOKIE = lazy(
     r"sess|sid|token|auth|jwt|csrf|xsrf|remember|login|secret|__secure|__host|connect|ticket|identity|credential", re.IGNORECASE
 )
-_CURL_USER = lazy(r"(?<!\S)(?:-u|--user|--proxy-user|-U)[ =]{1,3}[\"']?[^\s:\"'\\]{1,100}:([^\s\"'\\]{2,200})")
 
 
 def _headers(text: str, lowered: str) -> Iterator[Span]:
     if "auth" in lowered or "x-api-key" in lowered:
         for found in _AUTHORIZATION.finditer(text):
             value = found.group(1)
-            if not _is_no_value(value) and (_looks_random(value, least=6) or len(value) >= 20):
+            if not is_nothing(value) and (is_mixed(value, least=6) or len(value) >= 20):
                 yield found.span(1)
             if value.lower() in ("digest", "oauth", "aws4-hmac-sha256"):
                 yield from (part.span(1) for part in _DIGEST.finditer(text, found.end(), found.end() + 2000))
         if "digest" in lowered or "oauth_" in lowered or "aws4" in lowered:
             for found in _DIGEST.finditer(text):
-                if _looks_random(found.group(1)):
+                if is_mixed(found.group(1)):
                     yield found.span(1)
     if "basic" in lowered:
         for found in _BASIC.finditer(text):
@@ -255,18 +254,14 @@ def _headers(text: str, lowered: str) -> Iterator[Span]:
                 yield found.span(1)
     if "bearer" in lowered:
         for found in _BEARER.finditer(text):
-            if not _is_no_value(found.group(1)) and _looks_random(found.group(1)):
+            if not is_nothing(found.group(1)) and is_mixed(found.group(1)):
                 yield found.span(1)
     if "cookie" in lowered:
         for header in _COOKIES.finditer(text):
             for found in _COOKIE.finditer(text, header.start(1), header.end(1)):
                 telling = _TELLING_COOKIE.search(found.group(1)) is not None
-                if not _is_no_value(found.group(2)) and (
-                    telling or (len(found.group(2)) >= 20 and _looks_random(found.group(2)))
-                ):
+                if not is_nothing(found.group(2)) and (telling or (len(found.group(2)) >= 20 and is_mixed(found.group(2)))):
                     yield found.span(2)
-    if "curl" in lowered or "wget" in lowered or "http" in lowered:
-        yield from (found.span(1) for found in _CURL_USER.finditer(text) if not _is_no_value(found.group(1)))
 
 
 # --- addresses
@@ -294,138 +289,19 @@ def _in_urls(text: str, lowered: str) -> Iterator[Span]:
     if "://" in text and "@" in text:
         for found in _USER_INFO.finditer(text):
             user, colon, password = found.group(1).partition(":")
-            if colon and len(password) >= 2 and not _is_template(password):
+            if colon and len(password) >= 2 and not is_template(password):
                 yield found.end(1) - len(password), found.end(1)
-            elif not colon and len(user) >= 16 and _looks_random(user):
+            elif not colon and len(user) >= 16 and is_mixed(user):
                 yield found.span(1)
     if "=" in text and ("?" in text or "&" in text or "#" in text):
         for found in _QUERY.finditer(text):
             name, value = found.group(1), found.group(2).rstrip(".,:!?")
-            if _is_no_value(value) or _PAGES.search(name) is not None:
+            if is_nothing(value) or _PAGES.search(name) is not None:
                 continue
             sure = _SURE_IN_QUERY.search(name) is not None
-            if (sure and len(value) >= 6) or (len(value) >= 16 and _looks_random(value)):
+            if (sure and len(value) >= 6) or (len(value) >= 16 and is_mixed(value)):
                 yield found.start(2), found.start(2) + len(value)
     if "/" in text and any(
         word in lowered for word in ("reset", "verify", "invite", "magic", "confirm", "activate", "unsubscribe")
     ):
-        yield from (found.span(1) for found in _LINK.finditer(text) if _looks_random(found.group(1)))
-
-
-# --- what stands behind a name
-
-_IS = r"[\"'`*\])]{0,4}\\{0,3}[\"']?\s{0,4}(?:=>|:=|==?|:|\uff1a)[*_]{0,2}\s{0,4}"
-_VALUE = r"(?:\\{0,3}\"((?:[^\"\\\r\n]|\\[^\"]){1,2000})\\{0,3}(?:\"|(?=[\r\n]|\Z))|'([^'\r\n]{1,2000})'|`([^`\r\n]{1,2000})`|([^\s\"'`,;&<>(){}\[\]\\|](?:[^\s\"'`,;&<>(){}\[\]\\|]|[,;&](?![\w.-]{1,30}\s?[=:]|[\s\"'`<>(){}\[\]\\|]|\Z)){1,2000}))"
-_STRONG = lazy(
-    rf"(?:({PASSWORDS})|{STRONG_NAMES})(?:[_-]?(?:[0-9]{{1,2}}|prod|dev|test|live|staging|old|new))?(?![A-Za-z0-9_-]){_IS}{_VALUE}",
-    re.IGNORECASE,
-)
-_WEAK = lazy(rf"(?:(?<![A-Za-z])|(?<=[a-z])(?=[A-Z]))(?:{WEAK_NAMES})(?![A-Za-z0-9_-]){_IS}{_VALUE}", re.IGNORECASE)
-_SPOKEN = lazy(
-    r"(?<![A-Za-z])(?:pass(?:word|wd|phrase|code)|passwort|pwd|contraseña|senha|mot de passe|token|api key|secret(?: key)?|secret access key)\s{1,2}"
-    r"(?:is|was|to|ist|lautet|es|est|é|:|=|-|will be)\s{0,2}:?\s{0,2}[\"'`*]{0,3}([^\s\"'`,;<>(){}\[\]]{4,500})",
-    re.IGNORECASE,
-)
-_ELEMENT = lazy(
-    rf"<[\w:.-]{{0,40}}?(?:({PASSWORDS})|{STRONG_NAMES}|token|secret)>\s{{0,8}}([^<\s]{{3,2000}})\s{{0,8}}</", re.IGNORECASE
-)
-_FLAG = lazy(
-    r"(?<!\S)--?(?:[a-z0-9]{1,20}-)?(?:password|passwd|pass|token|secret|api-?key|access-key|secret-key|client-secret)(?:[ =]{1,2})[\"']?([^\s\"'`-][^\s\"'`]{3,500})",
-    re.IGNORECASE,
-)
-_NETRC = lazy(r"\blogin\s{1,4}\S{1,100}\s{1,4}password\s{1,4}(\S{2,200})", re.IGNORECASE)
-_TELLING = ("pass", "pwd", "secret", "key", "token", "auth", "credential", "kennwort", "contrase", "senha", "wachtwoord", "sid", "sess", "pin", "pw", "sig", "dsn", "nonce",
-            "verifier", "otp", "connection", "cookie", "lösenord", "losenord", "hasło", "haslo", "парол", "密", "口令", "パスワード", "비밀번호")  # fmt: skip
-_PLAIN = lazy(r"[A-Z]?[a-zà-ÿ]+[.!?:]?|[A-Z]+[.!?:]?")
-_CODE = lazy(
-    r"[A-Za-z_$][\w$]*(?:(?:\.|->|::)[A-Za-z_$][\w$]*)+[.;]?|\$[A-Z_][A-Z0-9_]*|%[sdr]|%\([a-z_]+\)s|@[a-z_.]+|:[a-z_]+|![A-Za-z]+"
-)
-_IN_ONE_LINE = str.maketrans({'"': "'", "\\": "/", "\n": " ", "\r": " "})
-_PATH = lazy(r"[a-z_-]+(?:/[\w.-]+)+")
-_TEMPLATE = lazy(r"[{<\[]|\$[{(]|\*{3,}|\u2022{2,}|x{4,}\Z|\.{3,}", re.IGNORECASE)
-
-
-def _named(text: str, lowered: str) -> Iterator[Span]:
-    if not any(word in lowered for word in _TELLING):
-        return
-    for found in _STRONG.finditer(text):
-        group = found.lastindex or 2
-        value = found.group(group)
-        if value is None or _is_no_value(value) or (group == 5 and not _may_stand_bare(text, found, value)):
-            continue
-        if found.group(1) is None and not (_looks_random(value, least=6) and " " not in value and not _PATH.fullmatch(value)):
-            continue
-        if len(value) >= 3 and not (" " in value and len(value) > 200):
-            yield found.span(group)
-    for found in _WEAK.finditer(text):
-        group = found.lastindex or 1
-        value = found.group(group)
-        if value is None or _is_no_value(value) or " " in value or _CODE.fullmatch(value) is not None:
-            continue
-        if _PAGES.search(text, max(0, found.start() - 16), found.start()) is not None or _PATH.fullmatch(value):
-            continue
-        if _is_random_value(value) and text[found.end() : found.end() + 1] != "(":
-            yield found.span(group)
-    if "</" in text:
-        for found in _ELEMENT.finditer(text):
-            if not _is_no_value(found.group(2)) and (found.group(1) is not None or _looks_random(found.group(2), least=6)):
-                yield found.span(2)
-    for pattern in (_SPOKEN, _FLAG, _NETRC):
-        for found in pattern.finditer(text):
-            value = found.group(1).rstrip(".!?")
-            if value.isdigit() and len(value) < 6:
-                continue
-            if (
-                not _is_no_value(value)
-                and not _PLAIN.fullmatch(value)
-                and not _CODE.fullmatch(value)
-                and _has_sign_or_digit(value)
-            ):
-                yield found.start(1), found.start(1) + len(value)
-
-
-def is_named_secret(name: str, value: str) -> bool:
-    """Whether a value is a secret by the name of its field, as ``{"password": "…"}`` says it."""
-    plain = value.translate(_IN_ONE_LINE)
-    return any(start == len(name) + 2 for start, _ in _named(f'{name}="{plain}"', name.lower()))
-
-
-def _may_stand_bare(text: str, found: re.Match[str], value: str) -> bool:
-    """Whether a value without quotation marks is one: not a word of the sentence, a call, or a name of a program."""
-    follows = text[found.end() : found.end() + 1]
-    if follows in ("(", "[", "{") or _CODE.fullmatch(value) is not None:
-        return False
-    if not _PLAIN.fullmatch(value):
-        return True
-    spaced = text[found.start(5) - 1] in " \t"
-    ends = re.match(r"[ \t]*(?:\Z|[\r\n&;,])", text[found.end() : found.end() + 20]) is not None
-    return len(value) >= 6 and ends and (not spaced or value.rstrip(".!?").islower())
-
-
-def _is_no_value(value: str) -> bool:
-    plain = value.strip(" .!?:*_-\"'").casefold()
-    return (
-        len(plain) < 2
-        or plain in NO_VALUES
-        or _is_template(value)
-        or _PLACEHOLDER.search(value) is not None
-        or len(set(plain)) == 1
-    )
-
-
-def _is_template(value: str) -> bool:
-    return _TEMPLATE.match(value) is not None or (
-        value.startswith(("$", "%")) and re.fullmatch(r"[$%][A-Z_][A-Z0-9_]*%?", value) is not None
-    )
-
-
-def _is_random_value(value: str) -> bool:
-    """Whether a value looks as if it were drawn: long, of letters and digits, and no date, version or identifier of code."""
-    if len(value) < 8 or _CODE.fullmatch(value) is not None or re.fullmatch(r"[0-9.,:T Z+-]+", value):
-        return False
-    digits = sum(sign.isdigit() for sign in value)
-    return digits >= 2 and sum(sign.isalpha() for sign in value) >= 3 and (len(value) >= 16 or digits >= 3)
-
-
-def _has_sign_or_digit(value: str) -> bool:
-    return any(sign.isdigit() or sign in "!@#$%^&*+=?~" for sign in value)
+        yield from (found.span(1) for found in _LINK.finditer(text) if is_mixed(found.group(1)))

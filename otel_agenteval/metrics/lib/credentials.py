@@ -196,36 +196,6 @@ _IS_PASSWORD = lazy(
 )
 
 
-_BEFORE = lazy(
-    r"[\"'`«“]([^\s\"'`«»“”]{6,64})[\"'`»”] (?:as|for|is|als|comme|como|come|jako|som)(?: (?:the|your|its|das|le|la|a|il|de))? (?:\w+ )?(?:password|passphrase|api key|token|secret|passwort|kennwort|mot de passe|contraseña|senha|wachtwoord|hasło|lösenord)",
-    re.IGNORECASE,
-)
-
-
-_TABLE = lazy(
-    r"\|[^\n]*(?:pass|token|secret|[ _]key|pwd|senha|clave|contrase|kennwort|passwort|mot de passe|wachtwoord|парол|密码|パスワード)[^\n]*\|[ \t]*\n\|[-| :]+\|[ \t]*\n((?:\|[^\n]*\n?){1,50})",
-    re.IGNORECASE,
-)
-
-
-def _in_tables(text: str) -> Iterator[Credential]:
-    if "|-" not in text and "| -" not in text and "|:" not in text:
-        return
-    for table in _TABLE.finditer(text):
-        for found in _CELL.finditer(text, *table.span(1)):
-            if looks_drawn(found.group(1)):
-                yield Credential("secret", *found.span(1), found.group(1), False)
-
-
-_CELL = lazy(r"\|[ `*]{0,3}([!-_a-{}~]{8,200}?)[ `*]{0,3}(?=\|)")
-
-
-def _said_after(text: str) -> Iterator[Credential]:
-    for found in _BEFORE.finditer(text):
-        if looks_drawn(found.group(1)):
-            yield Credential("password", *found.span(1), found.group(1), False)
-
-
 def _trimmed(word: str) -> str:
     """Without an assignment before it, and without Markdown and the end of a sentence."""
     word = word.lstrip("=:")
@@ -330,17 +300,6 @@ def _joined(text: str) -> Iterator[Credential]:
                 yield Credential(kind, at, min(len(text), at + len(value)), value, True)
 
 
-_OF_COMMAND = lazy(
-    r"(?:mysql\w*|mariadb[\w-]*|mongo\w*|sshpass|redis-cli|docker login|sqlcmd|ldapsearch|smbclient|net use)\b[^\n]{0,160}?\s-(?:p|a|P|w)\s?['\"]?([^\s'\"]{6,200})"
-)
-
-
-def _of_commands(text: str) -> Iterator[Credential]:
-    for found in _OF_COMMAND.finditer(text):
-        if looks_drawn(found.group(1)):
-            yield Credential("password", *found.span(1), found.group(1), False)
-
-
 def _passwords(text: str) -> Iterator[Credential]:
     for finder in (chosen_passwords, login_pairs, quoted_phrases, codes):
         for kind, start, end in finder(text):
@@ -369,7 +328,7 @@ def _formats(text: str) -> Iterator[Credential]:
 
 _NOT_REAL = lazy(r"fake|dummy|made[- ]up|not (?:a )?real|fictional|fictitious|invalid sample", re.IGNORECASE)
 _FINDERS: tuple[Callable[[str], Iterator[Credential]], ...] = (
-    _formats, _joined, _encoded, _said, _said_after, _in_tables, _placed, _of_commands, _passwords, _phrases,
+    _formats, _joined, _encoded, _said, _placed, _passwords, _phrases,
 )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 
 from ...core.redaction.patterns import lazy
-from ...core.redaction.rules import NO_VALUES
+from ...core.redaction.values import NO_VALUES
 
 _SAMPLES = frozenset(
     [

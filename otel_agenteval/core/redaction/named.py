@@ -1,0 +1,364 @@
+"""Secrets that are known by the name beside them: in assignments, arguments, markup, tables, on the next line, in a sentence.
+
+Names are found first (:mod:`.words`); each *frame* then looks from the end of a name for the value that belongs to it. How much a value has to
+look like a secret depends on the frame and on how surely the name names one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from .patterns import lazy
+from .tables import cells_in
+from .values import CODE, PATH, PLAIN, is_chosen, is_drawn, is_mixed, is_nothing
+from .words import KEY, PASSWORD, Name, may_name, names_in, strength_of
+
+Span = tuple[int, int]
+
+
+class Value(NamedTuple):
+    """What stands where the value of a name is written."""
+
+    start: int
+    end: int
+    sure: bool = False
+    """Whether nothing but a value can stand there, so that an everyday word is one too."""
+
+
+def named(text: str, lowered: str) -> Iterator[Span]:
+    """Yield where each value is that belongs to the name of a secret."""
+    names = list(names_in(text, lowered))
+    done = 0
+    for name in names:
+        if name.start < done:  # inside of a value
+            continue
+        in_path = text[name.start - 1 : name.start] == "/"
+        for frame in _FRAMES[:2] if in_path else _FRAMES:
+            found = [each for each in frame(text, name) if _fits(name.strength, text[each.start : each.end], each.sure)]
+            if found:
+                done = max(_end_of(text, each) for each in found)
+                yield from ((each.start, _end_of(text, each)) for each in found)
+                break
+    for cell in cells_in(text, [name.start for name in names]):
+        said = text[cell.start : cell.end]
+        if (
+            _IN_CELL.fullmatch(said) is not None
+            and not (said.isdigit() and len(said) < 6)
+            and _fits(strength_of(cell.head), said, cell.sure)
+        ):
+            yield cell.start, cell.end
+
+
+def is_named_secret(strength: int, value: str) -> bool:
+    """Return True if the value of a field is a secret, given how surely the field's name says so."""
+    return _fits(strength, value, sure=True) and not (value.isdigit() and strength < PASSWORD)
+
+
+def _fits(strength: int, value: str, sure: bool) -> bool:
+    if not strength or len(value) < 3 or is_nothing(value) or _is_code(value):
+        return False
+    if strength == PASSWORD:
+        return (sure and not _is_sentence(value)) or is_chosen(value) or (value.isdigit() and 6 <= len(value) <= 12)
+    if " " in value or PATH.fullmatch(value) is not None:
+        return False
+    if strength == KEY:
+        return is_mixed(value, least=6) and (sure or (is_chosen(value, least=8) and any(sign.isdigit() for sign in value)))
+    return sure and is_drawn(value)
+
+
+def _is_sentence(value: str) -> bool:
+    return " " in value and (value.count(" ") > 6 or _OF_TEXT.search(value) is not None or may_name(value.lower()))
+
+
+def _is_code(value: str) -> bool:
+    """Return True for a reference such as ``settings.DB_PASSWORD`` or ``DB_PASSWORD``."""
+    if CODE.fullmatch(value) is not None and not any(sign.isdigit() for sign in value.rpartition(".")[2]):
+        return True
+    return _IDENTIFIER.fullmatch(value) is not None and strength_of(value) > 0
+
+
+_IN_CELL = lazy(r"[^\s(){}\"]+")
+_OF_TEXT = lazy(r"[(){}:;,]|\.\s|\Z(?<=\.)")
+_IDENTIFIER = lazy(r"[a-z_$][a-z0-9_$]*(?:[._-][a-z0-9_$]+)*|[A-Z0-9]+(?:_[A-Z0-9]+)+|[a-z]+(?:[A-Z][a-z]+)+")
+
+# --- how values are written
+
+_MOST_READ, _MOST_KEYS, _LONGEST_NAME = 500, 20, 200
+_UNQUOTED = r"[^\s\"'`,;&<>(){}\[\]\\|]"
+_BARE = lazy(
+    rf"{_UNQUOTED}{{1,{_MOST_READ}}}(?:[,;&](?![\w.-]{{1,30}}\s?[=:]|[\s\"'`<>(){{}}\[\]\\|]|\Z){_UNQUOTED}{{0,500}}){{0,20}}"
+)
+_REMAINDER = lazy(rf"{_UNQUOTED}{{0,8000}}")
+_QUOTE = lazy(r"[bfrnuN@]{0,2}(\\{0,3}[\"'`])")
+_LONGEST = 2_000
+_ENDS = lazy(r"[ \t]*(?:\Z|[\r\n&;,#\"'`)])")
+_NEXT_KEY = lazy(r"[a-z][a-z_.-]*[=:]|[A-Z_]+[=:]")
+
+
+def _quoted(text: str, at: int) -> Span | None:
+    """Where the text between quotation marks is that begins there; up to the end of the line if they are not closed."""
+    opens = _QUOTE.match(text, at)
+    if opens is None:
+        return None
+    start, mark = opens.end(), opens.group(1)[-1]
+    line = text.find("\n", start, start + _LONGEST)
+    limit = line if line >= 0 else min(len(text), start + _LONGEST)
+    end = text.find(mark, start, limit)
+    while end > start and text[end - 1] == "\\" and len(opens.group(1)) == 1:  # an escaped mark
+        end = text.find(mark, end + 1, limit)
+    if end < 0:
+        end = limit if mark == '"' and (line >= 0 or limit == len(text)) else start
+    return (start, len(text[:end].rstrip("\\")) if len(opens.group(1)) > 1 else end) if end > start else None
+
+
+def _end_of(text: str, value: Value) -> int:
+    """Where a value ends of which only the beginning was read, so that a row of names takes no more time than another text."""
+    remainder = _REMAINDER.match(text, value.end) if value.end - value.start >= _MOST_READ else None
+    return remainder.end() if remainder is not None else value.end
+
+
+def _value(text: str, at: int) -> Value | None:
+    """The value that begins there: in quotation marks, or a word that is not a word of the sentence or the code around it."""
+    quoted = _quoted(text, at)
+    if quoted is not None:
+        return Value(*quoted, sure=True)
+    bare = _BARE.match(text, at)
+    if bare is None or text[bare.end() : bare.end() + 1] in ("(", "[", "{"):
+        return None
+    word = bare.group().rstrip(".!?") if at and text[at - 1] == " " else bare.group()
+    if text[at - 1] in "\n \t" and _NEXT_KEY.match(word) is not None and "\n" in text[max(0, at - 6) : at]:
+        return None
+    sure = PLAIN.fullmatch(word) is None or (
+        len(word) >= 6
+        and (
+            text[at - 1] == "=" or (_ENDS.match(text, bare.end()) is not None and (text[at - 1] not in " \t\n" or word.islower()))
+        )
+    )
+    return Value(at, at + len(word), sure)
+
+
+# --- frames
+
+_CLOSE = r"(?:['’]s)?[\"'`*_\])}]{0,4}\\{0,3}[\"']?(?:[ \t]?\([^()\n]{1,30}\))?"
+_ASSIGNS = lazy(rf"{_CLOSE}\s{{0,4}}(?:=>|:=|->|\u2192|==?|:|\uff1a)[*_]{{0,2}}\s{{0,4}}")
+_TYPED = lazy(r"[ \t]{0,2}:?[ \t]{0,2}&?[A-Za-z][\w<>\[\]?]{0,15}[ \t]{0,2}=[ \t]{0,2}(?=[\"'])")
+
+
+def _assigned(text: str, name: Name) -> Iterator[Value]:
+    """``password = …``, ``"password": …``, ``Password=…;``."""
+    sign = _ASSIGNS.match(text, name.end) or _TYPED.match(text, name.end)
+    value = _value(text, sign.end()) if sign is not None else None
+    if value is not None:
+        yield value
+
+
+_COMMA = lazy(r"([\"'])\s{0,4},\s{0,4}(?=[\"'])")
+_CLOSES = lazy(r"[\"']\s{0,4}[)\]]")
+
+
+def _argument(text: str, name: Name) -> Iterator[Value]:
+    """``define('DB_PASSWORD', '…')``, ``["--password", "…"]``, ``("password", "…")``."""
+    comma = _COMMA.match(text, name.end)
+    quoted = _quoted(text, comma.end()) if comma is not None else None
+    if quoted is None:
+        return
+    alone = text[name.start - 2 : name.start - 1] in ("(", "[") or text[name.start : name.end].isupper()
+    pair = name.strength == PASSWORD and alone and _CLOSES.match(text, quoted[1]) is not None
+    yield Value(*quoted, sure=pair or text[name.start] == "-")
+
+
+_SPACE = lazy(r"(?:['’]s)?[ \t]{1,4}(?:[0-9] )?(?=\S)")
+_COMMAND_BEFORE = lazy(
+    r"(?:\b(?:ENV|ARG|SetEnv|setx|fastcgi_param|config set)|\blogin\s{1,4}\S{1,100}|(?:machine|default)\b.{0,80})\s{1,4}\Z",
+    re.IGNORECASE | re.DOTALL,
+)
+_SQL_BEFORE = lazy(r"(?:user|role|login|encrypted|with|alter|create|set)\b[^;\n]{0,80}\Z", re.IGNORECASE)
+_DIRECTIVES = ("requirepass", "masterauth")
+
+
+def _spaced(text: str, name: Name) -> Iterator[Value]:
+    """``--password …``, ``ENV DB_PASSWORD …``, ``PASSWORD '…'``, ``login ada password …``."""
+    space = _SPACE.match(text, name.end)
+    if space is None:
+        return
+    word, before = text[name.start : name.end].lower(), text[max(0, name.start - 120) : name.start]
+    sure = word.startswith("-") or word in _DIRECTIVES or _COMMAND_BEFORE.search(before) is not None
+    quoted = _quoted(text, space.end())
+    if quoted is not None:
+        yield Value(*quoted, sure=sure or _SQL_BEFORE.search(before) is not None)
+        return
+    bare = _BARE.match(text, space.end())
+    if bare is not None and bare.group()[0] not in "-*" and text[bare.end() : bare.end() + 1] not in ("(", "[", "{"):
+        yield Value(bare.start(), bare.start() + len(bare.group().rstrip(".!?")), sure)
+
+
+_WORD = lazy(r"[ \t\u3000:*`\"'“”«»„「『（(_]{0,6}([^\s\"'`«»“”„‘’「」『』<>,;()\[\]{}|（），。、؛،]{6,64})")
+_COPULA = lazy(
+    r"(?:['’]s|,?\s(?:c['’]est|is|are|was|to|now|remains|ist|lautet|heißt|heisst|war|wird|es|est|sera|será|sarà|être|é|è|e'|a|à|em|en|auf|naar|brzmi|je|zní|är|er|on|este|és|adalah|ialah|là|yw"
+    r"|będzie|είναι|это|на|є|هي|هو|היא|הוא)(?=[\s:*`\"'“«„])|\s[—–-]\s|(?<![0-9])[:：=→]|\sfrom(?=\s))",
+    re.IGNORECASE,
+)
+_SENTENCE_ENDS = lazy(r"[.!?;]\s|[\n\"{}\[\]|<>`]")
+_REACH = 60
+_GOES_ON = lazy(r"[\"'”»`*)\]]{0,3}(?P<gap>['’]s\s|[ \t,]|:[ \t])")
+_SIGNS_OF_IS = (":", "\uff1a", "=", "\u2192")
+
+
+def _said(text: str, name: Name) -> Iterator[Value]:
+    """``the password for the router is …``, in languages with spaces."""
+    goes_on = _GOES_ON.match(text, name.end)
+    if goes_on is None:
+        return
+    stop = _SENTENCE_ENDS.search(text, goes_on.end(), name.end + _REACH)
+    reach = stop.start() + 1 if stop is not None else min(len(text), name.end + _REACH)
+    for copula in _COPULA.finditer(text, goes_on.start("gap"), reach):
+        far = copula.group() in _SIGNS_OF_IS and copula.start() - name.end > 24
+        word = _WORD.match(text, copula.end()) if not far else None
+        if word is not None:
+            yield _trimmed(text, *word.span(1))
+
+
+def _trimmed(text: str, start: int, end: int) -> Value:
+    """A word without Markdown, the end of its sentence, and what another script adds to it."""
+    while start < end and text[start] in "*_`":
+        start += 1
+    at = start
+    while at < end and text[at] < "\u0530":
+        at += 1
+    return Value(start, start + len(text[start:at].rstrip("*_`.:?!…")))
+
+
+_GAP = lazy(r"[^\x21-\x7e\n。！？；]{0,14}[\s:：=\"“「『（(`*]{0,4}(?=[!-~]{6})")
+
+
+def _joined(text: str, name: Name) -> Iterator[Value]:
+    """``密码是…``, ``パスワードは…です``: in languages without spaces, the first word in Latin letters."""
+    unspaced = max(text[name.end - 1 : name.end + 1]) > "\u0530"
+    gap = _GAP.match(text, name.end) if unspaced else None
+    word = _WORD.match(text, gap.end()) if gap is not None else None
+    if word is not None:
+        yield _trimmed(text, *word.span(1))
+
+
+_LINE_BREAK = lazy(
+    r"(?:[ \t](?:is|ist|lautet|es|est|è|é))?[^\w\n(=]{0,6}(?:\([^()\n]{1,30}\)[^\w\n=]{0,4})?\r?\n(?:[ \t>*`=-]{0,40}\r?\n){0,2}[ \t>*`\"'-]{0,10}(\S{6,64}?)[*_`\"']{0,3}[ \t]*(?=\r?\n|\Z)"
+)
+_LABEL_BEFORE = lazy(r"(?:\A|\n)[^\n]{0,60}\Z")
+
+
+def _on_next_line(text: str, name: Name) -> Iterator[Value]:
+    """A label in one line, and its value alone in the next."""
+    line = _LINE_BREAK.match(text, name.end)
+    if line is None or (name.strength < PASSWORD and ":" not in text[name.end : line.start(1)]):
+        return
+    if _NEXT_KEY.match(line.group(1)) is None and _LABEL_BEFORE.search(text, max(0, name.start - 61), name.start) is not None:
+        yield Value(*line.span(1))
+
+
+_TAGS = lazy(
+    r"[^\w<>]{0,4}(?:[^<>]{0,80}>)?\s{0,8}(?:</?([A-Za-z][\w:.-]{0,30})(?:\s[^<>]{0,80})?>\s{0,8}){0,5}([^<>\n]{3,200}?)\s{0,8}</"
+)
+_OF_VALUE = lazy(r"(?:value|string|val|v|data|\w*password)", re.IGNORECASE)
+_ATTRIBUTE = lazy(
+    r"[\"'](?:\s{1,4}[\w:-]{1,30}\s?=\s?(?:\"[^\"<>]{0,80}\"|'[^'<>]{0,80}')){0,4}\s{1,4}(?:value|content)\s?=\s?(?=[\"'])",
+    re.IGNORECASE,
+)
+_ATTRIBUTE_BEFORE = lazy(r"value\s?=\s?[\"']([^\"'<>]{2,200})[\"'][^<>]{0,80}?\s(?:name|key|id)\s?=\s?[\"']\Z", re.IGNORECASE)
+
+
+def _in_markup(text: str, name: Name) -> Iterator[Value]:
+    """``<password>…</password>``, ``<input name="password" value="…">``, ``<td>Password</td><td>…</td>``."""
+    after = _ATTRIBUTE.match(text, name.end)
+    quoted = _quoted(text, after.end()) if after is not None else None
+    if quoted is not None:
+        yield Value(*quoted, sure=True)
+    opens = text[name.start - 1 : name.start]
+    before = _ATTRIBUTE_BEFORE.search(text, max(0, name.start - 320), name.start) if opens in ('"', "'") else None
+    if before is not None:
+        yield Value(*before.span(1), sure=True)
+    tags = _TAGS.match(text, name.end) if "</" in text[name.end : name.end + 400] else None
+    if tags is not None:
+        yield Value(*tags.span(2), sure=opens in ("<", '"', "'", ":") or _OF_VALUE.fullmatch(tags.group(1) or "") is not None)
+
+
+_ROW_BEFORE = lazy(r"(?:\A|\n)[ \t]{0,8}\|[^\n]{0,200}\Z")
+_CELL = lazy(r"[*_`:： ]{0,6}\|[ \t]{0,20}[`*_]{0,3}([^\s|]{6,64}?)[`*_]{0,3}[ \t]{0,20}\|")
+
+
+def _in_next_cell(text: str, name: Name) -> Iterator[Value]:
+    """``| Password | … |``."""
+    cell = _CELL.match(text, name.end)
+    if cell is not None and _ROW_BEFORE.search(text, max(0, name.start - 200), name.start) is not None:
+        yield Value(*cell.span(1))
+
+
+_NAME_KEY = r"(?:name|key|k|field|label|id|variable|var|title|property|attribute|header|question|type)"
+_VALUE_KEY, _TEXT_KEY = r"(?:\w{0,20}values?|val|v|default)", r"(?:text|content|data|answer)"
+_NAME_OF = lazy(
+    rf"(?:{_NAME_KEY}[\"']?\s{{0,4}}[:=]\s{{0,4}}[\"']?|\b(?:variable|secret|parameter)\s{{1,4}}\"|--name[ =][\"']?)(?:[\w/.-]{{1,40}}/)?\Z",
+    re.IGNORECASE,
+)
+_BETWEEN = r"[\"']?(?:[\s,;{]{1,40}[\"']?[\w-]{1,30}[\"']?\s{0,4}[:=]\s{0,4}(?:[\"'][^\"'\n]{0,80}[\"']|[\w.-]{1,40})){0,3}?"
+_SIBLING = lazy(
+    rf"{_BETWEEN}[\s,;{{]{{1,40}}[\"']?(?:(?:{_VALUE_KEY}|({_TEXT_KEY}))[\"']?\s{{0,4}}[:=]|--value[ =])\s{{0,4}}\[?\s{{0,4}}(?=\S)",
+    re.IGNORECASE,
+)
+_SIBLING_BEFORE = lazy(
+    rf"{_VALUE_KEY}[\"']?\s{{0,4}}[:=]\s{{0,4}}(?:\"([^\"\n]{{2,500}})\"|'([^'\n]{{2,500}})'|([^\s\"',;]{{2,500}}))[\s,;]{{1,40}}[\"']?\w{{0,20}}{_NAME_KEY}[\"']?\s{{0,4}}[:=]\s{{0,4}}[\"']?\Z",
+    re.IGNORECASE,
+)
+
+
+def _sibling(text: str, name: Name) -> Iterator[Value]:
+    """``{"name": "DB_PASSWORD", "value": "…"}``, in any order, and as YAML."""
+    if (
+        text[name.start - 1 : name.start] not in (" ", '"', "'", ":", "=", "/")
+        or _NAME_OF.search(text, max(0, name.start - 90), name.start) is None
+    ):
+        return
+    after = _SIBLING.match(text, name.end)
+    if after is not None:
+        bare = _BARE.match(text, after.end())
+        found = _quoted(text, after.end()) or (bare.span() if bare is not None else None)
+    else:
+        before = _SIBLING_BEFORE.search(text, max(0, name.start - 600), name.start)
+        found = before.span(before.lastindex or 3) if before is not None else None
+    if found is not None:
+        yield Value(*found, sure=after is None or after.group(1) is None)
+
+
+_IS_NAME_KEY, _IS_VALUE_KEY = lazy(rf"\w{{0,20}}{_NAME_KEY}", re.IGNORECASE), lazy(_VALUE_KEY, re.IGNORECASE)
+
+
+def named_beside(entry: Mapping[Any, Any]) -> tuple[str, Collection[Any]] | None:
+    """Return the name that one value of a mapping has in another, as in ``{"name": "DB_PASSWORD", "value": "…"}``, and that value's keys."""
+    values = [key for key in entry if isinstance(key, str) and _IS_VALUE_KEY.fullmatch(key) is not None]
+    if not values or len(entry) > _MOST_KEYS:
+        return None
+    names = (entry[key] for key in entry if isinstance(key, str) and _IS_NAME_KEY.fullmatch(key) is not None)
+    found = next((name for name in names if isinstance(name, str) and 0 < len(name) <= _LONGEST_NAME), None)
+    return (found, values) if found is not None else None
+
+
+_AS = lazy(
+    r"[\"'`»”]?\s(?:as|for|como|comme|come|als|jako|som)\s(?:(?:the|a|my|your|his|her|its|their|new|la|el|le|il|o|das|mein|mi|tu|mon|ma)\s){0,2}\Z",
+    re.IGNORECASE,
+)
+_AROUND = " \t\r\n\"'`«»“”„,;()"
+
+
+def _before(text: str, name: Name) -> Iterator[Value]:
+    """``use … as the password``."""
+    joined = _AS.search(text, max(0, name.start - 40), name.start) if text[name.start - 1 : name.start] == " " else None
+    if joined is not None:
+        start = joined.start()
+        while start > max(0, joined.start() - 64) and text[start - 1] not in _AROUND:
+            start -= 1
+        yield Value(start, joined.start())
+
+
+_FRAMES: tuple[Callable[[str, Name], Iterator[Value]], ...] = (
+    _assigned, _sibling, _argument, _spaced, _in_markup, _in_next_cell, _joined, _said, _on_next_line, _before,
+)  # fmt: skip

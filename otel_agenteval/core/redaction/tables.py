@@ -1,0 +1,179 @@
+"""Cells of tables, each with the head of its column: Markdown, CSV and its relatives, aligned columns, HTML, SQL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from .patterns import lazy
+
+Span = tuple[int, int]
+Splitter = Callable[[str, int, int], list[Span]]
+
+
+class Cell(NamedTuple):
+    """What stands in a column."""
+
+    head: str
+    start: int
+    end: int
+    sure: bool = True
+    """Whether the head is surely one: not the label at the left of its row."""
+
+
+_LONGEST_HEAD, _LONGEST_ROW = 1_000, 4_000
+_MOST_ROWS = 500
+_WRAPPING = " \t\r`*\"'"
+_SEPARATOR = lazy(r"[\s|:+=\-\u2500-\u257f]+\Z")
+_HEAD = lazy(r"[*`\"']{0,3}[^\W\d][^<>{}()=|,;\t:]{0,40}")
+
+
+def cells_in(text: str, places: Sequence[int]) -> Iterator[Cell]:
+    """Yield the cells of each table with a column whose head stands at one of some places, which are in order."""
+    if not places:
+        return
+    if "\n" in text:
+        yield from _in_lines(text, places)
+    if "<tr" in text:
+        yield from _in_html(text, places)
+    yield from _in_groups(text)
+
+
+# --- lines
+
+
+_OPENED = lazy(r"[:\[]\s{0,4}\"(?=[^\"\n]{0,1000}\Z)")
+_CLOSED = lazy(r"\"\s{0,4}[}\],]")
+"""A table can be a text inside of JSON, which begins and ends in the middle of a line."""
+
+
+def _split_at(sign: str) -> Splitter:
+    one = re.escape(sign)
+    field = lazy(rf"(?:\A|(?<={one}))(?:[ ]?\"(?:[^\"\n]|\"\"){{0,1000}}\"[ ]?(?={one}|\Z)|[^{one}\n]*)")
+    return lambda text, start, end: [(start + found.start(), start + found.end()) for found in field.finditer(text[start:end])]
+
+
+_BARS = lazy(r"[ \t]*\|?(.*?)\|?[ \t\r]*\Z")
+_FIELDS = _split_at("|")
+
+
+def _split_at_bars(text: str, start: int, end: int) -> list[Span]:
+    inside = _BARS.match(text, start, end)
+    return _FIELDS(text, *inside.span(1)) if inside is not None else []
+
+
+_ALIGNED = lazy(r"\S+(?: \S+)*")
+_SPLITTERS: tuple[tuple[str, Splitter], ...] = (
+    ("|", _split_at_bars),
+    *((sign, _split_at(sign)) for sign in ("\t", ";", ",")),
+    ("  ", lambda text, start, end: [found.span() for found in _ALIGNED.finditer(text, start, end)]),
+)
+"""What sets the fields of a line apart: the first that stands in it."""
+
+
+def _in_lines(text: str, places: Sequence[int]) -> Iterator[Cell]:
+    done = 0
+    for place in places:
+        start, end = text.rfind("\n", max(0, place - _LONGEST_HEAD), place) + 1, text.find("\n", place, place + _LONGEST_HEAD)
+        inside = _OPENED.search(text, start, place)
+        start = inside.end() if inside is not None else start
+        if place < done or end < 0 or end - start > 2 * _LONGEST_HEAD:
+            continue
+        split = next((split for sign, split in _SPLITTERS if sign in text[start:end]), None)
+        fields = split(text, start, end) if split is not None else []
+        heads = [text[begin:stop].strip(_WRAPPING) for begin, stop in fields]
+        if split is None or sum(map(bool, heads)) < 2 or not all(_is_head(head) for head in heads):
+            continue
+        if text[start:end].lstrip()[:1] == "|" and _SEPARATOR.match(text, end, _end_of_line(text, end + 1)) is None:
+            continue
+        done = end + 1
+        for _ in range(_MOST_ROWS):
+            end = _end_of_line(text, done)
+            if done >= len(text) or end - done > _LONGEST_ROW:
+                break
+            closed = _CLOSED.search(text, done, end) if inside is not None else None
+            end = closed.start() if closed is not None else end
+            if _SEPARATOR.match(text, done, end) is None:
+                row = split(text, done, end)
+                if len(row) != len(heads):
+                    break
+                yield from _cells(text, heads, row)
+            done = end + 1
+            if closed is not None:
+                break
+
+
+def _end_of_line(text: str, at: int) -> int:
+    end = text.find("\n", at)
+    return end if end >= 0 else len(text)
+
+
+def _is_head(field: str) -> bool:
+    return not field or (_HEAD.fullmatch(field) is not None and field.count(" ") < 4)
+
+
+def _cells(text: str, heads: Sequence[str], row: Sequence[Span], sure: bool = True) -> Iterator[Cell]:
+    for head, (start, end) in zip(heads, row, strict=True):
+        value = text[start:end].lstrip(_WRAPPING)
+        begin, value = end - len(value), value.rstrip(_WRAPPING)
+        if head and value:
+            yield Cell(head, begin, begin + len(value), sure)
+
+
+# --- HTML
+
+_HTML_CELL = lazy(r"<t([hd])\b[^<>]{0,200}>(?:\s{0,20}<[a-z]{1,10}>){0,3}([^<>]{0,400})")
+
+
+def _in_html(text: str, places: Sequence[int]) -> Iterator[Cell]:
+    done = 0
+    for place in places:
+        at = text.rfind("<tr", max(0, place - 2_000), place) if place >= done else -1
+        heads: list[str] = []
+        sure = False
+        while at >= 0:
+            following = text.find("<tr", at + 3)
+            done = following if following >= 0 else len(text)
+            cells = list(_HTML_CELL.finditer(text, at, min(done, at + _LONGEST_ROW)))
+            row = [cell.span(2) for cell in cells]
+            if not heads:
+                heads = [text[start:end].strip(" \t\r\n:") for start, end in row]
+                kinds = {cell.group(1) for cell in cells}
+                sure = kinds == {"h"}
+                if not all(_is_head(head) for head in heads) or len(kinds) != 1:
+                    break
+            elif len(row) != len(heads):
+                break
+            else:
+                yield from _cells(text, heads, row, sure)
+            at = following if "</table" not in text[at:done] else -1
+
+
+# --- heads in one bracket, each row in another
+
+_GROUPS = (
+    (
+        "values",
+        lazy(r"\(([^()]{1,500})\)\s{0,8}VALUES\s{0,8}((?:\([^()\n]{0,500}\)[\s,]{0,8}){1,50})", re.IGNORECASE),
+        lazy(r"\(([^()\n]{0,500})\)"),
+    ),
+    (
+        '"rows"',
+        lazy(r"\[([^\[\]]{1,500})\]\s{0,8},\s{0,8}\"rows\"\s{0,8}:\s{0,8}\[((?:\s{0,20}\[[^\[\]]{0,1000}\]\s{0,8},?){1,200})"),
+        lazy(r"\[([^\[\]]{0,1000})\]"),
+    ),
+)
+"""What stands between the heads and the rows; the pattern of both; that of a row."""
+
+
+def _in_groups(text: str) -> Iterator[Cell]:
+    """``INSERT INTO … (…) VALUES (…)``, ``{"columns": […], "rows": [[…]]}``."""
+    split = _SPLITTERS[3][1]
+    for between, whole, part in _GROUPS:
+        for found in whole.finditer(text) if between in text or between.upper() in text else ():
+            heads = [text[start:end].strip(_WRAPPING) for start, end in split(text, *found.span(1))]
+            for each in part.finditer(text, *found.span(2)):
+                row = split(text, *each.span(1))
+                if len(row) == len(heads):
+                    yield from _cells(text, heads, row)

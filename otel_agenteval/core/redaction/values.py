@@ -1,0 +1,100 @@
+"""What stands where a secret may stand: whether it is one, or a placeholder, a piece of code, a word of a sentence."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from .patterns import lazy
+
+NO_VALUES = frozenset(
+    """
+    none null nil undefined true false yes no on off str string text bytes int integer bool boolean number object array any char varchar nvarchar optional required missing invalid
+    incorrect wrong expired changed reset updated unknown hidden masked redacted removed secret password token passwd pwd pass key change changeit empty blank default field label
+    input placeholder protected encrypted hashed must should cannot can may will and or is are was for the this that your you here not set unset forgotten forgot accepted rejected
+    sent strength policy hint manager length minimum weak strong medium correct verified failed auth basic bearer oauth oauth2 saml sso new old current self env environ process
+    config settings vault keychain request form data value values type name var variable generated random disabled enabled supported unsupported available interactive prompt
+    email username user login host hostname server port database role account phone address confirm submit header query cookie body foobared
+    """.split()  # noqa: SIM905  (a list of one word a line is two screens long)
+)
+"""Words that are no secret."""
+_ORDINARY = lazy(
+    r"(?:obligat|obbligat|requerid|requis|requir|richiest|erforderlich|pflicht|incorrect|incorret|errat|errad|falsch|ung[üu]ltig|inv[aá]lid|expir|caducad|scadut|abgelaufen|vergessen"
+    r"|olvidad|oubli|dimenticat|esquecid|caché|oculta|versteckt|chiffr|cifrad|cifrat|verschl|siehe|voir|vedi|ver\b|see\b|optional|opcional|facultati|opzional|leer\b|vac[ií]|vide\b"
+    r"|vuot|vazi|genera[td]|unchanged|forbidden|hunter-|wymagan|verlopen|vereist|zorunlu|обязател|неверн)\w*",
+    re.IGNORECASE,
+)
+"""What forms, messages and tables say of a password, in the languages of :mod:`.words`."""
+PLACEHOLDER = lazy(
+    r"placeholder|redacted|changeme|[_-]here\b|x{5,}|\*{3,}|\.{4,}|your[_-]?|<|0{8,}|\[[A-Z]+_[0-9]+\]", re.IGNORECASE
+)
+_TEMPLATE = lazy(
+    r"[{<\[]|https?://|\$[{(]|\$[A-Za-z_]\w*\Z|%[A-Za-z_]\w*%?\Z|%\(|\*{3,}|\u2022{2,}|x{4,}\Z|\.{3,}|@[\w.]+@\Z|\$[0-9]{1,2}\Z|\?\Z|\(\(|:'|!(?:Ref|Sub|vault|GetAtt)\b|(?:env|file|fd):",
+    re.IGNORECASE,
+)
+_FILLED_IN = lazy(r"\$?\{[\w.:]*\}|\u2026")
+PLAIN = lazy(r"[A-Z]?[a-zà-ÿ]+[.!?:]?|[A-Z]+[.!?:]?")
+"""A word, as sentences have them."""
+CODE = lazy(
+    r"[A-Za-z_$][\w$]*(?:(?:\.|->|::)[A-Za-z_$][\w$]*)+[.;]?|\$[A-Z_][A-Z0-9_]*|%[sdr]|%\([a-z_]+\)s|@[a-z_.]+|:[a-z_]+|![A-Za-z]+"
+)
+PATH = lazy(r"[a-z_-]+(?:/[\w.-]+)+|(?:~|\.{1,2})?(?:/[\w.-]+){2,}")
+_UNCHOSEN = lazy(
+    r".*(?:[(){}\[\]<>\\|\"'`]|://).*|[A-Za-z_.-]+=.*|v?[0-9]+(?:[.-][0-9]+)+[\w.-]*|[\w.]+\([^)]*\)?;?|https?:\S+|(?:~|\.{0,2})/\S+|[A-Z]:\\\S+|\w+(?:/[\w.#-]+)+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[a-z]+(?:_[a-z0-9]+)+"
+    r"|(?:[a-z0-9-]+\.)+[a-z]{2,6}|[\w.+-]+@[\w-]+\.[\w.]+|[0-9]{1,6}[-–]?[a-z]{1,3}|[0-9]{1,4}[-–][A-Za-z]+(?:-[a-z]+)*\+?|[A-Z]{1,4}[-/#]?[0-9]+|[0-9]+(?:\.[0-9]+)?[%€$£].*"
+    r"|(?:sha|md|utf|base|aes|rsa|oauth|argon|bcrypt|tls|pbkdf|http|scram|hs|rs|x)[-_]?[0-9]+(?:[-_.]\w+)*|[a-z]+-[0-9]{1,2}|(?:user|step|page|item|line|part|level|db|key|host|node)-?[0-9]+"
+    r"|[0-9]{1,2}/[0-9]{1,2}|[\w./-]+:[0-9][\w.+~-]*|\w{1,3}&\w{1,3}|[A-Za-z]+\?|\+?[0-9][0-9\s().-]*",
+)
+"""Versions, calls, addresses, paths, names of variables, units, numbers of things."""
+_SIGNS = frozenset("!@#$%^&*+=?~")
+
+
+def is_nothing(value: str) -> bool:
+    """Return True if a value is a placeholder, a reference to one, or a word that is no secret."""
+    plain = value.strip(" .!?:*_-\"'`").casefold()
+    return (
+        len(plain) < 2
+        or plain in NO_VALUES
+        or len(set(plain)) == 1
+        or is_template(value)
+        or PLACEHOLDER.search(value) is not None
+        or _ORDINARY.fullmatch(plain) is not None
+        or _FILLED_IN.search(value) is not None
+    )
+
+
+def is_template(value: str) -> bool:
+    """Return True if a value is filled in elsewhere: ``${…}``, ``<…>``, ``%s``, ``****``."""
+    return _TEMPLATE.match(value) is not None
+
+
+def is_mixed(word: str, least: int = 8) -> bool:
+    """Return True if a word has letters and digits mixed, or capitals in its middle, as words of a language have not."""
+    if len(word) < least:
+        return False
+    digits = sum(sign.isdigit() for sign in word)
+    letters = sum(sign.isalpha() for sign in word)
+    turns = sum(a.isupper() and b.islower() for a, b in pairwise(word[1:]))
+    return (digits > 0 and letters > 0) or turns >= 2
+
+
+def is_drawn(value: str) -> bool:
+    """Return True if a value looks as if it were drawn: long, of letters and digits, and no date, version or identifier of code."""
+    if len(value) < 8 or CODE.fullmatch(value) is not None or re.fullmatch(r"[0-9.,:T Z+-]+", value):
+        return False
+    digits = sum(sign.isdigit() for sign in value)
+    return digits >= 2 and sum(sign.isalpha() for sign in value) >= 3 and (len(value) >= 16 or digits >= 3)
+
+
+def is_chosen(value: str, least: int = 6) -> bool:
+    """Return True if a person may have chosen a value as a password: it has letters, and digits or signs between them."""
+    value = value.rstrip(".!?:")
+    if (
+        not least <= len(value) <= 64
+        or " " in value
+        or max(value) >= "\u2e80"
+        or is_nothing(value)
+        or _UNCHOSEN.fullmatch(value) is not None
+    ):
+        return False
+    return sum(sign.isalpha() for sign in value) >= 2 and any(sign.isdigit() or sign in _SIGNS for sign in value)

@@ -1,0 +1,134 @@
+"""Words for secrets in many languages: which names say that the value beside them is one, and how surely."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from .patterns import lazy
+
+PASSWORD, KEY, WEAK = 3, 2, 1
+"""How surely a name says it: its value is a secret unless it is an everyday word; if it mixes letters and digits; if it looks drawn."""
+
+_PASSWORDS = (
+    r"pass?(?:word|wd|wort|phrase|code)|passord|kennw(?:or)?t|codewort|contrase(?:ñ|n|ny)a|senha|palavra_passe|mot_de_passe|mdp|wachtwoord|l[öo]senord(?:et)?|has[łl]o"
+    r"|hesl[oa]|adgangskode|salasana|jelsz[óo]|lozinka|parol[ăea]|[şs]ifre(?:si|niz)?|(?:kata_)?sandi|парол[ьяіїею]\w{0,2}|κωδικός"
+    r"|(?:c[óo]d(?:e|igo|ice)|clave|chave|chiave)_(?:d[ei]_|d_)?(?:acceso|acc[èe]s|acesso|accesso)|(?:zugangs|zugriffs)code"
+    r"|(?:ssh|store|key|smtp|ftp|db|sql|user|root|admin|require|my|mail|ldap|proxy|imap|wp|priv|sudo|become)pass|(?:bind|root)pw|masterauth|(?:_pass|(?:^|_)(?:pwd|pswd|psk|pw))"
+    r"|(?:client|app|application|api|shared|webhook|consumer|jwt|session|signing|hmac|oauth|auth|totp|otp|mfa|2fa|django|flask|nextauth|cookie)_?secret"
+)
+_KEYS = (
+    r"(?:api|app|secret|private|access|auth|encryption|encrypt|signing|sign|master|account|shared_?access|service|webhook|consumer|client|storage|subscription|license|deploy|ssh"
+    r"|session|admin|root|jwt|hmac|aes|wi_?fi|wlan|wpa2?)_?keys?(?:_base)?|secret_?(?:access_?key|string|value|text)"
+    r"|(?:access|auth|refresh|id|api|bearer|session|secret|security|bot|csrf|xsrf|device|verification|verify|reset|personal_?access|oauth2?|jwt|deploy|push|registration|invite"
+    r"|login|user|service|github|gitlab|slack|npm|vault|auth0|hf|discord|telegram)_?tokens?|(?:_|redis_?cli_)auth|authtoken|credential|(?:proxy_)?authorization|(?:set_)?cookie"
+    r"|(?:^|_)(?:pass|clave|chave|chiave|cl[ée]|sleutel|klucz|ключ|токен)|(?:api|zugriffs|geheim)_?schlüssel"
+)
+_WEAK_ONES = r"(?:^|_)(?:tokens?|secrets?|credentials?|passkey|auth|code_verifier|connection_?string)"
+_SUFFIX = r"(?:_?(?:[0-9]{1,2}|prod|dev|test|live|staging|old|new|plain|text|value))?"
+_STRENGTHS = tuple(
+    (strength, lazy(rf"(?:{names}){_SUFFIX}\Z")) for strength, names in ((PASSWORD, _PASSWORDS), (KEY, _KEYS), (WEAK, _WEAK_ONES))
+)
+_NO_NAME = lazy(
+    r"(?:^|_)(?:ask|no|prompt|has|is|show|hide|forgot|reset|toggle|remember|without|allow|need)_pass|(?:page|next|cursor|continuation|sync|offset)_?token"
+)
+"""Names of switches and of places in lists."""
+_STEMS = (
+    "pass", "pwd", "pswd", "psk", "pw", "parol", "mdp", "secret", "senha", "senord", "salasana", "sandi", "sifre", "şifre", "schlüssel", "sleutel", "key", "ken", "kennw", "kode", "klucz",
+    "uth", "credential", "cookie", "code", "connection", "contrase", "ces", "cès", "clave", "chave", "chiave", "clé", "wort", "wacht", "zinka", "jelsz", "heslo", "hesla", "haslo", "ło",
+    "парол", "κωδικ", "ключ", "токен",
+)  # fmt: skip
+"""One of them, in lower case, stands in every name that is an identifier or a word between spaces. Few letters begin them, because each costs time."""
+_UNSPACED = {
+    "密码": PASSWORD, "密碼": PASSWORD, "口令": PASSWORD, "パスワード": PASSWORD, "パスフレーズ": PASSWORD, "暗証番号": PASSWORD, "合言葉": PASSWORD, "비밀번호": PASSWORD, "비번": PASSWORD,
+    "암호": PASSWORD, "패스워드": PASSWORD, "mật khẩu": PASSWORD, "รหัสผ่าน": PASSWORD, "كلمة المرور": PASSWORD, "كلمة السر": PASSWORD, "סיסמ": PASSWORD, "पासवर्ड": PASSWORD,
+    "密钥": KEY, "密鑰": KEY, "令牌": KEY, "アクセスキー": KEY, "トークン": KEY, "シークレット": KEY, "토큰": KEY, "مفتاح": KEY, "מפתח": KEY,
+}  # fmt: skip
+"""Names in scripts that set no spaces, or join words to their neighbors."""
+_STEM = lazy("|".join((*_STEMS, *_UNSPACED)))
+_LONGEST = 64
+_SPLIT = lazy(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\s.\-/:'’]+")
+_AFTER = lazy(r"[\w$-]{0,64}(?:\.\w{1,64}){0,4}", re.ASCII)
+_AFTER_LATIN = lazy(r"[A-Za-z0-9_$\u00c0-\u052f-]{0,64}(?:\.[A-Za-z0-9_\u00c0-\u052f]{1,64}){0,4}")
+_WORDS_BEFORE = lazy(r"(?:[^\W\d_]{1,14}[ '’-]){1,3}\Z")
+_MARKER = lazy(r"\[SECRET_[0-9]{1,6}\]")
+_LAST_WORDS = lazy(r"keys?|tokens?|secret|value|passe|acceso|accès|acc?esso|schlüssel|sleutel")
+
+
+class Name(NamedTuple):
+    """A name in a text that says that the value beside it is a secret."""
+
+    start: int
+    end: int
+    strength: int
+
+
+def strength_of(name: str) -> int:
+    """Return how surely a name says that its value is a secret; 0 if it does not."""
+    return _strength_of(name[-_LONGEST:])
+
+
+@lru_cache(maxsize=4096)
+def _strength_of(name: str) -> int:
+    lowered = name.casefold()
+    whole = _UNSPACED.get(lowered.strip(" :：*_"))
+    if whole is not None:
+        return whole
+    if not may_name(lowered):
+        return 0
+    plain = _SPLIT.sub("_", name.strip(" :：*$-")).lower().rstrip("_")
+    if _NO_NAME.search(plain) is not None:
+        return 0
+    return next((strength for strength, names in _STRENGTHS if names.search(plain) is not None), 0)
+
+
+def lower(text: str) -> str:
+    """Return a text in lower case, with the same length."""
+    lowered = text.lower()
+    return lowered if len(lowered) == len(text) else "".join(sign.lower()[:1] for sign in text)
+
+
+def may_name(lowered: str) -> bool:
+    """Return True if a name may stand in a text, given in lower case."""
+    return _STEM.search(lowered) is not None
+
+
+def names_in(text: str, lowered: str) -> Iterator[Name]:
+    """Yield every name in a text, which is also given in lower case with the same length."""
+    after = _AFTER if text.isascii() else _AFTER_LATIN
+    done = 0
+    for stem in _STEM.finditer(lowered):
+        if stem.start() < done:
+            continue
+        strength = _UNSPACED.get(stem.group())
+        if strength is not None:
+            yield Name(*stem.span(), strength)
+            continue
+        rest = after.match(text, stem.end())
+        done = stem.end() if rest is None else rest.end()
+        start = _start_of_word(text, stem.start())
+        name = _named(text, start, done) if _MARKER.match(text, max(0, start - 1)) is None else None
+        if name is not None:
+            yield name
+
+
+def _start_of_word(text: str, at: int) -> int:
+    floor = max(0, at - _LONGEST)
+    while at > floor and (text[at - 1] in "_$.-" or (text[at - 1].isalnum() and text[at - 1] < "\u0530")):
+        at -= 1
+    return at
+
+
+def _named(text: str, start: int, end: int) -> Name | None:
+    """The surest name that ends there: the word itself, or with up to three words before it."""
+    word = text[start:end]
+    best = Name(start, end, strength_of(word))
+    if _LAST_WORDS.fullmatch(word.lower()) is not None:
+        before = _WORDS_BEFORE.search(text, max(0, start - 45), start)
+        floor = before.start() if before is not None else start
+        for begin in range(start - 2, floor - 1, -1):
+            if begin == floor or not text[begin - 1].isalpha():
+                best = max(best, Name(begin, end, strength_of(text[begin:end])), key=lambda name: name.strength)
+    return best if best.strength else None
