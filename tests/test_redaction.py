@@ -133,6 +133,24 @@ def test_numbers_and_names_of_values_tell_too() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("value", "left"),
+    [
+        ({"env": [{"name": "DB_PASSWORD", "value": "swordfish"}]}, {"env": [{"name": "DB_PASSWORD", "value": "[SECRET_1]"}]}),
+        ({"value": "swordfish", "Key": "DB_PASSWORD"}, {"value": "[SECRET_1]", "Key": "DB_PASSWORD"}),
+        ({"name": "phone", "value": 4155552671}, {"name": "phone", "value": "[PHONE_1]"}),
+        ({"name": "DB_HOST", "value": "db-1"}, {"name": "DB_HOST", "value": "db-1"}),
+        ({"name": "set_password", "content": "changed"}, {"name": "set_password", "content": "changed"}),
+        ({"passwords": ["swordfish", "moonlight"]}, {"passwords": ["[SECRET_1]", "[SECRET_2]"]}),
+        ({"args": ["mysql", "-uroot", "-pswordfish"]}, {"args": ["mysql", "-uroot", "-p[SECRET_1]"]}),
+        ([["user", "ada"], ["password", "swordfish"]], [["user", "ada"], ["password", "[SECRET_1]"]]),
+        (["docker", "run", "-p", "80:80"], ["docker", "run", "-p", "80:80"]),
+    ],
+)
+def test_values_are_read_with_what_stands_beside_them(value: Any, left: Any) -> None:
+    assert Redactor(KINDS).value(value) == left
+
+
 def test_telemetry_of_a_turn_is_no_personal_data() -> None:
     turn = oa.Turn.from_dict({
         "turn_id": "41111111111111111111111111111111-4111111111111111", "trace_id": "41111111111111111111111111111111", "duration_s": 1.4111111111111111,

@@ -7,7 +7,7 @@ Scores are computed from the original content; only what leaves is redacted. Eac
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Protocol
 
@@ -15,6 +15,7 @@ from ..config.root import Config
 from ..core import jsonio
 from ..core.redaction.find import Find, finds, is_telling, kind_by_name, may_hold, plainly
 from ..core.redaction.json_text import as_written, still_parses
+from ..core.redaction.named import named_beside
 from ..core.redaction.numbers import digits_of
 from ..core.score import Score
 from ..core.semconv import TURN_INPUT, TURN_OUTPUT
@@ -41,7 +42,7 @@ _MOST_KEPT_FREE = 10_000
 _USUAL_LABELS = (None, "pass", "fail", "yes", "no")
 
 
-_SHORT, _MOST_CLEAN = 160, 2_048
+_SHORT, _MOST_CLEAN, _MOST_WORDS = 160, 2_048, 60
 
 
 @cache
@@ -153,9 +154,10 @@ class Redactor:
         if isinstance(value, (Mapping, list, tuple)) and depth >= _MAX_NESTING:
             return None
         if isinstance(value, Mapping):
-            return {self._key(key): self._field(key, item, depth + 1) for key, item in value.items()}
+            name, keys = named_beside(value) or ("", ())
+            return {self._key(key): self._field(name if key in keys else key, item, depth + 1) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
-            return [self.value(item, depth + 1) for item in value]
+            return self._words(value) or [self.value(item, depth + 1) for item in value]
         if isinstance(value, int) and value >= _LEAST_CARD:
             left = self.text(str(value))
             return value if left == str(value) else left
@@ -163,13 +165,26 @@ class Redactor:
 
     def _field(self, name: Any, value: Any, depth: int) -> Any:
         """The value of a named field, whose name can reveal what it is."""
-        plain = isinstance(value, (str, int)) and not isinstance(value, bool) and isinstance(name, str)
-        if plain and self._kinds and is_telling(name):
-            written = str(value)
-            kind = kind_by_name(name, written, self._kinds)
+        if not isinstance(name, str) or not self._kinds:
+            return self.value(value, depth)
+        if isinstance(value, (str, int)) and not isinstance(value, bool):
+            kind = kind_by_name(name, str(value), self._kinds)
             if kind is not None:
-                return self._marker(kind, written)
+                return self._marker(kind, str(value))
+        elif isinstance(value, (list, tuple)) and depth < _MAX_NESTING and is_telling(name.removesuffix("s")):
+            return [self._field(name.removesuffix("s"), item, depth + 1) for item in value]
         return self.value(value, depth)
+
+    def _words(self, words: Sequence[Any]) -> list[Any] | None:
+        """The words of a command, or a pair of a name and a value, which say something of each other; None if nothing is found in them."""
+        if not 2 <= len(words) <= _MOST_WORDS or not all(isinstance(word, str) and len(word) <= _SHORT for word in words):
+            return None
+        if not any(word.startswith("-") or is_telling(word) for word in words):
+            return None
+        written = jsonio.dumps(list(words))
+        left = self.text(written)
+        read = jsonio.loads(left) if left != written else None
+        return read if isinstance(read, list) and len(read) == len(words) else None
 
     def _key(self, key: Any) -> Any:
         return self.text(key) if isinstance(key, str) else key
