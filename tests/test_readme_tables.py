@@ -140,7 +140,7 @@ def test_every_option_has_its_variable_and_each_variable_works() -> None:
 
 
 def test_every_close_reason_is_explained() -> None:
-    assert first_column(read("docs/concepts/turns.md"), "## When it is over") == set(get_args(CloseReason))
+    assert first_column(read("docs/concepts/turns.md"), "### Close reasons") == set(get_args(CloseReason))
 
 
 def test_the_span_event_s_attributes_are_documented() -> None:

@@ -4,7 +4,7 @@ One class serves every entry point. Turns that were rebuilt from spans fill thei
 turns from :meth:`Turn.from_dict` are complete at once. Metrics only read them.
 
 What is *unknown* is ``None`` (or an empty list, dict or text); three empties are facts: ``output == ""`` (the agent said
-nothing), ``tool_calls == []`` (none were made) and ``retrieved_ids == []`` (nothing was found). docs/concepts/turns.md says when they are stated.
+nothing), ``tool_calls == []`` (none were made) and ``retrieved_ids == []`` (nothing was found). docs/reference/turn-fields.md says when they are stated.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 :func:`separate` separates turns that share a parent (rule *shared parent*). :class:`Stitcher` joins what one turn left in
 several traces: a hand-written loop has no span of its own, so each of its model calls is a trace (rules *tool call ids*,
-*repeated messages*, *previous response*, *same conversation*, *next call*). docs/concepts/turns.md explains each rule with a recording.
+*repeated messages*, *previous response*, *same conversation*, *next call*). docs/internals/turn-stitching-rules.md explains each rule with a recording.
 
 Only turns without an agent's span are looked at: all others say for themselves what they are.
 """

@@ -1,4 +1,4 @@
-"""Turns that share a parent, and turns that stand in several traces (docs/concepts/turns.md names each rule)."""
+"""Turns that share a parent, and turns that stand in several traces (docs/internals/turn-stitching-rules.md names each rule)."""
 
 from __future__ import annotations
 

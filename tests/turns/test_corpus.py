@@ -147,9 +147,12 @@ def test_turns_of_the_second_set_come_out_right_on_the_whole(corpus_b):
 
 
 def rules() -> list[tuple[str, str]]:
-    """Each rule of docs/concepts/turns.md and the recording that shows it."""
+    """Each rule of docs/internals/turn-stitching-rules.md and the recording that shows it."""
     text = (
-        (TESTS.parent / "docs" / "concepts" / "turns.md").read_text(encoding="utf-8").split("## Rules", 1)[1].split("\n## ", 1)[0]
+        (TESTS.parent / "docs" / "internals" / "turn-stitching-rules.md")
+        .read_text(encoding="utf-8")
+        .split("## Rules", 1)[1]
+        .split("\n## ", 1)[0]
     )
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| ")]
     return [(rule, recording) for rule, _, recording in rows[1:]]
