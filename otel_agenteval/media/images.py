@@ -133,9 +133,9 @@ def _scaled(content: Content, edge: int) -> Content:
         out = io.BytesIO()
         if see_through or content.mime == "image/png":
             upright.convert("RGBA" if see_through else "RGB").save(out, "PNG")
-            return Content(out.getvalue(), "image/png")
+            return Content(without_metadata(out.getvalue()), "image/png")
         upright.convert("RGB").save(out, "JPEG", quality=_QUALITY)
-        return Content(out.getvalue(), "image/jpeg")
+        return Content(without_metadata(out.getvalue()), "image/jpeg")
 
 
 def _grey(image: Any, edge: int) -> Any:

@@ -1,24 +1,36 @@
-"""Images without what their makers wrote into them: places, names, devices, comments.
+"""Images without what their makers wrote into them: places, names, devices, comments, previews.
 
-Pixels stay as they are, byte for byte; nothing is decoded. Of a JPEG's Exif data only the orientation is kept, without which it lies on its
-side, and of every format the colour profile.
+Pixels stay as they are, byte for byte; nothing is decoded. Each format has a list of parts that say how an image looks, and how long each may
+be. All others go. Of a JPEG's Exif data the orientation is written anew, without which it lies on its side, and of every format the color
+profile, without its texts.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 
 from ..core.errors import MetricError
+from .color_profile import without_texts
 from .types import type_of
 
 _ORIENTATION = 0x0112
-_KEPT_CHUNKS = frozenset((
-    b"IHDR", b"PLTE", b"IDAT", b"IEND", b"tRNS", b"gAMA", b"cHRM", b"sRGB", b"iCCP", b"sBIT", b"bKGD", b"acTL", b"fcTL", b"fdAT", b"cICP",
-))  # fmt: skip
-"""Of PNG: what says how it looks."""
-_DROPPED_RIFF = frozenset((b"EXIF", b"XMP "))
-_EXIF_FLAG, _XMP_FLAG = 0x08, 0x04
+_ANY = 1 << 31
+_CHUNKS = {
+    b"IHDR": 13, b"PLTE": 768, b"IDAT": _ANY, b"IEND": 0, b"tRNS": 256, b"gAMA": 4, b"cHRM": 32, b"sRGB": 1, b"sBIT": 4, b"bKGD": 6, b"acTL": 8,
+    b"fcTL": 26, b"fdAT": _ANY, b"cICP": 4,
+}  # fmt: skip
+"""Of PNG: what says how it looks, and how many bytes it has at most."""
+_RIFF = {b"VP8 ": _ANY, b"VP8L": _ANY, b"ALPH": _ANY, b"ANIM": 6}
+"""The same of WebP."""
+_FRAME_HEAD = 16
+_PROFILE_FLAG, _SEE_THROUGH_OR_MOVING = 0x20, 0x12
+"""Flags of WebP."""
+_LARGEST_PROFILE = 1 << 20
+_JFIF = b"\xff\xe0\0\x10JFIF\0\x01\x01\0\0\x01\0\x01\0\0"
+"""What says of a JPEG that its colors are the usual ones, without a preview."""
+_ADOBE = b"\xff\xee\0\x0eAdobe\0\x64\0\0\0\0"
 
 
 def without_metadata(data: bytes) -> bytes:
@@ -34,6 +46,9 @@ def without_metadata(data: bytes) -> bytes:
         raise MetricError("invalid_media", "the image is broken or cut off") from None
 
 
+# --- PNG
+
+
 def _png(data: bytes) -> bytes:
     out, place = [data[:8]], 8
     while place < len(data):
@@ -41,16 +56,37 @@ def _png(data: bytes) -> bytes:
         end = place + 12 + size
         if end > len(data):
             raise IndexError
-        if name in _KEPT_CHUNKS:
+        if size <= _CHUNKS.get(name, -1):
             out.append(data[place:end])
+        elif name == b"iCCP":
+            out += _png_profile(data[place + 8 : end - 4])
+        elif name in (b"IHDR", b"IEND"):
+            raise IndexError
         place = end
         if name == b"IEND":
             return b"".join(out)
     raise IndexError
 
 
+def _png_profile(chunk: bytes) -> Iterator[bytes]:
+    packed = chunk[chunk.index(0) + 2 :]
+    try:
+        profile = without_texts(zlib.decompressobj().decompress(packed, _LARGEST_PROFILE))
+    except zlib.error:
+        return
+    if profile is not None:
+        body = b"iCCPicc\0\0" + zlib.compress(profile)
+        yield struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))
+
+
+# --- JPEG
+
+
 def _jpeg(data: bytes) -> bytes:
-    out, place = [data[:2]], 2
+    head: dict[int, bytes] = {}
+    out: list[bytes] = []
+    profile: list[tuple[int, bytes]] = []
+    place = 2
     while True:
         if data[place] != 0xFF:
             raise IndexError
@@ -58,25 +94,62 @@ def _jpeg(data: bytes) -> bytes:
             place += 1
         marker = data[place + 1]
         if marker == 0xD9:  # what stands behind it can be a whole second image, with data of its own
-            return b"".join((*out, b"\xff\xd9"))
+            head[0xE2] = _jpeg_profile(profile)
+            return b"".join((data[:2], *(head[one] for one in sorted(head)), *out, b"\xff\xd9"))
         (size,) = struct.unpack_from(">H", data, place + 2)
         end = place + 2 + size
         if size < 2 or end > len(data):
             raise IndexError
-        segment = data[place:end]
-        if marker == 0xDA:
-            end = _end_of_scan(data, end)
+        body = data[place + 4 : end]
+        end = _end_of_scan(data, end) if marker == 0xDA else end
+        if marker in _LENGTHS:
+            if len(body) != _LENGTHS[marker](body):
+                raise IndexError
             out.append(data[place:end])
-        elif marker == 0xE1 and segment[4:10] == b"Exif\0\0":
-            out += _orientation_alone(segment[10:])
-        elif not (0xE1 <= marker <= 0xEF or marker == 0xFE) or _is_needed(marker, segment):
-            out.append(segment)
+        elif marker == 0xE0 and body[:5] == b"JFIF\0":
+            head[marker] = _JFIF
+        elif marker == 0xE1 and body[:6] == b"Exif\0\0":
+            head.setdefault(marker, _orientation_alone(body[6:]))
+        elif marker == 0xE2 and body[:12] == b"ICC_PROFILE\0":
+            profile.append((body[12], body[14:]))
+        elif marker == 0xEE and body[:5] == b"Adobe":
+            head[marker] = _ADOBE + body[11:12]
         place = end
 
 
-def _is_needed(marker: int, segment: bytes) -> bool:
-    """Whether an application's segment says how the image looks: a colour profile, or Adobe's mark of the colours' form."""
-    return (marker == 0xE2 and segment[4:15] == b"ICC_PROFILE") or (marker == 0xEE and segment[4:9] == b"Adobe")
+def _tables(body: bytes) -> int:
+    """Bytes of the tables of quantization in a part."""
+    at = 0
+    while at < len(body):
+        at += 1 + 64 * (1 + (body[at] >> 4))
+    return at
+
+
+def _codes(body: bytes) -> int:
+    """Bytes of the Huffman tables in a part."""
+    at = 0
+    while at < len(body):
+        at += 17 + sum(body[at + 1 : at + 17])
+    return at
+
+
+_LENGTHS: dict[int, Callable[[bytes], int]] = {
+    0xDB: _tables,
+    0xC4: _codes,
+    0xCC: lambda body: min(len(body), 64),
+    0xDA: lambda body: 4 + 2 * body[0],
+    **dict.fromkeys((0xDC, 0xDD), lambda _: 2),
+    **dict.fromkeys(set(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}, lambda body: 6 + 3 * body[5]),
+}
+"""The parts of a JPEG that pixels are made of, and how many bytes each must have."""
+
+
+def _jpeg_profile(parts: list[tuple[int, bytes]]) -> bytes:
+    profile = without_texts(b"".join(part for _, part in sorted(parts)))
+    if profile is None:
+        return b""
+    body = b"ICC_PROFILE\0\x01\x01" + profile
+    return b"\xff\xe2" + struct.pack(">H", len(body) + 2) + body
 
 
 def _end_of_scan(data: bytes, place: int) -> int:
@@ -88,7 +161,7 @@ def _end_of_scan(data: bytes, place: int) -> int:
         place += 2
 
 
-def _orientation_alone(tiff: bytes) -> Iterator[bytes]:
+def _orientation_alone(tiff: bytes) -> bytes:
     """Exif data with nothing but the orientation; nothing where it is upright, or cannot be read."""
     try:
         order = "<" if tiff[:2] == b"II" else ">"
@@ -98,33 +171,61 @@ def _orientation_alone(tiff: bytes) -> Iterator[bytes]:
             tag, kind, _, value = struct.unpack_from(order + "HHIH", tiff, place + 2 + 12 * index)
             if tag == _ORIENTATION and kind == 3 and 2 <= value <= 8:
                 body = b"Exif\0\0MM\0*" + struct.pack(">IHHHIHHI", 8, 1, _ORIENTATION, 3, 1, value, 0, 0)
-                yield b"\xff\xe1" + struct.pack(">H", len(body) + 2) + body
-                return
+                return b"\xff\xe1" + struct.pack(">H", len(body) + 2) + body
     except struct.error:
-        return
+        pass
+    return b""
+
+
+# --- WebP
 
 
 def _webp(data: bytes) -> bytes:
-    out, place = [], 12
-    while place + 8 <= len(data):
-        name, size = struct.unpack_from("<4sI", data, place)
-        end = place + 8 + size + size % 2
-        if end > len(data) + 1:
-            raise IndexError
-        chunk = data[place:end]
+    out, head, profile = [], b"", b""
+    (size,) = struct.unpack_from("<I", data, 4)
+    for name, body in _riff(data[12 : 8 + size]):
         if name == b"VP8X":
-            chunk = chunk[:8] + bytes((chunk[8] & ~(_EXIF_FLAG | _XMP_FLAG),)) + chunk[9:]
-        if name not in _DROPPED_RIFF:
-            out.append(chunk)
-        place = end
+            head = body[:10]
+        elif name == b"ICCP":
+            found = without_texts(body)
+            profile = b"" if found is None else _chunk(b"ICCP", found)
+        elif name == b"ANMF":
+            frame = [_chunk(*one) for one in _riff(body[_FRAME_HEAD:]) if _is_kept(*one)]
+            out.append(_chunk(name, body[:_FRAME_HEAD] + b"".join(frame)))
+        elif _is_kept(name, body):
+            out.append(_chunk(name, body))
     if not out:
         raise IndexError
-    body = b"WEBP" + b"".join(out)
-    return b"RIFF" + struct.pack("<I", len(body)) + body
+    if head:
+        flags = (head[0] & _SEE_THROUGH_OR_MOVING) | (_PROFILE_FLAG if profile else 0)
+        out = [_chunk(b"VP8X", bytes((flags, 0, 0, 0)) + head[4:]), profile, *out]
+    whole = b"WEBP" + b"".join(out)
+    return b"RIFF" + struct.pack("<I", len(whole)) + whole
+
+
+def _riff(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    place = 0
+    while place + 8 <= len(data):
+        name, size = struct.unpack_from("<4sI", data, place)
+        if place + 8 + size > len(data):
+            raise IndexError
+        yield name, data[place + 8 : place + 8 + size]
+        place += 8 + size + size % 2
+
+
+def _is_kept(name: bytes, body: bytes) -> bool:
+    return len(body) <= _RIFF.get(name, -1)
+
+
+def _chunk(name: bytes, body: bytes) -> bytes:
+    return name + struct.pack("<I", len(body)) + body + bytes(len(body) % 2)
+
+
+# --- GIF
 
 
 def _gif(data: bytes) -> bytes:
-    """Without comments and applications' data, except how often an animation repeats."""
+    """Without comments, texts and applications' data, except how often an animation repeats."""
     flags = data[10]
     place = 13 + (3 << ((flags & 7) + 1) if flags & 0x80 else 0)
     out = [data[:place]]
@@ -135,8 +236,10 @@ def _gif(data: bytes) -> bytes:
         if mark == 0x21:
             label = data[place + 1]
             place = _past_blocks(data, place + 2)
-            if label == 0xF9 or (label == 0xFF and data[start + 3 : start + 14] == b"NETSCAPE2.0"):
-                out.append(data[start:place])
+            if label == 0xF9:
+                out.append(b"\x21\xf9\x04" + struct.unpack_from("4s", data, start + 3)[0] + b"\0")
+            elif label == 0xFF and data[start + 2 : start + 16] == b"\x0bNETSCAPE2.0\x03\x01":
+                out.append(data[start : start + 18] + b"\0")
         elif mark == 0x2C:
             flags = data[place + 9]
             place = _past_blocks(data, place + 10 + (3 << ((flags & 7) + 1) if flags & 0x80 else 0) + 1)
