@@ -39,7 +39,7 @@ def _answer(order: dict[str, Any], data: bytes) -> dict[str, Any]:
         import av
 
         av.logging.set_level(None)
-        from . import sound, video
+        from . import bare, sound, video
         from .reading import Broken, Limits
     except ImportError as error:
         return {"error": "missing", "message": str(error)}
@@ -48,6 +48,8 @@ def _answer(order: dict[str, Any], data: bytes) -> dict[str, Any]:
     try:
         if order["task"] == "video":
             return video.examined(data, order["mime"], order["frames"], order["sampling"], limits)
+        if order["task"] == "bare":
+            return bare.copied(data, order["mime"], limits)
         if order["task"] == "samples":
             return sound.samples(data, order["mime"], limits)
         return sound.examined(data, order["mime"], order["speech"], limits)

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from ..core.errors import MetricError, MissingExtra
 from ..core.extras import installed
 from .access import Content
+from .metadata import WITHOUT_METADATA, without_metadata
 from .rules import current_rules
 from .sharing import is_shared, shared
 
@@ -28,6 +29,7 @@ _FEATURE = {
     "sound": ("listening to recordings", "media"),
     "speech": ("finding speech", "media"),
     "samples": ("writing down recordings", "media"),
+    "bare": ("sending recordings to a judge", "media"),
     "writing": ("reading the writing in images", "ocr"),
 }
 
@@ -89,6 +91,23 @@ def samples_of(content: Content) -> Any:
 
     found = _decoded("samples", content, {})
     return np.frombuffer(base64.b64decode(found["samples"]), np.int16).astype(np.float32) / 32768
+
+
+def bare_sound_of(content: Content) -> Content:
+    """A recording without tags, cover pictures and other tracks: what a judge may hear of it.
+
+    Raises:
+        MetricError: as :func:`video_of`.
+        MissingExtra: it is no WAV, and PyAV is not installed.
+    """
+    if content.mime in WITHOUT_METADATA:
+        return Content(without_metadata(content.data), content.mime)
+
+    def made() -> Content:
+        found = _decoded("bare", content, {})
+        return Content(base64.b64decode(found["data"]), found["mime"])
+
+    return shared(("bare", content), made)
 
 
 def writing_in(images: Sequence[Content]) -> list[list[str]]:

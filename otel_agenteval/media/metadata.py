@@ -1,6 +1,6 @@
-"""Images without what their makers wrote into them: places, names, devices, comments, previews.
+"""Images and plain recordings without what their makers wrote into them: places, names, devices, comments, previews.
 
-Pixels stay as they are, byte for byte; nothing is decoded. Each format has a list of parts that say how an image looks, and how long each may
+Pixels and samples stay as they are, byte for byte; nothing is decoded. Each format has a list of parts that say how it looks or sounds, and how long each may
 be. All others go. Of a JPEG's Exif data the orientation is written anew, without which it lies on its side, and of every format the color
 profile, without its texts.
 """
@@ -24,6 +24,7 @@ _CHUNKS = {
 """Of PNG: what says how it looks, and how many bytes it has at most."""
 _RIFF = {b"VP8 ": _ANY, b"VP8L": _ANY, b"ALPH": _ANY, b"ANIM": 6}
 """The same of WebP."""
+_WAVE = {b"fmt ": 64, b"fact": 12, b"data": 1 << 32}
 _FRAME_HEAD = 16
 _PROFILE_FLAG, _SEE_THROUGH_OR_MOVING = 0x20, 0x12
 """Flags of WebP."""
@@ -34,7 +35,7 @@ _ADOBE = b"\xff\xee\0\x0eAdobe\0\x64\0\0\0\0"
 
 
 def without_metadata(data: bytes) -> bytes:
-    """An image (PNG, JPEG, WebP, GIF) without metadata; any other bytes as they are.
+    """An image (PNG, JPEG, WebP, GIF) or a recording (WAV) without metadata; any other bytes as they are.
 
     Raises:
         MetricError: the file is broken (``invalid_media``).
@@ -43,7 +44,7 @@ def without_metadata(data: bytes) -> bytes:
     try:
         return data if strip is None else strip(data)
     except (IndexError, ValueError, struct.error):
-        raise MetricError("invalid_media", "the image is broken or cut off") from None
+        raise MetricError("invalid_media", "the medium is broken or cut off") from None
 
 
 # --- PNG
@@ -254,6 +255,22 @@ def _past_blocks(data: bytes, place: int) -> int:
     return place + 1
 
 
-_STRIP = {"image/png": _png, "image/jpeg": _jpeg, "image/webp": _webp, "image/gif": _gif}
+# --- WAV
+
+
+def _wav(data: bytes) -> bytes:
+    """Without names, notes and times. What was written while it was recorded has no length: it goes to the end."""
+    out = []
+    place = 12
+    while place + 8 <= len(data):
+        name, size = struct.unpack_from("<4sI", data, place)
+        if size <= _WAVE.get(name, -1):
+            out.append(_chunk(name, data[place + 8 : place + 8 + size]))
+        place += 8 + size + size % 2
+    whole = b"".join(out)
+    return data if len(data) == 12 + len(whole) else b"RIFF" + struct.pack("<I", 4 + len(whole)) + b"WAVE" + whole
+
+
+_STRIP = {"image/png": _png, "image/jpeg": _jpeg, "image/webp": _webp, "image/gif": _gif, "audio/wav": _wav}
 WITHOUT_METADATA = frozenset(_STRIP)
 """The types whose metadata can be taken out."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import av
 
-_FORMATS = {
+FORMATS = {
     "video/mp4": "mp4", "audio/mp4": "mp4", "video/webm": "matroska", "audio/webm": "matroska", "video/ogg": "ogg", "audio/ogg": "ogg",
     "video/x-msvideo": "avi", "audio/wav": "wav", "audio/mpeg": "mp3", "audio/flac": "flac",
 }  # fmt: skip
@@ -35,4 +35,4 @@ class Limits:
 
 def opened(data: bytes, mime: str) -> Any:
     """The container; a context manager."""
-    return av.open(io.BytesIO(data), "r", format=_FORMATS[mime], metadata_errors="ignore")
+    return av.open(io.BytesIO(data), "r", format=FORMATS[mime], metadata_errors="ignore")

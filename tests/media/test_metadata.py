@@ -142,7 +142,14 @@ def told_png() -> bytes:
         (b"eXIf", b"II*\0" + MARK), (b"iCCP", MARK + b"\0\0" + zlib.compress(profile(told=MARK))), (b"tIME", MARK[:7]), (b"pHYs", MARK[:9]),
         (b"sPLT", MARK), (b"hIST", MARK), (b"gAMA", MARK), (b"cHRM", MARK * 2), (b"sRGB", MARK), (b"sBIT", MARK), (b"bKGD", MARK), (b"prVt", MARK),
     ]  # fmt: skip
-    return data[:end] + b"".join(itertools.starmap(chunk, chunks)) + data[end:-12] + chunk(b"tEXt", b"x\0" + MARK) + data[-12:] + MARK
+    return (
+        data[:end]
+        + b"".join(itertools.starmap(chunk, chunks))
+        + data[end:-12]
+        + chunk(b"tEXt", b"x\0" + MARK)
+        + data[-12:]
+        + MARK
+    )
 
 
 def told_jpeg() -> bytes:

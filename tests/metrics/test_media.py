@@ -19,6 +19,7 @@ from PIL import Image
 import otel_agenteval as oa
 from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.media.access import Content
+from otel_agenteval.media.metadata import without_metadata
 from otel_agenteval.media.rules import Rules, opening
 from tests.support.judges import ScriptedModels
 from tests.support.media import blurred, image, moving, scenery, sound, speech, together, tone, uri, video, with_place
@@ -209,7 +210,8 @@ def test_the_judge_of_interruptions_reads_what_was_measured(models: ScriptedMode
     (asked,) = models.asked
     assert "channel 2 begins while channel 1 speaks, which stops" in asked
     sent = models.requests[-1]["messages"][-1]["content"][1]
-    assert sent == {"type": "input_audio", "input_audio": {"data": call["data"], "format": "wav"}}
+    data = base64.b64encode(without_metadata(base64.b64decode(call["data"]))).decode()
+    assert sent == {"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}
 
 
 def test_a_transcript_can_come_with_the_recording() -> None:

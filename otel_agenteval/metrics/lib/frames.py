@@ -8,7 +8,7 @@ from annotated_types import Ge, Le
 
 from ...core.turn import Turn
 from ...media.access import content_of, may_open
-from ...media.decoding import Sampling, Video, can_decode, video_of
+from ...media.decoding import Sampling, Video, video_of
 from .media import Medium, media_of
 
 Frames = Annotated[int, Ge(1), Le(1000)]
@@ -27,11 +27,12 @@ def spaced(total: int, wanted: int) -> list[int]:
 
 
 def opened_video(video: Medium, num_frames: int, sampling: Sampling = "even") -> Video | None:
-    """Pictures and measures of a video that may be opened; None where it may not, or nothing is installed that can.
+    """Pictures and measures of a video that may be opened; None where it may not.
 
     Raises:
         MetricError: it is broken, too large, or no video.
+        MissingExtra: PyAV is not installed.
     """
-    if video.reference is None or not may_open(video.reference) or not can_decode():
+    if video.reference is None or not may_open(video.reference):
         return None
     return video_of(content_of(video.reference, "video"), num_frames, sampling)

@@ -1,6 +1,6 @@
 """Images, sounds and videos of a turn, as judges and embedders get them.
 
-What the configuration allows is opened (:mod:`otel_agenteval.media`): then a model gets the bytes, an image without what it says about its maker.
+What the configuration allows is opened (:mod:`otel_agenteval.media`): then a model gets pixels and samples, without what a file says about its maker.
 Other addresses go to the model as they are, and its server may fetch them. Ids are only named to it.
 """
 
@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from ...core.turn import Turn
 from ...media.access import Content, as_data, content_of, may_open
+from ...media.decoding import bare_sound_of
 from ...media.images import for_judge
 from ...media.rules import current_rules
 from ...media.types import ImageReference
@@ -121,10 +122,13 @@ def heard(media: Iterable[Medium]) -> list[str]:
 
     Raises:
         MetricError: one that may be opened cannot be, or is none.
+        MissingExtra: PyAV is not installed, which takes out what a recording says about its maker.
     """
     deaf = not current_rules().hears
     references = [medium.reference for medium in media if medium.reference and not (deaf and may_open(medium.reference))]
-    return [as_data(content_of(reference, "audio")) if may_open(reference) else reference for reference in references]
+    return [
+        as_data(bare_sound_of(content_of(reference, "audio"))) if may_open(reference) else reference for reference in references
+    ]
 
 
 def written(media: Iterable[Medium], *, for_judge: bool = False) -> str:
