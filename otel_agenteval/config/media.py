@@ -65,7 +65,9 @@ class MediaOptions(Section):
     decode_timeout: Duration = Rules.decode_timeout
     """Seconds for which a sound or a video is measured; of a longer one the beginning counts."""
     decode_memory: Size = Rules.decode_memory
-    """Memory of the process that decodes sounds and videos."""
+    """Maximum memory of a process that decodes a sound or a video."""
+    decode_total: Size = Rules.decode_total
+    """Maximum memory of all processes that decode at once. Others wait; one always runs."""
     transcriber: TranscriberOptions = TranscriberOptions()
 
     def rules(self) -> Rules:

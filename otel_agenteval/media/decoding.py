@@ -23,6 +23,8 @@ from .sharing import is_shared, shared
 Sampling = Literal["even", "scenes"]
 _START_SECONDS = 10.0
 """What the process may take beside its work: to start, and to be scheduled."""
+_MOST_WAITING = 60.0
+"""Seconds that it may wait for others to be done."""
 _DECODER, _READER = ("-m", f"{__package__}.decoder"), ("-m", f"{__package__}.ocr")
 _FEATURE = {
     "video": ("looking at videos", "media"),
@@ -144,6 +146,7 @@ def _done_by(command: Sequence[str], order: dict[str, Any], data: bytes) -> dict
     """What a process says of some bytes."""
     rules = current_rules()
     order = {
+        "at_once": max(1, rules.decode_total // max(1, rules.decode_memory)), "wait": _MOST_WAITING,
         "seconds": rules.decode_timeout, "memory": rules.decode_memory, "max_pixels": rules.max_pixels, "max_edge": rules.max_edge, **order,
     }  # fmt: skip
     environment = {
@@ -155,7 +158,7 @@ def _done_by(command: Sequence[str], order: dict[str, Any], data: bytes) -> dict
     try:
         done = subprocess.run(  # noqa: S603 - the command is ours
             (_python(), *command), cwd=os.sep, input=json.dumps(order).encode() + b"\n" + data,
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=2 * rules.decode_timeout + _START_SECONDS, check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=_MOST_WAITING + 2 * rules.decode_timeout + _START_SECONDS, check=False,
             env={**environment, **{name: os.environ[name] for name in kept if name in os.environ}},
         )  # fmt: skip
     except subprocess.TimeoutExpired:
@@ -171,7 +174,7 @@ def _read(done: subprocess.CompletedProcess[bytes], seconds: float) -> dict[str,
     try:
         found: dict[str, Any] = json.loads(done.stdout)
     except ValueError:
-        if -done.returncode in (24, 9):  # SIGXCPU, and what follows it
+        if -done.returncode in (24, 14, 9):  # SIGXCPU, SIGALRM, and what follows them
             raise _late(seconds) from None
         raise MetricError("invalid_media", f"decoding it ended the decoder (status {done.returncode})") from None
     error = found.get("error")

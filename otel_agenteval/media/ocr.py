@@ -11,11 +11,11 @@ from typing import Any
 
 from ..core.errors import AgentEvalError
 from .access import Content
-from .decoder import limit
+from .decoder import BUSY, has_turn, limit
 from .rules import Rules, opening
 
-_MEMORY = 4 << 30
-"""Address space: the runtime maps much more than it uses."""
+_MEMORY, _DATA = 4 << 30, 3 << 29
+"""Address space, and what of it may be written: the runtime maps much more than it uses, about 1 GB for the largest image."""
 _SURE = 0.5
 """Of a line, by the model's own account, from which on it is taken."""
 
@@ -24,6 +24,9 @@ def main() -> None:
     """Read a line of orders and the bytes of all images from standard input, and write one JSON object to standard output."""
     source = sys.stdin.buffer
     order = json.loads(source.readline())
+    if not has_turn(order):
+        json.dump(BUSY, sys.stdout)
+        return
     images = [Content(source.read(size), mime) for size, mime in order["images"]]
     json.dump(_answer(order, images), sys.stdout)
 
@@ -36,7 +39,7 @@ def _answer(order: dict[str, Any], images: list[Content]) -> dict[str, Any]:
         from .images import decoded
     except ImportError as error:
         return {"error": "missing", "message": str(error)}
-    limit({**order, "memory": max(order["memory"], _MEMORY)})
+    limit({**order, "memory": max(order["memory"], _MEMORY), "data": max(order["memory"], _DATA)})
     try:
         engine = RapidOCR(params={"Global.log_level": "critical"})
     except Exception as error:

@@ -46,7 +46,9 @@ class Rules:
     decode_timeout: float = 20.0
     """Seconds of work for a sound or a video; what was measured until then counts."""
     decode_memory: int = 2**30
-    """Bytes of address space of the process that decodes sounds and videos."""
+    """Bytes of address space of a process that decodes a sound or a video."""
+    decode_total: int = 2 * 2**30
+    """The same of all that decode at once, in all processes of this installation; others wait."""
     max_edge: int = 1568
     """Pixels of the longer side of an image that a judge sees; larger ones are scaled down. Models scale down what is larger themselves."""
     transcription: Transcription | None = None

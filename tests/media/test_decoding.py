@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import fcntl
 import io
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import av
 import numpy as np
 import psutil
 import pytest
@@ -298,6 +303,89 @@ def test_memory_has_a_bound() -> None:
     assert watched([scenery(1920, 1080)] * 3, 2).measured["width"] == 1920
 
 
+_WORK = """
+import json, sys, time
+from otel_agenteval.media.decoder import has_turn
+order = json.loads(sys.stdin.buffer.readline())
+began = time.monotonic() if has_turn(order) else None
+time.sleep(0.4)
+print(json.dumps({"frames": [], "measured": {"began": began, "ended": time.monotonic()}}))
+"""
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_as_many_decoders_work_as_their_memory_allows(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    from otel_agenteval.media import decoding
+
+    monkeypatch.setattr(decoding, "_DECODER", ("-c", _WORK))
+
+    def work(_: int) -> dict[str, Any]:
+        with opening(Rules(decode_memory=100, decode_total=100 * at_once + 50)):
+            return video_of(Content(b"", "video/mp4"), 1).measured
+
+    with ThreadPoolExecutor(5) as pool:
+        found = list(pool.map(work, range(5)))
+    for one in found:
+        beside = [other for other in found if other["began"] <= one["began"] < other["ended"]]
+        assert 1 <= len(beside) <= at_once
+
+
+def test_a_decoder_whose_turn_does_not_come_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoder, "_BETWEEN_LOOKS", 0.0)
+    with min(Path(decoder.__file__).parent.glob("*.py")).open("rb") as taken:
+        fcntl.flock(taken, fcntl.LOCK_EX)
+        assert not decoder.has_turn({"at_once": 1, "wait": 0.0})
+    assert decoder.BUSY["error"] == "media_timeout"
+
+
+def bomb(frames: int = 24) -> bytes:
+    """A small file whose pictures are large, all alike, and each made of sixteen others."""
+    out = io.BytesIO()
+    with av.open(out, "w", format="mp4") as container:
+        params = {"preset": "ultrafast", "x264-params": "ref=16:bframes=0:keyint=250"}
+        stream = container.add_stream("libx264", rate=25, options=params)
+        stream.width, stream.height, stream.pix_fmt = 3840, 2160, "yuv420p"
+        picture = av.VideoFrame(3840, 2160, "yuv420p")
+        for plane in picture.planes:
+            plane.update(bytes(plane.buffer_size))
+        for number in range(frames):
+            picture.pts = number
+            container.mux(stream.encode(picture))
+        container.mux(stream.encode(None))
+    return out.getvalue()
+
+
+@pytest.mark.slow
+def test_all_decoders_together_have_a_bound() -> None:
+    """Six at once of a file of some kilobytes that takes hundreds of megabytes."""
+    data, done, peak = bomb(), threading.Event(), [0]
+
+    def watch() -> None:
+        while not done.wait(0.01):
+            total = 0
+            for child in psutil.Process().children():
+                with contextlib.suppress(psutil.Error):  # it is over meanwhile
+                    total += child.memory_info().rss
+            peak[0] = max(peak[0], total)
+
+    def work(_: int) -> str:
+        with opening(Rules(decode_memory=512 * 2**20, decode_total=512 * 2**20)):
+            try:
+                return str(video_of(Content(data, "video/mp4"), 4).measured["width"])
+            except MetricError as error:
+                return error.error_type
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    with ThreadPoolExecutor(6) as pool:
+        found = set(pool.map(work, range(6)))
+    done.set()
+    watching.join()
+    assert found <= {"3840", "media_too_large", "invalid_media"}
+    alone = 40 * 2**20
+    assert 200 * 2**20 < peak[0] < 512 * 2**20 + 5 * alone, f"{peak[0] / 2**20:.0f} MiB"
+
+
 def test_of_what_takes_too_long_the_beginning_counts() -> None:
     long = moving(60)
     data = video(long)
@@ -313,6 +401,7 @@ def test_a_decoder_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     from otel_agenteval.media import decoding
 
     monkeypatch.setattr(decoding, "_START_SECONDS", 0.2)
+    monkeypatch.setattr(decoding, "_MOST_WAITING", 0.0)
     monkeypatch.setattr(decoding, "_DECODER", ("-c", "import time; time.sleep(600)"))
     before = {child.pid for child in psutil.Process().children()}
     assert fault(b"\0\0\0\x18ftypisom", rules=Rules(decode_timeout=0.1)) == "media_timeout"
