@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from .outlets import OutletOptions
 from .page import PageOptions
 from .section import Section
 from .tenants import TenantOptions, _once
@@ -19,6 +20,13 @@ def _hosts(value: Any) -> Any:
 
 
 Names = Annotated[tuple[str, ...], Before(_hosts), Kind("list of names")]
+
+
+def _outlets(value: Any) -> Any:
+    known = [name for name in OutletOptions._defaults if name != "span_events"]
+    if isinstance(value, (list, tuple)) and all(isinstance(item, str) and item in known for item in value):
+        return tuple(value)
+    raise ValueError(f"it must be a list of {', '.join(known)}")
 
 
 class ServeOptions(Section):
@@ -42,6 +50,8 @@ class ServeOptions(Section):
     """Who may send, each with its own token and limits. If there are any, no one else may send, and turn ids begin with the tenant's name."""
     page: PageOptions = PageOptions()
     """The web page."""
+    ready_outlets: Annotated[tuple[str, ...], Before(_outlets), Kind("list of outlets")] = ()
+    """Outlets without which ``/readyz`` answers 503, by their names in ``outlets``: ``[store]``. By default it is about receiving alone. ``/readyz?verbose`` always reports all outlets."""
     tls: TlsOptions = TlsOptions()
     """Certificate of gRPC, HTTP and the API."""
     allowed_hosts: Names = ()

@@ -13,6 +13,9 @@
     ├── NotASpan           a message holds no usable span or log record
     └── NotOtlp            the bytes are not an OTLP request
 
+    ConnectionError        (Python's own: a server refuses, or cannot be reached)
+    └── Unusable           a database cannot be used at the moment
+
     NoModel                a metric asked a model, and none is configured
 
 None of them travels through the pipeline: a metric that fails becomes a score with ``status="error"``, and a span that cannot be
@@ -100,6 +103,15 @@ class SealError(AgentEvalError):
 
 class StoreError(AgentEvalError):
     """A score store cannot be read: the file does not exist, or it is something else."""
+
+
+class Unusable(ConnectionError):
+    """A database cannot be used at the moment."""
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        """What the server says, or the network. It holds no content."""
 
 
 class NotOtlp(ValueError):

@@ -118,6 +118,8 @@ QUEUE_CAPACITY = "agenteval.queue.capacity"
 METRIC_DURATION = "agenteval.metric.duration"
 EMIT_ERRORS = "agenteval.emit.errors"
 EMIT_RECORDS = "agenteval.emit.records"
+EMIT_WAITING = "agenteval.emit.waiting"
+OUTLET_DELIVERING = "agenteval.outlet.delivering"
 SPAN_EVENTS = "agenteval.span_events"
 QUEUE_HELD = "agenteval.queue.held"
 JUDGE_REQUESTS = "agenteval.judge.requests"
@@ -275,6 +277,11 @@ INSTRUMENTS: tuple[Instrument, ...] = (
         EMIT_RECORDS, "counter", "{record}", ("outlet", "outcome"),
         "Scores, and spans about them, that an outlet sent or kept (sent), or why it did not.", about_us=True,
     ),
+    Instrument(EMIT_WAITING, "gauge", "{record}", ("outlet",), "Scores, and spans about them, that an outlet still has to deliver.", about_us=True),
+    Instrument(
+        OUTLET_DELIVERING, "gauge", "", ("outlet",), "Whether an outlet delivers: 1, or 0 if its last attempt failed; the log and /readyz?verbose have the reason.",
+        about_us=True, over="min",
+    ),
     Instrument(SPAN_EVENTS, "counter", "{event}", ("outcome",), "Span events, by whether they could be added.", about_us=True),
     Instrument(
         JUDGE_REQUESTS, "counter", "{request}", ("outcome",),
@@ -373,7 +380,7 @@ KNOWN_LABELS: Mapping[str, tuple[Mapping[str, tuple[str, ...]], ...]] = {
         {"outlet": ("metrics",), "reason": ("label_overflow", "watch")},
         {"outlet": ("prometheus",), "reason": ("name_clash", "port_in_use", "bind_failed", "workers_apart")},
         {"outlet": ("jsonl", "otlp_file"), "reason": _FILE_FAULTS},
-        {"outlet": ("store",), "reason": ("OperationalError", "DatabaseError", "ConnectionError", "StoreError", "not_storable", *_FILE_FAULTS)},
+        {"outlet": ("store",), "reason": ("OperationalError", "DatabaseError", "Unusable", "StoreError", "not_storable", *_FILE_FAULTS)},
         {"outlet": ("otlp",), "reason": ("spool_failed", "spool_not_opened", *_GRPC_CODES, *_HTTP_FAULTS)},
     ),
     EMIT_RECORDS: (

@@ -42,6 +42,8 @@ def watch_engine(engine: Engine) -> None:
         lambda: [({"outcome": outcome}, n) for outcome, n in engine.pipeline.span_events.outcomes.copy().items()],
     )
     watch(semconv.EMIT_ERRORS, lambda: [({"outlet": o, "reason": r}, n) for (o, r), n in engine.outlets.errors.copy().items()])
+    watch(semconv.EMIT_WAITING, lambda: [({"outlet": name}, one.waiting) for name, one in engine.outlets.records().items()])
+    watch(semconv.OUTLET_DELIVERING, lambda: [({"outlet": one.name}, not one.trouble) for one in engine.outlets])
     watch(semconv.BUILD_INFO, lambda: [({"version": __version__, "python": platform.python_version()}, 1)])
     expect = engine.telemetry.expect
     outlets = {"metrics", *(outlet.name for outlet in engine.outlets)}

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..config.keypath import KeyPath
+from ..core.errors import StoreError, Unusable
 from ..core.semconv import EMIT_RECORDS
 from ..core.telemetry import Telemetry
 from ..core.writable import warn_of_fault
@@ -26,6 +27,18 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+
+
+def told_of(error: BaseException) -> str:
+    """Return what may be shown of a fault: its name, and why, unless that could hold content."""
+    why = ""
+    if isinstance(error, OSError) and error.filename:
+        why = f"{error.filename}: {error.strerror}"
+    elif isinstance(error, Unusable):
+        why = error.reason
+    elif isinstance(error, StoreError) or any(kind.__module__ == "sqlite3" for kind in type(error).__mro__):
+        why = str(error)
+    return f"{type(error).__name__}: {why}" if why else type(error).__name__
 
 
 class RecordAccount:
@@ -94,6 +107,16 @@ class Outlet(ABC):
     provider has an exit of its own, and may be gone already."""
     records: RecordAccount | None = None
     """The account of its records, of an outlet that keeps what it cannot deliver yet."""
+
+    _trouble: str = ""
+
+    @property
+    def trouble(self) -> str:
+        """Why it delivers nothing at the moment, as far as it knows; empty when it does. Says nothing of any content."""
+        return self._trouble
+
+    def check(self) -> None:
+        """Deliver what waits, or find out whether something could be delivered. May do I/O, and may raise. Called by servers, on any thread."""
 
     @property
     def full(self) -> bool:

@@ -8,14 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ..core.errors import StoreError
 from ..core.semconv import METRIC_DURATION
 from ..core.telemetry import Telemetry
 from ..core.threads import is_meant_for_host
 from ..evaluation.redaction import Exporter, Redactor, without_texts
 from ..evaluation.scored_turn import Root, ScoredTurn
 from .accounting import account
-from .base import Outlet, RecordAccount
+from .base import Outlet, RecordAccount, told_of
 
 if TYPE_CHECKING:
     from ..statistics.changes import Change
@@ -141,13 +140,17 @@ class FanOut:
         key = (outlet, reason)
         self.errors[key] += 1
         if self.errors[key] == 1:
-            _log.warning("outlet %s failed: %s%s (counted from now on)", outlet, reason, _why(error))
+            _log.warning("outlet %s failed: %s (counted from now on)", outlet, reason if error is None else told_of(error))
 
     # --- outlets that cannot deliver at the moment
 
     def start(self) -> None:
         """Begin at once what else begins with the first turn: a server's outlets send what an earlier process left behind."""
         self._each(lambda outlet: outlet.start())
+
+    def check(self) -> None:
+        """Have every outlet deliver what waits, or find out whether it could: a fault shows before the next turn comes. May take seconds."""
+        self._each(lambda outlet: outlet.check())
 
     def keep_all(self) -> None:
         """From now on no outlet drops a score for lack of room: nothing is evaluated while one has none (see :meth:`can_emit`)."""
@@ -223,11 +226,3 @@ class FanOut:
                 call(outlet)
             except Exception as error:
                 self.count_error(outlet.name, type(error).__name__, error)
-
-
-def _why(error: BaseException | None) -> str:
-    """What may be said of a fault beside its name: nothing that could hold content."""
-    if isinstance(error, OSError) and error.filename:
-        return f": {error.filename}: {error.strerror}"
-    is_of_a_store = isinstance(error, StoreError) or any(kind.__module__ == "sqlite3" for kind in type(error).__mro__)
-    return f": {error}" if is_of_a_store else ""

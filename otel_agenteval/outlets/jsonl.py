@@ -19,7 +19,7 @@ from ..core.files import private
 from ..core.telemetry import Telemetry
 from ..core.writable import fault_of_file
 from ..evaluation.scored_turn import ScoredTurn
-from .base import Outlet, RecordAccount, Setup
+from .base import Outlet, RecordAccount, Setup, told_of
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -95,6 +95,11 @@ class JsonLinesOutlet(Outlet):
         """What is written of a turn."""
         return lines_of(scored)
 
+    def check(self) -> None:
+        """Write what waits; or find out whether the file could be written, without making it. Raises as :meth:`emit`."""
+        self._write()
+        self._trouble = fault_of_file(self._path) or ""
+
     def flush(self, timeout: float) -> bool:
         """Write what waits; False if it still does."""
         try:
@@ -132,7 +137,9 @@ class JsonLinesOutlet(Outlet):
             except OSError as error:
                 self._close_file()
                 error.filename = error.filename or self._path  # a write does not say where
+                self._trouble = told_of(error)
                 raise
+            self._trouble = ""
             self.records.finish("sent", self._forget_written(done))
 
     def _next_lines(self) -> list[bytes]:

@@ -41,6 +41,11 @@ class LateOutlet(Outlet):
         self._logged = False
         self._outlet: Outlet | None = None
 
+    @property
+    def trouble(self) -> str:
+        """That of the outlet, if it was made."""
+        return self._outlet.trouble if self._outlet is not None else ""
+
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
         """Pass the batch on, if there is an outlet by now."""
         if self._outlet is None:

@@ -158,11 +158,13 @@ class PrometheusOutlet(Outlet):
             return error
         if self._joined.workers is not None:
             self._joined.workers.claim(self._joined.workers.view)
+        self._trouble = ""
         return None
 
     def _warn_of_port(self, error: Exception) -> None:
         assert self._wanted is not None
         port, addr = self._wanted
+        self._trouble = f"no endpoint on {addr}:{port}: {error}"
         _log.warning("no Prometheus endpoint on %s:%s: %s", addr, port, error)
         self._telemetry.add(EMIT_ERRORS, outlet=self.name, reason="port_in_use" if _is_in_use(error) else "bind_failed")
 

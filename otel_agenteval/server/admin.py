@@ -16,6 +16,7 @@ from prometheus_client.exposition import choose_encoder
 from ..core.errors import StoreError
 from ..core.tenancy import qualified
 from .guard import Guard
+from .health import Readiness, health
 from .http_server import Exchange, Failure, Head, Response
 from .receiver import Receiver
 from .responses import Refusal
@@ -29,20 +30,6 @@ class Faults(Protocol):
         """One more."""
 
 
-Unready = Callable[[], str]
-"""Why no more should be sent at the moment; empty when all is ready."""
-
-
-def health(head: Head, unready: Unready) -> Response | None:
-    """The response to ``/healthz`` (the process runs) and ``/readyz`` (it takes more); None for another path."""
-    if head.path not in ("/healthz", "/readyz"):
-        return None
-    if head.method not in ("GET", "HEAD"):
-        return Response(405, b"GET only\n", headers=[("allow", "GET, HEAD")])
-    why = unready() if head.path == "/readyz" else ""
-    return Response(503, f"{why}\n".encode()) if why else Response(200, b"ok\n")
-
-
 class Page:
     """A handler of GET requests.
 
@@ -50,7 +37,7 @@ class Page:
         guard: checks where a request comes from.
         engine: where faults are counted.
         get: the response to a request that may pass; None where there is nothing at its path.
-        unready: for a server that has health and readiness too.
+        readiness: for a server that has health and readiness too.
     """
 
     def __init__(
@@ -58,16 +45,16 @@ class Page:
         guard: Guard,
         engine: Callable[[], Faults],
         get: Callable[[Head], Exchange | Response | None],
-        unready: Unready | None = None,
+        readiness: Readiness | None = None,
     ) -> None:
         self._guard = guard
         self._engine = engine
         self._get = get
-        self._unready = unready
+        self._readiness = readiness
 
     def begin(self, head: Head) -> Exchange | Response:
         """The response, or an exchange that makes it."""
-        well = health(head, self._unready) if self._unready is not None else None
+        well = health(head, self._readiness) if self._readiness is not None else None
         if well is not None:
             return well
         try:

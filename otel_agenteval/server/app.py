@@ -17,6 +17,7 @@ from ..config.loader import load_config
 from ..config.root import Config
 from ..core import semconv
 from ..core.clock import SYSTEM_CLOCK, Clock
+from ..core.errors import ConfigError
 from ..core.telemetry import Telemetry
 from ..core.threads import mark_as_ours
 from ..core.writable import fault_of_folder, warn_of_fault
@@ -30,6 +31,7 @@ from .background_server import BackgroundServer
 from .certificates import Validity, tls_context, validities, warn
 from .grpc import GrpcServer
 from .guard import Guard
+from .health import Check, Readiness, delivery
 from .http import OtlpHandler
 from .http_server import Head, HttpServer
 from .journal_folder import ALONE, LOCK_GRACE, JournalFolder
@@ -61,6 +63,10 @@ _GRACE = 3.0
 """Seconds that running requests may take at a stop."""
 
 
+_CHECK_EVERY = 15.0
+"""Seconds between two looks at whether outlets deliver."""
+
+
 class Service:
     """The sidecar of one process.
 
@@ -88,6 +94,7 @@ class Service:
         self.registry = CollectorRegistry()
         self.engine = Engine(as_sidecar(config), decision_delay=BEHIND_OTLP, clock=clock, waited=waited)
         self.engine.outlets.add(PrometheusOutlet(self.engine.telemetry, registry=self.registry))
+        self._check_ready_outlets(config)
         ProcessCollector(registry=self.registry)
         if self.options.journal is not None:
             warn_of_fault(config.where(("serve", "journal")), self.options.journal, fault_of_folder, "no request is taken")
@@ -97,7 +104,8 @@ class Service:
         self._folder: JournalFolder | None = None
         self.engine.admits_by_room()
         self.receiver = Receiver(self.engine, self.options, clock)
-        self._maintenance: asyncio.Task[None] | None = None
+        self._maintenance: list[asyncio.Task[None]] = []
+        self._readiness = Readiness(self.unready, self.checks)
         self._threads = ThreadPoolExecutor(_THREADS, "agenteval-receiver", mark_as_ours)
         self._grpc: GrpcServer | None = None
         self._servers: dict[str, HttpServer | BackgroundServer] = {}
@@ -169,11 +177,12 @@ class Service:
         if self.receiver.stopping:
             return
         self.engine.start()
+        self._maintenance.append(loop.create_task(self._check_outlets()))
         self._tls_context = tls_context(options.tls)
         self._look_at_certificates()
         self.receiver.replaying = options.journal is not None
         if options.metrics is not None:
-            page = Page(self._guard(options.metrics), lambda: self.engine, self._metrics.get, self.unready)
+            page = Page(self._guard(options.metrics), lambda: self.engine, self._metrics.get, self._readiness)
             background = BackgroundServer(HttpServer(page, options.max_connections, options.client_connections), self._fault)
             await background.start("serve.metrics", options.metrics)
             self._servers["metrics"] = background
@@ -190,7 +199,7 @@ class Service:
             self._grpc = grpc
         if options.http is not None:  # the last: a sender that gets a response here finds everything open
             self._is_open = True
-            handler = OtlpHandler(self.receiver, self._threads, self._guard(options.http), self.unready)
+            handler = OtlpHandler(self.receiver, self._threads, self._guard(options.http), self._readiness)
             await self._listen("http", options.http, handler, self._tls_context)
         self._is_open = True
         if self.journal is not None:
@@ -201,7 +210,7 @@ class Service:
             if self.receiver.stopping:
                 return
             self.receiver.replaying = False
-            self._maintenance = loop.create_task(self._maintain_journal(self.journal))
+            self._maintenance.append(loop.create_task(self._maintain_journal(self.journal)))
 
     async def _open_journal(self, path: str) -> None:
         """Open the journal, once no other process has it: our own last one may need a while for its end."""
@@ -269,6 +278,21 @@ class Service:
                 except Exception as error:
                     self.engine.failed("journal", error)
 
+    def _check_ready_outlets(self, config: Config) -> None:
+        on = {outlet.name for outlet in self.engine.outlets}
+        missing = [name for name in config.serve.ready_outlets if name not in on]
+        if missing:
+            raise ConfigError(
+                f"{config.where(('serve', 'ready_outlets'))}: must be outlets that are on, got {missing[0]}; on are {', '.join(sorted(on))}"
+            )
+
+    async def _check_outlets(self) -> None:
+        """See what doesn't deliver before the next turn comes, and write what waits while none does."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await loop.run_in_executor(None, self.engine.outlets.check)
+            await asyncio.sleep(_CHECK_EVERY)
+
     def _deliver(self) -> bool:
         return self.engine.flush(_DELIVER_WITHIN)
 
@@ -279,6 +303,7 @@ class Service:
             ConfigError: it is not valid. Nothing has changed then.
         """
         self.reload_failed()  # until it is done
+        self._check_ready_outlets(config)
         found, before = config.serve, self.options
         fixed = [f"serve.{name}" for name in _AT_START if getattr(found, name) != getattr(before, name)]
         kept = found.replaced(**{name: getattr(before, name) for name in _AT_START})
@@ -327,8 +352,8 @@ class Service:
         if self._grpc is not None:
             stopping.append(self._grpc.stop(grace))
         await asyncio.gather(*stopping)
-        if self._maintenance is not None:
-            self._maintenance.cancel()
+        for task in self._maintenance:
+            task.cancel()
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._end_engine, until)
         for name, server in self._servers.items():
@@ -368,6 +393,21 @@ class Service:
 
     def unready(self) -> str:
         """Why no more should be sent at the moment; empty when the sidecar is ready."""
+        return self._refuses() or next(
+            (
+                f"{check.name}: {check.reason}"
+                for check in delivery(self.engine, self.options.ready_outlets)
+                if check.required and check.reason
+            ),
+            "",
+        )
+
+    def checks(self) -> list[Check]:
+        """What is well and what isn't, for ``/readyz?verbose``."""
+        return [Check("requests", self._refuses(), required=True), *delivery(self.engine, self.options.ready_outlets)]
+
+    def _refuses(self) -> str:
+        """Why requests are refused, or soon will be; empty when they aren't."""
         if self.receiver.stopping:
             return "shutting down"
         if self.receiver.replaying:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any
 
 from google.protobuf import json_format
 
 from ..spans.otlp import Signal
-from .admin import health
 from .admission import Share
 from .auth import Tenant
 from .feedback import as_log_records
 from .grpc import answer, response_of
 from .guard import Guard
+from .health import Readiness, health
 from .http_server import Exchange, Failure, Head, Response
 from .inflate import too_large
 from .receiver import Receiver, Request
@@ -34,18 +33,18 @@ class OtlpHandler:
         receiver: accepts or refuses the requests.
         threads: where requests are unpacked and read.
         guard: checks where a request comes from.
-        unready: why no more should be sent at the moment; empty when the sidecar is ready.
+        readiness: whether more should be sent at the moment.
     """
 
-    def __init__(self, receiver: Receiver, threads: Executor, guard: Guard, unready: Callable[[], str]) -> None:
+    def __init__(self, receiver: Receiver, threads: Executor, guard: Guard, readiness: Readiness) -> None:
         self.receiver = receiver
         self.threads = threads
         self._guard = guard
-        self._unready = unready
+        self._readiness = readiness
 
     def begin(self, head: Head) -> Exchange | Response:
         """Admit an export, or respond at once."""
-        well = health(head, self._unready)
+        well = health(head, self._readiness)
         if well is not None:
             return well
         is_feedback = head.path == _FEEDBACK

@@ -34,6 +34,7 @@ from ..config.types import split_address
 from ..core.errors import ConfigError
 from .admin import Metrics, Page
 from .guard import Guard
+from .health import Check, Readiness, checks_in
 from .http_server import HttpServer
 from .journal_folder import LOCK_GRACE, JournalFolder
 from .notify import Listener, Notifier
@@ -92,6 +93,8 @@ class Child:
         self.restarts = 0
         self.unready = "starting"
         """Why it took no requests when it was last asked; empty when it did."""
+        self.checks: list[Check] = []
+        """What it reported then."""
         self.ready = asyncio.Event()
         self.refused = False
         """Whether it never listened, and ended because its configuration cannot be used: an address that is taken, for example."""
@@ -205,24 +208,29 @@ async def _poll_readiness(children: Sequence[Child]) -> None:
     loop = asyncio.get_running_loop()
     with ThreadPoolExecutor(len(children), "agenteval-ready") as pool:
         while True:
-            reasons = await asyncio.gather(*(loop.run_in_executor(pool, _readiness, child) for child in children))
-            for child, reason in zip(children, reasons, strict=True):
-                child.unready = reason
+            found = await asyncio.gather(*(loop.run_in_executor(pool, _readiness, child) for child in children))
+            for child, (reason, checks) in zip(children, found, strict=True):
+                child.unready, child.checks = reason, checks
             await asyncio.sleep(_LOOK_EVERY)
 
 
-def _readiness(child: Child) -> str:
-    address = child.listening.get("metrics")
+def _readiness(child: Child) -> tuple[str, list[Check]]:
+    """Why a process takes no requests, and all that it checks."""
+    address, name = child.listening.get("metrics"), f"process {child.number}"
     if address is None:
-        return "starting"
+        return "starting", [Check(name, "starting", required=True)]
+    request = urllib.request.Request(f"http://{address}/readyz?verbose", headers={"Accept": "application/json"})
     try:
-        with urllib.request.urlopen(f"http://{address}/readyz", timeout=_SCRAPE):
-            return ""
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.read(200).decode("utf-8", "replace").strip()
-    except (OSError, ValueError) as error:
-        return f"does not answer: {type(error).__name__}"
+        try:
+            with urllib.request.urlopen(request, timeout=_SCRAPE) as answer:  # noqa: S310 - http, as above
+                report = json.load(answer)
+        except urllib.error.HTTPError as error:
+            with error:
+                report = json.load(error)
+        return str(report["reason"]), checks_in(report, f"{name}: ")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        reason = f"does not answer: {type(error).__name__}"
+        return reason, [Check(name, reason, required=True)]
 
 
 def _scraped(child: Child) -> list[Metric]:
@@ -366,7 +374,11 @@ class _MetricsPage:
         if options.metrics is None:
             return None
         guard = Guard(options.metrics, options.allowed_hosts, options.allowed_origins)
-        page = Page(guard, _Faults, self._metrics.get, lambda: unready(self._children, self._stop.is_set()))
+        readiness = Readiness(
+            lambda: unready(self._children, self._stop.is_set()),
+            lambda: [check for child in self._children for check in child.checks],
+        )
+        page = Page(guard, _Faults, self._metrics.get, readiness)
         self._server = HttpServer(page, options.max_connections, options.client_connections)
         self._polling = asyncio.create_task(_poll_readiness(self._children))
         await self._server.start("serve.metrics", options.metrics, None)

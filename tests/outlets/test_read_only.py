@@ -116,3 +116,23 @@ def test_store_of_a_newer_version_delays_turns(kept: Kept, caplog: pytest.LogCap
     assert "upgrade otel-agenteval" in caplog.text
     set_version(len(SCHEMA.steps))
     check_stored(kept, 2)
+
+
+def test_attempt_that_fails_slowly_is_not_made_for_every_turn(tmp_path: Path, clock: FakeClock) -> None:
+    kept = Kept(tmp_path / "scores.db", clock)
+    file, transaction = kept.outlet._store._file, kept.outlet._store._file.transaction
+    attempts = []
+
+    def away() -> None:
+        attempts.append(1)
+        clock.advance(5)
+        raise ConnectionError
+
+    file.transaction = away
+    emit_in_vain(kept, range(10))
+    assert len(attempts) == 1
+    clock.advance(11)
+    emit_in_vain(kept, range(10, 20))
+    assert len(attempts) == 2
+    file.transaction = transaction
+    check_stored(kept, 20)

@@ -105,6 +105,9 @@ def test_a_collector_shares_the_traces_out_and_one_page_measures_all(fleet: Flee
 def test_a_process_that_dies_is_started_again_on_its_port(fleet: Fleet) -> None:
     assert [fleet.metric("agenteval_processes", process=str(i)) for i in range(2)] == [1, 1]
     assert [fleet.health("healthz"), until(lambda: fleet.health("readyz") == 200 and 200, "both are ready")] == [200, 200]
+    with urllib.request.urlopen(f"http://127.0.0.1:{fleet.metrics}/readyz?verbose", timeout=5) as answer:
+        report = answer.read().decode()
+    assert {f"[+] process {number}: requests: ok" for number in range(2)} <= set(report.splitlines())
     first = psutil.Process(fleet.process.pid).children()[0]
     os.kill(first.pid, signal.SIGSTOP)
     until(lambda: fleet.health("readyz") == 503, "one does not answer", 20)

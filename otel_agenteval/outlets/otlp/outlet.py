@@ -140,6 +140,11 @@ class OtlpOutlet(Outlet):
             self._sender.put(signal, body, items, must=self._keeps_all)
 
     @property
+    def trouble(self) -> str:
+        """The signals whose last request failed, and why."""
+        return "; ".join(f"{signal}: {reason}" for signal, reason in self._sender.trouble.copy().items())
+
+    @property
     def full(self) -> bool:
         """Whether as much waits as may."""
         return self._sender.spool.full

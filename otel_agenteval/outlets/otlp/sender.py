@@ -98,6 +98,8 @@ class Sender:
         self.spool = self._make_spool()
         self._client: Client | None = None
         self._lanes = {signal: _Lane(signal) for signal in SIGNALS}
+        self.trouble: dict[str, str] = {}
+        """Why the last request of a signal failed, unless that may lie in what it held."""
         self._metrics_due: float | None = None
         self._flushing = 0
         """How many callers wait in :meth:`flush`."""
@@ -306,6 +308,10 @@ class Sender:
         if self._client is None:
             self._client = self._make_client()
         result = self._client.send(signal, body, min(self._wanted.timeout, max(0.1, until - time.monotonic())))
+        if result.kind == "sent":
+            self.trouble.pop(signal, None)
+        elif result.kind == "retry" or not result.about_the_body:
+            self.trouble[signal] = result.reason
         if result.kind != "sent" or result.rejected:
             self._account.failed(result.reason)
         return result

@@ -27,9 +27,9 @@ from ...core.wellformed import well_formed
 from ...evaluation.redaction import Redactor
 from ...evaluation.scored_turn import Root, ScoredTurn
 from ..accounting import answering_call
-from ..base import Outlet, RecordAccount, Setup
+from ..base import Outlet, RecordAccount, Setup, told_of
 from .postgres import NotStorable, is_address
-from .store import REQUIRED, SCHEMA, SCORE_COLUMNS, Retention, Rows, ScoreStore
+from .store import REQUIRED, SCHEMA, SCORE_COLUMNS, TURN_COLUMNS, Retention, Rows, ScoreStore
 
 if TYPE_CHECKING:
     from ...statistics.changes import Change
@@ -41,6 +41,23 @@ _HOUSEKEEPING = 60.0
 """Seconds between two searches for what is too old."""
 _BYTES_OF_TURN, _BYTES_OF_SCORE = 3_000, 500
 """What the rows of one take in memory, beside their texts."""
+
+
+_LONGEST_PAUSE = 10.0
+"""Seconds until a new turn makes another attempt after one that failed slowly."""
+_CHECKED = 60.0
+"""Seconds after which it is tried again whether the store can be written, if nothing was."""
+_TRIAL = Rows(
+    turns=[{**dict.fromkeys(TURN_COLUMNS), "turn_id": "trial", "revision": 1, "is_conversation": 0, "stored_at": 0.0}],
+    scores=[
+        {
+            **dict.fromkeys(SCORE_COLUMNS), "result_id": "trial", "turn_id": "trial", "revision": 1, "metric": "trial", "kind": "code", "status": "ok",
+            "scored_at": 0.0,
+        }
+    ],
+    outcomes=[("trial", "trial", "trial")],
+)  # fmt: skip
+"""What is tried, and taken back."""
 
 
 @dataclass(slots=True)
@@ -112,6 +129,12 @@ class StoreOutlet(Outlet):
         self._bytes = 0
         self._outcomes: deque[tuple[str, str, str]] = deque(maxlen=_MAX_OUTCOMES)
         self._housekeeping: float | None = None
+        self._written: float | None = None
+        """When something was written, or could have been."""
+        self._fault: BaseException | None = None
+        """Why the last attempt to write failed; None if it did not."""
+        self._next_try = 0.0
+        """Until when no further turn makes an attempt: one on a server that is away takes seconds, and other outlets wait for it."""
         self._warned_of: set[str] = set()
 
     @property
@@ -139,6 +162,8 @@ class StoreOutlet(Outlet):
         units, fault = self.render(batch, self._unit)
         with self._lock:
             self._add(units)
+            if self._fault is not None and self._clock.monotonic() < self._next_try:
+                raise self._fault.with_traceback(None)
             self._write()
             self._keep_house()
         if fault is not None:
@@ -193,6 +218,7 @@ class StoreOutlet(Outlet):
         units = list(self._waiting)
         if not units and not outcomes:
             return
+        began = self._clock.monotonic()
         try:
             try:
                 self._store.write(*_together(units, outcomes))
@@ -201,9 +227,25 @@ class StoreOutlet(Outlet):
                 self._write_outcomes(outcomes)
             else:
                 self.records.finish("sent", self._forget(units))
-        except BaseException:
+        except BaseException as error:
             self._outcomes.extendleft(reversed(outcomes))
+            self._trouble = told_of(error)
+            now = self._clock.monotonic()
+            self._fault, self._next_try = error, now + min(_LONGEST_PAUSE, 2 * (now - began))
             raise
+        self._trouble, self._fault, self._written = "", None, self._clock.monotonic()
+
+    def check(self) -> None:
+        """Write what waits; or, if nothing was written for a while, find out whether a turn and a score could be. Raises as :meth:`emit`."""
+        with self._lock:
+            self._write()
+            if self._trouble or self._written is None or self._clock.monotonic() - self._written >= _CHECKED:
+                try:
+                    self._store.would_take(_TRIAL)
+                except Exception as error:
+                    self._trouble = told_of(error)
+                    raise
+                self._trouble, self._written = "", self._clock.monotonic()
 
     def _forget(self, units: Sequence[_Unit]) -> int:
         """Forget the first units that wait. Returns how many scores they have."""

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
-from ...core.errors import StoreError
+from ...core.errors import StoreError, Unusable
 from ...core.extras import require
 from ...core.files import another_version
 
@@ -44,6 +44,8 @@ _DIFFERENT = (
 )
 _OF_VALUES = ("22", "23", "54", "42804", "42846")
 """What the codes of faults begin with that lie in a value: it is out of range, breaks a rule, is too large, or of another type."""
+_WITHOUT_VALUES = ("25", "28", "3D", "3F", "42", "53", "55", "57", "58")
+"""What the codes of faults begin with whose message quotes no value: of transactions, rights, missing databases and tables, and the server's own."""
 _PLACE = re.compile(r"'(?:[^']|'')*'|\?|:(?=[a-z_])(?<!::)([a-z_]+)|%")
 
 
@@ -114,6 +116,16 @@ def _parameters(values: Any) -> Any:
     return [_given(value) for value in values]
 
 
+def _said_by(error: Any) -> str:
+    """What may be shown of a fault. Of one that came before there was a connection, that is all but the address."""
+    code = error.sqlstate
+    if code is not None:
+        primary = error.diag.message_primary if code.startswith(_WITHOUT_VALUES) else None
+        return primary or f"{type(error).__name__} ({code})"
+    found = re.search(r"\bfailed: (?:FATAL: *)?((?:(?!\bfailed: ).)+)\Z", str(error).split("\n", 1)[0])
+    return found[1][:200] if found else type(error).__name__
+
+
 class NotStorable(ValueError):
     """A value that the database cannot hold. Nothing of the transaction was written, and the same values fail again."""
 
@@ -145,7 +157,7 @@ class Connection:
         except self._psycopg.Error as error:  # its message may quote what was written
             if not self._read_only and self._lies_in_a_value(error):
                 raise NotStorable(f"PostgreSQL: {type(error).__name__}") from None
-            raise ConnectionError(f"PostgreSQL: {type(error).__name__}") from None
+            raise Unusable(f"PostgreSQL: {type(error).__name__}", _said_by(error)) from None
 
     def _lies_in_a_value(self, error: Any) -> bool:
         if error.sqlstate is None:  # it did not reach the server
@@ -215,8 +227,13 @@ class PostgresDatabase:
             self._process, self._lock, self._inherited, self._connection = os.getpid(), threading.Lock(), self._connection, None
         with self._lock:
             if self._connection is None or self._connection.closed:
-                self._connection = Connection(self._address, read_only=False)
-                migrate(self._connection, self._steps)
+                opened = Connection(self._address, read_only=False)
+                try:
+                    migrate(opened, self._steps)
+                except BaseException:  # it is not used before its tables are known to be of this version
+                    opened.close()
+                    raise
+                self._connection = opened
             try:
                 yield self._connection
             except (

@@ -216,11 +216,12 @@ class WebhookOutlet(Outlet):
                 part = left[: self._together]
                 try:
                     self._post_all(part, timeout)
-                    outcome = "sent"
+                    outcome, self._trouble = "sent", ""
                 except _Refused as refused:
                     if refused.about_the_body and self._split(part):
                         continue
-                    self._say(str(refused))
+                    self._trouble = str(refused)
+                    self._say(self._trouble)
                     ended = self._outcome_of(refused)
                     if ended is None:
                         self._wait_again(refused, left)

@@ -1,0 +1,81 @@
+"""``/healthz`` and ``/readyz``: whether the process runs, whether more should be sent to it, and what it doesn't deliver."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs
+
+from ..engine.engine import Engine
+from .http_server import Head, Response
+
+
+class Check(NamedTuple):
+    """One line of ``/readyz?verbose``."""
+
+    name: str
+    reason: str = ""
+    """What is wrong; empty when all is well. It holds nothing of any content."""
+    required: bool = False
+    """Whether the sidecar isn't ready while it is wrong."""
+
+
+class Readiness(NamedTuple):
+    """What probes are told."""
+
+    unready: Callable[[], str]
+    """Why no more should be sent at the moment; empty when all is ready."""
+    checks: Callable[[], Sequence[Check]]
+
+
+def health(head: Head, readiness: Readiness) -> Response | None:
+    """Return the response to ``/healthz`` and ``/readyz``; None for another path."""
+    if head.path not in ("/healthz", "/readyz"):
+        return None
+    if head.method not in ("GET", "HEAD"):
+        return Response(405, b"GET only\n", headers=[("allow", "GET, HEAD")])
+    why = readiness.unready() if head.path == "/readyz" else ""
+    status = 503 if why else 200
+    if head.path == "/healthz" or "verbose" not in parse_qs(head.query, keep_blank_values=True):
+        return Response(status, f"{why or 'ok'}\n".encode())
+    checks = readiness.checks()
+    if "application/json" in head.headers.get("accept", ""):
+        found = {"ready": not why, "reason": why, "checks": [_as_data(check) for check in checks]}
+        return Response(status, json.dumps(found, ensure_ascii=False).encode(), "application/json")
+    lines = [f"[{'-' if check.reason else '+'}] {_in_words(check)}" for check in checks]
+    return Response(status, "\n".join([*lines, f"not ready: {why}" if why else "ready", ""]).encode())
+
+
+def _in_words(check: Check) -> str:
+    optional = "" if check.required else " (not required)"
+    return f"{check.name}: {check.reason}{optional}" if check.reason else f"{check.name}: ok"
+
+
+def _as_data(check: Check) -> dict[str, Any]:
+    return {"name": check.name, "ok": not check.reason, "reason": check.reason, "required": check.required}
+
+
+def checks_in(document: Any, prefix: str) -> list[Check]:
+    """Return the checks of another process's ``/readyz?verbose``, as JSON has them, under names with a prefix."""
+    return [Check(f"{prefix}{one['name']}", str(one["reason"]), bool(one["required"])) for one in document["checks"]]
+
+
+def delivery(engine: Engine, required: Iterable[str]) -> list[Check]:
+    """Return a check for each outlet, and for the queue of judge jobs.
+
+    Args:
+        engine: whose.
+        required: names of outlets that must deliver.
+    """
+    found = []
+    for outlet in engine.outlets:
+        reason = outlet.trouble
+        if reason and outlet.records is not None:
+            account = outlet.records
+            reason = f"{reason}; {account.waiting} records wait, {sum(account.failed.values())} were dropped"
+        found.append(Check(f"outlet {outlet.name}", reason, outlet.name in set(required)))
+    if engine.judging is not None:
+        held = engine.judging.queue.unsent
+        found.append(Check("judge queue", f"it can't be used; {held} jobs wait in memory" if held else ""))
+    return found
