@@ -346,3 +346,5 @@ def test_a_long_reply_is_read_in_time() -> None:
         "{a} [b] <" * 20_000,
     ):
         verdict_in(reply, KEYS)
+    for material in ("\\" * 200_000, "\\n\\u" * 50_000, '"score":' * 50_000):
+        verdict_in(BAD, KEYS, material=material)

@@ -145,7 +145,7 @@ def _plain(key: str) -> str:
 
 # --- quotations -------------------------------------------------------------------------------------------------------
 
-_ESCAPED = re.compile(r"\\+u([0-9a-f]{4})", re.IGNORECASE)
+_ESCAPED = re.compile(r"(?<!\\)\\+u([0-9a-f]{4})", re.IGNORECASE)
 _BLANK = re.compile(r"\\+[nrt]|[\s\\]+")
 _QUOTES = str.maketrans(dict.fromkeys("'“”„‘’«»", '"'))
 
