@@ -405,7 +405,7 @@ def pages() -> Iterator[tuple[Path, str]]:
         "docs/concepts/metrics.md",
         "docs/reference/cli.md",
         "docs/reference/configuration.md",
-        "docs/guides/choose-outputs.md",
+        "docs/reference/emitted-metrics.md",
         "docs/guides/capture-content.md",
     ):
         text = (ROOT / name).read_text(encoding="utf-8")

@@ -57,7 +57,7 @@ def test_every_page_of_the_repository_is_there(site: Path) -> None:
 def test_a_search_finds_a_page_by_its_words(site: Path) -> None:
     index = json.loads((site / "0.1.0" / "search" / "search_index.json").read_text(encoding="utf-8"))
     places = {entry["location"] for entry in index["docs"] if "metrics_app" in entry["text"] + entry["title"]}
-    assert any(place.startswith("guides/choose-outputs.html#metrics-in-fastapi") for place in places)
+    assert any(place.startswith("guides/prometheus.html#use-your") for place in places)
 
 
 def test_versions_are_listed_newest_first_and_the_top_leads_to_the_newest(site: Path) -> None:

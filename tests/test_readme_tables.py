@@ -88,7 +88,7 @@ def test_a_part_that_is_out_of_step_is_found_and_renewed(
         "docs/concepts/metrics.md",
         "docs/reference/cli.md",
         "docs/reference/configuration.md",
-        "docs/guides/choose-outputs.md",
+        "docs/reference/emitted-metrics.md",
         "docs/guides/capture-content.md",
         *metrics,
     ):
@@ -145,25 +145,25 @@ def test_every_close_reason_is_explained() -> None:
 
 def test_the_span_event_s_attributes_are_documented() -> None:
     emitted = {*span_events.attributes(FULL, None), *span_events.attributes(FAILED, None)}
-    assert first_column(read("docs/guides/choose-outputs.md"), "<!-- span event attributes -->") == emitted
+    assert first_column(read("docs/reference/events-and-attributes.md"), "<!-- span event attributes -->") == emitted
 
 
 def test_the_log_event_s_attributes_are_documented() -> None:
     scored = ScoredTurn(TURN, Root(1, 2), [], supersedes="u", content=exported(Turn(input="Where?", output="There."), ()))
     shared = log_events.turn_attributes(scored, "i")
     emitted = {*log_events.event_attributes(FULL, shared), *log_events.event_attributes(FAILED, shared)}
-    assert first_column(read("docs/guides/choose-outputs.md"), "<!-- log event attributes -->") == emitted
+    assert first_column(read("docs/reference/events-and-attributes.md"), "<!-- log event attributes -->") == emitted
 
 
 def test_the_keys_of_a_json_line_are_documented() -> None:
     written = lines_of(ScoredTurn(TURN, Root(1, 2), [FULL, FAILED], supersedes="u"))
-    assert first_column(read("docs/guides/choose-outputs.md"), "<!-- json line keys -->") == {
+    assert first_column(read("docs/reference/events-and-attributes.md"), "<!-- json line keys -->") == {
         key for line in written for key in line
     }
 
 
 def test_the_outcomes_of_span_events_are_documented() -> None:
-    section = read("docs/guides/choose-outputs.md").split("## Log event")[0]
+    section = read("docs/reference/events-and-attributes.md").split("## Log event")[0]
     for word in (
         span_events.ENDING,
         span_events.LATE_ORDER,
