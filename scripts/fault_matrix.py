@@ -16,6 +16,7 @@ import argparse
 import contextlib
 import datetime
 import http.client
+import itertools
 import json
 import mmap
 import os
@@ -43,7 +44,7 @@ from typing_extensions import Self  # noqa: E402
 from tests.support.certificates import Authority  # noqa: E402 - of this checkout
 from tests.support.proxy import Proxy  # noqa: E402
 from tests.support.receiver import GrpcReceiver, plain  # noqa: E402
-from tests.support.servers import answers  # noqa: E402
+from tests.support.servers import answers, until  # noqa: E402
 from tests.support.service import AGENT, request  # noqa: E402
 from tests.support.sidecar import Sidecar  # noqa: E402
 
@@ -397,6 +398,65 @@ def store_disk_full(bench: Bench) -> Outcome:
     return outlet_disk_full(bench, "store", "scores.db", 64 << 10, bench.in_store, bench.in_lines)
 
 
+def database_read_only(bench: Bench) -> Outcome:
+    """The store's database takes no writes for a while, as after a failover."""
+    import psycopg
+
+    from tests.support.postgres import postgres_server
+
+    with postgres_server() as server:
+        address = server.database()
+        name = address.rpartition("/")[2]
+        bench.config["outlets"] = {"store": address}
+        bench.start()
+        with psycopg.connect(address, autocommit=True) as db:
+            sender = bench.send()
+            sender.until(0.3)
+            db.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+            db.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()", (name,)
+            )
+            bench.feel("outlet store failed")
+            sender.until(0.9, 10)
+            db.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
+
+            def stored() -> set[str]:
+                return {turn_id for (turn_id,) in db.execute("SELECT DISTINCT turn_id FROM agenteval.scores")}
+
+            return bench.finish(sender, stored, bench.in_lines)
+
+
+def poisoned_rows(bench: Bench) -> Outcome:
+    """Among the turns are some that no database takes as they are, and one in each batch that this one refuses."""
+    sidecar = bench.start()
+
+    def forbid() -> bool:
+        with (
+            contextlib.closing(sqlite3.connect(f"file:{bench.store}?mode=rw", uri=True)) as db,
+            contextlib.suppress(sqlite3.Error),
+        ):
+            db.execute(
+                "CREATE TRIGGER refuses BEFORE INSERT ON turns WHEN new.agent = 'poison' BEGIN SELECT RAISE(ABORT, 'no'); END"
+            )
+            return True
+        return False
+
+    until(forbid, "the store has its tables")
+    most, least = {"gen_ai.usage.input_tokens": 2**63 - 1, "gen_ai.usage.output_tokens": 2**63 - 1}, -(2**63)
+    poison = [{"gen_ai.agent.name": "poison"}, most, {"gen_ai.usage.input_tokens": least}, {"gen_ai.agent.name": "n" * 10**6}]
+    sender = bench.send()
+    connection = http.client.HTTPConnection("127.0.0.1", int(sidecar.http.rpartition(":")[2]), timeout=10)
+    for number in itertools.count(10**6):
+        span = {"trace": number, "id": 1, "name": "invoke_agent bot", "attributes": {**AGENT, **poison[number % len(poison)]}}
+        connection.request("POST", "/v1/traces", request(span), {"Content-Type": "application/x-protobuf"})
+        connection.getresponse().read()
+        if len(sender.accepted) >= sender.turns and number > 10**6 + 20:
+            break
+    connection.close()
+    bench.feel("the database cannot hold")
+    return bench.finish(sender, bench.in_store, bench.in_lines)
+
+
 def disk_hangs(bench: Bench) -> Outcome:
     """No sync comes back for a while, as on a disk of a network."""
     with Shim(bench) as shim:
@@ -490,8 +550,43 @@ def _credentials(issued: tuple[Path, Path]) -> Any:
 
 def redis_killed(bench: Bench) -> Outcome:
     """The server of the judge's queue is killed, and started again from its file."""
-    from tests.support.judges import ScriptedModels
     from tests.support.redis_server import RedisServer
+
+    server = RedisServer(bench.folder / "redis")
+    _judge(bench, {"backend": "redis", "url": server.url})
+    bench.start()
+    sender = bench.send()
+    sender.until(0.5)
+    server.kill()
+    sender.until(0.9, 10)
+    bench.feel("judge")
+    server.start()
+    found = bench.finish(sender, lambda: bench.in_store(_JUDGED))
+    server.stop()
+    return found
+
+
+def queue_locked(bench: Bench) -> Outcome:
+    """Another program has the judge queue's file for itself for 25 seconds."""
+    file = bench.folder / "queue.db"
+    _judge(bench, {"backend": "sqlite", "path": str(file)})
+    bench.start()
+    sender = bench.send()
+    sender.until(0.2)
+    with contextlib.closing(sqlite3.connect(file, timeout=30, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        bench.feel("judge_queue failed")
+        time.sleep(25)
+        other.execute("ROLLBACK")
+    return bench.finish(sender, lambda: bench.in_store(_JUDGED))
+
+
+_JUDGED = "metric = 'llm_relevance' AND status = 'ok'"
+
+
+def _judge(bench: Bench, queue: Mapping[str, Any]) -> None:
+    """Have every turn judged by a model that always answers, through a queue."""
+    from tests.support.judges import ScriptedModels
 
     class Judge(ScriptedModels):
         def answer(self, path: str, asked: dict[str, Any]) -> tuple[int, dict[str, Any]]:
@@ -501,22 +596,11 @@ def redis_killed(bench: Bench) -> Outcome:
                 "usage": {"prompt_tokens": 10, "completion_tokens": 5},
             }
 
-    server, judge = RedisServer(bench.folder / "redis"), Judge()
     bench.config |= {
-        "judge": {"base_url": judge.url, "model": "m", "queue": {"backend": "redis", "url": server.url}, "max_concurrency": 8},
+        "judge": {"base_url": Judge().url, "model": "m", "queue": queue, "max_concurrency": 8},
         "metrics": [{"llm_relevance": {}, "sample": {"rate": 1.0}}],
     }
     bench.turns = min(bench.turns, 400)
-    bench.start()
-    sender = bench.send()
-    sender.until(0.5)
-    server.kill()
-    sender.until(0.9, 10)
-    bench.feel("judge")
-    server.start()
-    found = bench.finish(sender, lambda: bench.in_store("metric = 'llm_relevance' AND status = 'ok'"))
-    server.stop()
-    return found
 
 
 def collector_restarted(bench: Bench) -> Outcome:
@@ -558,11 +642,14 @@ ROWS: Mapping[str, tuple[Callable[[Bench], Outcome], bool]] = {
     "journal: disk full for a while": (journal_disk_full, True),
     "JSON lines: disk full for a while": (json_lines_disk_full, True),
     "store: disk full for a while": (store_disk_full, True),
+    "store: database read-only for a while": (database_read_only, True),
+    "store: rows that it cannot hold": (poisoned_rows, True),
     "syncs of the disk hang for a while": (disk_hangs, True),
     "OTLP receiver down for a while": (receiver_down, True),
     "OTLP receiver silent for a while": (receiver_slow, True),
     "OTLP receiver's certificate expired, then renewed": (receiver_certificate_expired, True),
     "Redis killed and started again, judged scores": (redis_killed, True),
+    "judge queue's file locked for 25 seconds, judged scores": (queue_locked, True),
     "clock jumps forward an hour": (lambda bench: clock_jumps(bench, 3600), True),
     "clock jumps back an hour": (lambda bench: clock_jumps(bench, -3600), True),
     "Collector in front restarted": (collector_restarted, True),
