@@ -114,10 +114,12 @@ class Sender:
         ports: where to, in turn; a proxy or a Collector may be there. Others may be set at any time.
         turns: how many.
         threads: how many requests are under way at once.
+        hold: the share of the turns that is sent until :meth:`release`, so that a fault in between does not come after all of them.
     """
 
-    def __init__(self, ports: Sequence[int], turns: int, threads: int = 3) -> None:
+    def __init__(self, ports: Sequence[int], turns: int, threads: int = 3, hold: float = 1.0) -> None:
         self.ports = ports
+        self._hold = hold
         self._requests = iter([range(first, min(first + TOGETHER, turns + 1)) for first in range(1, turns + 1, TOGETHER)])
         self._lock = threading.Condition()
         self.turns = turns
@@ -132,6 +134,7 @@ class Sender:
         connections: dict[int, http.client.HTTPConnection] = {}
         while not self.stopped:
             with self._lock:
+                self._lock.wait_for(lambda: len(self.accepted) < self.turns * self._hold or self.stopped)
                 numbers = next(self._requests, None)
             if numbers is None:
                 return
@@ -158,6 +161,12 @@ class Sender:
                     break
                 time.sleep(0.1)
 
+    def release(self) -> None:
+        """Send the rest too."""
+        with self._lock:
+            self._hold = 1.0
+            self._lock.notify_all()
+
     def until(self, share: float, timeout: float = 60.0) -> None:
         """Until that share of the turns is accepted, or the time is up."""
         with self._lock:
@@ -171,8 +180,11 @@ class Sender:
 
     def end(self, timeout: float = 60.0) -> None:
         """Until all is accepted or the time is up; then nothing more is sent."""
+        self.release()
         self.until(1.0, timeout)
-        self.stopped = True
+        with self._lock:
+            self.stopped = True
+            self._lock.notify_all()
         for thread in self._threads:
             thread.join(12)
 
@@ -318,9 +330,10 @@ class Bench:
 def sigterm_during_a_burst(bench: Bench) -> Outcome:
     """Stopped in order while senders go on, and started again."""
     sidecar = bench.start()
-    sender = bench.send()
+    sender = bench.send(hold=0.75)
     sender.until(0.5)
     sidecar.stop(timeout=40)
+    sender.release()
     sidecar.start()
     return bench.finish(sender)
 
@@ -328,9 +341,10 @@ def sigterm_during_a_burst(bench: Bench) -> Outcome:
 def sigkill_during_a_burst(bench: Bench) -> Outcome:
     """Killed while senders go on, and started again."""
     sidecar = bench.start()
-    sender = bench.send()
+    sender = bench.send(hold=0.75)
     sender.until(0.5)
     sidecar.kill()
+    sender.release()
     sidecar.start()
     return bench.finish(sender)
 
@@ -355,9 +369,10 @@ def processes_changed(bench: Bench, before: int, after: int) -> Outcome:
     bench.config["turn"] = {"decision_delay": "5s"}
     bench.processes = before
     sidecar = bench.start(max(before, after))
-    sender = bench.send()
+    sender = bench.send(hold=0.75)
     sender.until(0.5)
     sidecar.kill()
+    sender.release()
     bench.restart(after)
     sender.ports = bench.ports
     return bench.finish(sender)
