@@ -1,7 +1,7 @@
-"""How low each path could be: the least that its parts cost when nothing of ours is around them, for docs/operate/performance.md.
+"""How low each path could be: the least that its parts cost when nothing of ours is around them, for docs/internals/profiling.md.
 
     python benchmarks/floors.py            the tables on the terminal
-    python benchmarks/floors.py --write    also into docs/operate/performance.md
+    python benchmarks/floors.py --write    also into docs/internals/profiling.md
 
 Decoding is protobuf's own C parser (upb), JSON is orjson, bytes out are copies and a socket. The last table estimates what a native reader of
 spans could gain: all that reading costs by ``where.py``, less what the C parser takes for the same bytes, of the whole path.
@@ -22,7 +22,7 @@ import harness
 import orjson
 from harness import Runs
 
-PAGE = harness.ROOT / "docs" / "operate" / "performance.md"
+PAGE = harness.ROOT / "docs" / "internals" / "profiling.md"
 READING = "protobuf: splitting by trace, and attributes as they are asked for"
 
 

@@ -46,7 +46,7 @@ SDK, COLLECTION, DEFAULT, NOTABLE, OFF, FLOOR, LEAST = SETUPS
 WORKER_SECONDS = 600e-6
 """CPU time of our worker for one turn with the default pack, warm: what the thread beside the least processor takes too."""
 MOST_THREAD, MOST_THREADS, MOST_GROWN = 0.25, 3.0, 5.0
-"""Of the default pack at 100 turns a second: F on the agent's thread, × in all threads, MB. Where they come from: docs/operate/performance.md."""
+"""Of the default pack at 100 turns a second: F on the agent's thread, × in all threads, MB. Where they come from: docs/internals/profiling.md."""
 PEERS = {"langfuse": "Langfuse's SDK, which evaluates nothing", "pydantic-evals": "pydantic-evals, three evaluators on each turn"}
 
 

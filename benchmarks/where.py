@@ -1,7 +1,7 @@
-"""Where each microsecond goes on the three paths that a user pays for, for docs/operate/performance.md.
+"""Where each microsecond goes on the three paths that a user pays for, for docs/internals/profiling.md.
 
     python benchmarks/where.py            the tables on the terminal
-    python benchmarks/where.py --write    also into docs/operate/performance.md
+    python benchmarks/where.py --write    also into docs/internals/profiling.md
 
 A signal after every millisecond of CPU time (or as often as the system's clock ticks) notes the innermost function of ours that runs on the measured thread, weighted by the CPU time of that
 thread since the last one: nothing is instrumented, so that small functions are not made to look expensive. Garbage collections are
@@ -25,7 +25,7 @@ from harness import Runs
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-PAGE = harness.ROOT / "docs" / "operate" / "performance.md"
+PAGE = harness.ROOT / "docs" / "internals" / "profiling.md"
 INTERVAL = 0.001
 PACKAGE = "/otel_agenteval/"
 GC, OUTSIDE = "garbage collection", "outside"
