@@ -1,4 +1,8 @@
-"""A real model, where the user has one: ``OTEL_AGENTEVAL_TEST_JUDGE_URL``, any OpenAI-compatible server (docs/concepts/judges.md)."""
+"""Tests against a real model, on any OpenAI-compatible server.
+
+They run if ``OTEL_AGENTEVAL_TEST_JUDGE_URL`` and ``OTEL_AGENTEVAL_TEST_JUDGE_MODEL`` are set, for example
+``http://127.0.0.1:11434/v1`` and ``qwen3:4b``. ``OTEL_AGENTEVAL_TEST_JUDGE_KEY`` is the key, if the server needs one.
+"""
 
 from __future__ import annotations
 

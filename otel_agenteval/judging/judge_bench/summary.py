@@ -172,7 +172,7 @@ def _sum(outcomes: Sequence[Outcome], key: Callable[[Outcome], int]) -> int:
 
 
 def _trust(scored: int, agreement: float | None, kappa: float | None, without: float, misses: float | None) -> Trust:
-    """The rule of docs/concepts/judges.md."""
+    """Return the grade by the rules in docs/guides/calibrate-a-judge.md."""
     if scored < LEAST or agreement is None or kappa is None:
         return "unknown"
     strict = without <= _MOST_WITHOUT and (misses is None or misses <= _MOST_MISSED)
