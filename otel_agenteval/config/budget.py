@@ -58,6 +58,7 @@ class BudgetOptions(SpendingOptions):
     allocate: AllocateOptions | None = None
     """Has ``usd_per_hour``, or else ``calls_per_hour``, spread over metrics and agents by what is known of each, instead of one share for all; ``{}`` for the defaults."""
     metrics: Annotated[
-        dict[str, SpendingOptions], Kind("limits by metric, see [Set a daily budget](../guides/set-up-a-judge.md#set-a-daily-budget)")
+        dict[str, SpendingOptions],
+        Kind("limits by metric, see [Set a daily budget](../guides/set-up-a-judge.md#set-a-daily-budget)"),
     ] = NO_ENTRIES
     """Limits of single metrics by name, besides those for all: ``{llm_faithfulness: {usd_per_day: 1}}``."""

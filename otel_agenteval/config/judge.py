@@ -99,11 +99,13 @@ class JudgeOptions(ServiceOptions):
     queue: JobQueueOptions = JobQueueOptions()
     """Where judged metrics wait."""
     servers: Annotated[
-        dict[str, ServerOptions], Kind("servers by their names, see [Use two judges](../guides/set-up-a-judge.md#use-two-judges-or-a-panel)")
+        dict[str, ServerOptions],
+        Kind("servers by their names, see [Use two judges](../guides/set-up-a-judge.md#use-two-judges-or-a-panel)"),
     ] = NO_ENTRIES
     """More servers by name: ``{anthropic: {base_url: https://api.anthropic.com/v1, api_key: "${env:ANTHROPIC_API_KEY}"}}``."""
     choose: Annotated[
-        tuple[JudgeChoice, ...], Kind("list of choices, see [Use two judges](../guides/set-up-a-judge.md#use-two-judges-or-a-panel)")
+        tuple[JudgeChoice, ...],
+        Kind("list of choices, see [Use two judges](../guides/set-up-a-judge.md#use-two-judges-or-a-panel)"),
     ] = ()
     """Other models for some metrics or agents; the first that matches applies."""
     second: SecondOptions = SecondOptions()
