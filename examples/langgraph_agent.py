@@ -1,6 +1,6 @@
 """A LangGraph agent, traced by OpenInference and scored by one line.
 
-    pip install 'otel-agenteval' langgraph langchain-core openinference-instrumentation-langchain
+    pip install './otel-agenteval' langgraph langchain-core openinference-instrumentation-langchain
     python examples/langgraph_agent.py
 
 The model is a script, so that this needs neither key nor network; ``ChatOpenAI(…)`` is used the same way.

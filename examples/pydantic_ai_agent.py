@@ -1,6 +1,6 @@
 """A Pydantic AI agent, scored by one line.
 
-    pip install 'otel-agenteval' pydantic-ai-slim
+    pip install './otel-agenteval' pydantic-ai-slim
     python examples/pydantic_ai_agent.py
 
 The model is a script, so that this needs neither key nor network; ``Agent("openai:…")`` is used the same way.

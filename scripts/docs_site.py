@@ -36,6 +36,52 @@ OTHER_PAGES = {
     "examples/README.md": "examples.md",
 }
 """Pages that do not lie in docs."""
+MOVED = {
+    "architecture.html": "concepts/architecture.html",
+    "capture.html": "guides/capture-content.html",
+    "ci.html": "guides/gate-ci.html",
+    "collector.html": "operate/collector.html",
+    "command-line.html": "reference/cli.html",
+    "compatibility.html": "reference/compatibility.html",
+    "configuration.html": "reference/configuration.html",
+    "custom-metrics.html": "guides/write-a-metric.html",
+    "dashboards.html": "operate/dashboards-and-alerts.html",
+    "decisions/": "internals/decisions/",
+    "deployment.html": "operate/deploy.html",
+    "experiments.html": "guides/run-experiments.html",
+    "feedback.html": "guides/user-feedback.html",
+    "first-five-minutes.html": "get-started/quickstart.html",
+    "installation.html": "get-started/installation.html",
+    "judging.html": "concepts/judges.html",
+    "media.html": "guides/evaluate-media.html",
+    "metrics/": "reference/metrics/",
+    "notebooks.html": "guides/notebooks.html",
+    "operations.html": "operate/runbook.html",
+    "outlets.html": "guides/choose-outputs.html",
+    "page.html": "guides/web-ui.html",
+    "performance.html": "operate/performance.html",
+    "prompts/": "reference/prompts/",
+    "questions.html": "troubleshooting/faq.html",
+    "quickstart/": "get-started/integrations/",
+    "recordings.html": "guides/score-recorded-traces.html",
+    "references.html": "concepts/reference-data.html",
+    "scaling.html": "operate/scale.html",
+    "sidecar.html": "operate/sidecar.html",
+    "statistics.html": "concepts/fleet-estimates.html",
+    "store.html": "operate/score-store.html",
+    "turns.html": "concepts/turns.html",
+    "unseen.html": "internals/inferred-dialects.html",
+}
+"""Addresses of pages and folders that moved, which lead to the new ones."""
+SEARCH = (
+    (
+        ("internals/decisions/", "reference/prompts/", "benchmarks.md", "changelog.md", "contributing.md", "overview.md"),
+        "exclude: true",
+    ),
+    (("reference/metrics/", "get-started/integrations/", "internals/"), "boost: 0.2"),
+    (("guides/", "concepts/", "troubleshooting/"), "boost: 4"),
+)
+"""How the search ranks pages, by where they are: first what people ask for, last what holds every word."""
 FILES = "files"
 """Where the site has files of the repository that pages link to."""
 _LINK = re.compile(r"(\]\()([^)\s]+)(\))")
@@ -56,7 +102,8 @@ def stage(folder: Path) -> None:
     for source in (*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / name for name in OTHER_PAGES)):
         name = source.relative_to(ROOT).as_posix()
         page = folder / place_of(name)
-        page.write_text(linked(source.read_text(encoding="utf-8"), name, folder), encoding="utf-8")
+        rank = next((f"---\nsearch: {{{rank}}}\n---\n\n" for places, rank in SEARCH if place_of(name).startswith(places)), "")
+        page.write_text(rank + linked(source.read_text(encoding="utf-8"), name, folder), encoding="utf-8")
     (folder / "reference" / "metrics" / "catalogue.md").write_text(catalogue(), encoding="utf-8")
 
 
@@ -185,8 +232,20 @@ def build(out: Path = SITE, version: str = otel_agenteval.__version__) -> Path:
             "\n".join(line for line in done.stderr.splitlines() if line.startswith(("WARNING", "ERROR", "Aborted")))
             or done.stderr
         )
+    redirect(place)
     write_versions(out)
     return place
+
+
+def redirect(place: Path) -> None:
+    """Write a page at the old address of each page that moved."""
+    for page in sorted(place.rglob("*.html")):
+        new = page.relative_to(place).as_posix()
+        for old, there in MOVED.items():
+            if new == there or (there.endswith("/") and new.startswith(there)):
+                source = place / (old + new.removeprefix(there))
+                source.parent.mkdir(parents=True, exist_ok=True)
+                source.write_text(_leading_to(os.path.relpath(page, source.parent)), encoding="utf-8")
 
 
 def write_versions(out: Path) -> None:
@@ -194,11 +253,15 @@ def write_versions(out: Path) -> None:
     versions = sorted((path.name for path in out.iterdir() if (path / "index.html").exists()), key=_by_number, reverse=True)
     listed = [{"version": name, "title": name, "aliases": [_LATEST] if name == versions[0] else []} for name in versions]
     (out / "versions.json").write_text(json.dumps(listed, indent=1) + "\n", encoding="utf-8")
-    there = html.escape(versions[0])
-    (out / "index.html").write_text(
-        f'<!doctype html><meta charset="utf-8"><title>otel-agenteval</title><meta http-equiv="refresh" content="0; url={there}/index.html">'
-        f'<a href="{there}/index.html">otel-agenteval {there}</a>\n', encoding="utf-8",
-    )  # fmt: skip
+    (out / "index.html").write_text(_leading_to(f"{versions[0]}/index.html"), encoding="utf-8")
+
+
+def _leading_to(address: str) -> str:
+    there = html.escape(address)
+    return (
+        f'<!doctype html><meta charset="utf-8"><title>otel-agenteval</title><meta http-equiv="refresh" content="0; url={there}">'
+        f'<a href="{there}">{there}</a>\n'
+    )
 
 
 def _by_number(version: str) -> tuple[int, ...]:

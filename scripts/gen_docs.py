@@ -386,6 +386,9 @@ class Recorded:
 # --- files -----------------------------------------------------------------------------------------------------------
 
 
+EXAMPLES = ("examples/langgraph_agent.py", "examples/pydantic_ai_agent.py")
+
+
 def pages() -> Iterator[tuple[Path, str]]:
     """Each generated file and what should be in it."""
     for name, text in metric_pages():
@@ -400,14 +403,8 @@ def pages() -> Iterator[tuple[Path, str]]:
         "span event": recorded.span_event,
         "metrics excerpt": recorded.metrics,
     }
-    for name in (
-        "README.md",
-        "docs/concepts/metrics.md",
-        "docs/reference/cli.md",
-        "docs/reference/configuration.md",
-        "docs/reference/emitted-metrics.md",
-        "docs/guides/capture-content.md",
-    ):
+    others = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md") if "metrics" not in path.parts)
+    for name in ("README.md", *others, *EXAMPLES):
         text = (ROOT / name).read_text(encoding="utf-8")
         for part, make in parts.items():
             begin, end = f"<!-- begin {part} -->\n", f"\n<!-- end {part} -->"
@@ -416,7 +413,19 @@ def pages() -> Iterator[tuple[Path, str]]:
                 old, _, after = rest.partition(end)
                 new = make()
                 text = f"{before}{begin}{old if timeless(old) == timeless(new) else new}{end}{after}"
+        text = install_lines(text)
         yield ROOT / name, text
+
+
+INSTALLED_AS = "./otel-agenteval"
+"""What install lines name: a checkout beside the reader's project, until the package is published as ``otel-agenteval``."""
+_INSTALL = re.compile(r"^.*pip install .*$", re.MULTILINE)
+_PACKAGE = re.compile(r"(?<![\w/.-])(?:\./)?otel-agenteval(?=[\['\"`\s]|$)")
+
+
+def install_lines(text: str) -> str:
+    """The text with the package in each ``pip install`` line as :data:`INSTALLED_AS`."""
+    return _INSTALL.sub(lambda line: _PACKAGE.sub(INSTALLED_AS, line[0]), text)
 
 
 def timeless(text: str) -> str:

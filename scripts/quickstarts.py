@@ -38,7 +38,8 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT)] if str(ROOT) not in sys.path else []
 
-from scripts.test_wheel import built  # noqa: E402 - found only now
+from scripts.gen_docs import INSTALLED_AS  # noqa: E402 - found only now
+from scripts.test_wheel import built  # noqa: E402 - the same
 from tests.support import fake_llm  # noqa: E402 - the same
 
 PAGES = ROOT / "docs" / "get-started" / "integrations"
@@ -157,8 +158,7 @@ def make_environment(
         tool, *words = shlex.split(line)
         if tool == "pip":
             wanted = [
-                str(wheel) + word.removeprefix("otel-agenteval") if word.startswith("otel-agenteval") else word
-                for word in words[1:]
+                str(wheel) + word.removeprefix(INSTALLED_AS) if word.startswith(INSTALLED_AS) else word for word in words[1:]
             ]
             _run([*_pip(folder), *constraints, *wanted], folder, more)
         else:

@@ -10,11 +10,13 @@ from functools import partial
 from html.parser import HTMLParser
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
 from otel_agenteval.metrics.registry import catalog
 from scripts import docs_site
+from tests.support.browser import chromium
 from tests.support.servers import program
 
 pytest.importorskip("mkdocs", reason="make docs or make tools installs it")
@@ -52,6 +54,15 @@ def test_every_page_of_the_repository_is_there(site: Path) -> None:
     pages = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")} | docs_site.OTHER_PAGES.keys()
     names = {docs_site.place_of(page).replace("README.md", "index.md").replace(".md", ".html") for page in pages}
     assert names <= {path.relative_to(site / "0.1.0").as_posix() for path in (site / "0.1.0").rglob("*.html")}
+
+
+def test_old_addresses_lead_to_the_new_pages(site: Path) -> None:
+    for old in docs_site.MOVED:
+        if old.endswith(".html"):
+            text = (site / "0.1.0" / old).read_text(encoding="utf-8")
+            target = re.search(r'url=([^"]+)"', text)
+            assert target is not None
+            assert ((site / "0.1.0" / old).parent / target[1]).exists(), old
 
 
 def test_a_search_finds_a_page_by_its_words(site: Path) -> None:
@@ -105,6 +116,61 @@ def test_a_browser_filters_the_catalogue_and_offers_the_versions(site: Path, tmp
     assert all(name.startswith("embed_") for name in shown)
     assert f"{len(shown)} of {len(list(catalog()))}" in done.stdout
     assert "0.0.9" in done.stdout, "the older version is offered"
+
+
+QUESTIONS = {
+    "turn a metric off": "concepts/metrics",
+    "change a threshold": "concepts/metrics",
+    "why was a metric skipped": "troubleshooting/no-scores",
+    "no scores": "troubleshooting/no-scores",
+    "get the turn id": "troubleshooting/no-scores",
+    "evaluate a dataset": "guides/run-experiments",
+    "local model": "guides/set-up-a-judge",
+    "daily budget": "guides/set-up-a-judge",
+    "load my own metrics": "guides/write-a-metric",
+    "custom metric": "guides/write-a-metric",
+    "retriever spans": "concepts/reference-data",
+    "several workers": "guides/prometheus",
+    "slack": "guides/webhook",
+    "console": "guides/choose-outputs",
+    "fastapi metrics": "guides/prometheus",
+    "sampling": "guides/set-up-a-judge",
+    "capture content": "guides/capture-content",
+    "gate": "guides/gate-ci",
+    "thumbs up": "guides/user-feedback",
+    "user feedback": "guides/user-feedback",
+    "ground truth": "concepts/reference-data",
+    "grafana": "operate/dashboards-and-alerts",
+    "collector": "operate/collector",
+    "journal": "operate/sidecar",
+    "helm": "operate/deploy",
+    "kafka": "operate/scale",
+    "late spans": "troubleshooting/late-or-split-turns",
+    "install": "get-started/installation",
+    "supported frameworks": "get-started/integrations",
+    "regression": "guides/detect-regressions",
+    "calibrate": "guides/calibrate-a-judge",
+    "postgres": "operate/score-store",
+}
+"""What people search for, and the page with the answer."""
+
+
+def test_everyday_searches_find_their_page_among_the_first_three(site: Path) -> None:
+    found = {}
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site))) as server, chromium() as browser:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page = browser.new_page()
+        for question in QUESTIONS:
+            page.goto(f"http://127.0.0.1:{server.server_port}/0.1.0/index.html?q={quote(question)}")
+            page.wait_for_selector(".md-search-result__item, .md-search-result__meta:has-text('No')", state="attached")
+            links = page.eval_on_selector_all(".md-search-result__item > a", "all => all.map(one => one.getAttribute('href'))")
+            pages = [re.sub(r"^.*/0\.1\.0/|[?#].*$", "", link) for link in links]
+            found[question] = list(dict.fromkeys(pages))[:3]
+        server.shutdown()
+    missed = {
+        question: found[question] for question, wanted in QUESTIONS.items() if not any(wanted in one for one in found[question])
+    }
+    assert len(missed) <= 10, "\n".join(f"{question}: {pages}" for question, pages in missed.items())
 
 
 def test_the_menu_has_a_place_for_every_page(site: Path) -> None:
