@@ -144,6 +144,14 @@ def test_every_close_reason_is_explained() -> None:
     assert first_column(read("docs/concepts/turns.md"), "### Close reasons") == set(get_args(CloseReason))
 
 
+def test_every_drop_reason_on_no_scores_exists() -> None:
+    """An evaluation that waits for budget isn't dropped, for example."""
+    (labels,) = semconv.KNOWN_LABELS[semconv.DROPPED]
+    listed = set(re.findall(r"^\| `dropped: (\w+)`", read("docs/troubleshooting/no-scores.md"), re.MULTILINE))
+    assert listed
+    assert listed <= set(labels["reason"])
+
+
 def test_the_span_event_s_attributes_are_documented() -> None:
     emitted = {*span_events.attributes(FULL, None), *span_events.attributes(FAILED, None)}
     assert first_column(read("docs/reference/events-and-attributes.md"), "<!-- span event attributes -->") == emitted
@@ -176,9 +184,10 @@ def test_the_outcomes_of_span_events_are_documented() -> None:
 
 
 def mentioned() -> Iterator[tuple[str, str]]:
-    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
         for name in re.findall(r"`((?:agenteval|gen_ai\.evaluation)\.[a-z_.]*[a-z])`", path.read_text(encoding="utf-8")):
-            yield path.name, name
+            if name != "agenteval.yaml":
+                yield path.name, name
 
 
 @pytest.mark.parametrize(("page", "name"), sorted(set(mentioned())))
