@@ -2,7 +2,7 @@
 
     python scripts/fault_matrix.py                 # every row, as a table; some minutes
     python scripts/fault_matrix.py --quick --only "SIGKILL during a burst"
-    python scripts/fault_matrix.py --write         # the table in docs/operate/runbook.md
+    python scripts/fault_matrix.py --write         # the table in docs/internals/fault-matrix.md
 
 Each row sends whole turns, asks again for what is refused, brings the fault about, ends it, and counts turns where they should
 arrive. Health is asked for all the time. Small disks are tmpfs in a mount namespace of this script; a disk that hangs and a clock that jumps come from
@@ -48,7 +48,7 @@ from tests.support.servers import answers, until  # noqa: E402
 from tests.support.service import AGENT, request  # noqa: E402
 from tests.support.sidecar import Sidecar  # noqa: E402
 
-PAGE = ROOT / "docs" / "operate" / "runbook.md"
+PAGE = ROOT / "docs" / "internals" / "fault-matrix.md"
 BEGIN, END = "<!-- fault matrix: begin -->\n", "<!-- fault matrix: end -->\n"
 IN_NAMESPACE = "AGENTEVAL_FAULT_MATRIX_MOUNTS"
 TOGETHER = 20
@@ -765,7 +765,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", choices=ROWS, metavar="ROW", help=f"one of: {'; '.join(ROWS)}; repeatable")
     parser.add_argument("--quick", action="store_true", help="a tenth of the turns")
-    parser.add_argument("--write", action="store_true", help="renew the table in docs/operate/runbook.md")
+    parser.add_argument("--write", action="store_true", help="renew the table in docs/internals/fault-matrix.md")
     args = parser.parse_args(arguments)
     wanted = args.only or list(ROWS)
     if args.write and args.only:
