@@ -186,6 +186,21 @@ def test_processes_that_share_a_path_have_a_file_each(tmp_path: Path) -> None:
         file.close()
 
 
+def test_process_that_waited_for_another_goes_on_with_its_state(tmp_path: Path) -> None:
+    path = tmp_path / "statistics.json"
+    first = Engine(load_config(judged_config(path)))
+    first.pipeline.fleet.look(turns([0.9] * 300))
+    second = Engine(load_config(judged_config(path)))  # as the first one stops
+    second.pipeline.fleet.reopen()
+    assert second.pipeline.fleet.look(turns([0.2] * 40)) == []
+    second.shutdown()
+    third = Engine(load_config(judged_config(path)))
+    first.shutdown()
+    third.pipeline.fleet.reopen()
+    assert third.pipeline.fleet.look(turns([0.2] * 40)) != []  # it knows what was usual
+    third.shutdown()
+
+
 def test_a_forked_child_leaves_the_file_to_its_parent(tmp_path: Path) -> None:
     file = StateFile(str(tmp_path / "s.json"))
     child = os.fork()

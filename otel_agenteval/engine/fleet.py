@@ -81,6 +81,13 @@ class Fleet:
                 except (KeyError, TypeError, ValueError, IndexError) as error:
                     _log.warning("%s: cannot be used any more: %s; begun anew", self._file, type(error).__name__)
 
+    def reopen(self) -> None:
+        """Go on with the state of a process that had the first file at our start, and has ended since. Nothing was counted yet."""
+        if self._file is not None and self._file.path != self._file.first:
+            self._file.close()
+            self._file = StateFile(str(self._file.first))
+            self._restore()
+
     def look(self, batch: Sequence[ScoredTurn]) -> list[tuple[Change, Root]]:
         """The changes that scores on their way out show, each with the root of the turn that showed it."""
         changes = self.changes
@@ -142,7 +149,7 @@ class StateFile:
         self._lock: int | None = None
         self._warned = False
         self._writing = threading.Lock()
-        self.path = first = Path(path)
+        self.path = self.first = first = Path(path)
         try:
             import fcntl
         except ImportError as error:  # Windows has no such locks

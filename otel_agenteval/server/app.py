@@ -219,6 +219,7 @@ class Service:
             self._folder = folder
             if not await folder.acquire(self.options.drain_timeout + LOCK_GRACE, lambda: self.receiver.stopping):
                 return
+            self.engine.pipeline.fleet.reopen()
             await asyncio.get_running_loop().run_in_executor(None, folder.share_out, ALONE)
         self.receiver.poison = PoisonList(folder.path)
         self.engine.pipeline.watchdog.keep(self.receiver.poison)

@@ -119,7 +119,7 @@ class JournalFolder:
                 shutil.rmtree(path)
             rounds = self._rounds()
             last = self.path / str(rounds[-1]) if rounds else None
-            if last is None or json.loads((last / _PROCESSES).read_bytes()) != list(endpoints):
+            if last is None or (last / _PROCESSES).read_text(encoding="utf-8") != json.dumps(list(endpoints)):
                 self._new_round(last, endpoints)
             for number in self._rounds()[:-1]:
                 shutil.rmtree(self.path / str(number))
