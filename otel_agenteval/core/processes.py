@@ -6,6 +6,7 @@ import itertools
 import multiprocessing
 import os
 import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -89,5 +90,13 @@ class Processes:
 
 
 def _begin(*_: Any) -> None:
-    """An interrupt from the keyboard reaches all processes: the first one ends the others."""
+    """End when the first process does, however it ends. An interrupt from the keyboard reaches all processes, so it is ignored here."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
