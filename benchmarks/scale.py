@@ -1,7 +1,7 @@
 """What the engine does beyond one process: workers on Kafka and Redis, many open turns, backfill.
 
     PYTHONPATH=. python benchmarks/scale.py [kafka] [judges] [queue] [open] [backfill]    all of them without a name
-    ... --write       the tables also into docs/operate/scale.md
+    ... --write       the tables also into benchmarks/README.md
     ... --spans N     of the backfill (default 40,000)
 
 Servers are real and started here (see tests/support). Rates are wall time on this machine, whatever else it does; CPU time is of our processes.
@@ -35,7 +35,7 @@ from tests.support.redis_server import RedisServer
 from tests.support.servers import free_port, until
 from tests.support.turns_on_wire import Message, messages_of
 
-DOCUMENT = ROOT / "docs" / "operate" / "scale.md"
+DOCUMENT = ROOT / "benchmarks" / "README.md"
 KAFKA_TURNS, JUDGED, QUEUED = 12_000, 400, 6_000
 _ROUNDS, _SAMPLE = 7, 1_000
 THINKING = 0.1
@@ -310,7 +310,7 @@ def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("parts", nargs="*")
-    parser.add_argument("--write", action="store_true", help="put the tables into docs/operate/scale.md")
+    parser.add_argument("--write", action="store_true", help="put the tables into benchmarks/README.md")
     parser.add_argument("--spans", type=int, default=40_000, help="of the backfill")
     args = parser.parse_args()
     parts: dict[str, Callable[[Path], list[str]]] = {
