@@ -17,6 +17,7 @@ from ..core.tenancy import qualified
 from ..core.turn import Turn
 from ..evaluation import conditions, failed_turns
 from ..evaluation.evaluator import about, score_one
+from ..evaluation.names import named_publicly
 from ..evaluation.redaction import Redactor, redacted_score, redacted_turn
 from ..evaluation.references import applies
 from ..judging.composites import ALWAYS, can_be_made, leaves, result_of
@@ -203,7 +204,16 @@ class TurnScoring:
     def _keep(self, metric: BoundMetric, score: Score, probability: float | None, accounts: Sequence[Any]) -> None:
         if score.status == "skipped" or self._setup.dry:
             return
-        self.rows.append(_row(self.turn, metric, redacted_score(score, self._redactor), probability, accounts, self._span_id))
+        self.rows.append(
+            _row(
+                named_publicly(self.turn, self._setup.config.privacy.redact),
+                metric,
+                redacted_score(score, self._redactor),
+                probability,
+                accounts,
+                self._span_id,
+            )
+        )
         self.account.scores += 1
         self.account.errors += score.status == "error"
 

@@ -16,7 +16,8 @@ from ..core.score import Score
 from ..core.threads import mark_as_ours
 from ..core.turn import Turn
 from ..evaluation.evaluator import begin
-from ..evaluation.redaction import WITHHELD, Redactor, redacted_score
+from ..evaluation.names import WITHHELD, named_publicly
+from ..evaluation.redaction import Redactor, redacted_score
 from ..evaluation.references import ReferenceSources
 from ..evaluation.selection import named, select_conversation_metrics, select_group, select_metrics
 from ..judging.models import Bench, Embedder, InProcessEmbedder, Judge
@@ -155,8 +156,10 @@ class Evaluation:
 
     def shown(self, turn: Turn, scores: Iterable[Score]) -> Evaluated:
         """A turn that has its scores, as the outputs show it."""
-        about = About.of(turn)  # after the references gave it its case
-        redactor = Redactor(self._config.privacy.redact)
+        kinds = self._config.privacy.redact
+        left = named_publicly(turn, kinds)
+        about = About.of(left)  # after the references gave it its case
+        redactor = Redactor(kinds)
         scored = []
         for score in [redacted_score(score, redactor) for score in scores]:
             if score.status != "skipped":
@@ -164,7 +167,7 @@ class Evaluation:
             scored.append((score, self._hashes[score.facts]))
         if self._with_content and any(outcome(score) in ("fail", "error") for score, _ in scored):
             about = replace(about, asked=_said(turn.input, redactor), answered=_said(turn.output, redactor))
-        texts = [rendering(turn, about, scored, redactor) for rendering in self._renderings]
+        texts = [rendering(left, about, scored, redactor) for rendering in self._renderings]
         return Evaluated(about, texts, scored if self._with_scores else ())
 
 

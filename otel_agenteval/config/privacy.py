@@ -27,6 +27,6 @@ class PrivacyOptions(Section):
         "card",
         "secret",
     )
-    """Kinds of personal data and secrets that are replaced by their kind and a number (``[EMAIL_1]``); scores that are computed in this process see everything."""
+    """Kinds of personal data and secrets that are replaced by their kind and a number (``[EMAIL_1]``), in names and ids by their kind and a hash (``[PHONE-9f3a0c1b2d4e]``); scores that are computed in this process see everything."""
     export_content: Switch = False
     """Whether log events of scores carry the turn's input and output (``agenteval.turn.input``, ``agenteval.turn.output``), redacted and cut to 4,096 characters each."""

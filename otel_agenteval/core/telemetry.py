@@ -258,10 +258,14 @@ class Telemetry:
             loses its place, what was counted under it moves to ``__other__``, so that no sum over a label ever falls. Labels that
             come from configuration and code (``metric``, ``outcome``, …) cannot grow with traffic and have no cap.
         max_series: label sets per instrument. Beyond that the labels from spans become ``__other__``, counted the same way.
+        public: returns a label from spans as it may leave. Asked about new label sets only.
     """
 
-    def __init__(self, clock: Clock = SYSTEM_CLOCK, *, max_values: int = 100, max_series: int = 10_000) -> None:
+    def __init__(
+        self, clock: Clock = SYSTEM_CLOCK, *, max_values: int = 100, max_series: int = 10_000, public: Callable[[str], str] = str
+    ) -> None:
         self._clock = clock
+        self._public = public
         self._max_series = max_series
         self._lock = threading.Lock()
         self._series = {instrument.name: _Series(instrument, max_values) for instrument in INSTRUMENTS}
@@ -377,8 +381,9 @@ class Telemetry:
 
     def folded(self, name: str, labels: Labels) -> Labels:
         """The label set under which ``labels`` is counted, so that all outlets show the same."""
+        series = self._series[name]
         with self._lock:
-            return self._series[name].shown(labels, self._max_series)
+            return series.shown(self._left(series, labels), self._max_series)
 
     def read(self, name: str) -> Family:
         """The present state of one instrument."""
@@ -388,7 +393,7 @@ class Telemetry:
             distributions = {key: cell.snapshot() for key, cell in series.cells.items()}
         for watched in series.watches:
             try:
-                found = [(series.key_of(labels), value) for labels, value in watched()]
+                found = [(self._left(series, series.key_of(labels)), value) for labels, value in watched()]
             except Exception:  # what is watched may be shutting down; the collection goes on
                 self.add(EMIT_ERRORS, outlet="metrics", reason="watch")
                 continue
@@ -475,6 +480,10 @@ class Telemetry:
     def _admit(self, series: _Series, key: Labels) -> Labels:
         if not series.capped:
             return key
+        key = self._left(series, key)
+        if key in series.values or key in series.cells:
+            series.use(key, self._sighting, self._now, self._counts)
+            return key
         moves = series.moves
         folded = series.admit(key, self._sighting, self._now, self._counts, self._max_series)
         if series.moves != moves:
@@ -486,6 +495,10 @@ class Telemetry:
         if folded not in series.values and folded not in series.cells:
             series.place(folded)
         return folded
+
+    def _left(self, series: _Series, key: Labels) -> Labels:
+        """A label set as it may leave."""
+        return tuple([self._public(value) if place in series.capped else value for place, value in enumerate(key)])
 
 
 class Readable(Protocol):

@@ -331,6 +331,10 @@ class Turn:
         """The turn without its content: what outlets need to describe it, small enough for thousands to wait in a queue."""
         return Turn._of({name: getattr(self, name) for name in _ABOUT_THE_TURN if self._known(name)})
 
+    def but(self, changed: Mapping[str, Any]) -> Turn:
+        """The turn with other values of some fields."""
+        return Turn._of({**{name: value for name, value in self.__dict__.items() if name != "_shared"}, **changed})
+
     if not TYPE_CHECKING:  # a type checker would take any name for a field
 
         def __getattr__(self, name: str) -> Any:

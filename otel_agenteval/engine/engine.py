@@ -19,6 +19,7 @@ from ..config.root import Config
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.telemetry import Telemetry
 from ..core.threads import mark_as_ours
+from ..evaluation.names import public_name
 from ..evaluation.redaction import exporter_of
 from ..evaluation.references import ReferenceSources
 from ..outlets.base import Setup
@@ -82,7 +83,8 @@ class Engine(Intake):
         self.enabled = switched_on()
         """False: the entry point that made this engine must do nothing, and no outlet is opened."""
         self.instance_id = str(uuid.uuid4())
-        self.telemetry = Telemetry(clock)
+        kinds = frozenset(config.privacy.redact)
+        self.telemetry = Telemetry(clock, public=lambda name: public_name(name, kinds))
         self.failures: Counter[str] = Counter()
         self.late_log_records = 0
         """Log records whose span did not come in time."""

@@ -179,6 +179,8 @@ class Pipeline:
 
     def _deliver(self, done: Sequence[ScoredTurn]) -> None:
         """Plan judges for turns that are scored, emit them, and acknowledge the jobs of judged ones."""
+        for scored in done:
+            self.outlets.name(scored)
         judging = self.judging
         if judging is None:
             self.emit(done)

@@ -20,6 +20,7 @@ from ..core.redaction.numbers import digits_of
 from ..core.score import Score
 from ..core.semconv import TURN_INPUT, TURN_OUTPUT
 from ..core.turn import Turn
+from .names import NAME_ATTRIBUTES, WITHHELD
 
 KINDS = ("email", "phone", "card", "ssn", "secret")
 """The kinds of data that can be removed."""
@@ -29,8 +30,6 @@ _IDS = frozenset(("turn_id", "tenant", "trace_id", "span_id", "id", "parent", "c
 """Identifiers of ours and of the telemetry in the form ``turn.v1``. They are not personal data, but their digits can look like it."""
 MOST_EXPORTED = 4_096
 """Characters of each text."""
-WITHHELD = "[WITHHELD]"
-"""Replaces a text of a score that could not be searched."""
 _OUR_WORD = re.compile(r"[A-Za-z][A-Za-z_.:]{0,39}")
 _OUR_FACTS = frozenset(("vacuous", "reason", "by"))
 """Keys of a score's detail that its outcome is read from."""
@@ -72,13 +71,13 @@ class Redactor:
     """
 
     def __init__(self, kinds: Collection[str]) -> None:
-        self._kinds = kinds
+        self.kinds = kinds
         self._numbers: dict[str, dict[str, int]] = {}
         self._clean = _clean_of(frozenset(kinds))
 
     def text(self, text: str) -> str:
         """The text with every find replaced by its kind and number."""
-        if not self._kinds or text in self._clean:
+        if not self.kinds or text in self._clean:
             return text
         left = self._replaced(text) if may_hold(text) else text
         if left is text and len(text) <= _SHORT:
@@ -91,7 +90,7 @@ class Redactor:
         """The same text where nothing is found."""
         out: list[str] = []
         at = 0
-        for start, end, kind in _finds(text, self._kinds):
+        for start, end, kind in _finds(text, self.kinds):
             if not at:
                 self._keep_free(text)
             out += text[at:start], as_written(text, start, end, self._marker(kind, text[start:end]))
@@ -165,10 +164,12 @@ class Redactor:
 
     def _field(self, name: Any, value: Any, depth: int) -> Any:
         """The value of a named field, whose name can reveal what it is."""
-        if not isinstance(name, str) or not self._kinds:
+        if not isinstance(name, str) or not self.kinds:
             return self.value(value, depth)
+        if name in NAME_ATTRIBUTES and isinstance(value, str):
+            return NAME_ATTRIBUTES[name](value, self.kinds)
         if isinstance(value, (str, int)) and not isinstance(value, bool):
-            kind = kind_by_name(name, str(value), self._kinds)
+            kind = kind_by_name(name, str(value), self.kinds)
             if kind is not None:
                 return self._marker(kind, str(value))
         elif isinstance(value, (list, tuple)) and depth < _MAX_NESTING and is_telling(name.removesuffix("s")):

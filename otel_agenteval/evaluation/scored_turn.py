@@ -102,6 +102,8 @@ class ScoredTurn:
     """Redacts with the same markers throughout the turn; None until something was redacted."""
     redacted: int = 0
     """How many of the scores, from the first on, were redacted."""
+    named: bool = False
+    """Whether the names and ids of the turn and its resource are those that may leave."""
     counted_as: str | None = None
     """The turn id of its first revision, under which the turn was counted; None if that is its own id."""
     absorbs: Sequence[str] = ()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from ..core.semconv import METRIC_DURATION
 from ..core.telemetry import Telemetry
 from ..core.threads import is_meant_for_host
+from ..evaluation.names import attributes_publicly, named_publicly
 from ..evaluation.redaction import Exporter, Redactor, without_texts
 from ..evaluation.scored_turn import Root, ScoredTurn
 from .accounting import account
@@ -24,6 +26,7 @@ _log = logging.getLogger("otel_agenteval")
 _CATCH_UP_SECONDS = 5.0
 """How long :meth:`FanOut.catch_up` waits for outlets that are behind."""
 _RETRY_SECONDS = 0.05
+_MOST_RESOURCES = 64
 
 
 class FanOut:
@@ -32,7 +35,7 @@ class FanOut:
     Args:
         outlets: where scores leave, in this order.
         telemetry: gets the counts and observations of turns and scores.
-        redact: kinds of personal data and secrets that are taken out of what scores say, before any outlet sees them.
+        redact: kinds of personal data and secrets that are taken out of names, and of what scores say, before any outlet sees them.
         exported: what log events say of a turn's content; None is nothing.
     """
 
@@ -41,7 +44,7 @@ class FanOut:
     ) -> None:
         self._outlets: list[Outlet] = []
         self._telemetry = telemetry
-        self._kinds = redact
+        self._kinds = frozenset(redact)
         self._exported = exported
         self.keeps_content = exported is not None
         self.keeps_spans = False
@@ -51,6 +54,8 @@ class FanOut:
         self.look_for_changes: Callable[[Sequence[ScoredTurn]], Iterable[tuple[Change, Root]]] = lambda batch: ()
         """The changes of scores that a batch shows."""
         self._keeps_all = False
+        self._resources: dict[int, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
+        """Attributes of resources, by identity, and as they may leave: many turns share them."""
         self._behind: dict[str, bool] = {}
         """Outlets that did not take what came last; whether they were waited for."""
         for outlet in outlets:
@@ -101,6 +106,7 @@ class FanOut:
     def _prepare(self, scored: ScoredTurn) -> bool:
         """Redact and count one turn; False if that is impossible, and it cannot leave."""
         try:
+            self.name(scored)
             self.redact(scored)
             account(self._telemetry, scored)
             judged = scored.judged
@@ -112,6 +118,21 @@ class FanOut:
             self.count_error("pipeline", type(error).__name__)
             return False
         return True
+
+    def name(self, scored: ScoredTurn) -> None:
+        """Give a turn the names and ids that may leave, once all that reads the others is evaluated."""
+        if not self._kinds or scored.named:
+            return
+        root = scored.root
+        known = self._resources.get(id(root.resource))
+        if known is None or known[0] is not root.resource:
+            known = root.resource, attributes_publicly(root.resource, self._kinds)
+            if len(self._resources) >= _MOST_RESOURCES:
+                self._resources.clear()
+            self._resources[id(root.resource)] = known
+        if known[1] is not root.resource:
+            scored.root = replace(root, resource=known[1])
+        scored.turn, scored.named = named_publicly(scored.turn, self._kinds), True
 
     def redact(self, scored: ScoredTurn) -> None:
         """Take out of what scores say whatever may not leave. What was redacted already is not looked at again."""

@@ -13,6 +13,7 @@ from typing import Any
 from ..core.semconv import EVENT
 from ..core.telemetry import Telemetry
 from ..core.writable import fault_of_file
+from ..evaluation.names import attributes_publicly
 from ..evaluation.redaction import Redactor
 from ..evaluation.scored_turn import ScoredTurn
 from ..spans.record import SpanRecord
@@ -51,11 +52,13 @@ class OtlpFileOutlet(JsonLinesOutlet):
 def _leaving(record: SpanRecord, redactor: Redactor | None) -> SpanRecord:
     """A span without scores of ours and without what may not leave."""
     clean = redactor.value if redactor is not None else _as_it_is
+    left = attributes_publicly(record.resource_attributes, redactor.kinds) if redactor is not None else record.resource_attributes
+    resource = record.resource if left is record.resource_attributes else left
     copy = SpanRecord(
         clean(record.name), record.trace_id, record.span_id, record.parent_id, remote_parent=record.remote_parent, start_ns=record.start_ns,
         end_ns=record.end_ns, status=record.status, status_message=clean(record.status_message), attributes=clean(record.attributes),
         events=[one._replace(attributes=clean(one.attributes)) for one in record.events if one.name != EVENT],
-        scope=record.scope, resource=record.resource, truncated=record.truncated,
+        scope=record.scope, resource=resource, truncated=record.truncated,
     )  # fmt: skip
     copy.logs = [one._replace(attributes=clean(one.attributes), body=clean(one.body)) for one in record.logs]
     return copy

@@ -18,7 +18,7 @@ from .words import may_name, strength_of
 Find = tuple[int, int, str]
 """Where it begins and ends, and its kind."""
 
-_MARKER = lazy(r"\[(?:EMAIL|PHONE|CARD|SSN|SECRET)_[0-9]{1,6}\]")
+_MARKER = lazy(r"\[(?:EMAIL|PHONE|CARD|SSN|SECRET)(?:_[0-9]{1,6}|-[0-9a-f]{12})\]")
 _WORDS = ("basic", "bearer", "login", "://", " at ", "(at)", "[at]", "{at}", "_at_")
 _PLAIN_WORD = re.compile(r"[A-Za-z_]{1,40}")
 _LONG = lazy(r"[A-Za-z0-9+/_.=-]{10}")
@@ -50,7 +50,7 @@ def finds(text: str, kinds: Collection[str]) -> Iterator[Find]:
         view = next_view(view)
     if not found:
         return
-    markers = [marker.span() for marker in _MARKER.finditer(text)] if "_" in text and "[" in text else []
+    markers = [marker.span() for marker in _MARKER.finditer(text)] if "[" in text else []
     yield from _merged(found, markers)
 
 

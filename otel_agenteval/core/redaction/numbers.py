@@ -255,6 +255,7 @@ _PHONE_NAME = lazy(
     rf"(?:\A|[^a-z]|(?<=[a-z])(?=[A-Z]))(?:{_PHONE_WORDS})(?:[ _-]?(?:number|no|nr|num|nummer)|号码?|號碼?|番号|번호)?[0-9]?\Z|(?:phone|mobile|telefon|telefono)(?:[_-]?(?:number|no|nr|num))?[0-9]?\Z",
     re.IGNORECASE,
 )
+_CHINESE = lazy(r"1[3-9][0-9]{9}")
 _PHONE_VALUE = lazy(r"\+?\(?[0-9](?:(?:[ ()./-]{0,3}|\+)[0-9]){6,14}")
 
 
@@ -277,6 +278,31 @@ def phones(text: str) -> Iterator[Span]:
         for cell in cells_in(text, _places(lowered, _HEADS)):
             if is_phone_name(cell.head) and is_phone(text[cell.start : cell.end]):
                 yield cell.start, cell.end
+
+
+_RUN_IN_ID = lazy(
+    r"(?<![0-9A-Za-z])(?<![0-9a-fA-F]{4}-)(?!(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01]))\+?[0-9]{9,15}(?![0-9A-Za-z]|-[0-9a-fA-F]{4})"
+)
+
+
+def numbers_in_id(text: str) -> Iterator[Span]:
+    """Yield telephone numbers in an id: rows of digits that a country has given out, with its prefix or as the United States or China write them."""
+    for run in _RUN_IN_ID.finditer(folded(text)):
+        if _is_number_of_id(run.group().lstrip("+")):
+            yield run.span()
+
+
+def _is_number_of_id(digits: str) -> bool:
+    if _CHINESE.fullmatch(digits) is not None:
+        return True
+    library = _library()
+    for written, region in ((f"+{digits}", None), (digits, "US")):
+        try:
+            if (region is None or len(digits) == 10) and library.is_valid_number(library.parse(written, region)):
+                return True
+        except library.NumberParseException:
+            continue
+    return False
 
 
 def is_phone_name(name: str) -> bool:

@@ -26,7 +26,7 @@ _ORDINARY = lazy(
 )
 """What forms, messages and tables say of a password, in the languages of :mod:`.words`."""
 PLACEHOLDER = lazy(
-    r"placeholder|redacted|changeme|[_-]here\b|x{5,}|\*{3,}|\.{4,}|your[_-]?|<|0{8,}|\[[A-Z]+_[0-9]+\]", re.IGNORECASE
+    r"placeholder|redacted|changeme|[_-]here\b|x{5,}|\*{3,}|\.{4,}|your[_-]?|<|0{8,}|\[[A-Z]+[_-][0-9a-f]+\]", re.IGNORECASE
 )
 _TEMPLATE = lazy(
     r"[{<\[]|https?://|\$[{(]|\$[A-Za-z_]\w*\Z|%[A-Za-z_]\w*%?\Z|%\(|\*{3,}|\u2022{2,}|x{4,}\Z|\.{3,}|@[\w.]+@\Z|\$[0-9]{1,2}\Z|\?\Z|\(\(|:'|!(?:Ref|Sub|vault|GetAtt)\b|(?:env|file|fd):",

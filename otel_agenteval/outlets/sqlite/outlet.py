@@ -24,6 +24,7 @@ from ...core.score import Score
 from ...core.telemetry import Telemetry
 from ...core.turn import Turn
 from ...core.wellformed import well_formed
+from ...evaluation.names import public_id, public_name
 from ...evaluation.redaction import Redactor
 from ...evaluation.scored_turn import Root, ScoredTurn
 from ..accounting import answering_call
@@ -363,7 +364,7 @@ class StoreOutlet(Outlet):
         """What turns of the same case have in common."""
         case = turn.references.get("case_id")
         if case is not None:
-            return bounded_name(str(case))
+            return public_name(bounded_name(str(case)), self._redact)
         if not self.keeps_content or not turn.input:  # a hash would give away what was asked, to who can guess it
             return None
         return f"#{hashlib.blake2b(turn.input.encode(errors='replace'), digest_size=8).hexdigest()}"
@@ -375,7 +376,7 @@ class StoreOutlet(Outlet):
             places = (*(span.attributes for span in scored.spans), scored.root.resource)
             value = next((place[name] for place in places if isinstance(place.get(name), (str, int, float, bool))), None)
             if value is not None:
-                found[name] = value if isinstance(value, str) else jsonio.dumps(value)
+                found[name] = public_id(value, self._redact) if isinstance(value, str) else jsonio.dumps(value)
         return _json(found)
 
     def _content(self, scored: ScoredTurn) -> str | None:

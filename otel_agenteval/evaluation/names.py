@@ -1,0 +1,125 @@
+"""Names and ids as they leave: what looks like a person or a secret in one becomes a mark that is the same everywhere.
+
+Conversations, users, agents, models, services and kinds of errors have names that callers choose: a telephone number, an e-mail address. They
+label metrics and join rows, so their marks are not numbered turn by turn, as those of texts are, but hashes of what they stand for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from functools import cache, lru_cache
+from typing import Any
+
+from ..core.redaction.find import finds, may_hold, plainly
+from ..core.redaction.numbers import digits_of, numbers_in_id
+from ..core.turn import Turn
+
+WITHHELD = "[WITHHELD]"
+"""Replaces what could not be searched."""
+_HEX_DIGITS = 12
+_CONVERSATION = "conversation-"
+
+
+def public_name(name: str, kinds: Collection[str]) -> str:
+    """Return a name as it may leave; the same name if nothing of these kinds is in it."""
+    return _public(name, frozenset(kinds), False) if kinds else name
+
+
+def public_id(name: str, kinds: Collection[str]) -> str:
+    """Return an id as it may leave. In an id, a telephone number needs no sign or word that says what it is."""
+    return _public(name, frozenset(kinds), True) if kinds else name
+
+
+@lru_cache(maxsize=4096)
+def _public(name: str, kinds: frozenset[str], is_id: bool) -> str:
+    try:
+        return _replaced(name, kinds, is_id)
+    except Exception:  # what cannot be searched does not leave
+        return WITHHELD
+
+
+def _replaced(name: str, kinds: frozenset[str], is_id: bool) -> str:
+    found = list(finds(name, kinds)) if may_hold(name) else []
+    if is_id and "phone" in kinds and not found:
+        found = [(start, end, "phone") for start, end in numbers_in_id(name)]
+    out: list[str] = []
+    at = 0
+    for start, end, kind in found:
+        out += name[at:start], _mark(kind, name[start:end])
+        at = end
+    return "".join([*out, name[at:]]) if out else name
+
+
+def _mark(kind: str, found: str) -> str:
+    plain = plainly(found)
+    same = plain.casefold() if kind in ("email", "secret") else digits_of(plain).removeprefix("00") or plain
+    digest = hashlib.blake2b(f"{kind} {same}".encode(errors="replace"), digest_size=_HEX_DIGITS // 2).hexdigest()
+    return f"[{kind.upper()}-{digest}]"
+
+
+def named_publicly(turn: Turn, kinds: Collection[str]) -> Turn:
+    """Return the turn with names and ids as they may leave; the same turn if they all may. Its content is not looked at."""
+    if not kinds:
+        return turn
+    conversation, user, error = turn.conversation_id, turn.user_id, turn.error
+    calls, tools = turn.llm_calls, turn.tool_calls or ()
+    changed: dict[str, Any] = {}
+    if conversation and (left := public_id(conversation, kinds)) != conversation:
+        changed["conversation_id"] = left
+        if (turn.turn_id or "").endswith(f"{_CONVERSATION}{conversation}"):
+            changed["turn_id"] = f"{turn.turn_id.removesuffix(conversation)}{left}"
+    if user and (left := public_id(user, kinds)) != user:
+        changed["user_id"] = left
+    names = [turn.agent, turn.service, error and error.type, *[call.model for call in calls], *[call.name for call in tools]]
+    if not _ordinary(frozenset(kinds)).issuperset(names):
+        changed |= {
+            "agent": _left(turn.agent, kinds), "service": _left(turn.service, kinds), "error": error and _with(error, "type", kinds),
+            "llm_calls": [_with(call, "model", kinds) for call in calls], "tool_calls": [_with(call, "name", kinds) for call in tools],
+        }  # fmt: skip
+        changed = {name: value for name, value in changed.items() if value and value != getattr(turn, name)}
+    return turn.but(changed) if changed else turn
+
+
+_MOST_ORDINARY = 2_048
+
+
+@cache
+def _ordinary(kinds: frozenset[str]) -> set[str | None]:
+    """Names in which nothing of these kinds was found lately: most turns have no others."""
+    return {None, ""}
+
+
+def _left(name: str | None, kinds: Collection[str]) -> str | None:
+    if not name:
+        return name
+    left = public_name(name, kinds)
+    if left == name:
+        known = _ordinary(frozenset(kinds))
+        if len(known) >= _MOST_ORDINARY:
+            known.intersection_update((None, ""))
+        known.add(name)
+    return left
+
+
+def _with(entry: Any, field: str, kinds: Collection[str]) -> Any:
+    name = getattr(entry, field)
+    left = _left(name, kinds)
+    return entry if left == name else replace(entry, **{field: left})
+
+
+def attributes_publicly(attributes: Mapping[str, Any], kinds: Collection[str]) -> Mapping[str, Any]:
+    """Return attributes of a resource as they may leave; the same mapping if they all may."""
+    found = {name: public_name(value, kinds) for name, value in attributes.items() if isinstance(value, str)}
+    changed = {name: value for name, value in found.items() if value != attributes[name]}
+    return {**attributes, **changed} if changed else attributes
+
+
+NAME_ATTRIBUTES: Mapping[str, Callable[[str, Collection[str]], str]] = {
+    **dict.fromkeys(("gen_ai.conversation.id", "session.id", "user.id", "enduser.id"), public_id),
+    **dict.fromkeys(
+        ("gen_ai.agent.name", "gen_ai.tool.name", "gen_ai.request.model", "gen_ai.response.model", "error.type"), public_name
+    ),
+}
+"""Attributes of spans that hold names or ids, and what makes those that may leave."""
