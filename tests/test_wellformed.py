@@ -20,7 +20,7 @@ from prometheus_client.exposition import generate_latest
 import otel_agenteval as oa
 from otel_agenteval.config import yaml
 from otel_agenteval.core import jsonio, python_text
-from otel_agenteval.core.wellformed import decoded, plain, well_formed
+from otel_agenteval.core.wellformed import MAX_DEPTH, decoded, plain, well_formed
 from otel_agenteval.instrumentation.expectations import expect
 from otel_agenteval.outlets.prometheus import PrometheusOutlet
 from otel_agenteval.turns.recordings import Reading, load_turns
@@ -105,13 +105,11 @@ def test_literal_is_refused_if_it_is_none(text: str) -> None:
 
 
 def test_json_deeper_than_the_encoder_takes_is_refused() -> None:
-    for depth in (jsonio.MAX_DEPTH, jsonio.MAX_DEPTH + 1, 900):
-        text = "[" * depth + "]" * depth
-        if depth == jsonio.MAX_DEPTH:
-            assert jsonio.dumps(jsonio.loads(text)) == text
-        else:
-            with pytest.raises(ValueError, match="deep"):
-                jsonio.loads(text)
+    deepest = f'{"[" * MAX_DEPTH}"{"x" * 500}"{"]" * MAX_DEPTH}'
+    assert jsonio.dumps(jsonio.loads(deepest)) == deepest
+    for depth in (1, 50, 700):
+        with pytest.raises(ValueError, match="deep"):
+            jsonio.loads("[" * depth + deepest + "]" * depth)
 
 
 @pytest.mark.parametrize(

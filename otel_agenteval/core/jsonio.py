@@ -9,26 +9,30 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import orjson
 
-from .wellformed import decoded, plain, well_formed
+from .wellformed import MAX_DEPTH, decoded, plain, well_formed
 
-MAX_DEPTH = 254
-"""Deepest nesting that is read at all, which is what the encoder takes. Deeper content is kept as text."""
+_ENCODER = 254
+"""Deepest nesting that the encoder takes."""
 
 
 def loads(text: str | bytes) -> Any:
     """Parse strict JSON (RFC 8259: no NaN, no comments).
 
     Raises:
-        ValueError: not JSON, or nested deeper than :data:`MAX_DEPTH`.
+        ValueError: not JSON, or nested so deep that a turn with it could not be written.
     """
     found = _parsed(text)
     if len(text) > 2 * MAX_DEPTH:
+        held = found
+        for _ in range(_ENCODER - MAX_DEPTH):
+            held = (held,)
         try:
-            orjson.dumps(found)  # takes a fifth of the parser's time, and refuses what is deeper
+            orjson.dumps(held)  # takes a fifth of the parser's time, and refuses what is deeper
         except TypeError:
             raise ValueError("nested too deep") from None
     return found
@@ -163,6 +167,13 @@ def _finite(value: Any, depth: int) -> Any:
     if isinstance(value, (list, tuple)):
         return [_finite(v, depth + 1) for v in value]
     return value
+
+
+def frozen(value: Any) -> Hashable:
+    """Return what stands for a JSON value where a hash is needed: equal for equal values, and for no others."""
+    if isinstance(value, Mapping):
+        return frozenset((key, frozen(inner)) for key, inner in value.items())
+    return tuple(map(frozen, value)) if isinstance(value, (list, tuple)) else value
 
 
 def text_of(value: Any) -> str:

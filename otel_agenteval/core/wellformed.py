@@ -15,8 +15,8 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_DEEPEST = 200
-"""Nesting of a value: parsers and encoders refuse what is deeper."""
+MAX_DEPTH = 200
+"""Deepest nesting of a value that is read. With what stands around it in a turn, the encoder takes no more than 254."""
 _LEAST, _MOST = -(2**63), 2**64 - 1
 """Whole numbers that parsers and encoders take."""
 _WORDS = {None: "null", False: "false", True: "true"}
@@ -45,7 +45,7 @@ def plain(value: Any, depth: int = 0) -> Any:
     if value is None or kind is bool:
         return value
     if isinstance(value, (Mapping, list, tuple, AbstractSet)):
-        return None if depth >= _DEEPEST else _plain_container(value, depth + 1)
+        return None if depth >= MAX_DEPTH else _plain_container(value, depth + 1)
     if isinstance(value, (bytes, bytearray)):
         return base64.b64encode(value).decode()
     try:

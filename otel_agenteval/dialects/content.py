@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ..core import jsonio, python_text
@@ -158,18 +158,22 @@ _HOLDERS_OF_ANSWERS = (*_HOLDERS[:5], "output", *_HOLDERS[5:])
 def _add_list(raw: Sequence[Any], role: str, out: Decoded, depth: int) -> None:
     """Add the messages of a list, or the one message whose parts it holds."""
     if raw and raw[0].__class__ is dict and "parts" in raw[0] and "role" in raw[0]:  # the convention's own form
+        pieces: list[Message] = []
         unfinished = False
         for item in raw:
             if item.__class__ is dict and "role" in item:
                 message = _message(item, role, out)
                 if unfinished and message.role == out.messages[-1].role:
-                    _continue(out.messages[-1], message)
+                    pieces.append(message)
                 else:
+                    _complete(out.messages, pieces)
                     out.messages.append(message)
                 unfinished = item.get("finish_reason") == ""  # a piece of a streamed message, not a message of its own
             else:
+                _complete(out.messages, pieces)
                 _add(item, role, out, depth + 1)
                 unfinished = False
+        _complete(out.messages, pieces)
         return
     if raw and raw[0].__class__ is dict and "event.name" in raw[0]:
         raw = _side(raw, role)
@@ -230,20 +234,35 @@ def _add_google_request(raw: Mapping[str, Any], role: str, out: Decoded, depth: 
     _add(raw["contents"], role, out, depth + 1)
 
 
-def _continue(message: Message, more: Message) -> None:
-    """Put the next piece of a streamed message to those before it; the last piece may be the whole once more."""
-    if more.content and not (more.finish_reason and more.content == message.content):
-        message.content = (message.content or "") + more.content
-    if more.reasoning and not (more.finish_reason and more.reasoning == message.reasoning):
-        message.reasoning = (message.reasoning or "") + more.reasoning
-    for call in more.tool_calls:
-        others = [
-            old
-            for old in message.tool_calls
-            if old.call_id != call.call_id or old.arguments not in (None, "", {}, call.arguments)
-        ]
-        message.tool_calls = [*others, call]
-    message.finish_reason = more.finish_reason
+def _complete(messages: list[Message], pieces: list[Message]) -> None:
+    """Put the further pieces of a streamed message to the last message, and use them up. The last piece may be the whole once more."""
+    if not pieces:
+        return
+    message, last = messages[-1], pieces[-1]
+    message.content = _streamed([one.content for one in (message, *pieces)], last.finish_reason)
+    message.reasoning = _streamed([one.reasoning for one in (message, *pieces)], last.finish_reason)
+    calls: dict[tuple[str | None, Hashable], ToolRequest] = {}
+    for call in (call for piece in pieces for call in piece.tool_calls):
+        calls.pop((call.call_id, None), None)  # a call may be told before its arguments, and once more at the end
+        calls.pop(_told(call), None)
+        calls[_told(call)] = call
+    told = {*calls, *((call_id, None) for call_id, _ in calls)}
+    before = [call for call in message.tool_calls if _told(call) not in told]
+    message.tool_calls = [*before, *calls.values()]
+    message.finish_reason = last.finish_reason
+    pieces.clear()
+
+
+def _streamed(texts: list[str | None], finished: str | None) -> str | None:
+    said = [text for text in texts if text]
+    if not said:
+        return texts[0]
+    whole = "".join(said[:-1])
+    return whole if finished and texts[-1] and texts[-1] == whole else whole + said[-1]
+
+
+def _told(call: ToolRequest) -> tuple[str | None, Hashable]:
+    return call.call_id, None if call.arguments in (None, "", {}) else jsonio.frozen(call.arguments)
 
 
 def _looks_like_message(value: Mapping[str, Any]) -> bool:
@@ -537,9 +556,9 @@ def _result_with_origin(part: Mapping[str, Any], message: Message) -> None:
 
 def _server_tool_call(part: Mapping[str, Any], message: Message) -> None:
     inner = part.get("server_tool_call")
+    call = dict(inner) if isinstance(inner, Mapping) else {"name": part.get("name")}
     known = message.extra or {}
-    calls = [*known.get("server_tool_calls", ()), dict(inner) if isinstance(inner, Mapping) else {"name": part.get("name")}]
-    message.extra = {**known, "server_tool_calls": calls}
+    message.extra = {**known, "server_tool_calls": _and(known.get("server_tool_calls", ()), call)}
 
 
 def _reasoning(part: Mapping[str, Any], message: Message) -> None:
@@ -661,7 +680,7 @@ def _read_tool_calls(value: Mapping[str, Any], message: Message) -> None:
     if isinstance(calls, (list, tuple)):
         known = {call.call_id for call in message.tool_calls if call.call_id}
         for call in calls:
-            if isinstance(call, Mapping) and call.get("id") not in known:
+            if isinstance(call, Mapping) and _text_or_none(call.get("id")) not in known:
                 _tool_request(call, message)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from ..core import jsonio, python_text
 from ..core.templates import PLACE, filled_in, places
 from ..spans.record import SpanRecord
-from .content import Later
+from .content import Later, object_in
 from .step import AGENT, CHAIN, INNER, LLM, WORKFLOW, Step, as_int, as_text
 
 MARKS = frozenset(("crewai.crew.tasks", "crewai.task.description", "crewai.agent.role"))
@@ -204,5 +204,5 @@ def _without_delegation(message: dict[str, Any]) -> dict[str, Any]:
     calls = message.get("tool_calls")
     if not isinstance(calls, list):
         return message
-    kept = [call for call in calls if not isinstance(call, dict) or (call.get("function") or {}).get("name") not in _DELEGATING]
+    kept = [call for call in calls if as_text(object_in(object_in(call).get("function")).get("name")) not in _DELEGATING]
     return {**message, "tool_calls": kept}

@@ -30,7 +30,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     nodes = attributes.get(_NODES)
     if nodes is not None:
         found, _ = jsonio.loads_or_text(nodes) if nodes.__class__ is str else (nodes, False)
-        known = isinstance(found, (list, tuple)) and bool(found) and _LOOP.isdisjoint(found)
+        known = isinstance(found, (list, tuple)) and bool(found) and not any(as_text(node) in _LOOP for node in found)
         return WORKFLOW if known else AGENT
     if attributes.get("traceloop.span.kind") != "workflow":
         return None

@@ -18,7 +18,7 @@ MARKS: frozenset[str] = frozenset()
 SCOPES = re.compile(r"logfire\.(openai|anthropic)$")
 _ANSWERS = frozenset(("response_data", "gen_ai.output.messages", "gen_ai.response.id", "gen_ai.usage.input_tokens"))
 _ERROR_LEVEL = 17
-_NO_ANSWER_KEPT = frozenset(("embeddings", "image_generation"))
+_NO_ANSWER_KEPT = ("embeddings", "image_generation")
 _WRAPPED_INPUT = '{\\"input\\":'
 
 

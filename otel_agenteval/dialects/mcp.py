@@ -18,7 +18,7 @@ MARKS = frozenset(("mcp.method.name",))
 SCOPES = re.compile(r"opentelemetry\.instrumentation\.mcp\b|logfire\.mcp$")
 _CALL = "tools/call"
 _NAMED_CALL = "tools/call "
-_SESSIONS = frozenset(("session", "server"))
+_SESSIONS = ("session", "server")
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:

@@ -24,7 +24,7 @@ _OPERATIONS = {
 }  # fmt: skip
 _INNER_OPERATIONS = {"doGenerate": LLM, "doStream": LLM, "doEmbed": EMBEDDING, "doRerank": RERANK}
 
-_STREAMS = frozenset(("ai.streamText", "ai.streamObject"))
+_STREAMS = ("ai.streamText", "ai.streamObject")
 _PLACES = ("ai.telemetry.metadata.", "ai.settings.context.")
 """Where an application's own words about a call are: until version 6, and since."""
 _CONVERSATION = tuple(

@@ -104,7 +104,7 @@ def is_telling(node: Mapping[str, Any]) -> bool:
     return (
         (role.__class__ is str and role.lower() in TELLING_ROLES)
         or any(node.get(key) for key in ("tool_calls", "toolCalls", "parts"))
-        or node.get("type") in _TYPED
+        or (node.get("type").__class__ is str and node["type"] in _TYPED)
         or (node.get("type") == "constructor" and "lc" in node)
     )
 

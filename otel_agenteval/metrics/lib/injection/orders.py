@@ -108,7 +108,7 @@ def _is_cell(before: str) -> bool:
 
 # --- texts of a result ---------------------------------------------------------------------------------------------
 
-_ROLES = frozenset({"system", "user", "assistant", "tool", "developer", "human", "ai"})
+_ROLES = ("system", "user", "assistant", "tool", "developer", "human", "ai")
 _SHORT = 200
 _FOR_MACHINES = re.compile(
     r"^(?:llm|ai|agent|assistant|bot)_?(?:hint|note|instruction|advice|message|directive|comment)s?$|(?:to|for)_(?:the_)?(?:llm|ai|agent|assistant|bot)$",

@@ -1,0 +1,49 @@
+"""A turn whatever is in it: written and read again, scored by every metric that is computed, and shown."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import orjson
+
+from otel_agenteval.core.bounded import MOST, NAME_BYTES
+from otel_agenteval.core.score import Score
+from otel_agenteval.core.turn import Turn
+from otel_agenteval.metrics.bound_metric import BoundMetric
+from otel_agenteval.metrics.registry import catalog
+from otel_agenteval.outlets.turn_text import render_turn
+
+METRICS = [BoundMetric(metric, {}) for metric in catalog() if metric.kind == "code"]
+INTERNAL = {name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)}
+"""What a metric never reports: a fault of its own."""
+
+
+def strict(value: Any) -> Any:
+    """The value as it is after it was written and read again; keys that are no text, or too much depth, fail."""
+    return orjson.loads(orjson.dumps(value))
+
+
+def check_turn(turn: Turn) -> list[Score]:
+    """Write a turn and read it again, score it by every metric, and show it."""
+    written = strict(turn.to_dict())
+    assert strict(Turn.from_dict(written).to_dict()) == written
+    check_bounds(turn)
+    scores = [metric.evaluate(turn) for metric in METRICS]
+    for score in scores:
+        assert score.error_type not in INTERNAL, (score.metric, score.error_type, score.explanation)
+        strict(score.to_dict())
+    assert turn.turn_id[:8] in render_turn(turn, scores)
+    return scores
+
+
+def check_bounds(turn: Turn) -> None:
+    """Counts that a database takes, and names that an index does."""
+    for of_turn in (turn.usage, *turn.llm_calls):
+        for name in ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens"):
+            count = getattr(of_turn, name, None)
+            assert count is None or 0 <= count <= MOST, name
+    names = [turn.agent, turn.service, turn.conversation_id, turn.user_id, turn.framework, turn.error and turn.error.type]
+    names += [name for call in turn.llm_calls for name in (call.model, call.provider, call.response_id, call.finish_reason)]
+    names += [name for call in turn.tool_calls or () for name in (call.name, call.call_id, call.agent)]
+    assert all(len(name.encode()) <= NAME_BYTES for name in names if name)
