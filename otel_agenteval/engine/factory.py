@@ -45,7 +45,7 @@ def pipeline_from(engine: Engine, metrics: Selected, clock: Clock, waited: Calla
     config, shedding = engine.config, Shedding(clock.monotonic)
     judging = _judging_from(engine, metrics, clock, shedding) if metrics.any_judged else None
     revisable = REVISABLE_BYTES if engine.is_behind_otlp else _REVISABLE_IN_PROCESS
-    composer = Composer(config.turn.stitch_timeout, waited, revisable)
+    composer = Composer(config.turn.stitch_timeout, waited, revisable, config.turn.max_duration)
     evaluator = Evaluator(
         metrics.computed, metrics.whole, ReferenceSources(config), config.inline.budget, shedding, config.inline.expected
     )

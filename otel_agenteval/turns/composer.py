@@ -6,6 +6,7 @@ root that its scores are about. Nothing else knows how spans become turns.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import Counter, deque
@@ -66,10 +67,15 @@ class Composer:
         patience: seconds that a part of a turn waits for the trace in which it goes on.
         now: monotonic seconds.
         revisable_bytes: bytes of past turns that are remembered, for spans that come late.
+        max_age: seconds that a turn may go on in further traces.
     """
 
     def __init__(
-        self, patience: float, now: Callable[[], float] = time.monotonic, revisable_bytes: int = REVISABLE_BYTES
+        self,
+        patience: float,
+        now: Callable[[], float] = time.monotonic,
+        revisable_bytes: int = REVISABLE_BYTES,
+        max_age: float = math.inf,
     ) -> None:
         self.spans = SpanAccount()
         self.readings = Readings()
@@ -79,7 +85,7 @@ class Composer:
         """What scores carry beside their tenant, by its name."""
         self._now = now
         self._holding = threading.Lock()
-        self._parts = Twins(Stitcher(patience, _HELD_BYTES), revisable_bytes)
+        self._parts = Twins(Stitcher(patience, _HELD_BYTES, max_age), revisable_bytes)
         self._revisions = Revisions(revisable_bytes, _REVISABLE_SECONDS, now)
 
     # --- closed spans → groups

@@ -10,8 +10,10 @@ Only turns without an agent's span are looked at: all others say for themselves 
 from __future__ import annotations
 
 import bisect
-from collections import Counter, OrderedDict
-from collections.abc import Iterable
+import itertools
+import math
+from collections import OrderedDict, deque
+from collections.abc import Hashable, Iterable, Iterator
 
 from ..core.tenancy import number_in
 from ..core.turn import Message
@@ -25,6 +27,8 @@ _MAX_PAUSE_NS = 600 * 10**9
 """Calls that are further apart are not joined by anything weaker than an id."""
 _MOST_RESPONSES = 8
 """Answers of a part that a later call is taken to name as the previous one: the last, or one shortly before it."""
+_MOST_CANDIDATES = 64
+"""Waiting parts that one call is compared with, of those that share a fact with it: the last to end."""
 _LATE_END_NS = 10**9
 """Some end the span of a streamed answer in a callback, which may run when the next call has begun."""
 
@@ -81,24 +85,18 @@ def _answered_then_asked(reader: TurnReader, previous: Step, step: Step) -> bool
 
 def _branch(reader: TurnReader, previous: Step, step: Step) -> Step | None:
     """The topmost span above ``step`` that began after the one above ``previous`` had ended; None if they share an agent's loop."""
-    path = _up_to(reader, step, previous)
-    above = _up_to(reader, previous, step)
-    if not path or not above:
+    branch, other = reader.tree.below_fork(step, previous), reader.tree.below_fork(previous, step)
+    if branch is None or other is None or reader.tree.parent(branch) is None or branch.record.start_ns < other.record.end_ns:
         return None
-    branch, other = path[-1], above[-1]
-    if reader.tree.parent(branch) is None or branch.record.start_ns < other.record.end_ns:
-        return None
-    return branch if any(at.role == AGENT for at in path) and any(at.role == AGENT for at in above) else None
+    return branch if _is_of_agent(reader, step, branch) and _is_of_agent(reader, previous, other) else None
 
 
-def _up_to(reader: TurnReader, step: Step, beside: Step) -> list[Step]:
-    """A span and what is above it, as far as that is not above ``beside`` too."""
-    path = []
-    at: Step | None = step
-    while at is not None and at is not beside and not reader.tree.is_above(at, beside):
-        path.append(at)
-        at = reader.tree.parent(at)
-    return path
+def _is_of_agent(reader: TurnReader, step: Step, top: Step) -> bool:
+    """Return True if an agent is among a span and those above it, up to ``top``."""
+    if AGENT in (step.role, top.role):
+        return True
+    agent = reader.tree.nearest(step, AGENT, lambda above: above.role == AGENT)
+    return agent is not None and reader.tree.is_above(top, agent)
 
 
 def _cut(group: Group, reader: TurnReader, starts: list[Step]) -> list[Group]:
@@ -144,20 +142,28 @@ class _Piece:
     __slots__ = (
         "answers",
         "asks",
+        "began",
         "continues",
         "end_ns",
+        "facts",
         "first",
         "groups",
         "headless",
+        "number",
         "response_ids",
         "since",
         "size",
         "waits",
     )
 
-    def __init__(self, group: Group, reader: TurnReader, since: float) -> None:
-        self.groups = [group]
-        self.since = since
+    def __init__(self, group: Group, reader: TurnReader, began: float) -> None:
+        self.groups = deque((group,))
+        self.began = self.since = began
+        """When its first part came, and its last."""
+        self.number = 0
+        """Its place among the parts that wait, by when each began to."""
+        self.facts: tuple[Hashable, ...] = ()
+        """What it is found by while it waits."""
         self.end_ns = group.root.end_ns
         self.size = group.size
         self.response_ids: dict[str, None] = {}
@@ -168,7 +174,7 @@ class _Piece:
     def _begins_with(self, reader: TurnReader) -> None:
         self.first = reader.llm[0]
         tail = _tail(reader.inputs(self.first))
-        self.answers = {result.call_id for message in tail for result in message.tool_results if result.call_id}
+        self.answers = dict.fromkeys(result.call_id for message in tail for result in message.tool_results if result.call_id)
         """Ids of the tool calls whose results its first prompt brings."""
         self.headless = bool(self.answers)
         """Whether the part that asked for those results is missing."""
@@ -179,7 +185,7 @@ class _Piece:
         last = reader.llm[-1]
         answers = reader.outputs(last)
         calls = [call for message in answers for call in message.tool_calls]
-        self.asks = {call.call_id for call in calls if call.call_id}
+        self.asks = dict.fromkeys(call.call_id for call in calls if call.call_id)
         """Ids of the tool calls that its last answer asked for."""
         reason = last.finish_reason or next((message.finish_reason for message in answers if message.finish_reason), "")
         self.waits = last.error is None and (bool(calls) or reason.lower() in _ASKS_FOR_TOOLS)
@@ -196,15 +202,24 @@ class _Piece:
     def start_ns(self) -> int:
         return self.groups[0].root.start_ns
 
-    def append(self, later: _Piece) -> None:
-        """The turn goes on with ``later``."""
-        self.groups += later.groups
-        self.asks, self.waits = later.asks, later.waits
-        self.response_ids |= later.response_ids
-        while len(self.response_ids) > _MOST_RESPONSES:
-            del self.response_ids[next(iter(self.response_ids))]
-        self.end_ns = max(self.end_ns, later.end_ns)
-        self.size += later.size
+    def join(self, later: _Piece) -> tuple[_Piece, _Piece]:
+        """Join this part with the one in which the turn goes on. Returns the larger of the two, which is both now, and the other."""
+        responses = {**self.response_ids, **later.response_ids}
+        for response_id in [*responses][:-_MOST_RESPONSES]:
+            del responses[response_id]
+        if len(self.groups) >= len(later.groups):
+            whole, part = self, later
+            whole.groups.extend(part.groups)
+            whole.asks, whole.waits = part.asks, part.waits
+        else:
+            whole, part = later, self
+            whole.groups.extendleft(reversed(part.groups))
+            whole.first, whole.answers, whole.headless, whole.continues = part.first, part.answers, part.headless, part.continues
+        whole.response_ids = responses
+        whole.began = min(whole.began, part.began)
+        whole.end_ns = max(whole.end_ns, part.end_ns)
+        whole.size += part.size
+        return whole, part
 
     def replace(self, group: Group, whole: Group) -> None:
         """One of its groups is known better now."""
@@ -228,7 +243,8 @@ class _Piece:
         whole.portions = tuple(portion for group in self.groups for portion in group.portions)
         whole.seen = [seen for group in self.groups for seen in group.seen]
         whole.until_ns = self.end_ns
-        whole.reader = reader_of(self.groups[0]).extended([reader_of(group) for group in self.groups[1:]], whole.until_ns)
+        first, *others = self.groups
+        whole.reader = reader_of(first).extended([reader_of(group) for group in others], whole.until_ns)
         return whole
 
 
@@ -243,23 +259,71 @@ def is_bare_call(group: Group) -> bool:
     return reader.root.role == LLM and bool(reader.llm)
 
 
+class _Share:
+    """The parts that one tenant has waiting, the oldest first."""
+
+    __slots__ = ("parts", "size")
+
+    def __init__(self) -> None:
+        self.parts: OrderedDict[int, _Piece] = OrderedDict()
+        self.size = 0
+        """Bytes of them."""
+
+
+class _Waiting:
+    """Parts that wait for a call, by each fact that such a call has to share with them, and within a fact by their ends.
+
+    The time to look for a part doesn't depend on how many others wait.
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[Hashable, list[tuple[int, int, _Piece]]] = {}
+
+    def add(self, piece: _Piece) -> None:
+        for fact in piece.facts:
+            bisect.insort(self._of.setdefault(fact, []), (piece.end_ns, piece.number, piece))
+
+    def remove(self, piece: _Piece) -> None:
+        for fact in piece.facts:
+            held = self._of[fact]
+            del held[bisect.bisect_left(held, (piece.end_ns, piece.number))]
+            if not held:
+                del self._of[fact]
+
+    def ended(self, fact: Hashable, first_ns: int, last_ns: int) -> list[_Piece]:
+        """The parts with a fact that ended within a time, the last of them first: one more than are looked at, if there are so many."""
+        held = self._of.get(fact, ())
+        stop = bisect.bisect_left(held, (last_ns + 1,))
+        start = bisect.bisect_left(held, (first_ns,))
+        return [piece for _, _, piece in held[max(start, stop - _MOST_CANDIDATES - 1) : stop][::-1]]
+
+    def clear(self) -> None:
+        self._of.clear()
+
+
 class Stitcher:
     """Holds parts of turns until the other parts have come, or the time is up. Not thread-safe: its owner serialises the calls.
 
     Args:
         patience: seconds that a part waits for its continuation.
         max_bytes: bytes that waiting parts may hold; beyond that the oldest part of the tenant that holds most goes first.
+        max_age: seconds after its first part at which a turn that still goes on is no longer held.
     """
 
-    def __init__(self, patience: float, max_bytes: float = float("inf")) -> None:
+    def __init__(self, patience: float, max_bytes: float = math.inf, max_age: float = math.inf) -> None:
         self.patience = patience
         """0: nothing is held any more."""
         self._max_bytes = max_bytes
-        self._bytes = 0
-        self._held: OrderedDict[int, _Piece] = OrderedDict()
+        self._max_age = max_age
         self._threads = Threads()
-        self._held_by: Counter[int] = Counter()
-        """Bytes of them, by tenant."""
+        self._clear()
+
+    def _clear(self) -> None:
+        self._bytes = 0
+        self._numbers = itertools.count()
+        self._held: OrderedDict[int, _Piece] = OrderedDict()
+        self._shares: dict[int, _Share] = {}
+        self._waiting = _Waiting()
         self._asked: dict[tuple[int, str], _Piece] = {}
         """By tenant and call id, as the next two: ids are unique only within a tenant."""
         self._answered: dict[tuple[int, str], _Piece] = {}
@@ -272,25 +336,25 @@ class Stitcher:
 
     def add(self, group: Group, now: float) -> list[Group]:
         """Add a turn that seems to be over. Returns what really is: usually this turn, with its earlier parts; nothing while it waits."""
+        return self._add(group, now, now)
+
+    def _add(self, group: Group, now: float, began: float) -> list[Group]:
         if self.patience <= 0 or not may_go_on(group):
             return [group]
         thread = reader_of(group).root.thread
         if thread is not None:
             self._threads.add(group, thread, now)
-            return self._threads.due(now) if self._threads.size > self._max_bytes else []
-        piece = _Piece(group, reader_of(group), now)
+            return self._threads.due(now, now) if self._threads.size > self._max_bytes else []
+        piece = _Piece(group, reader_of(group), began)
         self._piece_of[id(group)] = piece
         before = self._before(piece)
         if before is not None:
-            self._release(before)
-            self._append(before, piece)
-            before.since = now
-            piece = before  # whose own beginning may still be missing
+            piece = self._joined(self._release(before), piece)  # whose own beginning may still be missing
         after = self._after(piece)
         if after is not None:
-            self._release(after)
-            self._append(piece, after)
-        return self._whole_or_held(piece)
+            piece = self._joined(piece, self._release(after))
+        piece.since = now
+        return self._whole_or_held(piece, now)
 
     def holds(self, group: Group) -> bool:
         """Whether a turn is a part that waits."""
@@ -300,38 +364,38 @@ class Stitcher:
         """More is known of a part that waits. Returns what is over by that, as :meth:`add`."""
         piece = self._release(self._piece_of.pop(id(group)))
         if len(piece.groups) == 1:
-            return self.add(whole, now)
+            return self._add(whole, now, piece.began)
         piece.replace(group, whole)
         piece.since = now
         self._piece_of[id(whole)] = piece
-        return self._whole_or_held(piece)
+        return self._whole_or_held(piece, now)
 
-    def take_apart(self, group: Group) -> list[Group]:
+    def take_apart(self, group: Group) -> Iterable[Group]:
         """No longer hold a part, and what it was joined with. Returns all of it."""
         piece = self._release(self._piece_of[id(group)])
         self._let_go(piece)
         return piece.groups
 
-    def _append(self, piece: _Piece, later: _Piece) -> None:
-        piece.append(later)
-        for group in later.groups:
-            self._piece_of[id(group)] = piece
+    def _joined(self, piece: _Piece, later: _Piece) -> _Piece:
+        whole, part = piece.join(later)
+        for group in part.groups:
+            self._piece_of[id(group)] = whole
+        return whole
 
     def _let_go(self, piece: _Piece) -> _Piece:
         for group in piece.groups:
             del self._piece_of[id(group)]
         return piece
 
-    def _whole_or_held(self, piece: _Piece) -> list[Group]:
+    def _whole_or_held(self, piece: _Piece, now: float) -> list[Group]:
         """The turn that a part is, or what has to go out for it to wait."""
-        if not (piece.waits or piece.headless):
+        if not (piece.waits or piece.headless) or now - piece.began >= self._max_age:
             return [self._let_go(piece).joined()]
         self._hold(piece)
         found = []
         while self._bytes > self._max_bytes:
-            most = max(self._held_by, key=self._held_by.__getitem__)
-            oldest = next(held for held in self._held.values() if held.tenant == most)
-            found.append(self._let_go(self._release(oldest)).joined())
+            most = max(self._shares.values(), key=lambda share: share.size)
+            found.append(self._let_go(self._release(next(iter(most.parts.values())))).joined())
         return found
 
     def due(self, now: float) -> list[Group]:
@@ -342,17 +406,18 @@ class Stitcher:
             if oldest.since + self.patience > now:
                 break
             found.append(self._let_go(self._release(oldest)).joined())
-        return found + self._threads.due(now - self.patience)
+        return found + self._threads.due(now - self.patience, now - self._max_age)
 
     def release_all(self) -> list[Group]:
         """Everything that waits, by start time."""
         found = [self._let_go(self._release(piece)).joined() for piece in list(self._held.values())]
-        found += self._threads.due(float("inf"))
+        found += self._threads.due(math.inf, math.inf)
         return sorted(found, key=lambda group: group.root.start_ns)
 
     def traces(self) -> set[int]:
         """The traces of what waits."""
-        return {group.root.trace_id for piece in self._held.values() for group in piece.groups} | self._threads.traces()
+        held = {record.trace_id for piece in self._held.values() for group in piece.groups for record in group.members}
+        return held | self._threads.traces()
 
     def forget_traces(self, trace_ids: set[int]) -> list[Group]:
         """Drop the parts that some traces begin or go on with, and return them."""
@@ -362,11 +427,8 @@ class Stitcher:
 
     def forget(self) -> None:
         """Drop everything unevaluated: in a forked child, the parent owns it."""
-        for index in (self._held, self._asked, self._answered, self._responses, self._piece_of):
-            index.clear()
-        self._held_by.clear()
+        self._clear()
         self._threads.forget()
-        self._bytes = 0
 
     def _before(self, piece: _Piece) -> _Piece | None:
         for call_id in piece.answers:
@@ -376,11 +438,27 @@ class Stitcher:
         previous = piece.first.record.attributes.get("gen_ai.request.previous_response.id")
         if isinstance(previous, str) and (piece.tenant, previous) in self._responses and piece.continues:
             return self._responses[piece.tenant, previous]
-        return next((held for held in reversed(self._held.values()) if _follows(held, piece)), None) or self._only_waiting(piece)
+        following = (held for held in self._that_share(piece) if _follows(held, piece)) if piece.continues else ()
+        return max(following, key=lambda held: held.number, default=None) or self._only_waiting(piece)
+
+    def _that_share(self, piece: _Piece) -> Iterator[_Piece]:
+        """Waiting parts that have what rules *repeated messages* and *same conversation* want; those that wait last may be what they mean."""
+        seen: dict[int, None] = {}
+        for fact in _facts_before(piece):
+            for held in self._waiting.ended(fact, piece.start_ns - _MAX_PAUSE_NS, piece.start_ns + _LATE_END_NS):
+                if len(seen) >= _MOST_CANDIDATES:
+                    return
+                if held.number not in seen:
+                    seen[held.number] = None
+                    yield held
 
     def _only_waiting(self, piece: _Piece) -> _Piece | None:
         """Rule *next call*: where the prompt shows nothing else, sizes and times decide, and only if exactly one part fits."""
-        fitting = [held for held in self._held.values() if _may_be_next(held, piece)]
+        program = _program(piece.groups[0], piece.first)
+        candidates = self._waiting.ended(program, piece.start_ns - _MAX_PAUSE_NS, piece.start_ns)
+        if len(candidates) > _MOST_CANDIDATES:
+            return None
+        fitting = list(itertools.islice((held for held in candidates if _may_be_next(held, piece)), 2))
         return fitting[0] if len(fitting) == 1 else None
 
     def _after(self, piece: _Piece) -> _Piece | None:
@@ -392,15 +470,24 @@ class Stitcher:
 
     def _hold(self, piece: _Piece) -> None:
         self._bytes += piece.size
-        self._held_by[piece.tenant] += piece.size
-        self._held[id(piece)] = piece
+        share = self._shares.setdefault(piece.tenant, _Share())
+        share.size += piece.size
+        share.parts[id(piece)] = self._held[id(piece)] = piece
+        piece.number = next(self._numbers)
+        piece.facts = tuple(dict.fromkeys(_facts_of(piece))) if piece.waits else ()
+        self._waiting.add(piece)
         for index, keys in self._indexed(piece):
             index.update({(piece.tenant, key): piece for key in keys})
 
     def _release(self, piece: _Piece) -> _Piece:
         if self._held.pop(id(piece), None) is not None:
             self._bytes -= piece.size
-            self._held_by[piece.tenant] -= piece.size
+            share = self._shares[piece.tenant]
+            share.size -= piece.size
+            del share.parts[id(piece)]
+            if not share.parts:
+                del self._shares[piece.tenant]
+            self._waiting.remove(piece)
         for index, keys in self._indexed(piece):
             for key in keys:
                 if index.get((piece.tenant, key)) is piece:
@@ -411,9 +498,63 @@ class Stitcher:
         return (self._asked, piece.asks), (self._answered, piece.answers), (self._responses, piece.response_ids)
 
 
+# --- what a waiting part and the call that it waits for have in common
+
+
+def _facts_of(held: _Piece) -> Iterator[Hashable]:
+    """What :func:`_facts_before` and :func:`_program` name of the call that a part waits for. Whichever rule joins them, they share one."""
+    tenant, reader = held.tenant, reader_of(held.groups[-1])
+    last = reader.llm[-1]
+    yield from ((tenant, "asks", call_id) for call_id in held.asks)
+    asked = _last(reader.outputs(last))
+    if asked is None:
+        yield tenant, "prompt", _hashes(reader.inputs(last))[-1]
+    elif not held.asks:
+        yield tenant, "user", _user_messages(reader)
+    conversation = reader.conversation_id()
+    if conversation is not None:
+        yield tenant, "conversation", conversation
+    if _spent(held) > 0:
+        yield _program(held.groups[-1], last)
+
+
+def _facts_before(piece: _Piece) -> Iterator[Hashable]:
+    """What a part that waits for this call has by its prompt."""
+    tenant, reader = piece.tenant, reader_of(piece.groups[0])
+    messages = reader.inputs(piece.first)
+    repeated = _last(messages[: len(messages) - len(_tail(messages))])
+    if repeated is not None and repeated.tool_calls:
+        yield from ((tenant, "asks", call.call_id) for call in repeated.tool_calls if call.call_id)
+        yield tenant, "user", _user_messages(reader)
+    hashes = _hashes(messages)
+    for length in range(len(messages) - 1, 0, -1):  # what a prompt adds to the one before are calls and results
+        if not (messages[length].tool_calls or messages[length].tool_results):
+            break
+        yield tenant, "prompt", hashes[length]
+    conversation = reader.conversation_id()
+    if conversation is not None:
+        yield tenant, "conversation", conversation
+
+
+def _hashes(messages: list[Message]) -> list[int]:
+    """Of what was said in no message, in the first, the first two, and so on."""
+    return list(itertools.accumulate(_said(messages), lambda before, said: hash((before, said)), initial=0))
+
+
+def _program(group: Group, call: Step) -> Hashable:
+    """Who asked, and which model."""
+    return number_in(group.root.trace_id), "program", call.request_model, group.root.scope
+
+
+def _spent(held: _Piece) -> int:
+    """Tokens that the call that a part waits for is sent at least."""
+    last = reader_of(held.groups[-1]).llm[-1]
+    return (last.input_tokens or 0) + (0 if held.asks else last.output_tokens or 0)  # without ids nothing else can be compared
+
+
 def _follows(held: _Piece, piece: _Piece) -> bool:
     """Rules *repeated messages* and *same conversation*: no ids, but the prompt goes on where the held part stopped."""
-    if not held.waits or not piece.continues or not _soon_after(held, piece, _LATE_END_NS):
+    if not _soon_after(held, piece, _LATE_END_NS):
         return False
     reader, earlier = reader_of(piece.groups[0]), reader_of(held.groups[-1])
     asked = _last(earlier.outputs(earlier.llm[-1]))
@@ -421,7 +562,7 @@ def _follows(held: _Piece, piece: _Piece) -> bool:
     before = messages[: len(messages) - len(_tail(messages))]
     repeated = _last(before)
     if asked is not None and repeated is not None and repeated.tool_calls:
-        if held.asks & {call.call_id for call in repeated.tool_calls if call.call_id}:
+        if any(call.call_id in held.asks for call in repeated.tool_calls):
             return True
         # An answer that only says that it asks for tools is known by its place.
         alike = _names(asked) == _names(repeated) if asked.tool_calls else len(before) == len(earlier.inputs(earlier.llm[-1])) + 1
@@ -443,21 +584,15 @@ def _adds_tools_only(before: list[Message], messages: list[Message]) -> bool:
 
 
 def _may_be_next(held: _Piece, piece: _Piece) -> bool:
-    """Whether a call can be the one that a held part waits for: it was sent more than all before it, and by the same program."""
+    """Return True if a call of the same program can be the one that a held part waits for: it was sent more than all before it."""
     group = held.groups[-1]
     earlier = reader_of(group)
     last = earlier.llm[-1]
-    spent = last.input_tokens or 0
-    if not held.asks:  # nothing else can be compared
-        spent += last.output_tokens or 0
+    spent = _spent(held)
     return (
-        held.waits
-        and _soon_after(held, piece)
-        and spent > 0
+        _soon_after(held, piece)
         and ((piece.first.input_tokens or 0) >= spent + bool(held.asks) or (piece.first.error is not None and bool(held.asks)))
-        and last.request_model == piece.first.request_model
         and (last.model == piece.first.model or piece.first.error is not None)
-        and group.root.scope == piece.groups[0].root.scope
         and _shows_less(held, piece)
         and dict(group.root.resource_attributes) == dict(piece.groups[0].root.resource_attributes)
     )
@@ -507,5 +642,6 @@ def _names(message: Message) -> list[str | None]:
     return sorted((call.name for call in message.tool_calls), key=str)
 
 
-def _user_messages(reader: TurnReader) -> list[str | None]:
-    return [message.content for message in reader.inputs(reader.llm[-1]) if message.role == "user" and not message.tool_results]
+def _user_messages(reader: TurnReader) -> tuple[str | None, ...]:
+    messages = reader.inputs(reader.llm[-1])
+    return tuple(message.content for message in messages if message.role == "user" and not message.tool_results)

@@ -34,15 +34,15 @@ class Threads:
         self._count += 1
         self.size += group.size
 
-    def due(self, before: float) -> list[Group]:
-        """The turns to which nothing was added since ``before``."""
+    def due(self, before: float, oldest: float) -> list[Group]:
+        """The turns to which nothing was added since ``before``, or that began until ``oldest``."""
         found = []
         for key, held in list(self._held.items()):
             if min(added for added, _ in held) > before:
                 continue
             rest = []
             for part in _turns(held):
-                if max(added for added, _ in part) <= before:
+                if max(added for added, _ in part) <= before or min(added for added, _ in part) <= oldest:
                     found.append(_joined(self._dropped([group for _, group in part])))
                 else:
                     rest += part
