@@ -6,6 +6,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..core.jsonio import frozen
 from ..core.tenancy import turn_id_in
 from ..core.wellformed import plain
 
@@ -128,21 +129,11 @@ class SpanRecord:
 
 def join_logs(record: SpanRecord, parts: Sequence[LogPart]) -> None:
     """Give a span its log records, in the order of their times; one that was sent twice is one."""
-    found: list[LogPart] = []
-    alike: dict[Hashable, list[LogPart]] = {}
+    found: dict[Hashable, LogPart] = {}
     for part in sorted((*record.logs, *parts), key=_time):
-        others = alike.setdefault(_outline(part), [])
-        if part not in others:
-            others.append(part)
-            found.append(part)
-    record.logs = found
+        found.setdefault((part.time_ns, part.name, frozen(part.attributes), frozen(part.body)), part)
+    record.logs = list(found.values())
     record.dialects = None  # what it is may stand in them
-
-
-def _outline(part: LogPart) -> Hashable:
-    """The same for equal parts, and rarely so for others."""
-    texts = frozenset((key, value) for key, value in part.attributes.items() if value.__class__ is str)
-    return part.time_ns, part.name, texts, part.body if part.body.__class__ is str else None
 
 
 def _time(part: LogPart) -> int:

@@ -22,6 +22,8 @@ _MOST_CALLS = 10_000
 """Calls that are known at most."""
 _MOST_FAILURES = 32
 """And failed ones of each model."""
+_MOST_TWINS = 32
+"""Sightings of one call that are joined while it waits: more don't come from instrumentations of one program."""
 
 
 def stitch(groups: Iterable[Group]) -> list[Group]:
@@ -43,7 +45,7 @@ def seen_once(groups: list[Group]) -> list[Group]:
     """A call that two instrumentations wrote down in a trace each is one part."""
     if not any(map(is_bare_call, groups)):
         return groups
-    found: list[Group] = []
+    found: list[list[Group]] = []
     known: dict[str, int] = {}
     failed: dict[str | None, list[tuple[int, SpanRecord]]] = {}
     """By the model that was asked: calls without a response, whose times say which of them are one."""
@@ -64,10 +66,10 @@ def seen_once(groups: list[Group]) -> list[Group]:
                 place = next((at for at, outer in reversed(beside) if _is_within(group.root, outer)), None)
                 beside += [(len(found), group.root)] if place is None and len(group.members) == 1 else []
         if place is None or place == len(found):
-            found.append(group)
+            found.append([group])
         else:
-            found[place] = _together([found[place], group])
-    return found
+            found[place].append(group)
+    return [_together(parts) if len(parts) > 1 else parts[0] for parts in found]
 
 
 def _is_within(inner: SpanRecord, outer: SpanRecord) -> bool:
@@ -146,6 +148,8 @@ class Twins:
             return self._around(group, twins, now)
         ((beside, other),) = twins.items()
         if self._stitcher.holds(other):
+            if len(other.seen) >= _MOST_TWINS:
+                return self._stitched(group, now)
             return self._replaced(other, _together([other, group]), now)
         waiting = self._waiting.setdefault(beside, _Waiting(now))
         waiting.groups.append(group)

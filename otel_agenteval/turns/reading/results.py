@@ -7,6 +7,7 @@ from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Se
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
+from ...core.jsonio import frozen
 from ...core.turn import Message, ToolRequest, ToolResponse
 from ...dialects.content import arguments_of
 
@@ -61,16 +62,14 @@ class _Left:
             if answer.arguments is None:
                 self._bare.append(place)
             else:
-                self._alike.setdefault(outline(answer.arguments), deque()).append(place)
+                self._alike.setdefault(frozen(answer.arguments), deque()).append(place)
 
     def take(self, arguments: Mapping[str, Any] | None) -> Any:
         """The result of the next call with these arguments."""
         if arguments is None:
             place = next(iter(self._answers), None)
         else:
-            alike = self._alike.get(outline(arguments), deque())
-            first_left(alike, self._answers)
-            place = next((at for at in alike if at in self._answers and self._answers[at].arguments == arguments), None)
+            place = first_left(self._alike.get(frozen(arguments), deque()), self._answers)
             bare = first_left(self._bare, self._answers)
             if place is None or (bare is not None and bare < place):
                 place = bare
@@ -82,13 +81,6 @@ def first_left(places: deque[int], among: Container[int]) -> int | None:
     while places and places[0] not in among:
         places.popleft()
     return places[0] if places else None
-
-
-def outline(arguments: Mapping[str, Any] | None) -> Hashable:
-    """The same for equal arguments, and rarely so for others: nested values count by their sizes."""
-    if arguments is None:
-        return None
-    return frozenset((key, len(value) if isinstance(value, (list, tuple, dict)) else value) for key, value in arguments.items())
 
 
 def since_user(messages: Sequence[Message]) -> Sequence[Message]:

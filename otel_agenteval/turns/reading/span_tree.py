@@ -7,6 +7,7 @@ in one has nothing above it here.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cached_property
 
 from ...dialects.step import Step
 
@@ -52,6 +53,33 @@ class SpanTree:
         at = self._enters.get(lower.record.span_id)
         start = self._enters.get(upper.record.span_id)
         return at is not None and start is not None and start < at <= self._leaves[upper.record.span_id]
+
+    def below_fork(self, step: Step, other: Step) -> Step | None:
+        """The topmost span above one, or itself, that isn't above the other one too; None if the span itself is, or is the other one."""
+        if step is other or self.is_above(step, other):
+            return None
+        while (parent := self.parent(step)) is not None and parent is not other and not self.is_above(parent, other):
+            far = self._far_above[step.record.span_id]
+            step = parent if far is other or self.is_above(far, other) else far
+        return step
+
+    @cached_property
+    def _far_above(self) -> dict[int, Step]:
+        """For each span one above it, chosen so that any way up is short if each step goes there or to the parent."""
+        found: dict[int, Step] = {}
+        depth: dict[int, int] = {}
+        for step in self._top_down:
+            parent = self.parent(step)
+            at = step.record.span_id
+            if parent is None:
+                found[at], depth[at] = step, 0
+                continue
+            up = parent.record.span_id
+            far = found[up].record.span_id
+            depth[at] = depth[up] + 1
+            farther = found[far]
+            found[at] = farther if depth[up] - depth[far] == depth[far] - depth[farther.record.span_id] else parent
+        return found
 
     def parent(self, step: Step) -> Step | None:
         """The span right above one."""

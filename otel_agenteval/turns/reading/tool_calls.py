@@ -23,7 +23,7 @@ from ...spans.record import SpanRecord
 from . import app_events
 from .finish_reasons import asks_for_tools, rules_out_tools
 from .llm_calls import CallReader, fill
-from .results import OrderedResults, first_left, outline, since_user
+from .results import OrderedResults, first_left, since_user
 from .runs import NamedRuns
 from .steps import LONGEST_CONSTANT, START
 
@@ -115,7 +115,7 @@ class ToolReader(CallReader):
                         if place >= old:
                             found.append((call, step))
             if step is not self.llm[0] and any(call.call_id is None for message in messages for call in message.tool_calls):
-                alike = Counter(_outline_of(call) for call, _ in asked) if alike is None else alike
+                alike = Counter(_what(call) for call, _ in asked) if alike is None else alike
                 found += [(call, step) for call in _more_than(alike, since_user(messages))]
         return found
 
@@ -515,9 +515,9 @@ def _target_in(arguments: Any) -> str | None:
     return as_text(given.get("to_agent")) or as_text(given.get("agent_name"))
 
 
-def _outline_of(request: ToolRequest) -> tuple[str | None, Hashable]:
-    """Equal for calls of a tool with the same arguments; nested values count by their sizes."""
-    return request.name, outline(arguments_of(request.arguments))
+def _what(request: ToolRequest) -> tuple[str | None, Hashable]:
+    """Equal for calls of a tool with the same arguments, and for no others."""
+    return request.name, jsonio.frozen(arguments_of(request.arguments))
 
 
 def _more_than(known: Counter[tuple[str | None, Hashable]], messages: Iterable[Message]) -> Iterable[ToolRequest]:
@@ -525,7 +525,7 @@ def _more_than(known: Counter[tuple[str | None, Hashable]], messages: Iterable[M
     here: Counter[tuple[str | None, Hashable]] = Counter()
     for message in messages:
         for call in message.tool_calls:
-            what = _outline_of(call)
+            what = _what(call)
             here[what] += 1
             if call.call_id is None and here[what] > known[what]:
                 known[what] += 1
@@ -534,12 +534,11 @@ def _more_than(known: Counter[tuple[str | None, Hashable]], messages: Iterable[M
 
 def _without_copies(asked: list[tuple[ToolRequest, Step]], read_back: list[ToolRequest]) -> list[tuple[ToolRequest, Step]]:
     """Requests without those that were written without their id, and that a later prompt repeats with it."""
-    copies = [(request.name, arguments_of(request.arguments)) for request in read_back]
+    copies = Counter(map(_what, read_back))
     kept = []
     for request, step in asked:
-        what = (request.name, arguments_of(request.arguments))
-        if request.call_id is None and what in copies:
-            copies.remove(what)
+        if request.call_id is None and copies[what := _what(request)] > 0:
+            copies[what] -= 1
         else:
             kept.append((request, step))
     return kept
@@ -557,6 +556,8 @@ class _Requests:
                 self._by_id.setdefault(request.call_id, request)
             self._open.setdefault(request.name, {})[place] = request
         self._alike: dict[str | None, _Alike] = {}
+        self._of_arguments: dict[Hashable, deque[tuple[int, str | None]]] | None = None
+        """Places and names of all."""
 
     def behind(self, step: Step, arguments: dict[str, Any] | None) -> ToolRequest | None:
         """The request behind a tool's span: by call id, else the first one with its name and arguments."""
@@ -575,16 +576,19 @@ class _Requests:
 
     def _of_any_name(self, arguments: dict[str, Any] | None) -> ToolRequest | None:
         """The first request with these arguments, whatever the tool."""
-        found = [
-            (place, requests)
-            for requests in self._open.values()
-            for place, request in requests.items()
-            if arguments is not None and arguments_of(request.arguments) == arguments
-        ]
-        if not found:
+        if arguments is None:
             return None
-        place, requests = min(found, key=lambda entry: entry[0])
-        return requests.pop(place)
+        if self._of_arguments is None:
+            self._of_arguments = {}
+            entries = [(place, name, request) for name, named in self._open.items() for place, request in named.items()]
+            for place, name, request in sorted(entries, key=lambda entry: entry[0]):
+                self._of_arguments.setdefault(jsonio.frozen(arguments_of(request.arguments)), deque()).append((place, name))
+        places = self._of_arguments.get(jsonio.frozen(arguments), deque())
+        while places:
+            place, name = places.popleft()
+            if place in self._open[name]:
+                return self._open[name].pop(place)
+        return None
 
 
 class _Alike:
@@ -594,7 +598,7 @@ class _Alike:
         self._arguments = {place: arguments_of(request.arguments) for place, request in requests.items()}
         self._places: dict[Hashable, deque[int]] = {}
         for place, wanted in self._arguments.items():
-            self._places.setdefault(outline(wanted), deque()).append(place)
+            self._places.setdefault(jsonio.frozen(wanted), deque()).append(place)
         self._in_order = deque(self._arguments)
         self._of_value: dict[str, deque[int]] | None = None
 
@@ -602,9 +606,7 @@ class _Alike:
         """The first of the ``requests`` that are left with these arguments, or, where the span has only a ``bare`` value, with that."""
         if arguments is None and bare is None:
             return first_left(self._in_order, requests)
-        places = self._places.get(outline(arguments), deque())
-        first_left(places, requests)
-        found = next((place for place in places if place in requests and self._arguments[place] == arguments), None)
+        found = first_left(self._places.get(jsonio.frozen(arguments), deque()), requests)
         if arguments is not None:
             return found
         holding = self._holding(bare)
