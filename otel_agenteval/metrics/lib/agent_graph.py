@@ -8,6 +8,8 @@ from ..registry import EPSILON
 
 MOST_STEPS = 2_000_000
 """Edges that one measure looks at: a second or two. A hundred agents stay below it, however they are wired."""
+MOST_MOVES = 250_000
+"""The same for distances, where each edge is looked at for many agents at once and costs more. A hundred agents stay below it, too."""
 MOST_AGENTS = 10_000
 """Agents between which distances are measured: there are as many sets of so many bits."""
 
@@ -56,7 +58,7 @@ class AgentGraph:
             if k <= 1:
                 continue
             steps += sum(min(k, len(self.out[other])) + 1 for other in recipients)
-            _check(steps)
+            _check(steps, MOST_STEPS)
             total += sum(len(recipients & self.out[other]) for other in recipients) / (k * (k - 1))
         return total / len(self)
 
@@ -66,6 +68,9 @@ class AgentGraph:
         Raises:
             GraphTooLarge: there are too many paths.
         """
+        known = self._distances_in_forest()
+        if known is not None:
+            return known[1] / known[0] if known[0] else None
         if len(self) > MOST_AGENTS:
             raise GraphTooLarge
         # All agents start at once: bit i of a number says that agent i has reached the place whose number it is.
@@ -75,7 +80,7 @@ class AgentGraph:
         steps = distance = pairs = total = 0
         while arrived:
             steps += effort * sum(len(self.out[place]) for place in arrived)
-            _check(steps)
+            _check(steps, MOST_MOVES)
             moved: dict[int, int] = {}
             for place, starts in arrived.items():
                 for after in self.out[place]:
@@ -87,6 +92,27 @@ class AgentGraph:
                 pairs += starts.bit_count()
                 total += distance * starts.bit_count()
         return total / pairs if pairs else None
+
+    def _distances_in_forest(self) -> tuple[int, int] | None:
+        """How many pairs have a path, and the lengths of all of them together; None if an agent hears from two, or of itself.
+
+        Agents that call agents are mostly a tree, in which this takes one walk.
+        """
+        heard = [place for recipients in self.out for place in recipients]
+        roots = set(range(len(self))).difference(heard)
+        order = [*roots]
+        for place in order:  # grows while it is walked
+            order += self.out[place]
+            if len(order) > len(self):
+                return None
+        if len(set(heard)) < len(heard) or len(order) < len(self):
+            return None
+        below, distance = [0] * len(self), [0] * len(self)
+        for place in reversed(order):
+            for after in self.out[place]:
+                below[place] += below[after] + 1
+                distance[place] += distance[after] + below[after] + 1
+        return sum(below), sum(distance)
 
     def throughput(self) -> list[float]:
         """Per agent how many it hears from times how many it writes to."""
@@ -107,7 +133,7 @@ class AgentGraph:
         for start in range(len(self)):
             order, before, paths = self._shortest_paths(start, MOST_STEPS - steps)
             steps += sum(len(self.out[place]) + 1 for place in order)
-            _check(steps)
+            _check(steps, MOST_STEPS)
             depends = dict.fromkeys(order, 0.0)
             for place in reversed(order):
                 for earlier in before[place]:
@@ -143,6 +169,6 @@ class AgentGraph:
         return [name for name, value in zip(self.names, values, strict=True) if value >= bound * (1 - EPSILON)]
 
 
-def _check(steps: int) -> None:
-    if steps > MOST_STEPS:
+def _check(steps: int, most: int) -> None:
+    if steps > most:
         raise GraphTooLarge
