@@ -27,7 +27,7 @@ from otel_agenteval.engine.work import ClosedSpans
 from otel_agenteval.evaluation.evaluator import run as evaluate
 from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.instrumentation.span_processor import AgentEvalSpanProcessor
-from otel_agenteval.spans.record import SpanRecord
+from otel_agenteval.spans.record import LogPart, SpanEvent, SpanRecord, join_logs
 from otel_agenteval.turns.recordings import turns_of
 from otel_agenteval.turns.roots import Group, split
 from otel_agenteval.turns.state import Closed
@@ -217,6 +217,184 @@ def parts(n: int) -> list[SpanRecord]:
     return [_span(1, 0, "invoke_agent", 0, 9), _chat(2, 1, 1, answer=said)]
 
 
+def _call(call_id: str | None, name: str = "search", arguments: Any = None) -> dict[str, Any]:
+    return {"type": "tool_call", "name": name, "arguments": arguments or {}, **({"id": call_id} if call_id is not None else {})}
+
+
+def _result(call_id: str | None, says: str = "found") -> dict[str, Any]:
+    return {"type": "tool_call_response", "response": says, **({"id": call_id} if call_id is not None else {})}
+
+
+def _asked_and_brought(calls: list[Any], results: list[Any]) -> list[Any]:
+    return [*_MESSAGE, {"role": "assistant", "parts": calls}, {"role": "tool", "parts": results}]
+
+
+def linked_agents(n: int) -> list[SpanRecord]:
+    """Agents as tools of one another, by name, with a model call each that asks for the next one: agent, call, tool, agent …"""
+    found = []
+    for i in range(1, n + 1, 3):
+        name, ends = f"a{i}", 2 * (n - i) + 9
+        found += [
+            _span(i, i - 1, "invoke_agent", i, ends, gen_ai__agent__name=name),
+            _chat(i + 1, i, i + 1, answer=[_call(f"c{i}", f"a{i + 3}", {"to": name})]),
+            _span(i + 2, i, "execute_tool", i + 2, ends - 2, gen_ai__tool__name=f"a{i + 3}", gen_ai__tool__call__id=f"c{i}",
+                  gen_ai__tool__call__result=f"https://example.com/{i}"),
+        ]  # fmt: skip
+    return found
+
+
+def alike_names(n: int) -> list[SpanRecord]:
+    """Hand-offs to agents whose names are one word in many spellings."""
+    names = ["".join(one.upper() if i >> at & 1 else one for at, one in enumerate("abcdefghijkl")) for i in range(n)]
+    found = [_span(1, 0, "invoke_workflow", 0, 9 * n)]
+    for i in range(2, n, 2):
+        call = [_call(f"c{i}", "transfer_to_abcdefghijkl")]
+        found += [_span(i, 1, "invoke_agent", 3 * i, 4, gen_ai__agent__name=names[i]), _chat(i + 1, i, 3 * i + 1, answer=call)]
+    return found
+
+
+def two_branches(n: int) -> list[SpanRecord]:
+    """Two deep runs of agents, and at their ends by turns model calls, each of which answers a new message of the user."""
+    depth = n // 3
+    found = [_span(1, 0, "invoke_workflow", 0, 99 * n)]
+    for branch in (0, depth):
+        found += [_span(branch + i, branch + i - 1 if i > 2 else 1, "invoke_agent", i, 90 * n) for i in range(2, depth + 2)]
+    said: list[Any] = [*_MESSAGE]
+    for i in range(2 * depth + 2, n + 1):
+        said = [*said[-4:], {"role": "assistant", "parts": [{"type": "text", "content": f"It is {i - 1} km."}]}, *_MESSAGE]
+        found.append(_chat(i, depth + 1 if i % 2 else 2 * depth + 1, 2 * n + 3 * i, asked=said))
+    return found
+
+
+def same_call_id(n: int) -> list[SpanRecord]:
+    """Tools that are all called by one id."""
+    calls = [_call("call_0", arguments={"q": i}) for i in range(4, n + 1)]
+    asked = _asked_and_brought(calls, [_result("call_0", f"found {i}") for i in range(4, n + 1)])
+    tools = [
+        _span(i, 1, "execute_tool", 3 * i, 1, gen_ai__tool__name="search", gen_ai__tool__call__id="call_0")
+        for i in range(4, n + 1)
+    ]
+    return [_span(1, 0, "invoke_agent", 0, 9 * n), _chat(2, 1, 1, answer=calls), _chat(3, 1, 6 * n, asked=asked), *tools]
+
+
+def alike_arguments(n: int) -> list[SpanRecord]:
+    """Tools that are given different values of one shape, and run in the other order than was asked for."""
+    calls = [_call(f"c{i}", arguments={"q": [i]}) for i in range(4, n + 1)]
+    asked = _asked_and_brought([_call(None, arguments={"q": [i]}) for i in range(4, n + 1)], [_result(None)] * (n - 3))
+    tools = [
+        _span(
+            i, 1, "execute_tool", 6 * n - 3 * i, 1, gen_ai__tool__name="search", gen_ai__tool__call__arguments=f'{{"q": [{i}]}}'
+        )
+        for i in range(4, n + 1)
+    ]
+    return [_span(1, 0, "invoke_agent", 0, 9 * n), _chat(2, 1, 1, answer=calls), _chat(3, 1, 7 * n, asked=asked), *tools]
+
+
+def unnamed_tools(n: int) -> list[SpanRecord]:
+    """Tools whose spans only have the name of a class, which are found by what they are given."""
+    calls = [_call(f"c{i}", f"t{i}", {"q": i}) for i in range(4, n + 1)]
+    tools = [
+        _span(i, 1, "execute_tool", 3 * n + 3 * i, 1, traceloop__entity__name="DynamicTool", gen_ai__tool__call__arguments=f'{{"q": {i}}}')
+        for i in range(n, 3, -1)
+    ]  # fmt: skip
+    for tool in tools:
+        tool.scope = "@traceloop/instrumentation-langchain"
+    return [_span(1, 0, "invoke_agent", 0, 9 * n), _chat(2, 1, 1, answer=calls), _chat(3, 1, 9 * n), *tools]
+
+
+def ids_read_back(n: int) -> list[SpanRecord]:
+    """Requests whose ids only the next prompt has, and no spans of tools."""
+    calls = [_call(None, arguments={"q": i}) for i in range(n)]
+    asked = _asked_and_brought(
+        [_call(f"c{i}", arguments={"q": i}) for i in range(n - 1, -1, -1)], [_result(f"c{i}") for i in range(n)]
+    )
+    return [_span(1, 0, "invoke_agent", 0, 9), _chat(2, 1, 1, answer=calls), _chat(3, 1, 3, asked=asked)]
+
+
+def retrievals(n: int) -> list[SpanRecord]:
+    """Searches with a few documents each, one of which is the same."""
+    documents = json.dumps(
+        [{"id": "d0", "content": "Rome", "score": 0.5}, {"id": "d1", "content": "Paris is far.", "score": 0.4}]
+    )
+    return [
+        _span(1, 0, "invoke_agent", 0, 9 * n),
+        *(_span(i, 1, "retrieval", i, 1, gen_ai__retrieval__query__text=f"q{i}", gen_ai__retrieval__documents=documents) for i in range(2, n)),
+        _chat(n, 1, 2 * n),
+    ]  # fmt: skip
+
+
+def documents(n: int) -> list[SpanRecord]:
+    """One search with many documents."""
+    found = json.dumps([{"id": f"d{i}", "content": f"It is {i} km.", "score": 0.5} for i in range(n)])
+    return [_span(1, 0, "invoke_agent", 0, 9), _span(2, 1, "retrieval", 1, 1, gen_ai__retrieval__documents=found), _chat(3, 1, 3)]
+
+
+def pieces(n: int) -> list[SpanRecord]:
+    """One answer as a stream of messages, with a request for a tool in each."""
+    said = [
+        {"role": "assistant", "parts": [{"type": "text", "content": "so"}, _call(f"c{i}")], "finish_reason": ""} for i in range(n)
+    ]
+    found = _chat(2, 1, 1)
+    found.attributes["gen_ai.output.messages"] = json.dumps(said)
+    return [_span(1, 0, "invoke_agent", 0, 9), found]
+
+
+def server_tools(n: int) -> list[SpanRecord]:
+    """One answer with many calls that the model's server made."""
+    return [
+        _span(1, 0, "invoke_agent", 0, 9), _chat(2, 1, 1, answer=[{"type": "server_tool_call", "server_tool_call": {"name": "t"}}] * n),
+    ]  # fmt: skip
+
+
+def log_records(n: int) -> list[SpanRecord]:
+    """One call with many log records that were written at once."""
+    found = _chat(2, 1, 1)
+    join_logs(found, [LogPart("gen_ai.user.message", {}, {"content": {"said": i}}, START) for i in range(n)])
+    return [_span(1, 0, "invoke_agent", 0, 9), found]
+
+
+def failures(n: int) -> list[SpanRecord]:
+    """Model calls that fail, one inside the other, each with an exception on its span."""
+    found = [_span(1, 0, "invoke_agent", 0, 9 * n)]
+    for i in range(2, n + 1):
+        found.append(_chat(i, max(1, i - 1) if i % 3 else 1, i, 4 * n - i))
+        found[-1].status, found[-1].status_message = 2, "timeout"
+        found[-1].events = [SpanEvent("exception", {"exception.type": "Timeout", "exception.message": "late"})]
+    return found
+
+
+def traces_of_calls(n: int) -> list[SpanRecord]:
+    """A loop without a span of its own: each of its model calls is a trace."""
+    found = []
+    for i in range(1, n + 1):
+        asked = _asked_and_brought([_call(f"c{i - 1}")], [_result(f"c{i - 1}")]) if i > 1 else _MESSAGE
+        found.append(_chat(i, 0, 3 * i, asked=asked, answer=[_call(f"c{i}")]))
+        found[-1].trace_id = i
+    return found
+
+
+def conversations(n: int) -> list[SpanRecord]:
+    """Model calls of one conversation, each a trace and a turn, the earlier ones in its prompt as far as they matter."""
+    found = []
+    for i in range(1, n + 1):
+        found.append(
+            _chat(
+                i, 0, 3 * i, asked=[*_MESSAGE, {"role": "assistant", "parts": [{"type": "text", "content": "Far."}]}, *_MESSAGE]
+            )
+        )
+        found[-1].trace_id = i
+        found[-1].attributes["gen_ai.conversation.id"] = "c"
+    return found
+
+
+def same_response(n: int) -> list[SpanRecord]:
+    """Traces that all have one response, as from an instrumentation that repeats itself."""
+    found = conversations(n)
+    for record in found:
+        record.attributes["gen_ai.response.id"] = "r"
+    return found
+
+
 SHAPES: dict[str, Callable[[int], list[SpanRecord]]] = {
     "nesting depth": nesting,
     "nested model spans": nested_calls,
@@ -236,6 +414,22 @@ SHAPES: dict[str, Callable[[int], list[SpanRecord]]] = {
     "tools without arguments": bare_tools,
     "messages per call": messages,
     "parts per answer": parts,
+    "linked sub-agents": linked_agents,
+    "agents of alike names": alike_names,
+    "two branches of agents": two_branches,
+    "calls of one id": same_call_id,
+    "calls with alike arguments": alike_arguments,
+    "tools without names": unnamed_tools,
+    "ids in the next prompt": ids_read_back,
+    "retrievals per turn": retrievals,
+    "documents per retrieval": documents,
+    "pieces of a stream": pieces,
+    "calls of the server": server_tools,
+    "log records per call": log_records,
+    "failed calls": failures,
+    "traces per turn": traces_of_calls,
+    "turns per conversation": conversations,
+    "traces per response": same_response,
 }
 
 
@@ -378,10 +572,92 @@ def calls_seen_twice(n: int) -> Callable[[], None]:
     return run
 
 
+def _waiting(made: Callable[[int, int], SpanRecord]) -> Callable[[int], Callable[[], None]]:
+    """Model calls that are traces of their own and wait for the next ones."""
+
+    def stream(n: int) -> Callable[[], None]:
+        groups = []
+        for i in range(1, n + 1):
+            record = made(i, n)
+            record.trace_id = i
+            groups += split([record])
+
+        def run() -> None:
+            twins = Twins(Stitcher(30.0))
+            for group in groups:
+                twins.add(group, 0.0)
+            twins.due(60.0)
+
+        return run
+
+    return stream
+
+
+def _waits(i: int, n: int) -> SpanRecord:
+    """Asks for a tool by an id that all others have, too."""
+    return _chat(i, 0, 3 * i, answer=[_call("call_0")])
+
+
+def _goes_on(i: int, n: int, **more: Any) -> SpanRecord:
+    """Brings a result, asks again, and ends long after the others began."""
+    call_id = more.pop("call_id", None)
+    found = _chat(i, 0, 3 * i, 9 * n, asked=_asked_and_brought([_call(call_id)], [_result(call_id)]), answer=[_call(call_id)])
+    found.attributes.update(more)
+    return found
+
+
+def _unseen(i: int, n: int) -> SpanRecord:
+    """Says how much was spent, and nothing else."""
+    found = _waits(i, n)
+    for key in ("gen_ai.input.messages", "gen_ai.output.messages"):
+        del found.attributes[key]
+    found.attributes.update({"gen_ai.response.finish_reasons": ("tool_calls",), "gen_ai.usage.input_tokens": 10 * (n - i) + 1})
+    return found
+
+
+def _of_conversation(i: int, n: int) -> SpanRecord:
+    return _goes_on(i, n, **{"gen_ai.conversation.id": "c"}, call_id=f"x{i}")
+
+
+def _unanswered(i: int, n: int) -> SpanRecord:
+    """Asked for tools, but the answer was not written."""
+    found = _goes_on(i, n)
+    del found.attributes["gen_ai.output.messages"]
+    found.attributes["gen_ai.response.finish_reasons"] = ("tool_calls",)
+    return found
+
+
+def _backwards(i: int, n: int) -> SpanRecord:
+    """The last call of a loop comes first."""
+    found = _goes_on(i, n)
+    at = n - i
+    found.start_ns, found.end_ns = START + 3 * at * MS, START + (3 * at + 1) * MS
+    asked = _asked_and_brought([_call(f"c{at - 1}")], [_result(f"c{at - 1}")]) if at else _MESSAGE
+    found.attributes["gen_ai.input.messages"] = json.dumps(asked)
+    found.attributes["gen_ai.output.messages"] = json.dumps([{"role": "assistant", "parts": [_call(f"c{at}")]}])
+    return found
+
+
+def _repeated(i: int, n: int) -> SpanRecord:
+    """The same response over and over, which waits."""
+    found = _waits(1, n)
+    found.span_id = i
+    found.attributes["gen_ai.response.id"] = "r"
+    return found
+
+
 STREAMS: dict[str, Callable[[int], Callable[[], None]]] = {
     "turns of one trace, one by one": one_by_one,
     "one long trace": one_long_trace,
     "calls seen twice": calls_seen_twice,
+    "waiting calls, one id": _waiting(_waits),
+    "waiting calls, one id, going on": _waiting(lambda i, n: _goes_on(i, n, call_id="call_0")),
+    "waiting calls, no ids": _waiting(_goes_on),
+    "waiting calls, no content": _waiting(_unseen),
+    "waiting calls, no answers": _waiting(_unanswered),
+    "waiting calls, one conversation": _waiting(_of_conversation),
+    "waiting calls, last first": _waiting(_backwards),
+    "waiting calls, one response": _waiting(_repeated),
     "in process: nesting depth": _in_process(_deep),
     "in process: turns at once": _in_process(_wide),
     "in process: turns in turn": _in_process(_in_turn),

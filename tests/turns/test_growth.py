@@ -12,10 +12,17 @@ from pathlib import Path
 
 import pytest
 
+from otel_agenteval.metrics.bound_metric import BoundMetric
+from otel_agenteval.metrics.registry import catalog
+from tests.support.growth import steep
+
 growth = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "growth.py"))
 SHAPES, STREAMS, rebuild = growth["SHAPES"], growth["STREAMS"], growth["rebuild"]
+METRICS = [BoundMetric(metric, {}) for metric in catalog() if metric.kind == "code"]
 N = 80
 DEEP = 1_600
+SIZES = (60, 240, 960)
+"""Spans, for tests that measure time: what the interpreter does inside of one step counts too."""
 
 
 def steps(run) -> int:
@@ -56,6 +63,28 @@ def test_recorded_spans_cost_the_same_however_many_there_are(name):
 @pytest.mark.parametrize("name", STREAMS)
 def test_so_do_spans_that_keep_coming(name):
     assert growth_of(STREAMS[name]) < 5
+
+
+def score(records) -> None:
+    """Make turns of spans, write them, and evaluate every metric that is computed."""
+    for turn in growth["turns_of"](records):
+        turn.to_dict()
+        for metric in METRICS:
+            metric.evaluate(turn)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SHAPES)
+def test_scoring_takes_linear_time(name):
+    score(SHAPES[name](9))
+    assert steep(score, SHAPES[name], SIZES) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STREAMS)
+def test_live_spans_take_linear_time(name):
+    STREAMS[name](9)()
+    assert steep(lambda run: run(), STREAMS[name], SIZES) is None
 
 
 @pytest.mark.parametrize("name", SHAPES)
