@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +12,10 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 
 from tests.support.clock import FakeClock
 from tests.support.servers import until
-from tests.support.service import Sidecar, turn_of
+from tests.support.service import CHAT, Sidecar, request, turn_of
 from tests.support.sidecar import Sidecar as Process
+
+SECOND = 1_000_000_000
 
 
 def log_of(trace: int, span: int = 1, name: str = "gen_ai.user.message", **attributes: float) -> bytes:
@@ -79,6 +82,33 @@ def test_feedback_without_turn_releases_its_segment(sidecar: Sidecar, clock: Fak
     assert is_released(sidecar)
 
 
+def call_of(trace: int, brings: str | None, asks: str) -> bytes:
+    """A request with a model call that is a trace of its own."""
+    asked = [{"role": "user", "parts": [{"type": "text", "content": "hi"}]}]
+    if brings is not None:
+        asked += [
+            {"role": "assistant", "parts": [{"type": "tool_call", "id": brings, "name": "t", "arguments": {}}]},
+            {"role": "tool", "parts": [{"type": "tool_call_response", "id": brings, "response": "r"}]},
+        ]
+    said = [{"role": "assistant", "parts": [{"type": "tool_call", "id": asks, "name": "t", "arguments": {}}]}]
+    attributes = {**CHAT, "gen_ai.input.messages": json.dumps(asked), "gen_ai.output.messages": json.dumps(said)}
+    return request({"trace": trace, "attributes": attributes, "start": trace * SECOND, "end": trace * SECOND + 1})
+
+
+def test_turn_that_goes_on_for_ever_releases_its_segment(sidecar: Sidecar, clock: FakeClock) -> None:
+    """A loop whose calls keep coming is one turn for ``turn.max_duration``, and then another."""
+    released = []
+    for number in range(1, 41):
+        brings = f"c{number - 1}" if number > 1 else None
+        assert sidecar.post("/v1/traces", call_of(number, brings, f"c{number}"))[0] == 200
+        clock.advance(20)
+        if is_released(sidecar):
+            released.append(number)
+    (turn,) = [scored.turn for scored in sidecar.kept]
+    assert (released, len(turn.llm_calls)) == ([31], 31)
+
+
+@pytest.mark.slow
 def test_early_log_lets_a_real_journal_be_emptied(tmp_path: Path) -> None:
     config = {"turn": {"decision_delay": "1s", "idle_timeout": "2s"}}
     with Process(tmp_path, config, journal=True) as sidecar:
