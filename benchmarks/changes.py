@@ -1,7 +1,7 @@
-"""How often changes are reported without cause, how soon those with one, and what a score costs, for docs/concepts/fleet-estimates.md.
+"""How often changes are reported without cause, how soon those with one, and what a score costs, for benchmarks/README.md.
 
     python benchmarks/changes.py            the tables on the terminal
-    python benchmarks/changes.py --write    also into docs/concepts/fleet-estimates.md
+    python benchmarks/changes.py --write    also into benchmarks/README.md
 
 Series of known means are simulated (``tests/support/changing.py``).
 """
@@ -20,7 +20,6 @@ sys.path[:0] = [str(harness.ROOT)] if str(harness.ROOT) not in sys.path else []
 from otel_agenteval.statistics.change import Series  # noqa: E402 - found only now
 from tests.support.changing import KINDS, OPTIONS, delays, false_alarms  # noqa: E402 - the same
 
-PAGE = harness.ROOT / "docs" / "concepts" / "fleet-estimates.md"
 _SCORES = 400_000
 
 
@@ -64,7 +63,7 @@ def main() -> int:
     """Measure, print, and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--series", type=int, default=400, help="simulated, of each kind")
-    parser.add_argument("--write", action="store_true", help="write the tables into docs/concepts/fleet-estimates.md")
+    parser.add_argument("--write", action="store_true", help="write the tables into benchmarks/README.md")
     args = parser.parse_args()
     for name, table in (
         ("false-alarms", without_cause(args.series)),
@@ -73,7 +72,7 @@ def main() -> int:
     ):
         print(f"{table}\n")
         if args.write:
-            harness.write(table, name, PAGE)
+            harness.write(table, name)
     return 0
 
 

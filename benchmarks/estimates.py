@@ -1,7 +1,7 @@
-"""How often fleet estimates hold the truth, how much proxies narrow them, and what a score costs them, for docs/concepts/fleet-estimates.md.
+"""How often fleet estimates hold the truth, how much proxies narrow them, and what a score costs them, for benchmarks/README.md.
 
     python benchmarks/estimates.py            the tables on the terminal
-    python benchmarks/estimates.py --write    also into docs/concepts/fleet-estimates.md
+    python benchmarks/estimates.py --write    also into benchmarks/README.md
 
 Fleets of known truth (``tests/support/simulated.py``) are sampled as turns are, 2,000 times each.
 """
@@ -20,13 +20,12 @@ from otel_agenteval.core.clock import SYSTEM_CLOCK  # noqa: E402 - found only no
 from otel_agenteval.statistics.estimates import Estimates  # noqa: E402 - the same
 from tests.support.simulated import FLEETS, Fleet, coverage, ever_missed  # noqa: E402 - the same
 
-PAGE = harness.ROOT / "docs" / "concepts" / "fleet-estimates.md"
 SERIES = 10_000
 
 
 def coverages(runs: int) -> str:
     """A row for each fleet."""
-    lines = [["fleet", "holds the truth, without proxies", "with", "narrower by", "plain average is off by"]]
+    lines = [["fleet", "interval holds, without proxies", "with", "narrower by", "plain average is off by"]]
     for fleet in FLEETS:
         found = coverage(fleet, runs)
         lines.append(
@@ -35,7 +34,7 @@ def coverages(runs: int) -> str:
                 f"{found.plain:.1%}",
                 f"{found.predicted:.1%}",
                 f"{max(0.0, found.narrower):.0%}",
-                f"{found.naive_bias:+.1f} of its own errors",
+                f"{found.naive_bias:+.1f} standard errors",
             ]
         )
     return harness.plain_table(lines)
@@ -44,7 +43,7 @@ def coverages(runs: int) -> str:
 def looks(runs: int) -> str:
     """How often an interval misses at one of thirty looks."""
     once, always = ever_missed(Fleet("scores", 400, None, 0.1, correlation=0.7), runs)
-    lines = [["looked at thirty times", "misses the truth at least once"], ["window `1h`: a 95 % interval", f"{once:.0%}"]]
+    lines = [["looked at thirty times", "interval fails at least once"], ["window `1h`: a 95 % interval", f"{once:.0%}"]]
     return harness.plain_table([*lines, ["window `start`: a confidence sequence", f"{always:.1%}"]])
 
 
@@ -78,12 +77,12 @@ def main() -> int:
     """Measure, and print or write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=2_000, help="of each fleet")
-    parser.add_argument("--write", action="store_true", help="put the tables into docs/concepts/fleet-estimates.md")
+    parser.add_argument("--write", action="store_true", help="write the tables into benchmarks/README.md")
     args = parser.parse_args()
     for name, made in (("coverage", coverages(args.runs)), ("looks", looks(max(50, args.runs // 4))), ("estimate-cost", costs())):
         print(f"\n{made}")
         if args.write:
-            harness.write(made, name, PAGE)
+            harness.write(made, name)
     return 0
 
 
