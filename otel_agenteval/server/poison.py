@@ -77,8 +77,10 @@ class PoisonList:
     def reading(self, request: str) -> Iterator[None]:
         """Hold the name of a request while it is read."""
         self._put(_REQUEST, request)
-        yield
-        self._names[_REQUEST] = 0
+        try:
+            yield
+        finally:
+            self._names[_REQUEST] = 0
 
     # --- of the turn in hand, see ``engine/watchdog.py``
 
