@@ -419,12 +419,12 @@ def pages() -> Iterator[tuple[Path, str]]:
 
 INSTALLED_AS = "./otel-agenteval"
 """What install lines name: a checkout beside the reader's project, until the package is published as ``otel-agenteval``."""
-_INSTALL = re.compile(r"^.*pip install .*$", re.MULTILINE)
+_INSTALL = re.compile(r"pip install [^`\n]*")
 _PACKAGE = re.compile(r"(?<![\w/.-])(?:\./)?otel-agenteval(?=[\['\"`\s]|$)")
 
 
 def install_lines(text: str) -> str:
-    """The text with the package in each ``pip install`` line as :data:`INSTALLED_AS`."""
+    """Return the text with the package in each ``pip install`` command as :data:`INSTALLED_AS`."""
     return _INSTALL.sub(lambda line: _PACKAGE.sub(INSTALLED_AS, line[0]), text)
 
 

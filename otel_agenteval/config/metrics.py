@@ -34,7 +34,7 @@ class InlineOptions(Section):
     budget: DurationOrZero = 0.005
     """Seconds of the agent's thread that one turn may take, where an SDK needs its scores at once; the remaining metrics run on the worker."""
     expected: Switch = True
-    """Whether `oa.expect(...)` turns on the `code_` metrics that can use what it gives, see [references](../concepts/reference-data.md#what-expect-turns-on). Never one that asks a model."""
+    """Whether `oa.expect(...)` turns on the `code_` metrics that can use what it gives, see [reference data](../concepts/reference-data.md#metrics-that-expect-turns-on). Never one that asks a model."""
 
 
 FAULTY = "\0"

@@ -72,7 +72,7 @@ class ReferenceOptions(Section):
 
     accept_from: Annotated[dict[str, str], Before(_accepted), Kind("list, or mapping")] = NO_ENTRIES
     """Attributes of the root span (``baggage:key`` for baggage) from which references are accepted: a list, or ``{attribute: reference}``. All others are ignored."""
-    given: Annotated[tuple[GivenReferences, ...], Kind("list, see [references](../concepts/reference-data.md)")] = ()
+    given: Annotated[tuple[GivenReferences, ...], Kind("list, see [reference data](../concepts/reference-data.md)")] = ()
     """References for agents, services or routes; the first that matches applies."""
     retrievers: PatternsOrNone = ()
     """Tools that look things up (``*`` for any characters): their results are the turn's context where no retrieval span gives one."""

@@ -13,17 +13,23 @@ from typing import Any
 import pytest
 import yaml
 
+from scripts.gen_docs import INSTALLED_AS
 from tests.support.recordings import recording
+from tests.test_docs import blocks_of
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "guides" / "gate-ci.md"
-BLOCKS = re.findall(r"^```(bash|yaml)\n(.*?)^```$", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+BLOCKS = [
+    (block.language, block.text)
+    for block in blocks_of(DOCUMENT.read_text(encoding="utf-8"))
+    if block.language in ("bash", "yaml")
+]
 
 
 def scripts() -> Iterator[str]:
     """Every shell command that the document shows: in blocks, and in the steps of its pipelines."""
     for language, text in BLOCKS:
         found: list[str] = [text] if language == "bash" else list(steps_of(yaml.safe_load(text)))
-        yield from (script for script in found if "otel-agenteval" in script)
+        yield from (script for script in found if "otel-agenteval eval" in script)
 
 
 def steps_of(document: dict[Any, Any]) -> Iterator[str]:
@@ -76,3 +82,10 @@ def test_the_pipeline_works_without_a_baseline(folder: Path) -> None:
 
 def test_there_are_commands_for_both_services() -> None:
     assert len(list(scripts())) == 4
+
+
+@pytest.mark.parametrize("pipeline", [text for language, text in BLOCKS if language == "yaml" and "otel-agenteval eval" in text])
+def test_a_pipeline_installs_the_package_before_it_scores(pipeline: str) -> None:
+    steps = list(steps_of(yaml.safe_load(pipeline)))
+    scores = next(place for place, step in enumerate(steps) if "otel-agenteval eval" in step)
+    assert f"pip install {INSTALLED_AS}" in steps[:scores]
