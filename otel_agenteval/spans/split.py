@@ -225,7 +225,10 @@ def resource_attributes(raw: bytes) -> dict[str, Any]:
 
 
 def _resource(raw: bytes) -> dict[str, Any]:
-    return _parsed(_resource_attributes, raw, "resource.v1.Resource")
+    found = _parsed(_resource_attributes, raw, "resource.v1.Resource")
+    if len(raw) > _CACHED_BYTES:  # it is remembered with each of the last turns
+        found = {key: bounded_name(value) if value.__class__ is str else value for key, value in found.items()}
+    return found
 
 
 _known_resource = lru_cache(maxsize=1_024)(_resource)

@@ -97,10 +97,17 @@ class _Seen:
     __slots__ = ("alone", "group", "root")
 
     def __init__(self, group: Group, alone: bool) -> None:
-        self.root = group.root
+        self.root = _outline(group.root)
         self.alone = alone
         """Whether it is a model call that is a trace of its own: only those are seen twice."""
         self.group = weakref.ref(group)
+
+
+def _outline(record: SpanRecord) -> SpanRecord:
+    """A span without what it says: thousands are remembered."""
+    return SpanRecord(
+        "", record.trace_id, record.span_id, record.parent_id, start_ns=record.start_ns, end_ns=record.end_ns, scope=record.scope
+    )
 
 
 class _Waiting:
@@ -223,7 +230,7 @@ class Twins:
                 elif not seen.alone or known is None or known.group() is None:
                     self._answered[tenant, call.response_id] = seen
             elif call.error is not None:
-                self._failed.setdefault((tenant, call.model), deque(maxlen=_MOST_FAILURES)).append((seen, call.record))
+                self._failed.setdefault((tenant, call.model), deque(maxlen=_MOST_FAILURES)).append((seen, _outline(call.record)))
         while len(self._answered) > _MOST_CALLS:
             self._answered.popitem(last=False)
         while len(self._failed) > _MOST_CALLS // _MOST_FAILURES:

@@ -14,7 +14,7 @@ from otel_agenteval.core.bounded import MOST, NAME_BYTES, bounded_name
 from otel_agenteval.core.turn import Turn
 from otel_agenteval.spans.split import split_spans
 from tests.support.rig import Rig
-from tests.support.service import request
+from tests.support.service import AGENT, CHAT, Sidecar, request
 from tests.support.spans import agent, chat, span, tool, turn_of
 
 LONG = "é" * 500_000
@@ -144,3 +144,26 @@ def test_long_resources_and_scopes_are_not_kept() -> None:
         assert tracemalloc.get_traced_memory()[0] < 4_000_000
     finally:
         tracemalloc.stop()
+
+
+def test_past_turns_do_not_hold_what_they_said() -> None:
+    """What is remembered of past turns has a bound in bytes: thousands are remembered by the calls in them, and by their ids."""
+    with Sidecar({"inline": {"metrics": []}}) as own:
+
+        def play(numbers: range) -> int:
+            for number in numbers:
+                said = f"{number} " * 150_000
+                root = {"trace": number, "id": 1, "attributes": {**AGENT, "gen_ai.input.messages": said}}
+                call = {"trace": number, "id": 2, "parent": 1, "attributes": {**CHAT, "gen_ai.response.id": f"response-{number}"}}
+                own.post("/v1/traces", request(root, call, service=said))
+                own.turns()
+                own.kept.clear()
+            gc.collect()
+            return tracemalloc.get_traced_memory()[0]
+
+        tracemalloc.start()
+        try:
+            before = play(range(100, 130))
+            assert play(range(130, 160)) - before < 10_000_000
+        finally:
+            tracemalloc.stop()
