@@ -50,7 +50,7 @@ _NAME = re.compile(
 )
 _NAME_LIST = re.compile(r"\b(?:HTTP|ports?|status|ISO|versions?|GDPR|§§)\b[^.\n]{0,30}(?:,|and|or|und|oder|/)\s?$", re.IGNORECASE)
 _AFTER_NAME = re.compile(r"\(k\)|-?bit\b|[GD]\b|p\b| MAX\b")
-_VERSION = re.compile(r"[0-9]+(?:\.[0-9]+){2,3}")
+_VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){2,3}")
 _CONSTANTS = (
     (frozenset((365.0, 366.0)), re.compile(r"365|366"), ""),
     (frozenset((24.0,)), re.compile(r"24[ -]?(?:h(?:ours?|rs?)?|Stunden|heures|horas|ore|часа)\b.{0,12}(?:a|per|am|pro|par|sur|al|del|en|в|every|/) ?", re.DOTALL), ""),

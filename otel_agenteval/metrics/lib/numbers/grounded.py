@@ -10,6 +10,7 @@ from itertools import chain, islice
 
 from ....core.turn import Turn
 from ..grounding import Given
+from ..places import Places
 from ..screen import Look
 from . import derive, units
 from .claims import is_hedged, is_no_claim
@@ -170,18 +171,17 @@ class _Evidence:
 
     def _joined(self, left: list[Number]) -> list[Number]:
         """Numbers that are written in several parts (``4 200``, ``34万2千``) as one."""
-        whole = self._whole
-        if not whole:
+        if not any(self._whole):
             return left
         found: dict[int, Number] = {}
         for number in left:
-            joined = next((each for each in whole if each.at <= number.at < each.end), number)
+            joined = next((each for whole in self._whole for each in whole.at(number.at)), number)
             found.setdefault(joined.at, joined)
         return list(found.values())
 
     @cached_property
-    def _whole(self) -> list[Number]:
-        return [*spaced_numbers(self._text), *mixed_numbers(self._text)]
+    def _whole(self) -> list[Places[Number]]:
+        return [Places((each.at, each.end, each) for each in kind(self._text)) for kind in (spaced_numbers, mixed_numbers)]
 
     @cached_property
     def _values(self) -> list[float]:
@@ -451,10 +451,8 @@ class _Evidence:
 
     def shown(self, left: list[Number]) -> list[float]:
         """The numbers of the answer that are held, in their order."""
-        missing = [(number.at, number.end) for number in left]
-        operands = [
-            number for number in (*self._numbers, *self._small) if not any(begin <= number.at < end for begin, end in missing)
-        ]
+        missing = Places((number.at, number.end, number) for number in left)
+        operands = [number for number in (*self._numbers, *self._small) if next(missing.at(number.at), None) is None]
         joined = self._joined(sorted(operands, key=lambda number: number.at))
         values = list(dict.fromkeys((each.readings[-1] if each.scale > 1 else each.readings[0])[0] for each in joined))
         return [*values, *(value for _, value in self._worded[:3] if value not in values)]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import calendar
 import datetime
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, islice
 
+from ..places import Places
 from .reading import Number
 from .times import LIMIT, Moment, clocks_in, dates_in, durations_in, epochs_in, offsets_named, same_date, says_local, shifted
 from .units import Quantity
@@ -31,6 +32,24 @@ _WEEK_BEHIND = re.compile(
 )
 
 
+_STEPS = 100
+"""Durations of the texts that lead from one day to another."""
+_Day = tuple[int | None, int | None]
+
+
+def _by_day(moments: Iterable[Moment]) -> dict[_Day, list[Moment]]:
+    """Moments by their month and day."""
+    found: dict[_Day, list[Moment]] = {}
+    for moment in moments:
+        if moment.month is not None:
+            found.setdefault((moment.month, moment.day), []).append(moment)
+    return found
+
+
+def _placed(moments: Iterable[Moment]) -> Iterator[tuple[int, int, Moment]]:
+    return ((moment.start, moment.end, moment) for moment in moments)
+
+
 class Timeline:
     """The moments of the given texts and of an answer."""
 
@@ -50,7 +69,8 @@ class Timeline:
 
     def learn(self, quantities: Iterable[Quantity]) -> None:
         """Take durations that the answer states, and that are held, as given."""
-        self._quantities += [each for each in quantities if each.dimension == "time"]
+        self._quantities = list(dict.fromkeys((*self._quantities, *(each for each in quantities if each.dimension == "time"))))
+        self.__dict__.pop("_reached", None)
 
     @cached_property
     def _given_dates(self) -> list[Moment]:
@@ -74,7 +94,11 @@ class Timeline:
         return list(islice(shifted(self._given_clocks, zones, says_local(self._text)), 4_000))
 
     @cached_property
-    def _answer(self) -> tuple[list[Moment], list[Moment], list[tuple[int, int, float, float]]]:
+    def _given_minutes(self) -> set[int | None]:
+        return {given.minutes for given in chain(self._given_clocks, self._shifted)}
+
+    @cached_property
+    def _answer(self) -> tuple[Places[Moment], Places[Moment], Places[tuple[float, float]]]:
         dates = list(dates_in(self._text))
         for date in dates[:LIMIT]:
             before = _RANGE_BEFORE.search(self._text, max(0, date.start - 12), date.start)
@@ -83,22 +107,21 @@ class Timeline:
             behind = _RANGE_BEHIND.match(self._text, date.end)
             if behind is not None:
                 dates.append(date._replace(start=behind.start(1), end=behind.end(1), day=int(behind.group(1))))
-        return dates, list(clocks_in(self._text)), list(durations_in(self._text))
+        durations = Places((start, end, (seconds, unit)) for start, end, seconds, unit in durations_in(self._text))
+        return Places(_placed(dates)), Places(_placed(clocks_in(self._text))), durations
 
     def holds(self, number: Number) -> bool | None:
         """Whether the date, time or duration that a number belongs to follows; None when it belongs to none."""
         at = number.at
         dates, clocks, durations = self._answer
         found: bool | None = None
-        for date in dates:
-            if date.start <= at < date.end:
-                found = found or self._holds_date(date)
-        for clock in clocks:
-            if clock.start <= at < clock.end and found is None:
-                found = found or self._holds_clock(clock) or None
-        for start, end, seconds, unit in durations:
-            if start <= at < end and self._holds_duration(seconds, unit, at):
-                found = True
+        for date in dates.at(at):
+            found = found or self._holds_date(date)
+        for clock in clocks.at(at):
+            if found is None:
+                found = self._holds_clock(clock) or None
+        if any(self._holds_duration(seconds, unit, at) for seconds, unit in durations.at(at)):
+            found = True
         return found
 
     def moment_of(self, number: Number) -> Moment | None:
@@ -107,8 +130,8 @@ class Timeline:
         return next(
             (
                 each
-                for each in (*dates, *clocks)
-                if each.start <= number.at < each.end and not _DECIMAL.fullmatch(self._text, each.start, each.end)
+                for each in chain(dates.at(number.at), clocks.at(number.at))
+                if not _DECIMAL.fullmatch(self._text, each.start, each.end)
             ),
             None,
         )
@@ -120,37 +143,38 @@ class Timeline:
             and _WEEK_BEHIND.match(self._text, number.end) is None
         ):
             return False
-        stated = (date for date in self._answer[0] if self._holds_date(date))
+        stated = (date for date in islice(self._answer[0], LIMIT) if self._holds_date(date))
         days = (given.date for given in (*self._given_dates, *stated))
         return number.readings[0][0] in {float(day.isocalendar()[1]) for day in days if day is not None}
 
     def _holds_date(self, date: Moment) -> bool:
-        if any(same_date(date, given) for given in chain(self._given_dates, self._shifted) if given.month is not None):
-            return True
-        if date.month is None or date.day is None:
-            return False
+        day = date.month, date.day
+        return any(same_date(date, other) for other in chain(self._given_days.get(day, ()), self._reached.get(day, ())))
+
+    @cached_property
+    def _given_days(self) -> dict[_Day, list[Moment]]:
+        return _by_day(chain(self._given_dates, self._shifted))
+
+    @cached_property
+    def _reached(self) -> dict[_Day, list[Moment]]:
+        """The days that lie as long before or after a given one as is said somewhere."""
+        found: set[datetime.date] = set()
+        steps = dict.fromkeys(each for each in self._quantities if each.factor >= 86400)
         for given in self._given_dates:
-            day = given.date
-            if day is None:
-                continue
-            for each in self._quantities:
-                days = each.value * each.factor / 86400
-                if each.factor < 86400 or not 0 < days < 4000:
-                    continue
-                for later in self._moved(day, each, round(days)):
-                    if same_date(date, Moment(0, 0, later.year, later.month, later.day)):
-                        return True
-        return False
+            if (day := given.date) is not None:
+                for each in islice(steps, _STEPS):
+                    days = each.value * each.factor / 86400
+                    if 0 < days < 4000:
+                        found.update(self._moved(day, each, round(days)))
+        return _by_day(Moment(0, 0, later.year, later.month, later.day) for later in found)
 
     @staticmethod
     def _moved(day: datetime.date, step: Quantity, days: int) -> list[datetime.date]:
         moved = [day + datetime.timedelta(days=days), day - datetime.timedelta(days=days)]
         if step.factor == 86400 and days <= 60:  # working days
-            later, left = day, days
-            while left:
-                later += datetime.timedelta(days=1)
-                left -= later.weekday() < 5
-            moved.append(later)
+            start = min(day.weekday(), 4)  # the first one after a weekend is a Monday
+            weeks, rest = divmod(start + days, 5)
+            moved.append(day + datetime.timedelta(days=7 * weeks + rest - day.weekday()))
         if step.factor > 700_000:
             months = round(step.value * (1 if step.factor < 3_000_000 else 12))
             year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
@@ -162,7 +186,7 @@ class Timeline:
     def _holds_clock(self, clock: Moment) -> bool:
         minutes = clock.minutes
         assert minutes is not None
-        if any(given.minutes == minutes for given in chain(self._given_clocks, self._shifted)):
+        if minutes in self._given_minutes:
             return True
         steps = [each.value * each.factor / 60 for each in self._quantities if 0 < each.value * each.factor < 86400]
         return any(
