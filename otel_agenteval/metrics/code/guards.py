@@ -381,7 +381,7 @@ def code_ungrounded_urls(turn: Turn, *, allowed: tuple[str, ...] = ()) -> bool |
     Left out: code, commands, namespaces (``xmlns``, ``$schema``, ``schema.org``), licences, reserved and private hosts
     (``example.com``, ``localhost``), placeholders, file and package names, e-mail addresses. Where nothing was given but a
     question, a link cannot be checked; only one that imitates a well-known site, or that has the name of the firm in
-    the instructions, fails there. Searches that run inside the provider leave no result in the telemetry: do not use this metric there.
+    the instructions, fails there. Of links that no text writes, the first 100 are examined. Searches that run inside the provider leave no result in the telemetry: do not use this metric there.
     ``detail.ungrounded`` lists the URLs (at most 10), ``detail.count`` has their number.
 
     | answer | result |

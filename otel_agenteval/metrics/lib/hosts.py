@@ -59,9 +59,12 @@ _NO_HOST = frozenset(("asp.net", "vb.net", "ado.net", "ml.net", "system.net", "s
 _SECOND_LEVEL = frozenset(("co", "com", "org", "net", "gov", "edu", "ac", "gob", "go", "or", "ne"))
 
 
+_LONGEST_HOST = 253
+
+
 def is_no_claim(host: str, key: str) -> bool:
     """Whether a URL names no page that could be wrong: a reserved or private host, a placeholder, a namespace, a licence."""
-    return _RESERVED.fullmatch(host) is not None or _NAMESPACE.fullmatch(key) is not None
+    return (len(host) <= _LONGEST_HOST and _RESERVED.fullmatch(host) is not None) or _NAMESPACE.fullmatch(key) is not None
 
 
 def is_host(host: str, *, plain: bool) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import islice
 
 from ...core import jsonio
 from ...core.turn import ToolCall, Turn
@@ -11,7 +13,7 @@ from .grounding import SCAN_LIMIT, Given, unescaped
 from .hosts import WELL_KNOWN, imitates_a_well_known_one, site_of
 from .urls import REST, Link, ascii_host, host_of, key_of, may_hold_links, revealed, shown_otherwise
 
-_NEXT_URL = re.compile(r"[,;)]+https?://")
+_NEXT_URL = re.compile(r"(?<![,;)])[,;)]+https?://")
 _TRACKING = re.compile(
     r"[?&](?:utm_[a-z_]+|gclid|fbclid|msclkid|mc_[ce]id|igshid|ref|ref_src|referrer|source|src|lang|hl|locale|language|si|feature|share)=[^&]*"
 )
@@ -21,13 +23,22 @@ _SLOT = re.compile(
     r"\\?\{\\?\{?[^{}\s]{0,60}\\?\}?\\?\}|<[^<>\s]{1,60}>|\[[^\[\]\s]{1,60}\]|(?<=/):[a-z_]\w*|%[sd]|\$\w+"
     r"|(?<=[/=])(?:[a-z]+_){1,3}(?:id|number|no|code|slug|key|ref)\b|(?<=[/=])x{3,}\b|(?<=[/=])\*"
 )
+_LEVEL = re.compile(r"[/?&#]")
 _TEMPLATE = re.compile(r"(?:https?://)([^\s\"'`|]{1,300})", re.IGNORECASE)
-_WRAP = re.compile(r"=?[ \t]*\r?\n[ \t>]*")
+_WRAP = re.compile(r"(?:=|(?<![ \t=]))[ \t]*\r?\n[ \t>]*")
 _WORD = re.compile(r"[^\W_]+")
 _NAMED = re.compile(r"\b[A-Z][\w]{3,}")
 _READERS = re.compile(r"fetch|read|open|brows|visit|get|scrape|crawl|load|navigat|url|web|http|page|curl", re.IGNORECASE)
 _NO_PAGE = re.compile(r"\W*(?:\w+\W+){0,2}(?:error|404|403|410|50[0-9]|not[ _]found|failed|timeout|could not)", re.IGNORECASE)
 _PAGE = 120  # characters of a result from which on a page that the agent opened was there
+_EXAMINED = 100
+"""Links that stand nowhere in the sources and are still looked at one by one; an answer with more is judged by these."""
+_LEVELS = 10
+"""Folders above a page that may be the site that a relative link stands on."""
+_MAX_OCCURRENCES = 50
+_TEMPLATES = 100
+_SLOTS = 2
+"""Values that a template leaves open between two of ``/?&#``: with more, there are too many ways to fill them."""
 
 
 def ungrounded_urls(links: dict[str, Link], turn: Turn, given: Given, text: str, allowed: Sequence[str] = ()) -> list[str] | None:
@@ -39,13 +50,13 @@ def ungrounded_urls(links: dict[str, Link], turn: Turn, given: Given, text: str,
     left = _not_written(left, given)
     if left:
         evidence = _Evidence(turn, given)
-        left = [link for link in left if not evidence.holds(link)]
+        left = [link for link in left[:_EXAMINED] if not evidence.holds(link)]
         if left and not evidence.is_checkable():
             left = [link for link in left if evidence.is_suspicious(link)]
             return [link.written for link in left] or None
     keys = {link.key for link in left}
     lines = [link.written for link in left]
-    for shown, target, whole in shown_otherwise(text):
+    for shown, target, whole in shown_otherwise(text)[:_EXAMINED]:
         deceives = site_of(host_of(shown)) != site_of(host_of(target)) and keys.isdisjoint((shown, target))
         if deceives and not any(whole in source for source in given):
             lines.append(whole)
@@ -104,6 +115,15 @@ def _pages(text: str, host: str) -> set[str]:
     return found
 
 
+class _Site:
+    """The pages of one host that were given."""
+
+    def __init__(self, pages: set[str]) -> None:
+        self.pages = pages
+        self.plain = {_plain(page) for page in pages}
+        self.without_query = {page.partition("?")[0] for page in self.plain}
+
+
 class _Evidence:
     """All that the agent was given, read for what follows from it."""
 
@@ -111,36 +131,39 @@ class _Evidence:
         self._turn = turn
         self._given = [*given, *_opened(turn.tool_calls or ())]
         self._texts = [(revealed(text) if may_hold_links(text) else text).lower() for text in self._given]
-        self._templates: list[re.Pattern[str]] | None = None
+        self._sites: dict[str, _Site] = {}
+        self._tokens: dict[str, bool] = {}
 
     def holds(self, link: Link) -> bool:
         """Whether the link follows from what was given."""
         host, page = link.host, link.key[len(link.host) :]
-        pages: set[str] = set()
-        for text in self._texts:
-            pages |= _pages(text, host)
-            if not host.isascii():
-                pages |= _pages(text, ascii_host(host))
-        if pages and (_is_among(link, pages) or self._follows(link.key, page, pages)):
+        site = self._site(host)
+        if site.pages and (_is_among(link, site.pages) or self._follows(link.key, site)):
             return True
         if not page and (self._is_named(host, link.bare) or (host == site_of(host) and self._has(f".{host}"))):
             return True
         return self._fills_a_template(link.key) or self._is_wrapped(link.key)
 
-    def _follows(self, key: str, page: str, pages: set[str]) -> bool:
+    def _site(self, host: str) -> _Site:
+        known = self._sites.get(host)
+        if known is None:
+            names = (host,) if host.isascii() else (host, ascii_host(host))
+            known = self._sites[host] = _Site({page for text in self._texts for name in names for page in _pages(text, name)})
+        return known
+
+    def _follows(self, key: str, site: _Site) -> bool:
         plain = _plain(key)
-        for other in pages:
-            known = _plain(other)
-            if plain == known or plain == known.split("?", 1)[0]:
-                return True
-            if key.endswith("…") and known.startswith(key[:-1]):
-                return True
-            base = other.removesuffix("/") + "/"
-            if plain.startswith(base) and other != host_of(other) and self._stands_as_path(plain[len(base) :], other):
-                return True
-            if other.endswith("=") and plain.startswith(other) and self._is_token(plain[len(other) :]):
-                return True
-        if sum(known.startswith(plain + "/") for known in map(_plain, pages)) > 1:
+        if plain in site.plain or plain in site.without_query:
+            return True
+        if key.endswith("…") and any(known.startswith(key[:-1]) for known in site.plain):
+            return True
+        for base, rest in _parts_of(plain, "/"):
+            for other in (base, base + "/"):
+                if other in site.pages and other != host_of(other) and self._stands_as_path(rest, other):
+                    return True
+        if any(base + "=" in site.pages and self._is_token(rest) for base, rest in _parts_of(plain, "=")):
+            return True
+        if sum(known.startswith(plain + "/") for known in site.plain) > 1:
             return True  # the section that several pages are in
         rest = plain[len(host_of(plain)) :]
         return len(rest) > 2 and (self._is_token(rest) or (rest.count("/") > 1 and self._is_token(rest[1:])))
@@ -159,9 +182,17 @@ class _Evidence:
 
     def _is_token(self, token: str) -> bool:
         """Whether a text has it, not as a part of a longer word, path or URL."""
+        known = self._tokens.get(token)
+        if known is None:
+            known = self._tokens[token] = self._finds_token(token)
+        return known
+
+    def _finds_token(self, token: str) -> bool:
         for text in self._texts:
             at = text.find(token)
-            while at >= 0:
+            for _ in range(_MAX_OCCURRENCES):
+                if at < 0:
+                    break
                 before, after = text[at - 1 : at] if at else "", text[at + len(token) : at + len(token) + 1]
                 free = not before or not (
                     before.isalnum() or before in "-_/.~" if token[0] == "/" else before.isalnum() or before in "-_"
@@ -192,9 +223,12 @@ class _Evidence:
     def _other_top(text: str, label: str) -> bool:
         return re.search(rf"(?<![\w-]){re.escape(label)}\.[a-z]{{2,}}", text) is not None
 
+    @cached_property
+    def _templates(self) -> list[re.Pattern[str]]:
+        made = (pattern for text in self._texts if "://" in text for pattern in _templates(text))
+        return list(map(re.compile, islice(dict.fromkeys(made), _TEMPLATES)))
+
     def _fills_a_template(self, key: str) -> bool:
-        if self._templates is None:
-            self._templates = [made for text in self._texts if "://" in text for made in _templates(text)]
         plain = _plain(key)
         for template in self._templates:
             filled = template.fullmatch(plain) or template.fullmatch(key)
@@ -205,8 +239,12 @@ class _Evidence:
     def _is_given(self, value: str) -> bool:
         return self._is_token(value) or all(map(self._is_token, _WORD.findall(value)))
 
+    @cached_property
+    def _unwrapped(self) -> list[str]:
+        return [_WRAP.sub("", text) for text in self._texts if "\n" in text]
+
     def _is_wrapped(self, key: str) -> bool:
-        return "/" in key and any(key in _WRAP.sub("", text) for text in self._texts if "\n" in text and key[:12] in text)
+        return "/" in key and any(key in text for text in self._unwrapped)
 
     def is_checkable(self) -> bool:
         """Whether more was given than a question: results, documents, or links anywhere."""
@@ -251,11 +289,22 @@ def _plain(key: str) -> str:
     return host + page + mark + query
 
 
-def _templates(text: str) -> Iterable[re.Pattern[str]]:
+def _parts_of(key: str, mark: str) -> Iterator[tuple[str, str]]:
+    """A key, parted at one of the last marks in it."""
+    at = len(key)
+    for _ in range(_LEVELS):
+        at = key.rfind(mark, 0, at)
+        if at < 0:
+            return
+        yield key[:at], key[at + 1 :]
+
+
+def _templates(text: str) -> Iterator[str]:
+    """Patterns of the URLs of a text that leave something open."""
     for found in _TEMPLATE.finditer(text):
         rest = found[1].rstrip(".,;)*_")
         if _SLOT.search(rest) is None:
             continue
         parts = _SLOT.split(rest.removeprefix("www."))
-        pattern = "([^/?&#]{1,200})".join(map(re.escape, parts))
-        yield re.compile(pattern.rstrip("/") + "/?")
+        if all(level.count("\0") <= _SLOTS for level in _LEVEL.split(_SLOT.sub("\0", rest))):
+            yield "([^/?&#]{1,200})".join(map(re.escape, parts)).rstrip("/") + "/?"

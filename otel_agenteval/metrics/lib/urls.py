@@ -60,11 +60,12 @@ _NAMESPACES = re.compile(
     r"(?:xmlns(?::[\w.-]+)?|xsi:schemalocation|targetnamespace|\$schema|\$id|\$ref|@context|@vocab|@type|itemtype)[\"']?\s{0,3}[=:]\s{0,3}(?:\"[^\"]{0,2000}\"|'[^']{0,2000}')",
     re.IGNORECASE,
 )
-_WHOLE = re.compile(r"\s*```(?:json|markdown|md|text|csv)?\s*\n(.*)\n\s*```\s*", re.DOTALL)
+_DATA = frozenset(("", "json", "markdown", "md", "text", "csv"))
+"""What a fence says whose block is no code."""
 _MARKDOWN = re.compile(r"\[([^\[\]\n]{4,300})\]\(<?((?:https?:)?//[^\s()<>]{3,2048}|www\.[^\s()<>]{3,2048})")
 _END = ".,;:!?'*_~/·”’»«„“"
 _PREFIX = re.compile(r"(?:www[0-9]?|m|mobile|amp)\.(?=[^/?]*\.)")
-_NEXT = re.compile(r"[,;)]+https?://")
+_NEXT = re.compile(r"(?<![,;)])[,;)]+https?://")
 _NEXT_LINE = re.compile(r"-?[ \t]*\r?\n[ \t>*-]*([^\s<>\"`|]{1,500})")
 
 
@@ -109,10 +110,18 @@ def revealed(text: str) -> str:
 def without_code(text: str) -> str:
     """The text without fenced and inline code, commands and namespaces; an answer that is one block of data is kept."""
     if "`" in text or "~~~" in text:
-        whole = _WHOLE.fullmatch(text) if text.count("```") == 2 else None
-        text = whole[1] if whole is not None else _CODE.sub(" ", text)
+        whole = _data_in(text.strip()) if text.count("```") == 2 else None
+        text = whole if whole is not None else _CODE.sub(" ", text)
     text = _COMMAND.sub(" ", text)
     return _NAMESPACES.sub(" ", text) if '"' in text or "'" in text else text
+
+
+def _data_in(text: str) -> str | None:
+    """What stands between the fences of a text that is one block of data."""
+    kind, _, rest = text.removeprefix("```").removesuffix("```").partition("\n")
+    data, newline, last = rest.rpartition("\n")
+    fenced = text.startswith("```") and text.endswith("```")
+    return data if fenced and newline and kind.rstrip() in _DATA and not last.strip() else None
 
 
 def links_in(text: str) -> dict[str, Link]:
@@ -181,7 +190,8 @@ def key_of(rest: str) -> str:
         host = host.removesuffix(":443").removesuffix(":80")
     if "xn--" in host:
         host = _unicode_host(host)
-    return _PREFIX.sub("", host, count=1) + mark + page if _PREFIX.match(host) else host + mark + page
+    prefix = _PREFIX.match(host)
+    return host[prefix.end() if prefix is not None else 0 :] + mark + page
 
 
 def _split(rest: str) -> tuple[str, str, str]:
