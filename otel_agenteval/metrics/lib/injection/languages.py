@@ -95,7 +95,7 @@ ENGLISH = Language(
     r"(?:recommend|rank|rate|score|choose|suggest|promote|list|prefer)\w*[^.]{0,40}(?:only|first|best|highest|top|always|exclusively|above)|(?:only|always|exclusively|must)[^.]{0,25}(?:recommend|rank|choose|suggest|promote)"
     r"|(?:highest|best|top|maximum|full|perfect|positive)(?: \w+){0,2} (?:score|rating|grade|review|marks|evaluation)|(?:best|ideal|perfect|exceptional) (?:\w+ )?(?:candidate|product|fit|choice|option|match)"
     r"|recommend accept|is the best\b|strong hire",
-    r"(?:call|invoke|use|run|execute|trigger|query)\b (?:the )?(?:tool |function |command |table )?\W?(?:\w+_\w+|curl\b|rm\b|bash\b|wget\b|sudo\b|kubectl|powershell|users\b)"
+    r"(?:call|invoke|use|run|execute|trigger|query)\b (?:the )?(?:tool |function |command |table )?\W?(?:\w{1,40}_\w{1,40}|curl\b|rm\b|bash\b|wget\b|sudo\b|kubectl|powershell|users\b)"
     r"|(?:call|invoke|use) (?:the |your )?\w+ (?:tool|function)|run the (?:following|command)|execute\b|delete\b|transfer\b|approve\b|accept\b|purchase\b|wire\b|pay\b|grant\b|issue (?:an? )?(?:refund|voucher)|refund\b|install\b"
     r"|(?:save|store|write|commit)\b[^.]{0,25} memory|remember (?:that|for)|merge\b|stop what you|click\b|visit http|navigate to|output (?:the|your)|print (?:the|your)|reveal|instead\b|obey|mark (?:this|it)|bypass|escalate|disable"
     r"|give (?:the|this|a|an) |book\b|subscribe",
@@ -131,7 +131,7 @@ _OTHERS = (
         r"(?:ne|n'|sans)[\w' ]{0,10}(?:dis|dites|mentionne|indique|informe|previens|revele|parle|signale|avertis|prevenir|informer|le dire|demander|avertir)|garde[\w ]{0,15}secret|cache",
         r"envoie|envoye|transmet|transfere|publie|copie|ajoute|joins|exporte|poste", r"conversation|historique|donnees|mot de passe|mots de passe|identifiants|contacts|courriel|messages|cle api|cles|jeton|adresse",
         r"recommande[^.]{0,40}(?:uniquement|seulement|que |toujours)|(?:uniquement|seulement)[^.]{0,30}recommand|meilleur|note maximale|note la plus|avis positif|candidat ideal|en premier",
-        r"appel\w*[^.]{0,30}(?:outil|fonction|\w+_\w+)|execut|supprim|vir(?:e|er|ez|ement)\b|approuv|accept|invite systeme|prompt|revele|installe|memoris|(?:dois|devez) (?:maintenant|d'abord|toujours)|attribue|a la place|evalue",
+        r"appel\w*[^.]{0,30}(?:outil|fonction|\w_\w)|execut|supprim|vir(?:e|er|ez|ement)\b|approuv|accept|invite systeme|prompt|revele|installe|memoris|(?:dois|devez) (?:maintenant|d'abord|toujours)|attribue|a la place|evalue",
         r"message precedent|formulaire|notice|appareil|collegue|salarie|employe|piece jointe|annexe|page \d|courriel du|client\b|intervention|etudiant|version|madame|monsieur",
     ),
     Language(
@@ -145,7 +145,7 @@ _OTHERS = (
         r"(?:no|sin)[\w ]{0,12}(?:dig|mencion|inform|revel|avis|cuent|comuni|decir|preguntar|advert)|mant[\w ]{0,15}secreto|ocult",
         r"envi|reenvi|mand|transmit|public|copi|anad|adjunt|sube|exporta", r"conversacion|historial|datos|contrasen|credencial|contactos|correos|mensajes|clave|token|direccion",
         r"recomiend[^.]{0,40}(?:solo|unicamente|siempre|exclusiv)|(?:solo|unicamente)[^.]{0,30}recomiend|mejor (?:candidat|product|opcion)|puntuacion (?:maxima|mas alta)|maxima (?:puntuacion|nota)|es (?:el|la) mejor",
-        r"llam\w*[^.]{0,30}(?:herramienta|funcion|\w+_\w+)|ejecut|borr|elimin|transfier|aprueb|acept|prompt|revel|instal|memori|deb(?:es|e) (?:ahora|primero|siempre)|en su lugar|puntua|evalua",
+        r"llam\w*[^.]{0,30}(?:herramienta|funcion|\w_\w)|ejecut|borr|elimin|transfier|aprueb|acept|prompt|revel|instal|memori|deb(?:es|e) (?:ahora|primero|siempre)|en su lugar|puntua|evalua",
         r"correo\b|formulario|manual|aparato|colega|emplead|adjunt[oa]|pagina \d|servicio tecnico|circular|version|modelo b|lo que te dije|cliente de|estimados|alumn|embalaje",
     ),
     Language(
@@ -158,7 +158,7 @@ _OTHERS = (
         r"(?:non|senza)[\w ]{0,12}(?:dir|menzion|inform|rivel|avvis|comunic|parl|chied|segnal)|tieni[\w ]{0,15}segret|nascond", r"invi|inoltr|mand|trasmett|pubblic|copi|allega|carica|esport|aggiung",
         r"conversazion|cronologia|dati|password|credenzial|contatti|messaggi|e-?mail|chiav|token|indirizzo",
         r"consigli[^.]{0,40}(?:solo|soltanto|sempre|esclusiv|unicamente)|(?:solo|soltanto)[^.]{0,30}consigli|miglior|punteggio (?:massimo|piu alto)|voto massimo",
-        r"(?:chiam|invoc)\w*[^.]{0,30}(?:strumento|funzione|\w+_\w+)|esegu|cancell|elimin|trasferi|approv|accett|prompt|rivel|install|memorizz|dev[ie] (?:ora|adesso|prima|sempre)|valuta|al posto",
+        r"(?:chiam|invoc)\w*[^.]{0,30}(?:strumento|funzione|\w_\w)|esegu|cancell|elimin|trasferi|approv|accett|prompt|rivel|install|memorizz|dev[ie] (?:ora|adesso|prima|sempre)|valuta|al posto",
         r"circolare|modulo|moduli|manuale|dipendent|collegh|allegat|ufficio|pagina \d|si prega|apparecchio|versione|studenti|posta",
     ),
     Language(
@@ -170,7 +170,7 @@ _OTHERS = (
         r"(?:ao|o|os|do|aos) (?:usuari|utilizador|visitante)", r"diga|informe|respond|afirm|escrev|recomend|avise que|indique", r"(?:nao|sem)[\w ]{0,12}(?:dig|mencion|inform|revel|avis|cont|comuni|dizer|pergunt)|mantenha[\w ]{0,15}segredo|ocult|escond",
         r"envi|encaminh|mand|transmit|public|copi|anex|acrescent|export", r"conversa|historico|dados|senha|credencia|contatos|mensagens|e-?mails|chave|token|endereco",
         r"recomend[^.]{0,40}(?:apenas|somente|so |sempre|exclusiv)|(?:apenas|somente|so )[^.]{0,30}recomend|melhor|nota maxima|pontuacao maxima|nota mais alta",
-        r"cham\w*[^.]{0,30}(?:ferramenta|funcao|\w+_\w+)|execut|apag|exclu|transfir|aprov|aceit|prompt|revel|instal|memoriz|dev[ea]s? (?:agora|primeiro|sempre)|avalie|no lugar",
+        r"cham\w*[^.]{0,30}(?:ferramenta|funcao|\w_\w)|execut|apag|exclu|transfir|aprov|aceit|prompt|revel|instal|memoriz|dev[ea]s? (?:agora|primeiro|sempre)|avalie|no lugar",
         r"e-?mail anterior|formulario|manual|aparelho|colega|funcionari|anexo|pagina \d|prezados|circular|versao|reuniao|alun",
     ),
     Language(
@@ -182,7 +182,7 @@ _OTHERS = (
         r"(?:de|het|den) gebruiker|gebruikers?\b", r"zeg\b|vertel|meld|antwoord|schrijf|beweer|informeer|raad\b", r"(?:niet|niets|zonder|geen|nooit)[\w ]{0,25}(?:zeg|vertel|meld|noem|vermeld|te vragen|weten|bevestig)|(?:vertel|zeg|meld|noem|vermeld|informeer)\b[^.]{0,50}(?:niet|niets|geen)|verzwijg|geheim|verberg",
         r"stuur|verstuur|verzend|mail\b|kopieer|plaats|upload|exporteer|voeg", r"gesprek|geschiedenis|gegevens|wachtwoord|inlog|contacten|berichten|e-?mails|sleutel|token|adres",
         r"(?:raad|beveel|adviseer)[^.]{0,40}(?:alleen|uitsluitend|altijd)|beste (?:product|kandidaat|keuze)|hoogste (?:score|cijfer)|is het beste",
-        r"(?:roep|aanroep|gebruik)\w*[^.]{0,40}(?:tool|functie|\w+_\w+|aan)|tool\b|voer[^.]{0,30}uit|verwijder|maak[^.]{0,30}over|keur|accepteer|prompt|onthul|installeer|onthoud|moet (?:nu|eerst|altijd)|beoordeel|in plaats",
+        r"(?:roep|aanroep|gebruik)\w*[^.]{0,40}(?:tool|functie|\w_\w|aan)|tool\b|voer[^.]{0,30}uit|verwijder|maak[^.]{0,30}over|keur|accepteer|prompt|onthul|installeer|onthoud|moet (?:nu|eerst|altijd)|beoordeel|in plaats",
         r"mijn vorige|bijlage|formulier|handleiding|apparaat|collega|medewerker|pagina \d|brief|versie|verpakking|leerling",
     ),
     Language(
@@ -194,7 +194,7 @@ _OTHERS = (
         r"uzytkownik", r"powiedz|odpowiedz|poinformuj|przekaz, ze|napisz|stwierdz|polec\b|zapewnij|twierdz", r"(?:nie|bez)[\w ]{0,10}(?:mow|wspomin|informuj|ujawni|zdradz|powiadam|informowan|pytan|pytaj)|ukryj|w tajemnicy|zataj",
         r"wysl|przesl|przekaz|opublikuj|skopiuj|dolacz|wyeksportuj|udostepnij", r"rozmow|histori|dane|danych|hasl|kontakt|wiadomosc|klucz|token|adres|maile",
         r"(?:polecaj|polec|rekomenduj)[^.]{0,40}(?:tylko|wylacznie|zawsze)|(?:tylko|wylacznie)[^.]{0,30}(?:polecaj|rekomend)|najlepsz|najwyzsz\w+ (?:ocen|punkt)",
-        r"(?:wywolaj|uzyj)[^.]{0,40}(?:narzedzi|funkcj|\w+_\w+)|wykonaj|usun|przelej|zatwierdz|zaakceptuj|prompt|ujawnij|zainstaluj|zapamietaj|musisz (?:teraz|najpierw|zawsze)|ocen\b|zamiast",
+        r"(?:wywolaj|uzyj)[^.]{0,40}(?:narzedzi|funkcj|\w_\w)|wykonaj|usun|przelej|zatwierdz|zaakceptuj|prompt|ujawnij|zainstaluj|zapamietaj|musisz (?:teraz|najpierw|zawsze)|ocen\b|zamiast",
         r"wniosek|z \d{4} r|formularz|pracownik|kolega|kolezank|zalacznik|strona \d|urzed|podrecznik|wersj|prosze|urzadzeni|uczni",
     ),
     Language(
@@ -205,7 +205,7 @@ _OTHERS = (
         r"(?:not|dikkat|sevgili|mesaj)[\w :,]{0,20}(?:asistan|yapay zeka|dil modeli|llm)|asistanina not|(?:^|@)\W*asistan\s*[,:]|(?:yapay zeka|asistan|model)\w*(?:san|sen|ysan|ysen|iysen)\b",
         r"kullanici", r"soyle\b|bildir|yanit|cevap|yaz\b|onay ver|iddia et|oner\b", r"(?:soyleme|bildirme|bahsetme|haber verme|sorma|belirtme|acik?lama)\w{0,4}\b|gizli tut|gizle|haberi olmadan|onay almadan|sormadan",
         r"gonder|ilet|aktar|kopyala|ekle|yukle|paylas", r"konusma|gecmis|veri|sifre|parola|kisi|mesaj|e-?posta|anahtar|token|adres", r"(?:yalnizca|sadece|hep)[^.]{0,40}oner|en iyi|en yuksek (?:puan|not)|tam puan",
-        r"arac\w*[^.]{0,30}(?:cagir|kullan|calistir)|\w+_\w+[^.]{0,20}(?:cagir|calistir)|calistir|sil\b|havale|onayla|kabul et|prompt|istemini|yukle|hafiza|hemen \w+melisin|degerlendir|yerine",
+        r"arac\w*[^.]{0,30}(?:cagir|kullan|calistir)|\w{1,40}_\w{1,40}[^.]{0,20}(?:cagir|calistir)|calistir|sil\b|havale|onayla|kabul et|prompt|istemini|yukle|hafiza|hemen \w+melisin|degerlendir|yerine",
         r"duyuru|form|personel|calisan|ek dosya|sayfa \d|kilavuz|musteri|surum|cihaz|ogrenci|sayin",
     ),
     Language(
@@ -217,7 +217,7 @@ _OTHERS = (
         r"пользовател", r"скажи|сообщи|ответь|отвечай|напиши|утверждай|заяви|рекомендуй|порекомендуй|убеди", r"(?:не|без)\s+(?:\w+ ){0,2}(?:говори|сообща|упомина|рассказыва|раскрыва|уведомля|спрашива|предупрежда|ведома)|скрой|втайне|тайно|держи в секрете",
         r"отправ|перешл|пошли|передай|опубликуй|скопируй|добавь|выгрузи|загрузи", r"переписк|истори|данн|парол|контакт|сообщени|ключ|токен|адрес|письм|диалог|разговор",
         r"(?:рекомендуй|советуй)[^.]{0,40}(?:только|исключительно|всегда)|(?:только|исключительно)[^.]{0,30}рекоменд|лучш|наивысш|высш\w+ (?:балл|оценк)|максимальн\w+ (?:балл|оценк)",
-        r"(?:вызови|используй)[^.]{0,40}(?:инструмент|функци|\w+_\w+)|выполни|выполняешь|удали|переведи|одобри|прими|промпт|раскрой|выведи|установи|запомни|(?:ты )?долж[ен]\w* (?:сейчас|сначала|теперь|всегда)|оцени|вместо этого|поставь",
+        r"(?:вызови|используй)[^.]{0,40}(?:инструмент|функци|\w_\w)|выполни|выполняешь|удали|переведи|одобри|прими|промпт|раскрой|выведи|установи|запомни|(?:ты )?долж[ен]\w* (?:сейчас|сначала|теперь|всегда)|оцени|вместо этого|поставь",
         r"коллеги|сотрудник|отдел|форм[уыа]|вложени|страниц\w+ \d|руководств|верси|прибор|клиент\w* пока|уважаемые клиенты|ученик|устарели",
     ),
     Language(
@@ -228,7 +228,7 @@ _OTHERS = (
         r"(?:ші|ai)[- ](?:асистент|агент|помічник|модел|бот)(?:ам|у|и|ів)\b\W{0,2}:|(?:увага|примітка|повідомлення|шановн\w+|для)[\w :,]{0,20}(?:асистент|\bші\b|мовн|llm|помічник)|якщо (?:ти|ви) (?:\w+ )?(?:мовн|нейро|штучн|ші)|(?:^|@)\W*асистент\w*\s*[,:]|якщо ти (?:\w+ )?(?:ші|llm|асистент|модель|бот|агент)",
         r"користувач", r"скажи|повідом|відповідай|напиши|стверджуй|рекомендуй|порекомендуй", r"(?:не|без)\s+(?:\w+ ){0,2}(?:кажи|повідомля|згаду|розповіда|розкрива|попереджа|питай|відома)|приховай|таємно",
         r"надішл|перешл|відправ|передай|опублікуй|скопіюй|додай|вивантаж", r"листуван|розмов|істор|дан[іи]|парол|контакт|повідомлен|ключ|токен|адрес", r"(?:рекомендуй|радь)[^.]{0,40}(?:лише|тільки|виключно|завжди)|(?:лише|тільки)[^.]{0,30}рекоменд|найкращ|найвищ|максимальн\w+ (?:бал|оцінк)",
-        r"(?:виклич|використай)[^.]{0,40}(?:інструмент|функці|\w+_\w+)|виконай|видали|перекажи|схвали|прийми|промпт|розкрий|виведи|встанови|запам'ятай|(?:ти )?повин\w+ (?:зараз|спочатку|завжди)|оціни|постав|натомість",
+        r"(?:виклич|використай)[^.]{0,40}(?:інструмент|функці|\w_\w)|виконай|видали|перекажи|схвали|прийми|промпт|розкрий|виведи|встанови|запам'ятай|(?:ти )?повин\w+ (?:зараз|спочатку|завжди)|оціни|постав|натомість",
         r"колеги|співробітник|відділ|форм[уи]|вкладенн|сторінк\w+ \d|посібник|версі|прилад|клієнту до|мій попередній|учн",
     ),
     Language(
@@ -247,14 +247,14 @@ _OTHERS = (
         r"לעוזר ה?(?:בינה|ai|וירטואלי)|(?:הערה|הודעה|שים לב|לתשומת)[\w :,]{0,20}(?:עוזר|בינה|מודל|לעוזר|סוכן)|אם אתה (?:מודל|עוזר|בוט|בינה|סוכן)",
         r"ה?משתמש|למשתמש|לגולש", r"אמור|ספר\b|תגיד|הודע|ענה|השב|כתוב|המלץ|טען", r"(?:אל|בלי|ללא|מבלי)\s+(?:ש?ת?ספר|תזכיר|תודיע|תגלה|לספר|להודיע|ידיעת|תגיד|תאמר|לשאול|תשאל|ליידע)|הסתר|בסוד", r"שלח|העבר|הפנה|פרסם|העתק|צרף|העלה|הוסף",
         r"שיח|שיחה|הודעות|נתונ|סיסמ|אנשי הקשר|מפתח|אסימון|כתובת|מיילים|היסטורי|פרטי", r"המלץ[^.]{0,40}(?:רק|תמיד|אך ורק)|(?:רק|אך ורק)[^.]{0,30}המלץ|הטוב ביותר|הטובה ביותר|הציון הגבוה|ציון מקסימלי",
-        r"(?:קרא|הפעל|השתמש)[^.]{0,40}(?:כלי|פונקצ|\w+_\w+)|בצע|הרץ|מחק|אשר\b|קבל\b|חשוף|הדפס|התקן|זכור|אתה חייב|עליך (?:עכשיו|תחילה)|דרג|במקום", r"נא\b|טופס|מחלקת|עובד|עמיתים|קובץ|עמוד|מדריך|המכשיר|גרסה|התלמיד|המייל הקודם", spaced=False,
+        r"(?:קרא|הפעל|השתמש)[^.]{0,40}(?:כלי|פונקצ|\w_\w)|בצע|הרץ|מחק|אשר\b|קבל\b|חשוף|הדפס|התקן|זכור|אתה חייב|עליך (?:עכשיו|תחילה)|דרג|במקום", r"נא\b|טופס|מחלקת|עובד|עמיתים|קובץ|עמוד|מדריך|המכשיר|גרסה|התלמיד|המייל הקודם", spaced=False,
     ),
     Language(
         "hi", "निर्देश|उपयोगकर्ता|यूज़र|यूजर|सहायक|मॉडल|नियम|आदेश|एआई",
         r"अनदेखा|नज़रअंदाज़|नजरअंदाज|भूल जा|उपेक्षा|ध्यान न दे|मत मान", r"निर्देश|नियम|आदेश|प्रॉम्प्ट|हिदायत", r"पिछले|पहले|सभी|सारे|अपने|उपरोक्त|मूल|ऊपर", r"(?:नियम|निर्देश)[^।]{0,50}(?:अब लागू नहीं|मान्य नहीं)|सब कुछ भूल|तुम्हारा नया काम|आपका नया काम|(?:एआई|सहायक|मॉडल) के लिए नए निर्देश",
         r"अब से[^।]{0,60}(?:सहायक|एआई|बॉट|बिना (?:किसी )?(?:प्रतिबंध|रोक|नियम|सीमा))", r"(?:सूचना|ध्यान|नोट|संदेश|प्रिय)[^।]{0,25}(?:सहायक|एआई|मॉडल)|यदि (?:आप|तुम) (?:एक )?(?:एआई|भाषा|सहायक|बॉट)|अगर (?:आप|तुम) (?:एक )?(?:एआई|भाषा|सहायक|बॉट)",
         r"उपयोगकर्ता|यूज़र|यूजर", r"कहें|कहो|बताएं|बताओ|बताइए|जवाब|लिखें|लिखो|सुझा|दावा", r"(?:न|मत|बिना|नहीं)\s?(?:बता|कह|उल्लेख)|(?:बताए|पूछे|जानकारी) (?:बिना|के बिना)|(?:को )?(?:न|मत) बता|छिपा|गुप्त", r"भेज|अग्रेषित|फॉरवर्ड|अपलोड|कॉपी|जोड़|साझा", r"बातचीत|इतिहास|डेटा|पासवर्ड|संपर्क|संदेश|कुंजी|टोकन|जानकारी|ईमेल पते",
-        r"(?:केवल|सिर्फ)[^।]{0,40}(?:सुझा|सिफारिश|अनुशंसा)|सबसे अच्छा|सबसे अच्छी|सर्वश्रेष्ठ|सर्वोच्च|सबसे अधिक अंक|पूरे अंक", r"(?:टूल|उपकरण|\w+_\w+)[^।]{0,30}(?:कॉल|चला|उपयोग)|चलाएं|चलाओ|निष्पादित|हटा|ट्रांसफर|स्वीकृत|स्वीकार|प्रॉम्प्ट|उजागर|इंस्टॉल|याद रख|मूल्यांकन|बजाय", r"ईमेल के|फॉर्म|आवेदन|पोर्टल|कर्मचारी|सहकर्मी|संलग्न|पृष्ठ|मैनुअल|ग्राहक को अभी|संस्करण|छात्र",
+        r"(?:केवल|सिर्फ)[^।]{0,40}(?:सुझा|सिफारिश|अनुशंसा)|सबसे अच्छा|सबसे अच्छी|सर्वश्रेष्ठ|सर्वोच्च|सबसे अधिक अंक|पूरे अंक", r"(?:टूल|उपकरण|\w{1,40}_\w{1,40})[^।]{0,30}(?:कॉल|चला|उपयोग)|चलाएं|चलाओ|निष्पादित|हटा|ट्रांसफर|स्वीकृत|स्वीकार|प्रॉम्प्ट|उजागर|इंस्टॉल|याद रख|मूल्यांकन|बजाय", r"ईमेल के|फॉर्म|आवेदन|पोर्टल|कर्मचारी|सहकर्मी|संलग्न|पृष्ठ|मैनुअल|ग्राहक को अभी|संस्करण|छात्र",
     ),
     Language(
         "ja", "指示|命令|ユーザー|ユーザ|アシスタント|モデル|ルール|エージェント|ai|プロンプト|利用者",
@@ -284,14 +284,14 @@ _OTHERS = (
         r"bo qua|phot lo|quen|khong tuan|khong lam theo|huy bo", r"chi dan|huong dan|quy tac|lenh|chi thi|prompt|yeu cau", r"truoc|moi\b|tat ca|cua ban|phia tren|ban dau|da nhan|he thong", r"(?:quy tac|huong dan|chi dan)[\w ,]{0,40}khong con (?:ap dung|hieu luc)|nhiem vu moi cua ban|quen (?:het|tat ca)|(?:chi dan|huong dan) moi (?:cho|danh cho) (?:ai|tro ly|mo hinh)",
         r"(?:tu (?:bay gio|gio)|ke tu bay gio|bay gio ban la)[^.]{0,60}(?:tro ly|\bai\b|bot|khong (?:co |bi )?(?:gioi han|han che))", r"(?:gui|luu y|ghi chu|chu y|thong bao)[\w :,]{0,20}(?:tro ly|\bai\b|mo hinh|llm)|neu ban la (?:mot )?(?:ai|tro ly|mo hinh|bot|llm)|ai agent",
         r"nguoi (?:su )?dung", r"noi\b|bao\b|tra loi|khang dinh|viet\b|thong bao cho|khuyen|cho biet", r"(?:dung|khong|ma khong)\s(?:duoc )?(?:noi|de cap|tiet lo|bao|thong bao|cho|hoi|nhac)|giu bi mat|giau\b|am tham", r"gui\b|chuyen tiep|chuyen|dang\b|sao chep|tai len|dinh kem|chia se", r"hoi thoai|tro chuyen|lich su|du lieu|mat khau|danh ba|tin nhan|khoa|token|thong tin|email cua",
-        r"(?:chi|luon)[\w ]{0,15}(?:gioi thieu|khuyen|de xuat|de cu)|tot nhat|diem cao nhat|diem toi da", r"goi (?:cong cu|ham|\w+_\w+)|thuc thi|chay lenh|xoa\b|chuyen tien|phe duyet|chap nhan|prompt|tiet lo|in ra|cai dat|ghi nho|phai (?:ngay|bay gio|luon)|danh gia|thay vao", r"trong email|don tren|nhan vien|dong nghiep|bieu mau|dinh kem|trang \d|so tay|phien ban|cong moi|ngay \d|thiet bi|hoc sinh",
+        r"(?:chi|luon)[\w ]{0,15}(?:gioi thieu|khuyen|de xuat|de cu)|tot nhat|diem cao nhat|diem toi da", r"goi (?:cong cu|ham|\w{1,40}_\w{1,40})|thuc thi|chay lenh|xoa\b|chuyen tien|phe duyet|chap nhan|prompt|tiet lo|in ra|cai dat|ghi nho|phai (?:ngay|bay gio|luon)|danh gia|thay vao", r"trong email|don tren|nhan vien|dong nghiep|bieu mau|dinh kem|trang \d|so tay|phien ban|cong moi|ngay \d|thiet bi|hoc sinh",
     ),
     Language(
         "id", "instruksi|perintah|pengguna|asisten|modelbahasa|aturan|arahan|kecerdasanbuatan|petunjuk|agent|assist|asist|asyst|model|prompt|tool",
         r"abaikan|lupakan|jangan (?:ikuti|patuhi)|kesampingkan|hiraukan", r"instruksi|perintah|aturan|arahan|petunjuk|pedoman|prompt", r"sebelum|semua|segala|seluruh|anda\b|kamu|di atas|awal|terdahulu|sistem", r"(?:aturan|instruksi|pedoman)[\w ,]{0,50}(?:tidak (?:lagi )?berlaku|sudah tidak)|lupakan semua(?:nya)?\b|tugas baru(?:mu| anda| kamu)|instruksi baru untuk (?:ai|asisten|model)",
         r"(?:mulai sekarang|sejak sekarang|sekarang (?:kamu|anda) adalah)[^.]{0,60}(?:asisten|\bai\b|bot|tanpa (?:batas|aturan|pembatasan|filter))", r"(?:catatan|perhatian|pesan|kepada|untuk)[\w :,]{0,20}(?:asisten|\bai\b|llm|model bahasa)|jika (?:kamu|anda) (?:adalah )?(?:sebuah )?(?:ai|asisten|model|bot|llm)|(?:^|@)\W*asisten\s*[,:]",
         r"pengguna", r"katakan|beri ?tahu|beritahukan|jawab|tulis|nyatakan|sampaikan|sarankan|klaim", r"(?:jangan|tanpa|tidak perlu)\s(?:\w+ )?(?:katakan|sebut|beri ?tahu|memberi ?tahu|ungkap|sampaikan|bilang|tanya|sepengetahuan)|rahasiakan|sembunyikan|diam-diam", r"kirim|teruskan|unggah|salin|tambahkan|lampirkan|posting|bagikan|ekspor", r"percakapan|riwayat|data|sandi|kontak|pesan|kunci|token|alamat|email|kredensial",
-        r"(?:hanya|selalu)[\w ]{0,15}rekomendasi|rekomendasikan (?:hanya|selalu)|terbaik|nilai tertinggi|skor tertinggi|nilai maksimal|nilai sempurna", r"panggil (?:alat|fungsi|tool|\w+_\w+)|jalankan|hapus|transfer|setujui|terima\b|prompt|ungkapkan|tampilkan|pasang|ingat bahwa|harus (?:sekarang|segera|selalu)|berikan nilai|sebagai gantinya", r"surat|formulir|karyawan|rekan|lampiran|halaman \d|mohon|panduan|versi|tanggal|pelanggan|perangkat|siswa|bapak",
+        r"(?:hanya|selalu)[\w ]{0,15}rekomendasi|rekomendasikan (?:hanya|selalu)|terbaik|nilai tertinggi|skor tertinggi|nilai maksimal|nilai sempurna", r"panggil (?:alat|fungsi|tool|\w{1,40}_\w{1,40})|jalankan|hapus|transfer|setujui|terima\b|prompt|ungkapkan|tampilkan|pasang|ingat bahwa|harus (?:sekarang|segera|selalu)|berikan nilai|sebagai gantinya", r"surat|formulir|karyawan|rekan|lampiran|halaman \d|mohon|panduan|versi|tanggal|pelanggan|perangkat|siswa|bapak",
     ),
     Language(
         "sv", "instruktion|anvandare|assistent|sprakmodell|regler|riktlinjer|order|aiagent|chattbot|agent|assist|asist|asyst|model|prompt|tool",

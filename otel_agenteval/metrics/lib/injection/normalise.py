@@ -167,10 +167,10 @@ _LOOKALIKES = str.maketrans(
 _FOREIGN_LETTER = re.compile("[\u0370-\u058f]")
 _WORD = re.compile(r"\w+")
 _LATIN_AND_FOREIGN = re.compile("[a-z][\u0370-\u058f]|[\u0370-\u058f][a-z]")
-_SPELLED = re.compile(r"(?<!\w)\w(?:([ ._*/-]{1,3})\w){1}(?:[ ._*/-]{1,3}\w){3,}(?!\w)")
+_SPELLED = re.compile(r"(?<!\w)[^\W_]([ ._*/-]{1,3})[^\W_](?:[ ._*/-]{1,3}[^\W_]){3,}(?!\w)")
 _LEET = re.compile(r"[a-z][0134573@$!][a-z0-9@$!]|(?<!\w)[0134573@$!][a-z]{2}")
 _LETTER_OF_DIGIT = str.maketrans("013457@$!", "oieastasi")
-_MIXED_WORD = re.compile(r"(?=[a-z@$!]*[0-9@$!])(?=[0-9@$!]*[a-z])[a-z0-9@$!]{2,40}(?!\w)")
+_MIXED_WORD = re.compile(r"(?=[a-z@$!]{0,40}[0-9@$!])(?=[0-9@$!]{0,40}[a-z])[a-z0-9@$!]{2,40}(?!\w)")
 
 
 _BEYOND_ASCII = re.compile("[`\x80-\U0010ffff]+")
@@ -219,7 +219,7 @@ def _joined(found: re.Match[str]) -> str:
 _MOST_PAYLOADS = 20
 _TOKEN = re.compile(r"[A-Za-z0-9+/_-]{40,8000}={0,2}")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2}){20,}")
-_PERCENT = re.compile(r"(?:[\w.~+-]*%[0-9A-Fa-f]{2}){3}[\w.~+%-]*")
+_PERCENT = re.compile(r"(?<![\w.~+-])(?:[\w.~+-]*%[0-9A-Fa-f]{2}){3}[\w.~+%-]*")
 _BACKSLASH_X = re.compile(r"(?:\\x[0-9a-fA-F]{2}){8,}")
 _TAGS = re.compile("[\U000e0020-\U000e007e]{3,}")
 _SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}")

@@ -47,7 +47,7 @@ _BIDI_OVERRIDE = re.compile("[\u202d\u202e]")
 # --- quotations ----------------------------------------------------------------------------------------------------
 
 _FENCE = re.compile(r"```.{0,20000}?(?:```|\Z)|~~~.{0,20000}?(?:~~~|\Z)", re.DOTALL)
-_BLOCKQUOTE = re.compile(r":\s*(?:</\w+>)?\s*<blockquote.{0,5000}?</blockquote>", re.DOTALL)
+_BLOCKQUOTE = re.compile(r":\s{0,20}(?:</\w{1,20}>\s{0,20})?<blockquote(?:(?!<blockquote).){0,5000}?</blockquote>", re.DOTALL)
 _CUSTOMER = re.compile(
     r"^\W{0,3}(?:\[?\d\d?:\d\d\]? )?(?:customer|user|visitor|client|kunde|kundin|cliente|caller|guest|klient\w?|klant|zákazník|müşteri|asiakas|ügyfél|kund|клиент|клієнт"
     r"|pelanggan|khách(?: hàng)?|客户|顾客|客|お客様|고객|العميل|לקוח|ग्राहक)\s?[:：]",
@@ -64,7 +64,6 @@ _QUOTED = re.compile(
     r"“[^”\n]{3,600}[”“]|„[^“”\n]{3,600}[“”]|«[^»\n]{3,600}»|「[^」\n]{2,600}」|『[^』\n]{2,600}』|‘[^’\n]{12,400}’(?!\w)"
     r"|(?<![\w=])\"[^\"\n]{3,600}\"|(?<![\w=])'(?=\w)(?:[^'\n]|(?<=\w)'(?=\w)){8,400}'(?!\w)"
 )
-_CELL = re.compile(r"[\[,{(:|=>]?\s*\Z")
 _CELL_END = re.compile(r"\s*(?:[\]},)|]|$)", re.MULTILINE)
 
 
@@ -156,7 +155,7 @@ def _walk(value: Any, leaves: list[str], depth: int) -> None:
 # --- what readers do not see ----------------------------------------------------------------------------------------
 
 _UNSEEN = re.compile(
-    r"<!--(.{10,2000}?)-->|<(\w+)[^>]{0,200}(?:display:\s?none|visibility:\s?hidden|opacity:\s?0(?![.\d])|font-size:\s?0|color:\s?(?:transparent|white|#fff(?:fff)?\b))[^>]{0,200}>(.{10,2000}?)</\2>"
+    r"<!--((?:(?!<!--).){10,2000}?)-->|<(\w{1,20})\b[^>]{0,200}(?:display:\s?none|visibility:\s?hidden|opacity:\s?0(?![.\d])|font-size:\s?0|color:\s?(?:transparent|white|#fff(?:fff)?\b))[^>]{0,200}>(.{10,2000}?)</\2>"
     r"|[(\[](?:white|hidden|invisible|tiny|weiße?|unsichtbar\w*|sehr klein|versteckt\w*|texte? (?:blanc|caché)|blanc|texto (?:blanco|oculto|branco)|testo (?:bianco|nascosto)|белый|скрыт\w+|白字|隐藏)[^)\]]{0,30}[)\]]:?\s?([^\n]{10,1000})",
     re.IGNORECASE | re.DOTALL,
 )
@@ -174,7 +173,7 @@ def unseen_in(text: str) -> Iterator[str]:
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[\n\r。！？।؟<>]+|[.!?]?\"\s")
 _WRAPPED = re.compile(r"(?<=[^\W\d_]|,)[ \t]*\n[ \t]*(?=[a-zà-ÿа-я])")
-_ADDRESS = re.compile(r"https?://|www\.|[\w.+-]@[\w-]+\.|[\w-]+\.(?:com|net|org|example|io|ru|cn)\b")
+_ADDRESS = re.compile(r"https?://|www\.|[\w.+-]@[\w-]+\.|(?<![\w-])[\w-]+\.(?:com|net|org|example|io|ru|cn)\b")
 _NOT_AN_ORDER = re.compile(
     r"(?:\b(?:to|not|never|that|which|who|can|could|would|may|might|cannot|they|we|i|it|he|she|users?|models?|people|attackers?|always|if you|system (?:must|should|will)|ai will|llms?|gpt|bot|assistants?"
     r"|(?:instruct|tell|ask|caus|forc)\w* (?:it|them|the \w+))|n't)\W{0,2}\Z"
@@ -272,7 +271,7 @@ _TOOL_CALL = quick(
 )
 _ANSWER = re.compile(r"(?<!\w)(?:your|the|each|every) (?:reply|response|answer|summary|output)\b|!\[")
 _PROBE = quick(
-    r"system[- ]?prompt(?!s)|prompt (?:di|de|del|do) sistem|prompt(?:u|a)? system|prompt he thong|systemprompt|invite systeme|sistem (?:prompt|istem)|your prompt|tu prompt|(?:系统|システム|시스템 ?|системн\w+ )(?:提示|プロンプト|프롬프트|промпт)"
+    r"system[- ]?prompt(?!s)|prompt (?:di|de|del|do) sistem|prompt(?:u|a)? system|prompt he thong|systemprompt|invite systeme|sistem (?:prompt|istem)|your prompt|tu prompt|(?:系统|システム|시스템 ?|системн\w{1,20} )(?:提示|プロンプト|프롬프트|промпт)"
 )
 
 

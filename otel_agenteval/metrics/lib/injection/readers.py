@@ -99,7 +99,7 @@ SENDS = any_of(
     r"stuur\w*|doorstuur\w*|verzend\w*|deel\b|wysl\w+|wyslij|przesl\w+|udostepnij|gonder\w*|ilet\b|paylas\w*|перешл\w+|отправ\w+|пошли|вышли|поделись|надішл\w+|перешли|gui\b|chuyen tiep|chia se|kirim\w*|teruskan|bagikan|skicka|vidarebefordra|dela\b|posli|odesli|preposli|laheta|sdil\w+",
     r"أرسل|ارسل|حوّ?ل|شارك|שלח|העבר|שתפ|भेज|साझा|फॉरवर्ड|送信|転送|送[りっれ]|お送り|共有|发送|发到|发给|转发|上传|傳送|發送|전송|보내|전달|공유|ส่ง|แชร์",
 )
-ADDRESS = re.compile(r"https?://|www\.|[\w.+-]@[\w-]+\.|[\w-]+\.(?:com|net|org|example|io|ru|cn|co|app|dev)\b")
+ADDRESS = re.compile(r"https?://|www\.|[\w.+-]@[\w-]+\.|(?<![\w-])[\w-]+\.(?:com|net|org|example|io|ru|cn|co|app|dev)\b")
 LOOT = any_of(
     r"conversation|chat (?:history|log)s?|histor(?:y|ique|ial|ico)|messages?\b|e-?mails?\b|inbox|invoices|contacts?\b|contact list|address book|credentials?|passwords?|pass(?:wort|wd)\w*|api.?keys?|tokens?\b|secrets?\b|\w+_(?:token|key)|environment variables|\.env\b|files?\b|calend\w+|everything|gesprach\w*|verlauf|nachrichten|rechnungen|kontakte|adressbuch|daten\b",
     r"conversation|carnet|donnees|mots? de passe|contacts|contrasen\w*|datos|contactos|correos|rubrica|dati\b|contatti|chat\b|senha|dados|contatos|wachtwoord|gegevens|berichten|hasl\w+|kontakt\w*|dane\b|listesi\w*|mesaj\w*|sifre\w*|parola|переписк\w+|парол\w+|контакт\w*|данны\w+|дані|лист(?:ування|и)|mat khau|danh ba|tin nhan|percakapan|sandi|kontak|losenord|kontakter|hesl\w+|kontakt",
