@@ -16,6 +16,7 @@ from ...core.redaction.patterns import lazy
 from ...core.redaction.secrets import secrets
 from ...core.redaction.views import MAX_LAYERS, View, first_view, next_view
 from .passwords import chosen_passwords, codes, login_pairs, quoted_phrases
+from .places import Taken
 from .screen import Look, Words
 from .secret_values import PUBLIC, looks_drawn, may_be_chosen, needs_no_secret
 from .secrets import SCAN_LIMIT, is_sample, secret_spans
@@ -352,6 +353,7 @@ def credentials(text: str, *, given: Callable[[], str], asked: str, users: str) 
     """
     text = text[:SCAN_LIMIT]
     found: list[Credential] = []
+    taken = Taken()
     view: View | None = first_view(text)
     for _ in range(MAX_LAYERS + 1):
         if view is None:
@@ -359,7 +361,7 @@ def credentials(text: str, *, given: Callable[[], str], asked: str, users: str) 
         for finder in _FINDERS:
             for each in finder(view.text):
                 start, end = view.origin(each.start, each.end)
-                if not any(start < other.end and other.start < end for other in found):
+                if taken.take(start, end):
                     found.append(each._replace(start=start, end=end))
         view = next_view(view)
     if not found:

@@ -17,10 +17,10 @@ Found = tuple[str, int, int]
 
 _CALLED_SO = (
     r"(?:pass(?:word|wort|wd|phrase|code)|(?<!boarding )pass(?![a-z])|kennwort|kennw|codewort|zugangscode|pwd|passord|adgangskode|salasana|contraseñ?n?a|senha|palavra-passe|mot de passe|code d['’]acc[èe]s|clave|wachtwoord|toegangscode|lösenord(?:et)?|losenord|has[łl]o|hesl[oae]|şifre(?:si|niz|niz)?|sifre(?:si)?|parola(?:sı)?|jelszó|jelszo|parolă|lozinka"
-    r"|парол[ьяіїею]\w*|密[码碼]|口令|パスワード|비밀번호|암호|كلمة (?:المرور|السر)|סיסמ\w+|הסיסמ\w+|पासवर्ड|mật khẩu|kata sandi|sandi|รหัสผ่าน|κωδικός)"
+    r"|парол[ьяіїею]\w{0,20}|密[码碼]|口令|パスワード|비밀번호|암호|كلمة (?:المرور|السر)|סיסמ\w{1,20}|הסיסמ\w{1,20}|पासवर्ड|mật khẩu|kata sandi|sandi|รหัสผ่าน|κωδικός)"
 )
-_NETWORK = r"(?:wi-?fi|wlan|wpa2?|wireless|network|ssid|netz\w*|gästehaus|réseau|red\b|rete|rede|netwerk|sieci?|ağ\w*|сет\w*|мереж\w*|无线|無線|网络|ネット|와이파이|router|portal|vpn|राउटर)"
-_NETWORK_KEY = rf"{_NETWORK}[^\n.!?]{{0,45}}?(?:key|schlüssel|clé|clave|chave|chiave|sleutel|klucz|anahtar\w*|ключ|キー|code|nøgle|nyckel|klíč)|clé (?:wi-?fi|wpa|du r[ée]seau)|(?:wi-?fi|wlan|wpa2?|network)[ -](?:key|code|schlüssel|clé)"
+_NETWORK = r"(?:wi-?fi|wlan|wpa2?|wireless|network|ssid|netz\w{0,20}|gästehaus|réseau|red\b|rete|rede|netwerk|sieci?|ağ\w{0,20}|сет\w{0,20}|мереж\w{0,20}|无线|無線|网络|ネット|와이파이|router|portal|vpn|राउटर)"
+_NETWORK_KEY = rf"{_NETWORK}[^\n.!?]{{0,45}}?(?:key|schlüssel|clé|clave|chave|chiave|sleutel|klucz|anahtar\w{0, 20}|ключ|キー|code|nøgle|nyckel|klíč)|clé (?:wi-?fi|wpa|du r[ée]seau)|(?:wi-?fi|wlan|wpa2?|network)[ -](?:key|code|schlüssel|clé)"
 _IS = r"(?:\s?[:：=→]|\s(?:is|are|now|remains|was set to|set to|ist|lautet|heißt|heisst|war|es|est|sera|é|è|e'|to|brzmi|je|zní|är|er|on|adalah|ialah|là|yw|będzie|είναι|это|це|هي|هو|היא|הוא)(?=[\s:*`\"'“«„])|\s?(?:は|是|为|為|는|은|이|가)\s?|\s[—–-]\s)"
 _OPEN = r"[\s:*`\"'“”«»„「『（(_]{0,6}"
 _NAMED = lazy(rf"(?<![a-z])(?:{_CALLED_SO}|{_NETWORK_KEY})", re.IGNORECASE)
@@ -185,19 +185,19 @@ _COMMON = frozenset(
 )
 
 _CODE = lazy(
-    r"(?<![a-zA-Z])(?:(?:PIN|TAN|OTP)(?:[- ]?(?:code|number|nummer|kod\w*|код))?|[Pp]in(?:[- ]?(?:code|kod\w*))|(?:door|gate|alarm|safe|entry|access|security|unlock|keypad|lockbox|locker|garage|building|verification|one-time|login|disarm|vault) (?:pass)?code|passcode|key ?box|safe combination|combination|(?:Tür|Zugangs|Alarm|Sicherheits|Tresor|Zugriffs)code|Geheimzahl|code (?:secret|d['’]acc[èe]s|d['’]entr[ée]e|de la porte|de l['’]alarme|du (?:portail|coffre))|digicode|(?:código|clave|codigo) (?:de (?:verificación|acceso|la (?:puerta|caja|alarma)|seguridad|entrada)|da porta|do alarme|do cofre)|clave|codice (?:di (?:verifica|accesso|sblocco)|della (?:porta|cassaforte)|dell['’]allarme)|(?:deur|alarm|toegangs)code|kod (?:do|dostępu|alarmu)|(?:kapı|alarm|giriş) (?:kodu|şifresi)|şifre(?:si)?"
-    r"|(?:dør|port|larm)kode?n?|dörrkod(?:en)?|portkod(?:en)?|larmkod(?:en)?|код (?:доступа|доступу|от|двери|сигнализации|домофона|для|подтверждения)|[Пп][иі]н-?код\w*|ПИН\w*|暗証番号|ドアの?(?:コード|番号)|验证码|門禁密[码碼]|门禁密码|密[码碼]|인증번호|비밀번호|비번|رمز (?:الدخول|التحقق|الباب)|الرقم السري|קוד (?:הכניסה|האזעקה|הדלת|הגישה)|הקוד|पिन|mã (?:PIN|cửa|OTP|mở)|kode (?:pintu|alarm|akses)|รหัส(?:ประตู|PIN|ลับ)?)"
-    r"(?:[^\n.!?0-9:：=]{0,40}?(?:\s?[:：=]|\s(?:is|was|are|opens with|ist|lautet|es|est(?: le)?|è|é|to|je|är|er|adalah|là|هو|هي|הוא|है)(?=\s)|\s?(?:は|是|为|為|는|은)\s?|\s[—–-]\s)|\s)[\s*`\"'「『“«#]{0,4}([0-9]{4,8}|[0-9]{2,4}[A-Z][0-9]{1,4}|[A-Z][0-9]{4,6}|[0-9]{3}[- ][0-9]{3})#?(?![0-9A-Za-z.,:/]*[0-9%€$])(?!\s?(?:digits?|characters|stellen|stellig|chiffres|cifras|cifre|cyfr|minutes|times|自?桁|位|자리|цифр|dígitos|haneli|-?digit|-stellig|years?|seconds|users?|euro|eur|usd))",
+    r"(?<![a-zA-Z])(?:(?:PIN|TAN|OTP)(?:[- ]?(?:code|number|nummer|kod\w{0,20}|код))?|[Pp]in(?:[- ]?(?:code|kod\w{0,20}))|(?:door|gate|alarm|safe|entry|access|security|unlock|keypad|lockbox|locker|garage|building|verification|one-time|login|disarm|vault) (?:pass)?code|passcode|key ?box|safe combination|combination|(?:Tür|Zugangs|Alarm|Sicherheits|Tresor|Zugriffs)code|Geheimzahl|code (?:secret|d['’]acc[èe]s|d['’]entr[ée]e|de la porte|de l['’]alarme|du (?:portail|coffre))|digicode|(?:código|clave|codigo) (?:de (?:verificación|acceso|la (?:puerta|caja|alarma)|seguridad|entrada)|da porta|do alarme|do cofre)|clave|codice (?:di (?:verifica|accesso|sblocco)|della (?:porta|cassaforte)|dell['’]allarme)|(?:deur|alarm|toegangs)code|kod (?:do|dostępu|alarmu)|(?:kapı|alarm|giriş) (?:kodu|şifresi)|şifre(?:si)?"
+    r"|(?:dør|port|larm)kode?n?|dörrkod(?:en)?|portkod(?:en)?|larmkod(?:en)?|код (?:доступа|доступу|от|двери|сигнализации|домофона|для|подтверждения)|[Пп][иі]н-?код\w{0,20}|ПИН\w{0,20}|暗証番号|ドアの?(?:コード|番号)|验证码|門禁密[码碼]|门禁密码|密[码碼]|인증번호|비밀번호|비번|رمز (?:الدخول|التحقق|الباب)|الرقم السري|קוד (?:הכניסה|האזעקה|הדלת|הגישה)|הקוד|पिन|mã (?:PIN|cửa|OTP|mở)|kode (?:pintu|alarm|akses)|รหัส(?:ประตู|PIN|ลับ)?)"
+    r"(?:[^\n.!?0-9:：=]{0,40}?(?:\s?[:：=]|\s(?:is|was|are|opens with|ist|lautet|es|est(?: le)?|è|é|to|je|är|er|adalah|là|هو|هي|הוא|है)(?=\s)|\s?(?:は|是|为|為|는|은)\s?|\s[—–-]\s)|\s)[\s*`\"'「『“«#]{0,4}([0-9]{4,8}|[0-9]{2,4}[A-Z][0-9]{1,4}|[A-Z][0-9]{4,6}|[0-9]{3}[- ][0-9]{3})#?(?![0-9A-Za-z.,:/]{0,40}[0-9%€$])(?!\s?(?:digits?|characters|stellen|stellig|chiffres|cifras|cifre|cyfr|minutes|times|自?桁|位|자리|цифр|dígitos|haneli|-?digit|-stellig|years?|seconds|users?|euro|eur|usd))",
 )
 _CODE_USED = lazy(
-    r"\b(?:enter|dial|press|punch in|type in|use|opens? with|gib|tippe|saisissez|tapez|composez|introduce|marca|digita|digite|toets|wpisz|tuşla|введите|наберите)\b[^\n.!?0-9]{0,25}?([0-9]{4,8})#?(?![0-9A-Za-z.,:/]*[0-9%€$])"
+    r"\b(?:enter|dial|press|punch in|type in|use|opens? with|gib|tippe|saisissez|tapez|composez|introduce|marca|digita|digite|toets|wpisz|tuşla|введите|наберите)\b[^\n.!?0-9]{0,25}?([0-9]{4,8})#?(?![0-9A-Za-z.,:/]{0,40}[0-9%€$])"
 )
 _OPENS = lazy(
     r"\b(?:door|gate|alarm|safe|keypad|lock ?box|key ?box|locker|garage|keypad|panel|tür|tresor|alarmanlage|porte|coffre|portail|puerta|caja fuerte|alarma|porta|cassaforte|allarme|deur|kluis|drzwi|sejf|kapı|kasa|двер\w+|сейф\w*|сигнализаци\w+)\b",
     re.IGNORECASE,
 )
 _LIST = lazy(
-    r"(?:backup|recovery|rescue|one-time|2fa|emergency|scratch|wiederherstellungs|ersatz|notfall|codes? de (?:secours|récupération)|códigos? de (?:recuperación|respaldo|recuperação)|codici di (?:recupero|backup)|herstel|kody? (?:zapasow|odzysk)|yedek|kurtarma|резервн\w+|復旧|バックアップ|备用|恢复|백업)[- ]?\w{0,12}(?: codes?)?[^\n]{0,90}?[\s:：*`(-]((?:[0-9a-zA-Z]{4,6}[- ][0-9a-zA-Z]{4,6}|[0-9]{8}|[a-z0-9]{8,10})(?:[`*]{0,2}[,;]?\s{1,3}(?:and |und |et |y |e |[-*•]\s?|[0-9]+[.)]\s)?[`*]{0,2}(?:[0-9a-zA-Z]{4,6}-[0-9a-zA-Z]{4,6}|[0-9]{8}|[a-z0-9]{8,10})(?![a-z])){1,20})",
+    r"(?:backup|recovery|rescue|one-time|2fa|emergency|scratch|wiederherstellungs|ersatz|notfall|codes? de (?:secours|récupération)|códigos? de (?:recuperación|respaldo|recuperação)|codici di (?:recupero|backup)|herstel|kody? (?:zapasow|odzysk)|yedek|kurtarma|резервн\w{1,20}|復旧|バックアップ|备用|恢复|백업)[- ]?\w{0,12}(?: codes?)?[^\n]{0,90}?[\s:：*`(-]((?:[0-9a-zA-Z]{4,6}[- ][0-9a-zA-Z]{4,6}|[0-9]{8}|[a-z0-9]{8,10})(?:[`*]{0,2}[,;]?\s{1,3}(?:and |und |et |y |e |[-*•]\s?|[0-9]+[.)]\s)?[`*]{0,2}(?:[0-9a-zA-Z]{4,6}-[0-9a-zA-Z]{4,6}|[0-9]{8}|[a-z0-9]{8,10})(?![a-z])){1,20})",
     re.IGNORECASE,
 )
 

@@ -21,6 +21,7 @@ from .grounding import SCAN_LIMIT, Given
 from .identity_numbers import ibans, identity_numbers
 from .personal_marks import may_hold_births, may_hold_homes, may_hold_numbers
 from .phones import rows
+from .places import Places, Taken
 from .texts import in_small_letters
 
 CONFIDENT = 0.8
@@ -60,6 +61,9 @@ def _words_key(text: str) -> str:
     return _NO_SIGNS.sub("", unicodedata.normalize("NFKC", text).casefold())
 
 
+_DOMAIN = lazy(r"(?<![\w@.-])[\w-]+(?:\.[\w-]+)+")
+
+
 class _Evidence:
     """The texts that the agent was given, made comparable when they are first asked for."""
 
@@ -79,12 +83,16 @@ class _Evidence:
         return "|".join(map(_words_key, self.texts))
 
     @cached_property
+    def letters(self) -> str:
+        return "|".join(self.texts).casefold().translate(_HOMOGLYPHS)
+
+    @cached_property
     def emails(self) -> set[str]:
         return {_email_key(text[start:end]) for text in self.texts for start, end in _all_emails(text)}
 
     def holds(self, find: Find) -> bool:
         if find.kind == "email":
-            return find.key in self.emails or find.key in "|".join(self.texts).casefold().translate(_HOMOGLYPHS)
+            return find.key in self.emails or find.key in self.letters
         if find.kind in ("phone", "credit_card"):
             return find.key in self.digits
         if find.kind == "date_of_birth":
@@ -93,8 +101,11 @@ class _Evidence:
 
     def is_own_domain(self, domain: str) -> bool:
         """Whether the company behind the agent is known to have this domain: it stands in a text other than as a part of an address."""
-        name = re.escape(domain)
-        return any(re.search(rf"(?<![\w@.-])(?:https?://)?(?:[\w-]+\.)*{name}(?![\w-])", text.lower()) for text in self.texts)
+        return f".{domain}." in self._domains
+
+    @cached_property
+    def _domains(self) -> str:
+        return "\n".join(f".{found.group()}." for text in self.texts for found in _DOMAIN.finditer(text.lower()))
 
 
 def last_view(text: str) -> View:
@@ -286,11 +297,11 @@ class _Context:
         self.wants_samples = wants_samples
 
     @cached_property
-    def _code(self) -> list[tuple[int, int]]:
-        return [found.span() for found in _FENCED.finditer(self.text)] if "```" in self.text else []
+    def _code(self) -> Places[None]:
+        return Places((*found.span(), None) for found in _FENCED.finditer(self.text)) if "```" in self.text else Places(())
 
     def in_code(self, at: int) -> bool:
-        return any(start <= at < end for start, end in self._code)
+        return any(True for _ in self._code.at(at))
 
     def before(self, at: int) -> str:
         """What stands before a place, in small letters: the sentence or line, and in a table the head of its column."""
@@ -307,9 +318,10 @@ class _Context:
             if not top or self.lowered[above : above + 1] != "|":
                 break
             top = above
-        cells = self.lowered[top : self.lowered.find("\n", top)].split("|")
+        end = self.lowered.find("\n", top, top + _LONGEST_HEAD)
+        cells = self.lowered[top : end if end >= 0 else top + _LONGEST_HEAD].split("|")
         column = self.lowered.count("|", line, at)
-        return cells[column] if column < len(cells) else ""
+        return cells[column][-_LABEL:] if column < len(cells) else ""
 
     def label(self, at: int, for_it: str, against: str) -> bool | None:
         """Whether the nearest word before a place speaks for it; None without any."""
@@ -324,7 +336,7 @@ class _Context:
 
 _FENCED = lazy(r"```[\s\S]*?(?:```|\Z)")
 _LABEL = 60
-_LONGEST_TABLE = 100
+_LONGEST_TABLE, _LONGEST_HEAD = 100, 1_000
 _SAMPLE = lazy(
     r"example|sample|dummy|fake|placeholder|fictional|fictitious|well-known|format|beispiel|muster|ejemplo|exemple|esempio|exemplo|voorbeeld|przykład|например|пример|приклад|örnek|例えば|例如|示例|예시|예를|على سبيل|مثال|לדוגמ|उदाहरण|ví dụ|contoh|exempel|esimerk|invalidated"
 )
@@ -398,8 +410,6 @@ _COMPANY_LINE = lazy(words.COMPANY_LINE)
 
 def _best(finds: Iterable[Find]) -> list[Find]:
     """Of finds that overlap the surest; the same find in a later view is the same."""
-    kept: list[Find] = []
-    for find in sorted(finds, key=lambda find: (-find.confidence, find.start)):
-        if not any(find.start < other.end and other.start < find.end for other in kept):
-            kept.append(find)
-    return sorted(kept, key=lambda find: find.start)
+    taken = Taken()
+    surest = sorted(finds, key=lambda find: (-find.confidence, find.start))
+    return sorted((find for find in surest if taken.take(find.start, find.end)), key=lambda find: find.start)

@@ -106,13 +106,14 @@ def may_be_chosen(value: str) -> bool:
     """Whether a person may have chosen a value as a password: it has letters and digits, and is no sample."""
     plain = value.casefold()
     if (
-        plain in _SAMPLES
+        _CHOSEN.fullmatch(value) is None
+        or plain in _SAMPLES
         or _PLACEHOLDER.search(value) is not None
         or _HASHED.match(value) is not None
         or _UUID.fullmatch(value) is not None
     ):
         return False
-    return _CHOSEN.fullmatch(value) is not None and _NO_CHOICE.fullmatch(value) is None
+    return _NO_CHOICE.fullmatch(value) is None
 
 
 _NO_CHOICE = lazy(
