@@ -95,9 +95,9 @@ def _read_own_message(record: SpanRecord, step: Step, text: str) -> None:
     step.agent = as_text(get("recipient_agent_type"))
     context = _object(jsonio.loads_or_text(str(get("message_context")))[0])
     step.begins = context.get("sender") in (None, "None")
-    key = re.search(r"\.\((.*)\)-A$", str(get("messaging.destination")))
-    if key is not None and key[1] != "default":
-        step.conversation_id = key[1]
+    _, _, key = str(get("messaging.destination")).partition(".(")
+    if key.endswith(")-A") and key != "default)-A":
+        step.conversation_id = key.removesuffix(")-A")
     step.input_messages = _only_text(text)
 
 

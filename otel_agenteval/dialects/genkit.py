@@ -40,8 +40,9 @@ _ACTIONS = {
 }  # fmt: skip
 _TYPES = {"flow": CHAIN, "flowStep": INNER, "dotprompt": AGENT, "helper": AGENT, "promptTemplate": INNER, "evaluator": GUARDRAIL}
 """A flow need not have anything to do with a model: it is a turn where one works below it."""
-_GOES_ON = re.compile(r"\{(?:generate,|runTurn-|send,t:helper|[^{}]*,t:(?:dotprompt|agent)|[^{}]*,s:agent)[^{}]*\}/\{[^{}]*\}$")
-"""The end of the path of a ``generate`` that is part of another one's run, or of an agent's."""
+_ABOVE = re.compile(r"\{([^{}]*)\}/\{[^{}]*\}$")
+_GOES_ON = re.compile(r"generate,|runTurn-|send,t:helper|.*?(?:,t:(?:dotprompt|agent)|,s:agent)", re.DOTALL)
+"""What stands above a ``generate`` in its path that is part of another one's run, or of an agent's."""
 _LONGEST_CALL = 50_000
 
 
@@ -53,7 +54,8 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
         role = _TYPES.get(kind)
         if role is None and kind == "util":
             path = attributes.get("genkit:path")
-            role = INNER if path.__class__ is str and _GOES_ON.search(path) else AGENT if name != "resolve" else INNER
+            above = _ABOVE.search(path) if path.__class__ is str else None
+            role = INNER if name == "resolve" or (above is not None and _GOES_ON.match(above[1])) else AGENT
     return role or (CHAIN if kind is not None else None)
 
 

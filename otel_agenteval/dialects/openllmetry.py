@@ -144,13 +144,21 @@ def _read_tool(record: SpanRecord, step: Step) -> None:
     # Where the convention's attributes are written too, they hold the same wrapping.
     step.tool_arguments = step.input_value if step.tool_arguments is None else _entity(step.tool_arguments)
     step.tool_result = step.output_value if step.tool_result is None else _entity(step.tool_result)
-    if step.tool_result.__class__ is str and record.scope.endswith(".agno") and (found := _AGNO_RESULT.match(step.tool_result)):
-        step.tool_failed = found["status"] == "failure"
-        step.tool_result = literal(found["error" if step.tool_failed else "result"])
+    if step.tool_result.__class__ is str and record.scope.endswith(".agno"):
+        _read_agno_result(step.tool_result, step)
 
 
-_AGNO_RESULT = re.compile(r"status='(?P<status>\w+)' result=(?P<result>.*) error=(?P<error>.*) updated_session_state=", re.DOTALL)
-"""The fields of Agno's own object for what a call gave, as Python writes them."""
+_AGNO_RESULT = re.compile(r"status='(\w+)' result=")
+
+
+def _read_agno_result(text: str, step: Step) -> None:
+    """The fields of Agno's own object for what a call gave, as Python writes them."""
+    status = _AGNO_RESULT.match(text)
+    fields, _, _ = text.rpartition(" updated_session_state=")
+    result, _, error = fields.rpartition(" error=")
+    if status is not None and len(result) >= status.end():
+        step.tool_failed = status[1] == "failure"
+        step.tool_result = literal(error if step.tool_failed else result[status.end() :])
 
 
 def _entity(raw: Any) -> Any:

@@ -30,7 +30,7 @@ _NONE = "none"
 """Micrometer's word for a value that is not there."""
 _JSON = re.compile(r"""\s*(?:["{\[\d-]|true\b|false\b|null\b)""")
 _ENTRY = re.compile(r'(?:^\[|", )"(system|user|assistant|tool)":"')
-_RAG = re.compile(r"\n+Context information is below, surrounded by -{3,}")
+_RAG = re.compile(r"(?<!\n)\n+Context information is below, surrounded by -{3,}")
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:

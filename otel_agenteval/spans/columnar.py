@@ -67,8 +67,8 @@ COLUMNS = tuple(_SPELLINGS)
 _NEEDED = ("trace_id", "span_id", "name")
 _CODES = {"unset": 0, "ok": 1, "error": 2, "status_code_unset": 0, "status_code_ok": 1, "status_code_error": 2}
 _NUMBERS = re.compile(
-    r"(?:^|[._])(?:tokens?|count|cost|price|usd|temperature|top_?[pk]|seed|score|port|penalty|max_tokens|duration\w*|latency\w*|"
-    r"time_to_first_\w+|dimensions?|choice_count|index|is_error|stream|streaming|status_code)(?:$|\.)|tokens$",
+    r"(?:^|[._])(?:tokens?|count|cost|price|usd|temperature|top_?[pk]|seed|score|port|penalty|max_tokens|duration\w{0,60}|latency\w{0,60}|"
+    r"time_to_first_\w{1,60}|dimensions?|choice_count|index|is_error|stream|streaming|status_code)(?:$|\.)|tokens$",
     re.IGNORECASE,
 )
 _LISTS = re.compile(r"(?:finish_reasons?|stop_sequences|encoding_formats|tags|ids|handoffs)$", re.IGNORECASE)

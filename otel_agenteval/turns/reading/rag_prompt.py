@@ -16,7 +16,9 @@ _QUESTION = re.compile(
     r"^[ \t]*(?:\*\*|#+ *)?(?:user'?s? ?)?(?:question|query|request|input|message|user)(?:\*\*)?[ \t]*:(?:\*\*)?[ \t]*",
     re.IGNORECASE | re.MULTILINE,
 )
-_TAGGED = re.compile(r"<(question|query|user_question|user_query|user_input|user_message)>(.*?)</\1>", re.IGNORECASE | re.DOTALL)
+_TAGGED = re.compile(
+    r"<(question|query|user_question|user_query|user_input|user_message)>((?:(?!<\1>).)*?)</\1>", re.IGNORECASE | re.DOTALL
+)
 _NEXT_LABEL = re.compile(
     r"^[ \t]*(?:(?:\*\*|#+ *)?(?:(?:helpful |final |your |assistant )?answer|response|output|assistant|ai|context|documents?|sources?|passages?|"
     r"thought|instructions?|history)(?:\*\*)?[ \t]*:|---+[ \t]*$|</?\w+>)",
@@ -35,7 +37,7 @@ _AFTER_TASK = re.compile(
 
 _SECTION = re.compile(r"^\[\[ ## (\w+) ## \]\][ \t]*\n?", re.MULTILINE)
 """How DSPy's adapters part the fields of a prompt or an answer."""
-_AFTER_FIELDS = re.compile(r"\n\s*Respond with (?:the corresponding output fields|a JSON object)\b")
+_AFTER_FIELDS = re.compile(r"\n\s{0,20}Respond with (?:the corresponding output fields|a JSON object)\b")
 
 
 def question_in(prompt: str) -> str:
