@@ -10,11 +10,11 @@ from .patterns import lazy
 _NUMBER = lazy(r"-?[0-9]+")
 _LOOK_BACK = 2_000
 _SPACE = r"(?:\s|\\+[nrt])"
-_AFTER_KEY = lazy(rf'(\\*)"{_SPACE}*:{_SPACE}*\Z')
-_IN_LIST_OF_KEY = lazy(rf'(\\*)"{_SPACE}*:{_SPACE}*\[(?:[^\[\]{{}}"\\]|\\+[nrt]|\\*"[^"\\]*\\*")*\Z')
+_AFTER_KEY = lazy(rf'(?<!\\)(\\*)"{_SPACE}*:{_SPACE}*\Z')
+_IN_LIST_OF_KEY = lazy(rf'(?<!\\)(\\*)"{_SPACE}*:{_SPACE}*\[(?:[^\[\]{{}}"\\]|\\+[nrt]|\\*"[^"\\]*\\*")*\Z')
 _BEFORE_ITEM = lazy(rf"[\[,]{_SPACE}*\Z")
 _AFTER_VALUE = lazy(rf"{_SPACE}*(?:[,}}\]]|\Z)")
-_LAST_QUOTE = lazy(r'(\\*)"([^"]*)\Z')
+_LAST_QUOTE = lazy(r'(?<!\\)(\\*)"([^"]*)\Z')
 _MAX_DEPTH = 8
 
 
