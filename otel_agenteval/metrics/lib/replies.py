@@ -13,7 +13,7 @@ from typing import Any
 
 from ...core.errors import MetricError
 
-_NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*")
+_NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*")
 """A number in its usual spelling: Python also accepts others, such as ``1_0`` and ``nan``."""
 _TRUE = frozenset(("true", "yes", "1", "pass"))
 _FALSE = frozenset(("false", "no", "0", "fail"))

@@ -16,7 +16,7 @@ _NAME = (
 )
 _VALUE = r"""(?:"[^<"]*"|'[^<']*')"""
 _EQUALS = r"[ \t\r\n]*=[ \t\r\n]*"
-_ATTRIBUTE_NAME = re.compile(rf"[ \t\r\n]+({_NAME}){_EQUALS}{_VALUE}")
+_ATTRIBUTE_NAME = re.compile(rf"(?<![ \t\r\n])[ \t\r\n]+({_NAME}){_EQUALS}{_VALUE}")
 _START_TAG = re.compile(rf"<({_NAME})((?:[ \t\r\n]+{_NAME}{_EQUALS}{_VALUE})*)[ \t\r\n]*(/?)>")
 _END_TAG = re.compile(rf"</({_NAME})[ \t\r\n]*>")
 _INSTRUCTION = re.compile(rf"<\?(?!xml[ \t\r\n?])({_NAME})(?=[ \t\r\n]|\?>)", re.IGNORECASE)

@@ -34,7 +34,7 @@ SECOND_OPINION = 1.5
 """What a sentence that declines by a known pattern adds to the evidence. Fixed, not fitted: the patterns were made with the same cases."""
 _NUMBER = re.compile(r"[0-9][0-9.,:/-]*")
 _MANY_NUMBERS = 8
-_CODE = re.compile(r"^(?: {4}|\t)\S|^\s*\|.*\|.*\|", re.MULTILINE)
+_CODE = re.compile(r"^(?: {4}|\t)\S|^[^\S\n]*\|.*\|.*\|", re.MULTILINE)
 
 _PIECES = (
     "n't", "no", "orr", "only", "just", "stay", "ask", "need", "can ", "never", "unable", "instead", "declin", "rather", "pass", "leav", "doctor", "lawyer", "privat", "confid",

@@ -24,7 +24,7 @@ _WHOLE_WEAK = 330
 """Length up to which an answer that only sends the user elsewhere declines."""
 
 _CODE = re.compile(r"```|^(?: {4}|\t)\S", re.MULTILINE)
-_TABLE = re.compile(r"^\s*\|.*\|.*\|", re.MULTILINE)
+_TABLE = re.compile(r"^[^\S\n]*\|.*\|.*\|", re.MULTILINE)
 _DATA = re.compile(r"[0-9]")
 _STEPS = re.compile(r"→|->|: (?:open|go|click|choose|first)\b")
 _BUT = re.compile(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-ITEM = re.compile(r"^\s*(?:[-*•–]|[0-9]{1,2}[.)])\s+\S", re.MULTILINE)
+ITEM = re.compile(r"^[^\S\n]*(?:[-*•–]|[0-9]{1,2}[.)])\s+\S", re.MULTILINE)
 """The beginning of a list item."""
 _QUOTED = re.compile(
     r"“[^”\n]{2,400}[”“]|„[^“”\n]{2,400}[“”]|«[^»\n]{2,400}»|「[^」\n]{1,400}」|『[^』\n]{1,400}』|\"[^\"\n]{2,400}\"|(?<!\w)'(?=\w)[^'\n]{3,200}'(?!\w)|^>.*$",
