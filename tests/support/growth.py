@@ -13,21 +13,24 @@ from typing import Any
 SIZES = (1_000, 4_000, 16_000)
 STEEPEST = 6.0
 """Times the seconds that four times the text may take."""
-FLOOR = 0.004
+FLOOR = 0.01
 """Seconds that do not count: below them, a clock's tick looks like growth."""
 LIMIT = 2.0
 """Seconds of CPU after which a call is stopped: one whose time is exponential would never end."""
 
 
 class Stopped(BaseException):
-    """A call took longer than it may; no ``except Exception`` hides it."""
+    """A call took longer than it may."""
 
 
 @contextmanager
 def stopped_after(seconds: float) -> Iterator[None]:
-    """Raise :class:`Stopped` in what takes more CPU time; the engine of ``re`` looks for signals while it matches."""
+    """Raise :class:`Stopped` in what takes more CPU time, and behind it if it was caught; ``re`` looks for signals while it matches."""
+    late = False
 
     def stop(*_: object) -> None:
+        nonlocal late
+        late = True
         raise Stopped
 
     before = signal.signal(signal.SIGVTALRM, stop)
@@ -37,6 +40,8 @@ def stopped_after(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
+    if late:
+        raise Stopped
 
 
 def seconds(call: Callable[[str], Any], text: str, rounds: int = 1) -> float:
@@ -48,7 +53,8 @@ def seconds(call: Callable[[str], Any], text: str, rounds: int = 1) -> float:
             with stopped_after(LIMIT):
                 start = time.thread_time()
                 call(text)
-                best = min(best, time.thread_time() - start)
+                spent = time.thread_time() - start
+            best = min(best, spent)
     except Stopped:
         pass
     finally:
@@ -64,6 +70,8 @@ def steep(call: Callable[[str], Any], make: Callable[[int], str], sizes: Sequenc
             times.append(seconds(call, make(size), rounds))
             if times[-1] == float("inf"):
                 break
-        if times[-1] != float("inf") and all(large <= max(STEEPEST * small, FLOOR) for small, large in pairwise(times)):
+        if times[-1] == float("inf"):
+            return times
+        if all(large <= max(STEEPEST * small, FLOOR) for small, large in pairwise(times)):
             return None
     return times

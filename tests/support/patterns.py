@@ -1,0 +1,196 @@
+"""Every regular expression of the package, and how each is used.
+
+Run as a program: it prints a pickled list, made in a process in which nothing was imported before.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pickle
+import pkgutil
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).parent.parent.parent
+PACKAGE = ROOT / "otel_agenteval"
+_ANCHORED = frozenset(("match", "fullmatch"))
+_USES = frozenset(("search", "finditer", "findall", "sub", "subn", "split", *_ANCHORED))
+
+
+class Used(NamedTuple):
+    """A pattern, and where it stands."""
+
+    pattern: re.Pattern[Any]
+    where: str
+    """``metrics/lib/urls.py:_URL``, or the function if it has no name."""
+    uses: frozenset[str]
+    """``match``, ``fullmatch``, or ``search`` for whatever looks for it anywhere."""
+
+    def __call__(self, text: Any) -> None:
+        """Do with a text what is done with the pattern."""
+        if "search" in self.uses:
+            for _ in self.pattern.finditer(text):
+                pass
+        for use in self.uses & _ANCHORED:
+            getattr(self.pattern, use)(text)
+
+
+def patterns() -> list[Used]:
+    """Return all of them, also those that are compiled when they are first needed."""
+    done = subprocess.run([sys.executable, "-m", "tests.support.patterns"], cwd=ROOT, capture_output=True, check=True)
+    return [Used(re.compile(source, flags), where, uses) for source, flags, where, uses in pickle.loads(done.stdout)]
+
+
+def _main() -> None:
+    compiled: dict[tuple[Any, int], str] = {}
+    compile_pattern: Callable[..., Any] = re._compile  # type: ignore[attr-defined]
+
+    def record(pattern: Any, flags: Any) -> Any:
+        found = compile_pattern(pattern, flags)
+        place = _place(sys._getframe(1))
+        if place is not None and isinstance(found, re.Pattern):
+            compiled.setdefault((found.pattern, found.flags), place)
+        return found
+
+    re._compile = record  # type: ignore[attr-defined]
+    from otel_agenteval.core.redaction.patterns import _Lazy
+
+    made: list[tuple[_Lazy, str | None]] = []
+    make = _Lazy.__init__
+
+    def remember(self: _Lazy, pattern: str, flags: int) -> None:
+        make(self, pattern, flags)
+        made.append((self, _place(sys._getframe(1))))
+
+    _Lazy.__init__ = remember  # type: ignore[method-assign]
+    modules = [importlib.import_module(name) for name in _modules()]
+    _use()
+    from otel_agenteval.core import price_table
+    from otel_agenteval.metrics.lib.injection.pieces import Quick
+
+    for one, place in made:
+        compiled.setdefault((one.pattern, one.flags), place or "")
+    for source in _of_prices(price_table._table()):
+        compiled.setdefault((source, re.compile(source).flags), "core/price_table.json: search")
+    names: dict[tuple[Any, int], tuple[str, str]] = {}
+    for module in modules:
+        for name, value in vars(module).items():
+            pattern = value.pattern if isinstance(value, Quick) else value
+            if isinstance(pattern, (re.Pattern, _Lazy)):
+                names.setdefault((pattern.pattern, pattern.flags), (module.__name__, name))
+    uses, inline = _uses(modules)
+    found = []
+    for (source, flags), place in (compiled | inline).items():
+        where = place
+        if (source, flags) in names:
+            module_name, name = names[source, flags]
+            where = f"{module_name.partition('.')[2].replace('.', '/')}.py:{name}"
+            by = uses.get(f"{module_name}:{name}" if name.startswith("_") else name, {"any"})
+        else:
+            by = {place.rpartition(" ")[2]}
+        found.append((source, flags, where, frozenset(use if use in _ANCHORED else "search" for use in by)))
+    sys.stdout.buffer.write(pickle.dumps(found))
+
+
+def _modules() -> Iterator[str]:
+    import otel_agenteval
+
+    yield from (
+        found.name for found in pkgutil.walk_packages(otel_agenteval.__path__, "otel_agenteval.") if "__main__" not in found.name
+    )
+
+
+def _place(frame: FrameType | None) -> str | None:
+    """The function of the package that asked for a pattern, and how; None where it is another package's."""
+    by = ""
+    while frame is not None and Path(frame.f_code.co_filename).name in ("__init__.py", "re.py", "functools.py", "patterns.py"):
+        by = frame.f_code.co_name
+        frame = frame.f_back
+    if frame is None or not frame.f_code.co_filename.startswith(str(PACKAGE)):
+        return None
+    return f"{Path(frame.f_code.co_filename).relative_to(PACKAGE)}:{frame.f_code.co_name} {by}"
+
+
+def _uses(modules: Iterable[ModuleType]) -> tuple[dict[str, set[str]], dict[tuple[Any, int], str]]:
+    """The methods that are called on each name, and the patterns that stand inside a call of ``re``."""
+    uses: dict[str, set[str]] = {}
+    inline: dict[tuple[Any, int], str] = {}
+    for module in modules:
+        file = Path(module.__file__ or "")
+        for node, function in _nodes(ast.parse(file.read_text(encoding="utf-8")), "<module>"):
+            for child in ast.iter_child_nodes(node):
+                if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load):
+                    own = f"{module.__name__}:{child.id}" if child.id.startswith("_") else child.id
+                    uses.setdefault(own, set()).add(node.attr if isinstance(node, ast.Attribute) else "any")
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in {f"re.{use}" for use in (*_USES, "compile")}:
+                pattern = _text_of(node.args[0], module)
+                given = [
+                    argument
+                    for argument in (*node.args[1:], *(word.value for word in node.keywords))
+                    if "re." in ast.unparse(argument)
+                ]
+                if pattern is not None:
+                    one = re.compile(pattern, eval(ast.unparse(given[0])) if given else 0)
+                    inline[one.pattern, one.flags] = f"{file.relative_to(PACKAGE)}:{function} {ast.unparse(node.func)[3:]}"
+    return uses, inline
+
+
+def _nodes(tree: ast.AST, function: str) -> Iterator[tuple[ast.AST, str]]:
+    """Every node, and the function that it stands in."""
+    for node in ast.iter_child_nodes(tree):
+        yield node, function
+        yield from _nodes(node, node.name if isinstance(node, ast.FunctionDef) else function)
+
+
+def _text_of(node: ast.expr, module: ModuleType) -> Any:
+    """A pattern that stands in the source, with an ``x`` for what only the function knows; None for any other."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    if not isinstance(node, ast.JoinedStr):
+        return None
+    return "".join(str(part.value) if isinstance(part, ast.Constant) else _known(part, module) for part in node.values)
+
+
+def _known(part: ast.expr, module: ModuleType) -> str:
+    try:
+        return str(eval(ast.unparse(part.value), vars(module)))  # type: ignore[attr-defined]
+    except (NameError, AttributeError, TypeError):
+        return "x"
+
+
+def _use() -> None:
+    """Let what makes patterns while it runs make them."""
+    from otel_agenteval.core.turn import Turn
+    from otel_agenteval.dialects import capture
+    from otel_agenteval.evaluation.redaction import KINDS, redacted_text
+    from scripts.detectors import DETECTORS, cases_of, detector
+
+    for name in DETECTORS:
+        for case in cases_of(name, "train"):
+            detector(name).evaluate(Turn.from_dict(case.turn))
+            redacted_text(str(case.turn), KINDS)
+    capture.of_scope("unknown")
+    capture.of_package("unknown")
+
+
+def _of_prices(value: Any) -> Iterator[str]:
+    """The patterns of names and addresses in the table of prices."""
+    if isinstance(value, dict):
+        if isinstance(value.get("api"), str):
+            yield value["api"]
+        value = list(value.values())
+    if isinstance(value, list):
+        if len(value) == 2 and value[0] == "re":
+            yield value[1]
+        for inner in value:
+            yield from _of_prices(inner)
+
+
+if __name__ == "__main__":
+    _main()

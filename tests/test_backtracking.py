@@ -1,0 +1,102 @@
+"""No regular expression of the package takes more than linear time, whatever text it is tried on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+import pytest
+
+from tests.support.backtracking import attacks
+from tests.support.growth import FLOOR, SIZES, steep
+from tests.support.growth import seconds as seconds_of
+from tests.support.patterns import PACKAGE, Used, patterns
+
+
+class Limit(NamedTuple):
+    """Patterns that see no foreign text, or only so much of it at once."""
+
+    begins: str
+    """What the names of their places begin with."""
+    characters: int
+    why: str
+    uses: frozenset[str] = frozenset()
+    """How they are used, if that isn't seen in the source."""
+
+
+LIMITS = (
+    Limit("config/", 200, "reads what an operator configured"),
+    Limit("core/redaction/emails.py:_ASCII_LOCAL", 66, "is tried on the single characters before an @"),
+    Limit("core/redaction/emails.py:_LOCAL", 66, "is tried on the single characters before an @"),
+    Limit(
+        "core/redaction/numbers.py:_is_grouped", 800, "sees a row of digits that is as long as the pattern that found it allows"
+    ),
+    Limit("core/redaction/numbers.py:_is_part", 40, "sees what stands before a number"),
+    Limit("dialects/generic/kinds.py", 200, "sees names of spans of at most 200 characters"),
+    Limit("evaluation/selection.py", 200, "reads our own message"),
+    Limit("judging/models/reply.py:<", 16_000, "is tried where the text begins", frozenset(("match",))),
+    Limit("judging/models/reply.py:_FENCE_BEFORE", 200, "sees at most 200 characters before an object"),
+    Limit("judging/models/reply.py:_LEAD_IN", 200, "sees at most 200 characters before an object"),
+    Limit("judging/models/reply_schema.py", 200, "reads the form of a reply, which a prompt of ours gives"),
+    Limit("metrics/descriptions.py", 200, "reads our own docstrings"),
+    Limit("metrics/lib/code.py:<", 200, "sees one line of at most 200 characters"),
+    Limit("metrics/lib/excerpt.py", 300, "sees the beginning of a text that is shown in a score"),
+    Limit("metrics/lib/hosts.py", 2_048, "sees a host, or the key of a URL"),
+    Limit("metrics/lib/identity_numbers.py", 160, "sees what stands around a number, or is built from our own table"),
+    Limit("metrics/lib/injection/calls.py:_STAFF", 16_000, "sees the whole text"),
+    Limit("metrics/lib/injection/calls.py", 1_500, "sees two sentences of at most 700 characters"),
+    Limit("metrics/lib/injection/languages.py:REPORTED", 16_000, "sees the whole text"),
+    Limit("metrics/lib/injection/languages.py", 1_500, "sees two sentences of at most 700 characters"),
+    Limit("metrics/lib/injection/orders.py:_ADDRESS", 700, "sees one sentence"),
+    Limit("metrics/lib/injection/readers.py:_SHORT_NAME", 16_000, "sees the whole text"),
+    Limit("metrics/lib/injection/readers.py", 1_500, "sees two sentences of at most 700 characters"),
+    Limit("metrics/lib/numbers/grounded.py:_is_identifier", 30, "sees what stands before a number"),
+    Limit("metrics/lib/personal.py:_ACCOUNT", 30, "sees what stands before a number"),
+    Limit("metrics/lib/personal.py:_BANK", 250, "sees what stands around a number"),
+    Limit("metrics/lib/personal.py:_COMPANY_LINE", 160, "sees what stands around a number"),
+    Limit("metrics/lib/personal.py:label", 160, "sees what stands before a number"),
+    Limit("metrics/lib/phones.py", 80, "sees the digits of one number"),
+    Limit("metrics/lib/prompt_sentences.py", 600, "sees one sentence of at most 600 characters"),
+    Limit("metrics/lib/secret_values.py", 512, "sees one word of at most 512 characters"),
+    Limit("outlets/sqlite/postgres.py", 200, "rewrites our own SQL and an operator's address"),
+    Limit("server/certificates.py", 200, "reads an operator's files"),
+)
+
+
+@cache
+def _all_patterns() -> list[Used]:
+    return patterns()
+
+
+def slow_on(used: Used) -> str | None:
+    """Say on which text a pattern takes too long, as times, prefix, pump and end; None if there is none."""
+    limit = next((limit for limit in LIMITS if used.where.startswith(limit.begins)), None)
+    characters = SIZES[-1] if limit is None else limit.characters
+    used = used._replace(uses=(limit.uses if limit is not None else None) or used.uses)
+    for before, pump, end in attacks(used.pattern, searched="search" in used.uses):
+
+        def make(size: int, before: str = before, pump: str = pump, end: str = end) -> str | bytes:
+            text = before + pump * (size // len(pump)) + end
+            return text.encode("latin-1", "replace") if isinstance(used.pattern.pattern, bytes) else text
+
+        if seconds_of(used, make(characters // 4)) < FLOOR / 20:
+            continue
+        times = steep(used, make, [characters // 16, characters // 4, characters])
+        if times is not None:
+            return f"{used.where} {times} {before!r} + {pump!r} × n + {end!r}: {used.pattern.pattern[:100]!r}"
+    return None
+
+
+def _places() -> Iterator[str]:
+    for place in sorted(PACKAGE.rglob("*.py")):
+        if re.search(r"\bre\.|lazy\(|quick\(|any_of\(", place.read_text(encoding="utf-8")):
+            yield str(place.relative_to(PACKAGE).parent)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("room", sorted(set(_places())))
+def test_patterns_take_linear_time(room: str) -> None:
+    mine = [used for used in _all_patterns() if used.where.rpartition("/")[0] == room]
+    assert not [slow for used in mine if (slow := slow_on(used)) is not None]
