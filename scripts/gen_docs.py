@@ -386,7 +386,7 @@ class Recorded:
 # --- files -----------------------------------------------------------------------------------------------------------
 
 
-EXAMPLES = ("examples/langgraph_agent.py", "examples/pydantic_ai_agent.py")
+WITH_INSTALL_LINES = ("examples/langgraph_agent.py", "examples/pydantic_ai_agent.py", "deploy/systemd/otel-agenteval.service")
 
 
 def pages() -> Iterator[tuple[Path, str]]:
@@ -404,7 +404,7 @@ def pages() -> Iterator[tuple[Path, str]]:
         "metrics excerpt": recorded.metrics,
     }
     others = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md") if "metrics" not in path.parts)
-    for name in ("README.md", *others, *EXAMPLES):
+    for name in ("README.md", *others, *WITH_INSTALL_LINES):
         text = (ROOT / name).read_text(encoding="utf-8")
         for part, make in parts.items():
             begin, end = f"<!-- begin {part} -->\n", f"\n<!-- end {part} -->"

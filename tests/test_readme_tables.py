@@ -85,7 +85,7 @@ def test_a_part_that_is_out_of_step_is_found_and_renewed(
     metrics = [str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "reference" / "metrics").iterdir()]
     for path in (
         "README.md",
-        *generator.EXAMPLES,
+        *generator.WITH_INSTALL_LINES,
         "docs/concepts/metrics.md",
         "docs/reference/cli.md",
         "docs/reference/configuration.md",
