@@ -9,12 +9,17 @@ import json
 import os
 import random
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
+from opentelemetry._logs import LogRecord
+from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
+from opentelemetry.trace import Span, Status, StatusCode, set_span_in_context
 
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import NotOtlp
@@ -23,12 +28,19 @@ from otel_agenteval.engine.engine import BEHIND_OTLP, Engine
 from otel_agenteval.outlets.sqlite.views import Filter
 from otel_agenteval.page.api import Api, Options, Reader, Request
 from otel_agenteval.server.feed import Feed
+from otel_agenteval.spans.exports import otlp_lines
+from otel_agenteval.spans.record import SpanRecord
 from otel_agenteval.turns.recordings import Reading, items_in, turn_of, wholes_of
 from tests.support.checked import METRICS, check_turn, strict
-from tests.support.mutations import Item, case
+from tests.support.mutations import SCALARS, Item, case, changed, hostile, recordings
+from tests.support.other_forms import FORMS
 from tests.support.receiver import Receiver
+from tests.support.rig import Rig
 
-CASES = int(os.environ.get("AGENTEVAL_MUTATIONS", "350"))
+CASES = int(os.environ.get("AGENTEVAL_MUTATIONS", "250"))
+NAMES = [metric.name for metric in METRICS if not metric.metric.required]
+LOSSES = {"fault", "error", "stuck", "queue_full"}
+"""Reasons for which spans are not scored although they should be."""
 TOGETHER = 25
 """Cases whose turns are closed together."""
 
@@ -51,7 +63,7 @@ class Sidecar:
         provider.add_log_record_processor(SimpleLogRecordProcessor(self._logs))
         config = load_config(
             {
-                "inline": {"metrics": [metric.name for metric in METRICS if not metric.metric.required]},
+                "inline": {"metrics": NAMES},
                 "privacy": {"export_content": True},
                 "statistics": {"state": None},
                 "outlets": {
@@ -116,8 +128,12 @@ def sidecar(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Side
     found.close()
 
 
+FIRST = pytest.mark.parametrize("first", [0, random.SystemRandom().randrange(1, 2**31) * 10_000], ids=["fixed", "new"])
+"""The seed of the first case."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("first", [0, random.SystemRandom().randrange(1, 2**31) * 10_000], ids=["fixed", "new"])
+@FIRST
 def test_mutated_recordings_are_read_scored_and_shown(first: int, sidecar: Sidecar) -> None:
     for seed in range(first, first + CASES):
         items = case(seed)
@@ -130,3 +146,88 @@ def test_mutated_recordings_are_read_scored_and_shown(first: int, sidecar: Sidec
                 sidecar.check()
         except Exception as error:
             raise AssertionError(f"case({seed}); what a sidecar took before begins at {seed - seed % TOGETHER}") from error
+
+
+class Program:
+    """A program that puts whatever it likes on spans of its own."""
+
+    def __init__(self, rig: Rig) -> None:
+        self._rig = rig
+
+    def run(self, items: list[Item], dice: random.Random) -> None:
+        """Start the spans of a case, each below its parent, and end them in any order."""
+        found: dict[Any, Span] = {}
+        for item in (item for item in items if item.is_span):
+            parent = found.get(str(item.value.get("parentSpanId")))
+            span = self._start(item, parent, dice)
+            found[str(item.value.get("spanId"))] = span
+            if not dice.randrange(3):
+                body = dice.choice(({1: 2}, {"content": [{}]}, float("nan"), b"x", hostile(dice)))
+                self._log(span, body, dice)
+        spans = list(found.values())
+        dice.shuffle(spans)
+        for span in spans:
+            if not dice.randrange(5):
+                span.set_status(Status(StatusCode.ERROR, dice.choice(("late", "\ud83d", None))))
+            span.end(end_time=dice.choice((None, None, None, 2**70, -1)))
+
+    def _start(self, item: Item, parent: Span | None, dice: random.Random) -> Span:
+        attributes = {key: value if dice.randrange(15) else dice.choice(SCALARS) for key, value in item.attributes.items()}
+        name: Any = item.value.get("name") if dice.randrange(20) else dice.choice((5, None, "\ud83d", "\x00"))
+        context = Context() if parent is None else set_span_in_context(parent, Context())
+        tracer = self._rig.provider.get_tracer(item.scope if isinstance(item.scope, str) else "acme")
+        started: Any = dice.choice((None, None, None, 1.5e18, -5, 2**70))
+        return tracer.start_span(name, context, attributes=attributes, start_time=started)
+
+    def _log(self, span: Span, body: Any, dice: random.Random) -> None:
+        context = set_span_in_context(span, Context())
+        record = LogRecord(context=context, event_name="gen_ai.user.message", body=body, attributes={"a": dice.choice(SCALARS)})
+        with suppress(Exception):  # the SDK refuses some of it
+            self._rig.logger_provider.get_logger("acme").emit(record)
+
+
+@pytest.mark.slow
+@FIRST
+def test_mutated_spans_of_this_process_are_scored(first: int) -> None:
+    config = {"inline": {"metrics": NAMES}, "statistics": {"state": None}}
+    for batch in range(first, first + CASES // 2, TOGETHER):
+        with Rig(config) as rig:
+            for seed in range(batch, batch + TOGETHER):
+                Program(rig).run(case(seed), random.Random(seed))
+            assert rig.processor.force_flush(60_000)
+            assert not rig.engine.failures, f"cases from {batch}"
+            assert not LOSSES.intersection(rig.engine.unused_spans()), f"cases from {batch}"
+            for turn in rig.turns():
+                check_turn(turn)
+
+
+@pytest.mark.slow
+@FIRST
+def test_mutated_exports_of_other_tools_are_read(first: int) -> None:
+    for seed in range(first, first + CASES // 2):
+        dice = random.Random(seed)
+        lines = recordings()[dice.choice(list(recordings()))]
+        read = [item for line in lines for item in items_in(line, Reading(), pytest.fail) if isinstance(item, SpanRecord)]
+        form = dice.choice(list(FORMS))
+        documents = values_in(FORMS[form](read[:20]))
+        for _ in range(dice.choice((1, 2, 4))):
+            at = dice.randrange(len(documents))
+            documents[at] = changed(documents[at], dice)
+        text = "\n".join(json.dumps(document, indent=dice.choice((None, 2))) for document in documents)
+        found = otlp_lines(enumerate(text.encode().splitlines(keepends=True), 1))
+        try:
+            items = [item for _, line in found for item in items_in(line, Reading(), lambda why: None)]
+            for group in wholes_of(items, lambda scope: None):
+                check_turn(turn_of(group))
+        except Exception as error:
+            raise AssertionError(f"{form}, seed {seed}") from error
+
+
+def values_in(text: str) -> list[Any]:
+    """The JSON values in a text, one after the other."""
+    found, at = [], 0
+    while at < len(text):
+        value, at = json.JSONDecoder().raw_decode(text, at)
+        found.append(value)
+        at += len(text[at:]) - len(text[at:].lstrip())
+    return found

@@ -304,6 +304,8 @@ def infer(record: SpanRecord) -> None:
 
 def _role(dialects: tuple[Dialect, ...], attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     """The first dialect that has a role decides, except that any other role is more specific than ``chain``."""
+    if name.__class__ is not str:  # the SDK takes anything
+        name = str(name)
     role = None
     for dialect in dialects:
         found = dialect.role_of(attributes, scope, name)

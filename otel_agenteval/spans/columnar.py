@@ -30,6 +30,7 @@ import datetime
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ..core import jsonio
@@ -113,7 +114,8 @@ def spans_of(table: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
 def _values(column: Any) -> list[Any]:
     pa = require("pyarrow", feature="spans in columns", extra="parquet")
     if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.timestamp("ns", column.type.tz)).cast(pa.int64())
+        with suppress(pa.ArrowInvalid):  # a time beyond nanoseconds: each is read by itself
+            column = column.cast(pa.timestamp("ns", column.type.tz)).cast(pa.int64())
     if pa.types.is_list(column.type) and pa.types.is_timestamp(column.type.value_type):
         column = column.cast(pa.list_(pa.int64())) if column.type.value_type.unit == "ns" else column
     if pa.types.is_dictionary(column.type):
@@ -172,9 +174,9 @@ def _events(row: Mapping[str, Any]) -> list[SpanEvent]:
         }
         found = None
     if found is None:
-        names = row["events_name"] or ()
-        times = row["events_time"] or [0] * len(names)
-        attributes = row["events_attributes"] or [{}] * len(names)
+        names = _list(row["events_name"])
+        times = _list(row["events_time"]) or [0] * len(names)
+        attributes = _list(row["events_attributes"]) or [{}] * len(names)
         return [
             SpanEvent(str(name or ""), _mapping(some), _time(at))
             for name, at, some in zip(names, times, attributes, strict=False)
@@ -185,9 +187,13 @@ def _events(row: Mapping[str, Any]) -> list[SpanEvent]:
             _mapping(event.get("attributes", event.get("Attributes"))),
             _time(event.get("time_unix_nano", event.get("Timestamp"))),
         )
-        for event in found
+        for event in _list(found)
         if isinstance(event, Mapping)
     ]
+
+
+def _list(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, (list, tuple)) else ()
 
 
 def _id(value: Any, size: int) -> int:
@@ -210,7 +216,8 @@ def _mapping(value: Any) -> dict[str, Any]:
     if isinstance(value, Mapping):  # a struct, whose values have their types
         found = plain(value)
         return {key: inner for key, inner in found.items() if inner is not None}
-    return {str(key): _typed(str(key), plain(inner)) for key, inner in value or () if inner is not None}
+    pairs = [pair for pair in _list(value) if isinstance(pair, (list, tuple)) and len(pair) == 2]
+    return {str(key): _typed(str(key), plain(inner)) for key, inner in pairs if inner is not None}
 
 
 def _typed(key: str, value: Any) -> Any:

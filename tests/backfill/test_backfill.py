@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import json
 import os
 import re
@@ -13,6 +15,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -294,6 +297,20 @@ def test_our_own_columns_lose_nothing(recorded: Path) -> None:
 
 def vars_of(log: Any) -> Any:
     return log.trace_id, log.span_id, log.part
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"end_time": datetime.datetime(9999, 1, 1, tzinfo=datetime.timezone.utc)}, {"Duration": float("nan")}, {"Flags": "x"}, {"SpanAttributes": 5}, {"Events": '{"Name": 5}'},
+        {"SpanAttributes": {"a": decimal.Decimal("1.5"), "b": {"c": datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)}}}, {"Events": "5"}, {"StatusCode": [1]},
+    ],
+)  # fmt: skip
+def test_column_of_another_type_costs_no_row(odd: dict[str, Any]) -> None:
+    table = pa.Table.from_pylist([{"TraceId": f"{1:032x}", "SpanId": f"{1:016x}", "SpanName": "x", **odd}])
+    (span,) = spans_of(table)
+    assert isinstance(span, SpanRecord)
+    assert (span.end_ns, orjson.loads(orjson.dumps(span.attributes))) == (0, span.attributes)
 
 
 def test_rows_without_ids_are_counted_and_the_rest_is_scored(tmp_path: Path, capsys: Any) -> None:

@@ -33,6 +33,17 @@ class Item(NamedTuple):
     def trace(self) -> str:
         return str(self.value.get("traceId"))
 
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Its attributes as a program has them: sequences are tuples."""
+        found = {}
+        held = self.value.get("attributes")
+        for pair in held if isinstance(held, list) else ():
+            if isinstance(pair, dict):
+                value = _from_otlp(pair.get("value"))
+                found[str(pair.get("key"))] = tuple(value) if isinstance(value, list) else value
+        return found
+
     def message(self) -> dict[str, Any]:
         """A message with nothing else in it."""
         kinds = ("resourceSpans", "scopeSpans", "spans") if self.is_span else ("resourceLogs", "scopeLogs", "logRecords")
