@@ -34,6 +34,7 @@ LIMITS = (
         "core/redaction/numbers.py:_is_grouped", 800, "sees a row of digits that is as long as the pattern that found it allows"
     ),
     Limit("core/redaction/numbers.py:_is_part", 40, "sees what stands before a number"),
+    Limit("core/redaction/values.py:_UNCHOSEN", 64, "sees a value of at most 64 characters"),
     Limit("dialects/generic/kinds.py", 200, "sees names of spans of at most 200 characters"),
     Limit("evaluation/selection.py", 200, "reads our own message"),
     Limit("judging/models/reply.py:<", 16_000, "is tried where the text begins", frozenset(("match",))),

@@ -73,6 +73,7 @@ def metric(name: str, field: str = "output") -> Callable[[str], oa.Score]:
         pytest.param(find_credentials, lambda n: "0" + "-" * n + "|", (20, 80, 320), id="letters one by one"),
         pytest.param(weigh, lambda n: '"' + '{\\"' * (n // 3) + "\\", (4_000, 16_000, 64_000), id="an open string of JSON"),
         pytest.param(redact, lambda n: "eyJhbGciOiJIUzI1NiJ9\n" * (n // 21), SIZES, id="heads of tokens"),
+        pytest.param(redact, lambda n: f'{{"password": "a{"_0" * n}!"}}', (10, 40, 160), id="a name of many parts"),
         pytest.param(values.opened, lambda n: "['" + "\\'\\'\\'" * (n // 6), SIZES, id="an open repr"),
         pytest.param(
             content.literal, lambda n: "[f'" + "{1}" * (n // 3) + "']", (8_000, 32_000, 128_000), id="fields of an f-string"

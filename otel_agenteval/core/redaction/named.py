@@ -81,7 +81,7 @@ def _is_code(value: str) -> bool:
 
 _IN_CELL = lazy(r"[^\s(){}\"]+")
 _OF_TEXT = lazy(r"[(){}:;,]|\.\s|\Z(?<=\.)")
-_IDENTIFIER = lazy(r"[a-z_$][a-z0-9_$]*(?:[._-][a-z0-9_$]+)*|[A-Z0-9]+(?:_[A-Z0-9]+)+|[a-z]+(?:[A-Z][a-z]+)+")
+_IDENTIFIER = lazy(r"[a-z_$][a-z0-9_$]*(?:[.-][a-z0-9_$]+)*|[A-Z0-9]+(?:_[A-Z0-9]+)+|[a-z]+(?:[A-Z][a-z]+)+")
 
 # --- how values are written
 

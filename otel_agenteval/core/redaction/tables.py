@@ -54,13 +54,14 @@ def _split_at(sign: str) -> Splitter:
     return lambda text, start, end: [(start + found.start(), start + found.end()) for found in field.finditer(text[start:end])]
 
 
-_BARS = lazy(r"[ \t]*\|?(.*?)\|?[ \t\r]*\Z")
 _FIELDS = _split_at("|")
 
 
 def _split_at_bars(text: str, start: int, end: int) -> list[Span]:
-    inside = _BARS.match(text, start, end)
-    return _FIELDS(text, *inside.span(1)) if inside is not None else []
+    line = text[start:end].rstrip(" \t\r").removesuffix("|")
+    inside = line.lstrip(" \t").removeprefix("|")
+    start += len(line) - len(inside)
+    return _FIELDS(text, start, start + len(inside))
 
 
 _ALIGNED = lazy(r"\S+(?: \S+)*")
