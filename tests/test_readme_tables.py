@@ -79,6 +79,11 @@ def test_the_generated_parts_are_in_step(generator: ModuleType) -> None:
     assert stale == [], "run python scripts/gen_docs.py"
 
 
+def test_install_lines_change_only_in_the_command(generator: ModuleType) -> None:
+    text = "`otel-agenteval ui` needs `pip install 'otel-agenteval[all]' x`, then run `otel-agenteval ui`."
+    assert generator.install_lines(text) == text.replace("'otel-agenteval[all]'", f"'{generator.INSTALLED_AS}[all]'")
+
+
 def test_a_part_that_is_out_of_step_is_found_and_renewed(
     generator: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
