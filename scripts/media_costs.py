@@ -1,7 +1,7 @@
-"""What each metric on media costs: the table in docs/guides/evaluate-media.md.
+"""What each metric on media costs: the table in benchmarks/README.md.
 
 python scripts/media_costs.py            prints it
-python scripts/media_costs.py --write    puts it into docs/guides/evaluate-media.md
+python scripts/media_costs.py --write    puts it into benchmarks/README.md
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-PAGE = ROOT / "docs" / "guides" / "evaluate-media.md"
+PAGE = ROOT / "benchmarks" / "README.md"
 TIMES = 5
 CASES: Mapping[str, tuple[str, ...]] = {
     "photograph, 4000 x 3000, JPEG": (
