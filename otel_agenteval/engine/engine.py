@@ -100,7 +100,13 @@ class Engine(Intake):
         """Where scores leave."""
         self.pipeline = pipeline_from(self, metrics, clock, waited)
         self.worker = Worker(
-            self.pipeline.run, self.tick, self.outlets.flush, config.queue.max_bytes, self.outlets.can_emit, self.failed
+            self.pipeline.run,
+            self.tick,
+            self.outlets.flush,
+            config.queue.max_bytes,
+            self.outlets.can_emit,
+            self.failed,
+            clock.monotonic,
         )
         watch_engine(self)
         self._end = Ending(self)

@@ -63,8 +63,8 @@ def pipeline_from(engine: Engine, metrics: Selected, clock: Clock, waited: Calla
         lambda: engine.worker.bytes / engine.worker.max_bytes,
     )  # fmt: skip
 
-    def set_aside(item: WorkItem, size: int, work: Callable[[], None]) -> None:
-        engine.worker.set_aside(item, size, work)  # it is made after the pipeline
+    def set_aside(item: WorkItem, size: int, work: Callable[[], None], late: Callable[[], WorkItem]) -> None:
+        engine.worker.set_aside(item, size, work, late)  # it is made after the pipeline
 
     pipeline.set_aside = set_aside
     recent = RecentTurns(_RECENT if engine.is_behind_otlp else _RECENT_IN_PROCESS)

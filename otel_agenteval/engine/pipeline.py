@@ -78,7 +78,7 @@ class Pipeline:
         """Adds what people say of turns."""
         self.fleet: Fleet
         """Knows what many turns say."""
-        self.set_aside: Callable[[WorkItem, int, Callable[[], None]], None] | None = None
+        self.set_aside: Callable[[WorkItem, int, Callable[[], None], Callable[[], WorkItem]], None] | None = None
         """Has something done by another thread, then queues an item, see :meth:`.worker.Worker.set_aside`."""
         self.hints = Hints(())
         """What is logged once, for somebody who wonders."""
@@ -119,7 +119,8 @@ class Pipeline:
     def finish(self, scored: ScoredTurn) -> Sequence[ScoredTurn]:
         """Evaluate what was left over; nothing comes of it now where media are opened: that takes seconds, and is another thread's."""
         if self.set_aside is not None and not self.ending and self.evaluator.opens_media(scored):
-            self.set_aside(SeenTurn(self, scored), scored.size, lambda: self.evaluator.finish_media(scored))
+            seen = SeenTurn(self, scored)
+            self.set_aside(seen, scored.size, lambda: self.evaluator.finish_media(scored), seen.without_media)
             return ()
         self.evaluator.finish(scored)
         return (scored,)

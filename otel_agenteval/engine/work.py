@@ -13,6 +13,7 @@ back (:mod:`otel_agenteval.judging.verdict`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from ..evaluation.scored_turn import ScoredTurn
@@ -181,6 +182,12 @@ class SeenTurn(EvaluatedTurn):
         """See :class:`WorkItem`."""
         self._chain.evaluator.finish(self._scored)
         return (self._scored,)
+
+    def without_media(self) -> SeenTurn:
+        """The same turn, whose media weren't opened in time. The thread that still tries has the other one."""
+        scored = replace(self._scored)
+        self._chain.evaluator.leave_out_media(scored)
+        return SeenTurn(self._chain, scored)
 
 
 class EndedConversation(Work):

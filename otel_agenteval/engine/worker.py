@@ -31,6 +31,8 @@ _BACKLOG = 2_000
 _RETRY = 0.05
 """Seconds between two tries of an outlet that has no room, while a caller waits for it."""
 _SIDE_THREADS = 4
+_ASIDE_SECONDS = 600.0
+"""Longest time that an item waits for another thread: whatever holds it, the spans in it are done with then."""
 _QUIET_POLLS = 8
 """Looks without work after which the thread sleeps until it is woken."""
 
@@ -46,6 +48,7 @@ class Worker:
         max_bytes: bound of the queue; an item that does not fit is refused, unless it must be taken.
         can_emit: whether there is room for the scores of one more batch; asked before each. Until then items wait in the queue.
         failed: called when a batch went wrong or the thread was ended; exceptions are named without content.
+        now: monotonic seconds.
     """
 
     def __init__(
@@ -56,12 +59,14 @@ class Worker:
         max_bytes: int,
         can_emit: Callable[[], bool] = lambda: True,
         failed: Callable[[str, BaseException], None] = lambda where, error: None,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._handle = handle
         self._tick = tick
         self._flush = flush
         self._can_emit = can_emit
         self._failed = failed
+        self._now = now
         self.max_bytes = max_bytes
         self.may_start = True
         """False at interpreter exit, when no thread can be started any more."""
@@ -129,15 +134,16 @@ class Worker:
             self.wake()
         return True
 
-    def set_aside(self, item: Any, size: int, work: Callable[[], None]) -> None:
+    def set_aside(self, item: Any, size: int, work: Callable[[], None], late: Callable[[], Any] | None = None) -> None:
         """Have something done by another thread, then queue an item. To be called while a batch is handled, of which the item is a part.
 
         Args:
             item: queued when the work is done, or could not be: it does then what is left.
             size: of the item, in bytes.
             work: what would hold up everything else.
+            late: return the item that is queued instead if the work isn't done in time; by default the item itself.
         """
-        aside = _Aside(item, size, self._handled)
+        aside = _Aside(item, size, self._handled, self._now() + _ASIDE_SECONDS, late)
         with self._lock:
             self._bytes += size
             self._accepted += 1
@@ -156,13 +162,26 @@ class Worker:
 
     def _take_back(self, aside: _Aside) -> None:
         with self._lock:
-            if self._aside.get(id(aside.item)) is not aside:  # it was given up
+            if aside.is_back or self._aside.get(id(aside.item)) is not aside:  # it was given up
                 return
             aside.is_back = True
             self._queue.append((aside.item, aside.size))
         self._returned.set()
         if self.idle:
             self.wake()
+
+    def _give_up_aside(self) -> None:
+        """Queue what other threads have had long enough."""
+        now = self._now()
+        for aside in [aside for aside in self._aside.values() if aside.until <= now and not aside.is_back]:
+            item = aside.item if aside.late is None else aside.late()
+            with self._lock:
+                if aside.is_back or self._aside.pop(id(aside.item), None) is None:
+                    continue
+                aside.is_back, aside.item = True, item
+                self._aside[id(item)] = aside
+                self._queue.append((item, aside.size))
+            self._failed("side_thread", TimeoutError())
 
     def wake(self) -> None:
         """Make the thread look now; start it if there is none."""
@@ -376,7 +395,8 @@ class Worker:
         """
         try:
             with self._ticking:
-                due = self._tick()
+                due = self._tick() or bool(self._aside)
+            self._give_up_aside()
         except BaseException as error:
             if is_meant_for_host(error):
                 raise
@@ -466,13 +486,15 @@ class Worker:
 class _Aside:
     """An item that waits for another thread's work."""
 
-    __slots__ = ("first", "is_back", "item", "size")
+    __slots__ = ("first", "is_back", "item", "late", "size", "until")
 
-    def __init__(self, item: Any, size: int, first: int) -> None:
+    def __init__(self, item: Any, size: int, first: int, until: float, late: Callable[[], Any] | None) -> None:
         self.item = item
         self.size = size
         self.first = first
         """How many items were handled before: no flush that covers more than these is done without it."""
+        self.until = until
+        self.late = late
         self.is_back = False
 
 

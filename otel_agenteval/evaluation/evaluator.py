@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..core.errors import MetricError
 from ..core.score import GATED, SHED, Score
 from ..core.turn import Turn
 from ..media.sharing import sharing
@@ -306,6 +307,13 @@ class Evaluator:
     def finish_media(self, scored: ScoredTurn) -> None:
         """Evaluate those of the metrics that were left over that open media. On a thread that may wait."""
         self._finish(scored, [metric for metric in scored.pending if metric.opens_media])
+
+    def leave_out_media(self, scored: ScoredTurn) -> None:
+        """Give those of the metrics that were left over that open media an error each: nobody could open them in time."""
+        late = MetricError("media_timeout", "the media of the turn could not be opened in time")
+        errors = [about(metric.failed(late), scored.turn) for metric in scored.pending if metric.opens_media]
+        scored.scores = [*scored.scores, *errors]
+        scored.pending = [metric for metric in scored.pending if not metric.opens_media]
 
     def finish(self, scored: ScoredTurn) -> None:
         """Evaluate what was left over. On the worker."""

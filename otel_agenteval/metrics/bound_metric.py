@@ -230,7 +230,7 @@ class BoundMetric:
         except BaseException as error:  # a fault of a metric must never reach the agent
             if is_meant_for_host(error):
                 raise
-            return self._failed(error)
+            return self.failed(error)
 
     def _evaluated(self, turn: Turn, judge: Any, embedder: Any) -> Score:
         """As :meth:`evaluate`, for a metric that asks a model, has inner ones, or cannot be evaluated."""
@@ -277,7 +277,7 @@ class BoundMetric:
         except BaseException as error:
             if is_meant_for_host(error):
                 raise
-            return self._failed(error)
+            return self.failed(error)
 
     def _asked(self, turn: Turn, judge: Any, embedder: Any) -> Score:
         given, absent = (judge, _NO_JUDGE) if self._service == "llm" else (embedder, _NO_EMBEDDER)
@@ -322,7 +322,7 @@ class BoundMetric:
         except BaseException as error:
             if is_meant_for_host(error):
                 raise
-            return self._failed(error)
+            return self.failed(error)
 
     def over(self, scores: Sequence[Score]) -> Score:
         """Score the scores of the inner metrics, which may be missing.
@@ -381,7 +381,8 @@ class BoundMetric:
     def _skipped(self, detail: dict[str, Any]) -> Score:
         return Score.of(self._facts, None, None, "skipped", None, None, detail, None, None)
 
-    def _failed(self, error: BaseException) -> Score:
+    def failed(self, error: BaseException) -> Score:
+        """Return the score of an evaluation that ended with an exception."""
         error_type = error.error_type if isinstance(error, (MetricError, JudgeError)) else type(error).__name__
         # The message of a foreign exception can quote content, so only our own messages go into the explanation.
         explanation = (

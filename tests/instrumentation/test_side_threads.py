@@ -15,6 +15,7 @@ import pytest
 import otel_agenteval as oa
 from otel_agenteval.engine.side_threads import SideThreads
 from otel_agenteval.engine.worker import Worker
+from tests.support.clock import FakeClock
 from tests.support.media import image, scenery, uri
 from tests.support.process import output_of
 from tests.support.rig import Rig
@@ -167,6 +168,27 @@ def test_a_forked_child_looks_at_its_own_and_leaves_the_parent_s_to_the_parent(t
     assert sorted((score["agent"], score["metric"]) for score in found) == [
         ("child's", "code_latency"), ("child's", "code_slow_look"), ("parent's", "code_latency"), ("parent's", "code_slow_look"),
     ]  # fmt: skip
+
+
+def test_turn_leaves_without_its_media_if_they_hang(gate: Gate) -> None:
+    clock = FakeClock()
+    with Rig(config(), clock=clock) as rig:
+        with_image(rig)
+        until(lambda: gate.threads, "the metric looks", 10, 0.005)
+        clock.advance(599)
+        assert not rig.engine.drain(0.05, judges=False)
+        clock.advance(1)
+        assert rig.engine.drain(10, judges=False)
+        (scored,) = rig.kept
+        assert {score.metric: score.error_type for score in scored.scores} == {
+            "code_latency": None,
+            "code_slow_look": "media_timeout",
+        }
+        gate.open.set()
+        with_image(rig, "another")
+        assert rig.engine.drain(10, judges=False)
+        assert [scored.turn.agent for scored in rig.kept] == ["seer", "another"]
+        assert rig.engine.worker.bytes == 0
 
 
 # --- the threads

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
+import otel_agenteval as oa
 from tests.support.clock import FakeClock
 from tests.support.servers import until
 from tests.support.service import CHAT, Sidecar, request, turn_of
@@ -106,6 +108,34 @@ def test_turn_that_goes_on_for_ever_releases_its_segment(sidecar: Sidecar, clock
             released.append(number)
     (turn,) = [scored.turn for scored in sidecar.kept]
     assert (released, len(turn.llm_calls)) == ([31], 31)
+
+
+def test_media_that_hang_release_their_segment(tmp_path: Path, clock: FakeClock) -> None:
+    looks, opened = threading.Event(), threading.Event()
+
+    @oa.metric(media=True)
+    def code_hang(turn: oa.Turn) -> float:
+        """Hangs until the test ends."""
+        looks.set()
+        opened.wait(60)
+        return 1.0
+
+    parts = [{"type": "uri", "modality": "image", "uri": "data:image/png;base64,AAAA"}]
+    attributes = {**CHAT, "gen_ai.input.messages": json.dumps([{"role": "user", "parts": parts}])}
+    config = {
+        "serve": {"journal": str(tmp_path / "journal")}, "turn": {"decision_delay": "5s"}, "metrics": ["code_hang"],
+        "inline": {"metrics": []},
+    }  # fmt: skip
+    try:
+        with Sidecar(config, clock=clock) as sidecar:
+            assert sidecar.post("/v1/traces", request({"attributes": attributes}))[0] == 200
+            clock.advance(5)
+            sidecar.engine.worker.wake()
+            assert looks.wait(20)
+            clock.advance(600)
+            assert is_released(sidecar)
+    finally:
+        opened.set()
 
 
 @pytest.mark.slow
