@@ -78,7 +78,7 @@ SEARCH = (
         ("internals/decisions/", "reference/prompts/", "benchmarks.md", "changelog.md", "contributing.md", "overview.md"),
         "exclude: true",
     ),
-    (("reference/metrics/", "get-started/integrations/", "internals/"), "boost: 0.2"),
+    (("reference/metrics/", "get-started/integrations/", "internals/", "concepts/architecture.md"), "boost: 0.2"),
     (("guides/", "concepts/", "troubleshooting/"), "boost: 4"),
 )
 """How the search ranks pages, by where they are: first what people ask for, last what holds every word."""
