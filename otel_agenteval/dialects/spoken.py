@@ -53,17 +53,17 @@ def read_user(message: Message, before: list[Message]) -> Message:
 
     Where one message is both, the user's part goes to ``before``, and the message of the tool is returned.
     """
-    text = message.content or ""
-    if text.endswith((_RETRY, f"{_RETRY}\n")) and _ADVICE in text:
-        text, failure = _without_failure(text)
-        if failure is not None:
-            asked = Message(message.role, text, name=message.name)
-            if text:
-                before.append(read_user(asked, before))
-            named = _TOOL.match(failure)
-            if named is None:  # the framework could not read what the model said
-                return Message("system", failure)
-            return Message("tool", failure, tool_results=[ToolResponse(None, named[1], failure)])
+    text, failures = _without_failures(message.content or "")
+    if not failures:
+        return _observed_or_asked(message, text, before)
+    if text:
+        before.append(_observed_or_asked(Message(message.role, text, name=message.name), text, before))
+    found = [_failed(failure) for failure in failures]
+    before += found[:-1]
+    return found[-1]
+
+
+def _observed_or_asked(message: Message, text: str, before: list[Message]) -> Message:
     if text.startswith(_OBSERVED) and before and before[-1].role == "assistant":
         return Message("tool", text, tool_results=_observations(text[len(_OBSERVED) :].strip(), before[-1]))
     if text.startswith(_TASK):
@@ -71,14 +71,27 @@ def read_user(message: Message, before: list[Message]) -> Message:
     return message
 
 
-def _without_failure(text: str) -> tuple[str, str | None]:
-    """What stands before the last failure in a text, and the failure."""
-    before, marker, failure = text.rpartition(_FAILED)
-    if not marker:
-        if not text.startswith(_FAILED[1:]):
-            return text, None
-        before, failure = "", text[len(_FAILED) - 1 :]
-    return before, failure.partition(_ADVICE)[0]
+def _failed(failure: str) -> Message:
+    named = _TOOL.match(failure)
+    if named is None:  # the framework could not read what the model said
+        return Message("system", failure)
+    return Message("tool", failure, tool_results=[ToolResponse(None, named[1], failure)])
+
+
+def _without_failures(text: str) -> tuple[str, list[str]]:
+    """What stands before the failures at the end of a text, and these, the first one first."""
+    failures: list[str] = []
+    end, advice = len(text), text.find(_ADVICE)
+    while 0 <= advice < end and text.endswith((_RETRY, f"{_RETRY}\n"), 0, end):
+        at = text.rfind(_FAILED, 0, end)
+        start = at + len(_FAILED)
+        if at < 0:
+            if not text.startswith(_FAILED[1:]):
+                break
+            at, start = 0, len(_FAILED) - 1
+        failures.append(text[start:end].partition(_ADVICE)[0])
+        end = at
+    return text[:end], failures[::-1]
 
 
 def _observations(text: str, asked: Message) -> list[ToolResponse]:

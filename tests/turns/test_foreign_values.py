@@ -59,6 +59,16 @@ def test_value_of_another_type_costs_no_turn(attributes: dict[str, Any], scope: 
     assert len(turns_of(attributes, scope)) == 1
 
 
+def test_failure_that_is_told_over_and_over_costs_no_turn() -> None:
+    once = (
+        "\nError:\nboom\nNow let's retry: take care not to repeat previous errors!"
+        "If you have retried several times, try a completely different approach."
+    )
+    asked = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "hi" + once * 3_000}]}])
+    (turn,) = turns_of({**CHAT, "gen_ai.input.messages": asked})
+    assert turn.input == "hi"
+
+
 @pytest.mark.parametrize("end", ["9" * 30, 2**64, -1, "", None, [], 1e300, "1e3", True])
 def test_end_that_is_no_time_is_unknown(end: Any) -> None:
     (turn,) = turns_of(CHAT, endTimeUnixNano=end)
