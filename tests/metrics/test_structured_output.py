@@ -1097,3 +1097,23 @@ def test_semantic_field_equality_needs_its_facts(models: ScriptedModels) -> None
 @pytest.mark.parametrize("reply", [{}, {"score": True}, {"score": "nan"}, {"reason": "so"}])
 def test_semantic_field_equality_takes_no_other_reply(models: ScriptedModels, reply: Any) -> None:
     assert models.score("llm_semantic_field_equality", city(), reply, field="city").error_type == "invalid_reply"
+
+
+def test_schema_is_refused_if_its_alternatives_double() -> None:
+    levels = {f"l{i}": {"anyOf": [{"$ref": f"#/$defs/l{i + 1}"}, {"$ref": f"#/$defs/l{i + 1}"}]} for i in range(40)}
+    schema = {"$defs": {**levels, "l40": {"type": "string"}}, "$ref": "#/$defs/l0"}
+    score = evaluate("1", schema=schema)
+    assert (score.status, score.error_type) == ("error", "invalid_schema")
+
+
+def test_schema_that_refers_to_itself_is_checked_at_any_depth() -> None:
+    schema = {"type": "object", "properties": {"next": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}}, "required": ["next"]}
+    fits = '{"next":' * 60 + "null" + "}" * 60
+    assert [evaluate(text, schema=schema).passed for text in (fits, fits.replace("null", "1"))] == [True, False]
+
+
+def test_schema_is_refused_if_each_level_of_a_value_doubles() -> None:
+    schema = {"anyOf": [{"properties": {"next": {"$ref": "#"}}, "required": [name]} for name in ("next", "other")]}
+    text = '{"next":' * 60 + "1" + "}" * 60
+    score = evaluate(text, schema=schema)
+    assert (score.status, score.error_type) == ("error", "invalid_schema")

@@ -9,12 +9,14 @@ from typing import Any
 from ...core import jsonio
 from ...core.errors import MetricError
 from ...core.extras import require
+from . import schema_steps
 
 Schema = dict[str, Any] | bool
 """A JSON Schema; ``True`` allows everything, ``False`` nothing."""
 
 _SHOWN_VIOLATIONS = 10
 _BACKTRACK_LIMIT = 100_000
+_STEPS_AT_LEAST, _STEPS_PER_CHARACTER = 200_000, 10
 
 
 def violations(schema: Schema, instance: Any, *, feature: str) -> list[dict[str, str]]:
@@ -23,16 +25,27 @@ def violations(schema: Schema, instance: Any, *, feature: str) -> list[dict[str,
     Messages do not quote the instance. The draft is read from ``$schema`` (default 2020-12).
 
     Raises:
-        MetricError: the schema is not valid, or refers to another document (nothing is ever fetched).
+        MetricError: the schema is not valid, takes too many steps for this value, or refers to another document (nothing is ever fetched).
         MissingExtra: the package ``jsonschema_rs`` is not installed.
     """
-    validator = _validator(jsonio.dumps(schema), feature)
+    written = jsonio.dumps(schema)
+    validator = _validator(written, feature)
+    if any(keyword in written for keyword in schema_steps.REFERENCES):
+        _refuse_explosions(schema, instance)
     if validator.is_valid(instance):
         return []
     return [
         {"path": "/" + "/".join(map(str, error.instance_path)), "message": error.message}
         for error in itertools.islice(validator.iter_errors(instance), _SHOWN_VIOLATIONS)
     ]
+
+
+def _refuse_explosions(schema: Schema, instance: Any) -> None:
+    most = _STEPS_AT_LEAST + _STEPS_PER_CHARACTER * len(jsonio.dumps(instance))
+    try:
+        schema_steps.check(schema, instance, most)
+    except schema_steps.TooManySteps:
+        raise MetricError("invalid_schema", f"not a usable JSON Schema: takes more than {most} steps for this value") from None
 
 
 @functools.lru_cache(maxsize=256)
