@@ -40,10 +40,6 @@ class Step:
     without a view."""
 
 
-class OtherVersion(sqlite3.DatabaseError):
-    """A file of a version that this program does not read. The message has what to do."""
-
-
 @dataclass(frozen=True, slots=True)
 class Schema:
     """A kind of file: its name, and all the steps that lead to its tables."""
@@ -71,7 +67,7 @@ class Schema:
             return version
         if application_id == self.application_id:
             fault = another_version(version, len(self.steps), "start the process that writes to it")
-            raise OtherVersion(f"{path}: {self.name} {fault}, or choose another file")
+            raise sqlite3.DatabaseError(f"{path}: {self.name} {fault}, or choose another file")
         if (application_id, version) == (0, 0) and tables <= self.unnumbered:
             return 0
         raise sqlite3.DatabaseError(f"{path} is not a {self.name}, and is left as it is")

@@ -220,8 +220,8 @@ class Sums:
                     self._summer.sum_minutes()
                 if self._summer.sum_one():
                     wait = 0.0
-            except (sqlite3.Error, StoreError, OSError):
-                pass  # there is no store yet, it is busy, or may not be written: requests sum for themselves
+            except (sqlite3.Error, StoreError, OSError, ValueError):
+                pass  # there is no store yet, it is busy, may not be written, or cannot hold a sum: requests sum for themselves
             self._over.wait(wait)
 
 

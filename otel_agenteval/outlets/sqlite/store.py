@@ -19,7 +19,7 @@ from ...core import jsonio
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.errors import ConfigError, StoreError
 from ...core.score import FIELDS, Direction, Score
-from ...core.sqlite import OtherVersion, Schema, SqliteFile, Step, open_to_read
+from ...core.sqlite import Schema, SqliteFile, Step, open_to_read
 from . import postgres
 from .postgres import NotStorable
 
@@ -491,10 +491,10 @@ class StoreReader:
             raise StoreError(f"{self.path}: there is no such file")
         try:
             self._db = open_to_read(self.path, SCHEMA, _BUSY_SECONDS)
-        except OtherVersion as error:
-            raise StoreError(str(error)) from None
         except sqlite3.Error as error:
-            raise StoreError(f"{self.path} cannot be read as a score store: {error}") from None
+            said = str(error)  # of a file of another version, all that is to be said
+            said = said if said.startswith(f"{self.path}: ") else f"{self.path} cannot be read as a score store: {said}"
+            raise StoreError(said) from None
         self._db.row_factory = sqlite3.Row
 
     def __enter__(self) -> Self:
