@@ -7,8 +7,8 @@ look like a secret depends on the frame and on how surely the name names one.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from .patterns import lazy
 from .tables import cells_in
@@ -16,6 +16,10 @@ from .values import CODE, PATH, PLAIN, is_chosen, is_drawn, is_mixed, is_nothing
 from .words import KEY, PASSWORD, Name, may_name, names_in, strength_of
 
 Span = tuple[int, int]
+
+
+Frame: TypeAlias = "Callable[[str, Name], Iterator[Value]]"
+"""Looks from a name for its value."""
 
 
 class Value(NamedTuple):
@@ -34,8 +38,7 @@ def named(text: str, lowered: str) -> Iterator[Span]:
     for name in names:
         if name.start < done:  # inside of a value
             continue
-        in_path = text[name.start - 1 : name.start] == "/"
-        for frame in _FRAMES[:2] if in_path else _FRAMES:
+        for frame in _frames_of(text, name):
             found = [each for each in frame(text, name) if _fits(name.strength, text[each.start : each.end], each.sure)]
             if found:
                 done = max(_end_of(text, each) for each in found)
@@ -81,7 +84,7 @@ def _is_code(value: str) -> bool:
 
 _IN_CELL = lazy(r"[^\s(){}\"]+")
 _OF_TEXT = lazy(r"[(){}:;,]|\.\s|\Z(?<=\.)")
-_IDENTIFIER = lazy(r"[a-z_$][a-z0-9_$]*(?:[.-][a-z0-9_$]+)*|[A-Z0-9]+(?:_[A-Z0-9]+)+|[a-z]+(?:[A-Z][a-z]+)+")
+_IDENTIFIER = lazy(r"[&*]?\$?(?:[A-Za-z0-9]*[._-])+[A-Za-z0-9]+|[a-z]+(?:[A-Z][a-z]+)+")
 
 # --- how values are written
 
@@ -127,7 +130,7 @@ def _value(text: str, at: int) -> Value | None:
     bare = _BARE.match(text, at)
     if bare is None or text[bare.end() : bare.end() + 1] in ("(", "[", "{"):
         return None
-    word = bare.group().rstrip(".!?") if at and text[at - 1] == " " else bare.group()
+    word = bare.group().rstrip(".?") if at and text[at - 1] == " " else bare.group()
     if text[at - 1] in "\n \t" and _NEXT_KEY.match(word) is not None and "\n" in text[max(0, at - 6) : at]:
         return None
     sure = PLAIN.fullmatch(word) is None or (
@@ -141,8 +144,8 @@ def _value(text: str, at: int) -> Value | None:
 
 # --- frames
 
-_CLOSE = r"(?:['’]s)?[\"'`*_\])}]{0,4}\\{0,3}[\"']?(?:[ \t]?\([^()\n]{1,30}\))?"
-_ASSIGNS = lazy(rf"{_CLOSE}\s{{0,4}}(?:=>|:=|->|\u2192|==?|:|\uff1a)[*_]{{0,2}}\s{{0,4}}")
+_CLOSE = r"(?:['’]s)?[\"'`*_\])}]{0,4}\\{0,3}[\"']?(?:[ \t]?\([^()\n]{1,30}\)|\[[^\[\]\n]{0,30}\])?"
+_ASSIGNS = lazy(rf"{_CLOSE}\s{{0,4}}(?:=>|:=|->|<-|\u2192|==?|:|\uff1a)[*_]{{0,2}}\s{{0,4}}")
 _TYPED = lazy(r"[ \t]{0,2}:?[ \t]{0,2}&?[A-Za-z][\w<>\[\]?]{0,15}[ \t]{0,2}=[ \t]{0,2}(?=[\"'])")
 
 
@@ -154,15 +157,15 @@ def _assigned(text: str, name: Name) -> Iterator[Value]:
         yield value
 
 
-_COMMA = lazy(r"([\"'])\s{0,4},\s{0,4}(?=[\"'])")
+_COMMA = lazy(r"[\])]?[\"'](?:\s{0,4},\s{0,4}|\)\.[a-z_]{1,20}\(\s?)(?=[\"'])|\(\s?(?=[\"'])", re.IGNORECASE)
 _CLOSES = lazy(r"[\"']\s{0,4}[)\]]")
 
 
 def _argument(text: str, name: Name) -> Iterator[Value]:
-    """``define('DB_PASSWORD', '…')``, ``["--password", "…"]``, ``("password", "…")``."""
+    """``define('DB_PASSWORD', '…')``, ``["--password", "…"]``, ``fill("#password", "…")``, ``set_password("…")``."""
     comma = _COMMA.match(text, name.end)
     quoted = _quoted(text, comma.end()) if comma is not None else None
-    if quoted is None:
+    if comma is None or quoted is None or (comma.group()[0] == "(" and _CLOSES.match(text, quoted[1]) is None):
         return
     alone = text[name.start - 2 : name.start - 1] in ("(", "[") or text[name.start : name.end].isupper()
     pair = name.strength == PASSWORD and alone and _CLOSES.match(text, quoted[1]) is not None
@@ -171,8 +174,8 @@ def _argument(text: str, name: Name) -> Iterator[Value]:
 
 _SPACE = lazy(r"(?:['’]s)?[ \t]{1,4}(?:[0-9] )?(?=\S)")
 _COMMAND_BEFORE = lazy(
-    r"(?:\b(?:ENV|ARG|SetEnv|setx|fastcgi_param|config set)|\blogin\s{1,4}\S{1,100}|(?:machine|default)\b.{0,80})\s{1,4}\Z",
-    re.IGNORECASE | re.DOTALL,
+    r"(?:\b(?:ENV|ARG|SetEnv|setx|fastcgi_param|config set)|(?:machine\s{1,4}\S{1,100}|default)\s{1,40}login\s{1,4}\S{1,100})\s{1,40}\Z",
+    re.IGNORECASE,
 )
 _SQL_BEFORE = lazy(r"(?:user|role|login|encrypted|with|alter|create|set)\b[^;\n]{0,80}\Z", re.IGNORECASE)
 _DIRECTIVES = ("requirepass", "masterauth")
@@ -191,7 +194,7 @@ def _spaced(text: str, name: Name) -> Iterator[Value]:
         return
     bare = _BARE.match(text, space.end())
     if bare is not None and bare.group()[0] not in "-*" and text[bare.end() : bare.end() + 1] not in ("(", "[", "{"):
-        yield Value(bare.start(), bare.start() + len(bare.group().rstrip(".!?")), sure)
+        yield Value(bare.start(), bare.start() + len(bare.group().rstrip(".?")), sure)
 
 
 _WORD = lazy(r"[ \t\u3000:*`\"'“”«»„「『（(_]{0,6}([^\s\"'`«»“”„‘’「」『』<>,;()\[\]{}|（），。、؛،]{6,64})")
@@ -227,7 +230,7 @@ def _trimmed(text: str, start: int, end: int) -> Value:
     at = start
     while at < end and text[at] < "\u0530":
         at += 1
-    return Value(start, start + len(text[start:at].rstrip("*_`.:?!…")))
+    return Value(start, start + len(text[start:at].rstrip("*_`.:?…")))
 
 
 _GAP = lazy(r"[^\x21-\x7e\n。！？；]{0,14}[\s:：=\"“「『（(`*]{0,4}(?=[!-~]{6})")
@@ -257,8 +260,11 @@ def _on_next_line(text: str, name: Name) -> Iterator[Value]:
         yield Value(*line.span(1))
 
 
-_TAGS = lazy(
-    r"[^\w<>]{0,4}(?:[^<>]{0,80}>)?\s{0,8}(?:</?([A-Za-z][\w:.-]{0,30})(?:\s[^<>]{0,80})?>\s{0,8}){0,5}([^<>\n]{3,200}?)\s{0,8}</"
+_IN_TAG = lazy(r"<[^<>]{0,200}\Z")
+_TAGS = r"(?:</?([A-Za-z][\w:.-]{0,30})(?:\s[^<>]{0,80})?>\s{0,8})"
+_AFTER_TAG = lazy(rf"[^<>]{{0,200}}>\s{{0,8}}{_TAGS}{{0,5}}([^<>\n]{{3,200}}?)\s{{0,8}}<")
+_BEFORE_TAG = lazy(
+    rf"(?:[ \t](?:is|ist|lautet|es|est|è|é))?[^\w<>]{{0,4}}\s{{0,8}}{_TAGS}{{1,5}}[:\s]{{0,4}}([^<>\n]{{3,200}}?)\s{{0,8}}<"
 )
 _OF_VALUE = lazy(r"(?:value|string|val|v|data|\w*password)", re.IGNORECASE)
 _ATTRIBUTE = lazy(
@@ -278,9 +284,10 @@ def _in_markup(text: str, name: Name) -> Iterator[Value]:
     before = _ATTRIBUTE_BEFORE.search(text, max(0, name.start - 320), name.start) if opens in ('"', "'") else None
     if before is not None:
         yield Value(*before.span(1), sure=True)
-    tags = _TAGS.match(text, name.end) if "</" in text[name.end : name.end + 400] else None
+    inside = _IN_TAG.search(text, max(0, name.start - 201), name.start) is not None
+    tags = (_AFTER_TAG if inside else _BEFORE_TAG).match(text, name.end) if "<" in text[name.end : name.end + 400] else None
     if tags is not None:
-        yield Value(*tags.span(2), sure=opens in ("<", '"', "'", ":") or _OF_VALUE.fullmatch(tags.group(1) or "") is not None)
+        yield Value(*tags.span(2), sure=inside or _OF_VALUE.fullmatch(tags.group(1) or "") is not None)
 
 
 _ROW_BEFORE = lazy(r"(?:\A|\n)[ \t]{0,8}\|[^\n]{0,200}\Z")
@@ -294,13 +301,13 @@ def _in_next_cell(text: str, name: Name) -> Iterator[Value]:
         yield Value(*cell.span(1))
 
 
-_NAME_KEY = r"(?:name|key|k|field|label|id|variable|var|title|property|attribute|header|question|type)"
+_NAME_KEY = r"(?:name|key|k|field|label|id|variable|var|title|property|attribute|header|question|type|selector|element|locator|placeholder)"
 _VALUE_KEY, _TEXT_KEY = r"(?:\w{0,20}values?|val|v|default)", r"(?:text|content|data|answer)"
 _NAME_OF = lazy(
-    rf"(?:{_NAME_KEY}[\"']?\s{{0,4}}[:=]\s{{0,4}}[\"']?|\b(?:variable|secret|parameter)\s{{1,4}}\"|--name[ =][\"']?)(?:[\w/.-]{{1,40}}/)?\Z",
+    rf"(?:{_NAME_KEY}[\"']?\s{{0,4}}[:=]\s{{0,4}}[\"']?|\b(?:variable|secret|parameter)\s{{1,4}}\"|--name[ =][\"']?)(?:[^\"'\n:,]{{1,40}})?\Z",
     re.IGNORECASE,
 )
-_BETWEEN = r"[\"']?(?:[\s,;{]{1,40}[\"']?[\w-]{1,30}[\"']?\s{0,4}[:=]\s{0,4}(?:[\"'][^\"'\n]{0,80}[\"']|[\w.-]{1,40})){0,3}?"
+_BETWEEN = r"(?:[^\"'\n:,]{0,20}[\"'])?(?:[\s,;{]{1,40}[\"']?[\w-]{1,30}[\"']?\s{0,4}[:=]\s{0,4}(?:[\"'][^\"'\n]{0,80}[\"']|[\w.-]{1,40})){0,3}?"
 _SIBLING = lazy(
     rf"{_BETWEEN}[\s,;{{]{{1,40}}[\"']?(?:(?:{_VALUE_KEY}|({_TEXT_KEY}))[\"']?\s{{0,4}}[:=]|--value[ =])\s{{0,4}}\[?\s{{0,4}}(?=\S)",
     re.IGNORECASE,
@@ -313,10 +320,7 @@ _SIBLING_BEFORE = lazy(
 
 def _sibling(text: str, name: Name) -> Iterator[Value]:
     """``{"name": "DB_PASSWORD", "value": "…"}``, in any order, and as YAML."""
-    if (
-        text[name.start - 1 : name.start] not in (" ", '"', "'", ":", "=", "/")
-        or _NAME_OF.search(text, max(0, name.start - 90), name.start) is None
-    ):
+    if _NAME_OF.search(text, max(0, name.start - 90), name.start) is None:
         return
     after = _SIBLING.match(text, name.end)
     if after is not None:
@@ -343,7 +347,7 @@ def named_beside(entry: Mapping[Any, Any]) -> tuple[str, Collection[Any]] | None
 
 
 _AS = lazy(
-    r"[\"'`»”]?\s(?:as|for|como|comme|come|als|jako|som)\s(?:(?:the|a|my|your|his|her|its|their|new|la|el|le|il|o|das|mein|mi|tu|mon|ma)\s){0,2}\Z",
+    r"[\"'`»”]?\s(?:as|for|como|comme|come|als|jako|som|(?:is|es|est|è|é|ist)(?=\s(?:the|la|el|le|il|o|a|das|my|mi|mon)\s))\s(?:(?:the|a|my|your|his|her|its|their|new|la|el|le|il|o|das|mein|mi|tu|mon|ma|admin|root)\s){0,2}\Z",
     re.IGNORECASE,
 )
 _AROUND = " \t\r\n\"'`«»“”„,;()"
@@ -359,6 +363,13 @@ def _before(text: str, name: Name) -> Iterator[Value]:
         yield Value(start, joined.start())
 
 
-_FRAMES: tuple[Callable[[str, Name], Iterator[Value]], ...] = (
+def _frames_of(text: str, name: Name) -> Sequence[Frame]:
+    """The frames that a name can stand in; headers have rules of their own in :mod:`.secrets`, unless they are written as name and value."""
+    if text[name.start : name.end].lower().endswith(("cookie", "authorization")):
+        return (_sibling,)
+    return _FRAMES[:2] if text[name.start - 1 : name.start] == "/" else _FRAMES  # in a path, or a flag
+
+
+_FRAMES: tuple[Frame, ...] = (
     _assigned, _sibling, _argument, _spaced, _in_markup, _in_next_cell, _joined, _said, _on_next_line, _before,
 )  # fmt: skip

@@ -26,7 +26,7 @@ _LONGEST_HEAD, _LONGEST_ROW = 1_000, 4_000
 _MOST_ROWS = 500
 _WRAPPING = " \t\r`*\"'"
 _SEPARATOR = lazy(r"[\s|:+=\-\u2500-\u257f]+\Z")
-_HEAD = lazy(r"[*`\"']{0,3}[^\W\d][^<>{}()=|,;\t:]{0,40}")
+_HEAD = lazy(r"[*`\"]{0,3}[^\W\d][^<>{}()=|,;\t:]{0,40}")
 
 
 def cells_in(text: str, places: Sequence[int]) -> Iterator[Cell]:
@@ -84,7 +84,12 @@ def _in_lines(text: str, places: Sequence[int]) -> Iterator[Cell]:
         split = next((split for sign, split in _SPLITTERS if sign in text[start:end]), None)
         fields = split(text, start, end) if split is not None else []
         heads = [text[begin:stop].strip(_WRAPPING) for begin, stop in fields]
-        if split is None or sum(map(bool, heads)) < 2 or not all(_is_head(head) for head in heads):
+        if (
+            split is None
+            or sum(map(bool, heads)) < 2
+            or text[start:end].rstrip().endswith((",", ";"))
+            or not all(_is_head(head) for head in heads)
+        ):
             continue
         if text[start:end].lstrip()[:1] == "|" and _SEPARATOR.match(text, end, _end_of_line(text, end + 1)) is None:
             continue
@@ -155,6 +160,11 @@ def _in_html(text: str, places: Sequence[int]) -> Iterator[Cell]:
 
 _GROUPS = (
     (
+        "[[",
+        lazy(r"\[\[([^\[\]]{1,500})\]\s{0,8},((?:\s{0,20}\[[^\[\]]{0,1000}\]\s{0,8},?){1,200})"),
+        lazy(r"\[([^\[\]]{0,1000})\]"),
+    ),
+    (
         "values",
         lazy(r"\(([^()]{1,500})\)\s{0,8}VALUES\s{0,8}((?:\([^()\n]{0,500}\)[\s,]{0,8}){1,50})", re.IGNORECASE),
         lazy(r"\(([^()\n]{0,500})\)"),
@@ -169,7 +179,7 @@ _GROUPS = (
 
 
 def _in_groups(text: str) -> Iterator[Cell]:
-    """``INSERT INTO … (…) VALUES (…)``, ``{"columns": […], "rows": [[…]]}``."""
+    """``INSERT INTO … (…) VALUES (…)``, ``{"columns": […], "rows": [[…]]}``, ``[[…], […]]``."""
     split = _SPLITTERS[3][1]
     for between, whole, part in _GROUPS:
         for found in whole.finditer(text) if between in text or between.upper() in text else ():
@@ -177,4 +187,4 @@ def _in_groups(text: str) -> Iterator[Cell]:
             for each in part.finditer(text, *found.span(2)):
                 row = split(text, *each.span(1))
                 if len(row) == len(heads):
-                    yield from _cells(text, heads, row)
+                    yield from _cells(text, heads, row, sure=between != "[[")

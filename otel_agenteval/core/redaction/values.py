@@ -26,7 +26,7 @@ _ORDINARY = lazy(
 )
 """What forms, messages and tables say of a password, in the languages of :mod:`.words`."""
 PLACEHOLDER = lazy(
-    r"placeholder|redacted|changeme|[_-]here\b|x{5,}|\*{3,}|\.{4,}|your[_-]?|<|0{8,}|\[[A-Z]+[_-][0-9a-f]+\]", re.IGNORECASE
+    r"placeholder|redacted|change-?_?me|[_-]here\b|x{5,}|\*{3,}|\.{4,}|your[_-]?|<|0{8,}|\[[A-Z]+[_-][0-9a-f]+\]", re.IGNORECASE
 )
 _TEMPLATE = lazy(
     r"[{<\[]|https?://|\$[{(]|\$[A-Za-z_]\w*\Z|%[A-Za-z_]\w*%?\Z|%\(|\*{3,}|\u2022{2,}|x{4,}\Z|\.{3,}|@[\w.]+@\Z|\$[0-9]{1,2}\Z|\?\Z|\(\(|:'|!(?:Ref|Sub|vault|GetAtt)\b|(?:env|file|fd):",
@@ -41,8 +41,8 @@ CODE = lazy(
 PATH = lazy(r"[a-z_-]+(?:/[\w.-]+)+|(?:~|\.{1,2})?(?:/[\w.-]+){2,}")
 _UNCHOSEN = lazy(
     r".*(?:[(){}\[\]<>\\|\"'`]|://).*|[A-Za-z_.-]+=.*|v?[0-9]+(?:[.-][0-9]+)+[\w.-]*|[\w.]+\([^)]*\)?;?|https?:\S+|(?:~|\.{0,2})/\S+|[A-Z]:\\\S+|\w+(?:/[\w.#-]+)+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[a-z]+(?:_[a-z0-9]+)+"
-    r"|(?:[a-z0-9-]+\.)+[a-z]{2,6}|[\w.+-]+@[\w-]+\.[\w.]+|[0-9]{1,6}[-–]?[a-z]{1,3}|[0-9]{1,4}[-–][A-Za-z]+(?:-[a-z]+)*\+?|[A-Z]{1,4}[-/#]?[0-9]+|[0-9]+(?:\.[0-9]+)?[%€$£].*"
-    r"|(?:sha|md|utf|base|aes|rsa|oauth|argon|bcrypt|tls|pbkdf|http|scram|hs|rs|x)[-_]?[0-9]+(?:[-_.]\w+)*|[a-z]+-[0-9]{1,2}|(?:user|step|page|item|line|part|level|db|key|host|node)-?[0-9]+"
+    r"|(?:[a-z0-9-]+\.)+[a-z]{2,6}|[\w.+-]+@[\w-]+\.[\w.]+|[0-9]{1,6}[-–]?[a-z]{1,3}|[0-9]{1,4}[-–][A-Za-z]+(?:-[a-z]+)*\+?|[A-Z]{1,4}[-/#]?[0-9]+|[A-Z]+[0-9]{1,2}[A-Z]*|[0-9]+(?:\.[0-9]+)?[%€$£].*"
+    r"|(?:sha|md|utf|base|aes|rsa|oauth|argon|bcrypt|tls|pbkdf|http|scram|hs|rs|x)[-_]?[0-9]+[\w.-]*|[a-z]+-[0-9]{1,2}|(?:user|step|page|item|line|part|level|db|key|host|node)-?[0-9]+"
     r"|[0-9]{1,2}/[0-9]{1,2}|[\w./-]+:[0-9][\w.+~-]*|\w{1,3}&\w{1,3}|[A-Za-z]+\?|\+?[0-9][0-9\s().-]*",
 )
 """Versions, calls, addresses, paths, names of variables, units, numbers of things."""

@@ -16,7 +16,8 @@ _PASSWORDS = (
     r"pass?(?:word|wd|wort|phrase|code)|passord|kennw(?:or)?t|codewort|contrase(?:ñ|n|ny)a|senha|palavra_passe|mot_de_passe|mdp|wachtwoord|l[öo]senord(?:et)?|has[łl]o"
     r"|hesl[oa]|adgangskode|salasana|jelsz[óo]|lozinka|parol[ăea]|[şs]ifre(?:si|niz)?|(?:kata_)?sandi|парол[ьяіїею]\w{0,2}|κωδικός"
     r"|(?:c[óo]d(?:e|igo|ice)|clave|chave|chiave)_(?:d[ei]_|d_)?(?:acceso|acc[èe]s|acesso|accesso)|(?:zugangs|zugriffs)code"
-    r"|(?:ssh|store|key|smtp|ftp|db|sql|user|root|admin|require|my|mail|ldap|proxy|imap|wp|priv|sudo|become)pass|(?:bind|root)pw|masterauth|(?:_pass|(?:^|_)(?:pwd|pswd|psk|pw))"
+    r"|(?:ssh|store|key|smtp|ftp|db|database|sql|pg|postgres|mongo|redis|user|usr|root|admin|require|my|mail|ldap|proxy|imap|http|wifi|vnc|sasl|auth|wp|priv|sudo|become|app|svc|service|account"
+    r"|login|hub|git|registry|docker|new|old|test|default|basic)_?pass|(?:bind|root)pw|masterauth|(?:^|_)(?:pwd|pswd|psk|pw)"
     r"|(?:client|app|application|api|shared|webhook|consumer|jwt|session|signing|hmac|oauth|auth|totp|otp|mfa|2fa|django|flask|nextauth|cookie)_?secret"
 )
 _KEYS = (
