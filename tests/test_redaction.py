@@ -200,6 +200,14 @@ def test_repeated_beginnings_take_linear_time(piece: str) -> None:
     assert steep(lambda text: list(finds(text, KINDS)), lambda length: (piece * (length // len(piece) + 1))[:length]) is None
 
 
+@pytest.mark.parametrize(
+    "value", ["sha1" + "_a" * 30, "a" + "_a" * 30, "a.a" * 20, "Aa" * 30, "1-" * 30, "a/" * 30], ids=range(6)
+)
+def test_values_of_many_parts_take_linear_time(value: str) -> None:
+    make = lambda length: f"the password is {value[:length]}! password={value[:length]}!"  # noqa: E731
+    assert steep(lambda text: list(finds(text, KINDS)), make, (15, 30, 60)) is None
+
+
 def test_libphonenumber_tells_numbers_from_figures() -> None:
     assert redacted_text("Ring 55 1234 5678 or 2 3456 7890.", ["phone"]).count("[PHONE_") == 2
     wanted = [case["text"] for case in cases("negatives")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 
 from .patterns import lazy
 
@@ -68,22 +67,24 @@ def is_template(value: str) -> bool:
     return _TEMPLATE.match(value) is not None
 
 
+_DIGIT, _LETTER, _HUMP = lazy(r"\d"), lazy(r"[^\W\d_]"), lazy(r"[A-ZÀ-Þ][a-zß-ÿ]")
+
+
 def is_mixed(word: str, least: int = 8) -> bool:
     """Return True if a word has letters and digits mixed, or capitals in its middle, as words of a language have not."""
     if len(word) < least:
         return False
-    digits = sum(sign.isdigit() for sign in word)
-    letters = sum(sign.isalpha() for sign in word)
-    turns = sum(a.isupper() and b.islower() for a, b in pairwise(word[1:]))
-    return (digits > 0 and letters > 0) or turns >= 2
+    if _DIGIT.search(word) is not None and _LETTER.search(word) is not None:
+        return True
+    return len(_HUMP.findall(word, 1)) >= 2
 
 
 def is_drawn(value: str) -> bool:
     """Return True if a value looks as if it were drawn: long, of letters and digits, and no date, version or identifier of code."""
     if len(value) < 8 or CODE.fullmatch(value) is not None or re.fullmatch(r"[0-9.,:T Z+-]+", value):
         return False
-    digits = sum(sign.isdigit() for sign in value)
-    return digits >= 2 and sum(sign.isalpha() for sign in value) >= 3 and (len(value) >= 16 or digits >= 3)
+    digits = len(_DIGIT.findall(value))
+    return digits >= 2 and len(_LETTER.findall(value)) >= 3 and (len(value) >= 16 or digits >= 3)
 
 
 def is_chosen(value: str, least: int = 6) -> bool:
