@@ -83,6 +83,7 @@ def draw(rule: Rule, population: Population, seed: str = "") -> list[tuple[str, 
     return judged
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RULES)
 def test_the_mean_of_all_turns_is_recovered_within_its_interval(population: Population, name: str) -> None:
     judged = draw(RULES[name], population)
@@ -104,6 +105,7 @@ def test_the_mean_of_all_turns_is_recovered_within_its_interval(population: Popu
         assert not estimate.low <= naive <= estimate.high  # the plain mean of what was judged is not it
 
 
+@pytest.mark.slow
 def test_rules_quotas_cascades_and_head_sampling_together_favour_nothing(population: Population) -> None:
     """Of the turns that came in, over many samples: the mean of the errors is nothing, and intervals are as wide as errors are large."""
     errors, hits, runs = [], 0, 40
@@ -128,6 +130,7 @@ def test_rules_quotas_cascades_and_head_sampling_together_favour_nothing(populat
     assert hits >= 34  # of 38 that are expected
 
 
+@pytest.mark.slow
 def test_the_interval_holds_the_mean_as_often_as_it_says(population: Population) -> None:
     rule = RULES["a quota and a condition"]
     few = Population.__new__(Population)

@@ -122,6 +122,7 @@ def has(store: Path, rows: int) -> bool:
         return bool(db.execute("SELECT count(*) >= ? FROM scores", (rows,)).fetchone()[0])
 
 
+@pytest.mark.slow
 def test_every_turn_is_scored_once_whatever_dies(tmp_path: Path, capsys: Any) -> None:
     messages = messages_of(TURNS)
     chosen = random.Random(7)

@@ -163,6 +163,7 @@ def all_is_done(kafka: Kafka, topic: str, wanted: dict[str, tuple[Any, ...]], *w
     until(lambda: uncommitted(kafka, topic) == 0, "everything is committed", 30)
 
 
+@pytest.mark.slow
 def test_spans_as_protobuf_and_as_json_give_the_scores_that_eval_gives(
     kafka: Kafka, topic: str, tmp_path: Path, capsys: Any
 ) -> None:
@@ -200,6 +201,7 @@ def test_partition_with_offsets_of_another_version_is_not_read(kafka: Kafka, top
     assert (found.offset, found.metadata) == (1, "agenteval.v2 from=0")
 
 
+@pytest.mark.slow
 def test_what_was_said_comes_by_a_topic_of_log_records(kafka: Kafka, topic: str, tmp_path: Path, capsys: Any) -> None:
     """Two workers: each gets spans and log records of the same traces."""
     messages = messages_of(60)
@@ -247,6 +249,7 @@ def test_what_cannot_be_read_goes_to_the_dead_letters_with_its_reason(kafka: Kaf
         worker.stop()
 
 
+@pytest.mark.slow
 def test_a_turn_that_is_open_is_read_again_by_who_gets_its_partition(
     kafka: Kafka, topic: str, tmp_path: Path, capsys: Any
 ) -> None:
@@ -304,6 +307,7 @@ def test_partitions_that_move_while_reading_pauses_are_read_again(
         engine.shutdown()
 
 
+@pytest.mark.slow
 def test_a_network_that_is_cut_loses_nothing_and_is_not_hammered(topic: str, tmp_path: Path, capsys: Any) -> None:
     messages = messages_of(100)
     behind = free_port()

@@ -81,6 +81,7 @@ def test_few_values_are_said_to_be_few() -> None:
     assert only(compare(run_of({"code_a": GOOD[:3]}), run_of({"code_a": BAD[:3]}, prefix="x"), "b")).verdict == "too few"
 
 
+@pytest.mark.slow
 def test_noise_in_twenty_metrics_stays_quiet() -> None:
     generator, alarms = np.random.default_rng(11), 0
 

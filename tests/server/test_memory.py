@@ -71,6 +71,7 @@ print(json.dumps([engine.assembler.open_turns, engine.assembler.bytes, peak]))
 """
 
 
+@pytest.mark.slow
 def test_what_open_turns_hold_is_what_is_counted() -> None:
     done = run(HOLD, timeout=120)
     assert done.returncode == 0, done.stderr

@@ -46,6 +46,7 @@ def post(sidecar: Process, numbers: Iterator[int] | range) -> None:
 # --- stops
 
 
+@pytest.mark.slow
 def test_what_a_stop_has_no_time_for_stays_in_the_journal_and_the_next_start_scores_it(tmp_path: Path) -> None:
     store = tmp_path / "scores.db"
     config = {

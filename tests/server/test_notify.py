@@ -157,6 +157,7 @@ def code_hangs(turn: oa.Turn) -> float:
 """
 
 
+@pytest.mark.slow
 def test_the_watchdog_hears_nothing_while_the_worker_hangs(manager: Manager, tmp_path: Path) -> None:
     config = {"inline": {"metrics": ["code_hangs"]}, "turn": {"decision_delay": "50ms"}}
     with Sidecar(tmp_path, config, script=HANGS, env=environment(manager, watchdog=2.0)) as sidecar:
@@ -170,6 +171,7 @@ def test_the_watchdog_hears_nothing_while_the_worker_hangs(manager: Manager, tmp
         assert recovered == {"WATCHDOG": "1"}  # and none before
 
 
+@pytest.mark.slow
 def test_the_parent_of_several_processes_tells_for_all_and_ends_one_that_hangs(manager: Manager, tmp_path: Path) -> None:
     base = free_port()
     options = ["--http", "off", "--web", "off", "--grpc", f"127.0.0.1:{base}"]

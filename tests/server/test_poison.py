@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from otel_agenteval.core.tenancy import trace_name
 from otel_agenteval.server.poison import PoisonList
 from tests.server.test_watchdog import LOOPS, hostile, post
@@ -77,6 +79,7 @@ def code_kills(turn: oa.Turn) -> float:
 """
 
 
+@pytest.mark.slow
 def test_turn_that_kills_the_process_is_tried_once_more_and_costs_no_other(tmp_path: Path) -> None:
     store = tmp_path / "scores.db"
     config = {"turn": {"decision_delay": "2s"}, "inline": {"metrics": ["code_kills"]}, "outlets": {"store": str(store)}}
@@ -95,6 +98,7 @@ def test_turn_that_kills_the_process_is_tried_once_more_and_costs_no_other(tmp_p
         assert db.execute("SELECT count(DISTINCT turn_id) FROM scores").fetchone() == (10,)
 
 
+@pytest.mark.slow
 def test_turn_that_took_too_long_is_passed_over_after_a_restart(tmp_path: Path) -> None:
     config = {"turn": {"decision_delay": "50ms", "max_work": "1s"}, "inline": {"metrics": ["code_loops"]}}
     with Sidecar(tmp_path, config, journal=True, script=LOOPS) as sidecar:

@@ -95,6 +95,7 @@ def test_a_fault_at_the_start_is_said_in_a_line(tmp_path: Path) -> None:
 # --- the journal
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("journal", [True, False])
 def test_kill_9_in_the_middle_loses_nothing_that_was_acknowledged_with_a_journal(journal: bool, tmp_path: Path) -> None:
     scores = tmp_path / "scores.jsonl"

@@ -102,6 +102,7 @@ def test_a_collector_shares_the_traces_out_and_one_page_measures_all(fleet: Flee
     backend.close()
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_is_started_again_on_its_port(fleet: Fleet) -> None:
     assert [fleet.metric("agenteval_processes", process=str(i)) for i in range(2)] == [1, 1]
     assert [fleet.health("healthz"), until(lambda: fleet.health("readyz") == 200 and 200, "both are ready")] == [200, 200]
@@ -125,6 +126,7 @@ def test_a_wrong_number_is_refused(capsys: Any) -> None:
     assert "from 1 to 256" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_a_fault_at_the_start(tmp_path: Path) -> None:
     first = free_port(beside=[10])
     second = first + 10

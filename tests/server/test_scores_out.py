@@ -143,6 +143,7 @@ def kept(store: Path) -> Sequence[tuple[str, str]]:
         return []
 
 
+@pytest.mark.slow
 def test_why_asks_a_running_sidecar_and_its_store(tmp_path: Path) -> None:
     store = tmp_path / "scores.db"
     config: dict[str, Any] = {

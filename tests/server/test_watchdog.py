@@ -37,6 +37,7 @@ def hostile(number: int, agent: str) -> bytes:
     return request({"trace": number, "name": "invoke_agent", "attributes": {**AGENT, "gen_ai.agent.name": agent}})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", ["expression", "loop"])
 def test_hostile_turn_is_dropped_and_others_are_scored(tmp_path: Path, agent: str) -> None:
     store = tmp_path / "scores.db"

@@ -16,6 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import otel_agenteval as oa
 from otel_agenteval.cli.demo import SCENES
 from otel_agenteval.outlets.sqlite.store import CURRENT
@@ -76,6 +78,7 @@ def paced(agent: Agent, turns: int) -> float:
     return statistics.median(took)
 
 
+@pytest.mark.slow
 def test_overload_is_absorbed_by_the_queue_and_past_it_only_our_copy_drops(tmp_path: Path, backend: GrpcReceiver) -> None:
     closed = tmp_path / "closed"
     scores = tmp_path / "scores.jsonl"
@@ -180,6 +183,7 @@ def stored(path: Path) -> set[tuple[str, str, float | None]]:
     return set(rows)
 
 
+@pytest.mark.slow
 def test_kills_of_ours_and_a_restart_of_the_collector_lose_nothing(tmp_path: Path, backend: GrpcReceiver) -> None:
     scores = tmp_path / "scores.jsonl"
     config = {"turn": {"decision_delay": "300ms"}, "outlets": {"jsonl": str(scores), "store": str(tmp_path / "store.db")}}
@@ -211,6 +215,7 @@ def test_kills_of_ours_and_a_restart_of_the_collector_lose_nothing(tmp_path: Pat
         until(lambda: len(roots(backend)) == agent.turns, "all at the backend")
 
 
+@pytest.mark.slow
 def test_without_a_journal_a_kill_costs_the_open_turns_and_no_others(tmp_path: Path, backend: GrpcReceiver) -> None:
     scores = tmp_path / "scores.jsonl"
     config = {"turn": {"decision_delay": "9s"}, "outlets": {"jsonl": str(scores)}}

@@ -104,6 +104,7 @@ def test_prometheus_has_the_series_and_exemplars_lead_to_the_traces(
     assert [span.trace_id.hex() for span in backend.spans() if span.name == "execute_tool search_trains"].count(worst) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("app", ["sidecar"], indirect=True)
 def test_an_alert_fires_when_an_agent_turns_bad_and_resolves(app: Behind, tmp_path: Path) -> None:
     webhook = Webhook()

@@ -74,6 +74,7 @@ def _labelled(dice: np.random.Generator, recall: float, specificity: float) -> t
     return found, 60 - found, 140 - passed, passed
 
 
+@pytest.mark.slow
 def test_labels_helped_by_the_judge_hold_the_truth_and_are_narrower_than_labels_alone() -> None:
     dice = np.random.default_rng(12)
     held, width, alone = 0, 0.0, 0.0

@@ -30,6 +30,7 @@ def fed(series: Series, values: Any, start: float = 0.0, **more: Any) -> tuple[i
 # --- by simulation
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_changes_are_reported_without_cause_no_more_often_than_was_asked_for(kind: Any) -> None:
     alarms, scores = false_alarms(kind, 20, np.random.default_rng(7), OFTEN)
@@ -142,6 +143,7 @@ def test_a_release_is_compared_with_the_one_before() -> None:
     assert found[1].since >= 3_000
 
 
+@pytest.mark.slow
 def test_releases_without_a_difference_are_seldom_reported() -> None:
     random = np.random.default_rng(6)
     reported = 0

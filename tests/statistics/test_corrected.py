@@ -18,6 +18,7 @@ from tests.support.judges import ScriptedModels
 from tests.support.rig import Rig
 
 
+@pytest.mark.slow
 def test_corrected_rates_hold_the_truth_and_the_raw_one_does_not() -> None:
     """A judge that misses 30 % of the bad turns and raises 5 % false alarms; 10 % of the turns are bad; 300 labels by chance."""
     random, runs = np.random.default_rng(1), 500

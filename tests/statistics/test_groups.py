@@ -22,6 +22,7 @@ def compared(before: Group, after: Group) -> object:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rates", "n"), [((0.05, 0.05), 400), ((0.02, 0.08), 600), ((0.5, 0.4), 200)])
 def test_intervals_hold_the_true_difference_in_95_of_100_runs(rates: tuple[float, float], n: int) -> None:
     random, held, runs = np.random.default_rng(1), 0, 600
@@ -32,6 +33,7 @@ def test_intervals_hold_the_true_difference_in_95_of_100_runs(rates: tuple[float
     assert 0.925 <= held / runs <= 0.985
 
 
+@pytest.mark.slow
 def test_without_a_difference_p_is_below_5_percent_in_5_of_100_runs() -> None:
     random, small, runs = np.random.default_rng(2), 0, 600
     for _ in range(runs):
@@ -39,6 +41,7 @@ def test_without_a_difference_p_is_below_5_percent_in_5_of_100_runs() -> None:
     assert 0.03 <= small / runs <= 0.075
 
 
+@pytest.mark.slow
 def test_a_sample_that_prefers_bad_turns_makes_no_release_look_worse() -> None:
     """The later group has its errors judged always, and is as good as the other."""
     random, shown = np.random.default_rng(3), 0

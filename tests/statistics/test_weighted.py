@@ -17,6 +17,7 @@ LEAST, MOST = 0.935, 0.975
 """Of 2,000 runs. Where few turns fail, counts are whole numbers, and no interval holds exactly 95 % of the time: it may hold the truth more often, not less."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fleet", FLEETS, ids=lambda fleet: fleet.name)
 def test_intervals_hold_the_truth_as_often_as_they_say(fleet: Fleet) -> None:
     found = coverage(fleet, RUNS)
@@ -37,6 +38,7 @@ def test_the_plain_average_of_what_was_judged_is_wrong_where_errors_are_judged_m
     assert coverage(fleet, 200).naive_bias < -5
 
 
+@pytest.mark.slow
 def test_a_sequence_may_be_looked_at_as_often_as_one_likes_and_an_interval_may_not() -> None:
     once, always = ever_missed(Fleet("scores", 400, None, 0.1, correlation=0.7), 400)
     assert once > 0.12
