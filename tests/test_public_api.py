@@ -117,6 +117,7 @@ INSIDE_A_ROOM = {
     "Refusal": "server",
     "ReplyTooLarge": "judging",
     "TooComplex": "metrics",
+    "TooManySteps": "metrics",
 }
 """Exceptions that a room raises and catches itself; the answers of the page are caught by the server that sends them."""
 
@@ -134,7 +135,8 @@ def test_every_exception_that_leaves_its_room_is_in_errors() -> None:
     package = PACKAGE
     found = {(name, file.relative_to(package).parts[0]) for file in package.rglob("*.py") for name in exceptions_of(file)}
     assert {(name, room) for name, room in found if room != "core"} <= set(INSIDE_A_ROOM.items())
-    assert {name for name, room in found if room == "core"} == exceptions_of(package / "core" / "errors.py")
+    ours_alone = {"OutOfTime"}  # from the watchdog to the pipeline
+    assert {name for name, room in found if room == "core"} - ours_alone == exceptions_of(package / "core" / "errors.py")
 
 
 def test_the_tree_of_errors_shows_each_below_its_base() -> None:

@@ -234,7 +234,7 @@ def test_the_sidecar_serves_with_the_certificate_of_the_secret(name: str, tmp_pa
     env = {name: value.replace(mount["mountPath"], str(tmp_path / "tls")) for name, value in _env(container).items()}
     env |= {"PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(tmp_path)}
     command = [sys.executable, "-m", "otel_agenteval", *(moved(argument, ports, tmp_path) for argument in container["args"])]
-    ready = answers(f"http://127.0.0.1:{ports[19464]}/metrics")
+    ready = answers(f"http://127.0.0.1:{ports[19464]}/readyz")
     with Process(command, log=tmp_path / "log", ready=ready, env=env, cwd=tmp_path):
         context = ssl.create_default_context(cafile=str(authority.file))
         if "clientCa" in str(SETTINGS[name]):
