@@ -77,7 +77,7 @@ def judging_from(
     """
     wanted = config.judge
     for name, path, schema, consequence in (
-        ("queue", wanted.queue.path, QUEUE_SCHEMA, "judged metrics are dropped"),
+        ("queue", wanted.queue.path, QUEUE_SCHEMA, "judge jobs wait in memory"),
         ("cache", wanted.cache.path, CACHE_SCHEMA, "no verdict is kept"),
     ):
         if path is not None:
