@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from .later import Later
+
 _SURROGATE = re.compile("[\ud800-\udfff]")
 MAX_DEPTH = 200
 """Deepest nesting of a value that is read. With what stands around it in a turn, the encoder takes no more than 254."""
@@ -32,7 +34,7 @@ def well_formed(text: str) -> str:
 def plain(value: Any, depth: int = 0) -> Any:
     """Return a foreign value with JSON types only: text keys, finite numbers of 64 bits, well-formed texts, bounded depth.
 
-    Whatever needs no change is returned as it is. Bytes become base64, larger whole numbers become floats, other objects their text, and
+    Whatever needs no change is returned as it is, and so is what is read :class:`.Later`. Bytes become base64, larger whole numbers become floats, other objects their text, and
     what is nested too deep becomes None.
     """
     kind = value.__class__
@@ -42,7 +44,7 @@ def plain(value: Any, depth: int = 0) -> Any:
         return value if _LEAST <= value <= _MOST else _real(value)
     if kind is float:
         return value if math.isfinite(value) else None
-    if value is None or kind is bool:
+    if value is None or kind is bool or kind is Later:
         return value
     if isinstance(value, (Mapping, list, tuple, AbstractSet)):
         return None if depth >= MAX_DEPTH else _plain_container(value, depth + 1)

@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ..core.later import Later
 from ..spans.record import SpanRecord
-from .content import Later, decode
+from .content import decode
 from .step import AGENT, INNER, LLM, SETUP, TOOL, WORKFLOW, Step
 
 MARKS = frozenset(("ag2.span.type",))

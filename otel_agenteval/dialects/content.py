@@ -16,6 +16,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ..core import jsonio, python_text
+from ..core.later import Later
 from ..core.turn import Message, ToolRequest, ToolResponse
 from . import spoken
 
@@ -46,16 +47,6 @@ _FRAMEWORK_WORDS = (
 )  # fmt: skip
 """What Google's ADK says in the user's place, so that a prompt does not end with the model's own words."""
 _MAX_NESTING = 6
-
-
-class Later:
-    """Content that a dialect's own function turns into a common shape, once it is needed."""
-
-    __slots__ = ("raw", "reader")
-
-    def __init__(self, reader: Callable[[Any], Any], raw: Any) -> None:
-        self.reader = reader
-        self.raw = raw
 
 
 class Decoded:

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core import jsonio, python_text
+from ..core.later import Later
 from ..core.templates import PLACE, filled_in, places
 from ..spans.record import SpanRecord
-from .content import Later, object_in
+from .content import object_in
 from .step import AGENT, CHAIN, INNER, LLM, WORKFLOW, Step, as_int, as_text
 
 MARKS = frozenset(("crewai.crew.tasks", "crewai.task.description", "crewai.agent.role"))

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core import jsonio, python_text
+from ..core.later import Later
 from ..core.wellformed import plain
 from ..spans.record import SpanRecord
-from .content import Later
 from .step import AGENT, INNER, TOOL, Step, as_text
 
 MARKS: frozenset[str] = frozenset()

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core import jsonio
+from ..core.later import Later
 from ..core.turn import Document, ErrorInfo
 from ..spans.record import SpanRecord
-from .content import Later, object_in
+from .content import object_in
 from .otel_genai import document
 from .step import (
     AGENT,

@@ -12,8 +12,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ..core.later import Later
 from ..spans.record import SpanRecord
-from .content import Later, object_in
+from .content import object_in
 from .openinference import inputs_of, messages_of, unflatten
 from .step import LLM, TOOL, Step
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core import jsonio, python_text
+from ..core.later import Later
 from ..core.wellformed import plain
 from ..spans.record import SpanRecord
-from .content import Later
 from .dspy import ASKED
 from .otel_genai import documents
 from .step import AGENT, CHAIN, EMBEDDING, INNER, LLM, RERANK, RETRIEVAL, TOOL, Step, as_int, as_text  # fmt: skip

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core import jsonio
+from ..core.later import Later
 from ..spans.record import SpanRecord
-from .content import REDACTED, Later
+from .content import REDACTED
 from .step import AGENT, INNER, LLM, TOOL, Step, as_text
 
 MARKS = frozenset((

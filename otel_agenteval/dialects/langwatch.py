@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core import jsonio
+from ..core.later import Later
 from ..core.turn import Document
 from ..spans.record import SpanRecord
-from .content import Later
 from .langfuse import call_arguments
 from .step import (
     AGENT,

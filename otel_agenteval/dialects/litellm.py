@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core import jsonio
+from ..core.later import Later
 from ..spans.record import SpanRecord
-from .content import Later, literal
+from .content import literal
 from .openinference import unflatten
 from .step import EMBEDDING, LLM, RERANK, WORKFLOW, Step, as_int, as_text, first_int
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core import jsonio
+from ..core.later import Later
 from ..core.turn import ErrorInfo
 from ..spans.record import SpanRecord
-from .content import Later
 from .langfuse import seconds_until
 from .step import AGENT, CHAIN, CONVERSATION_NAMES, EMBEDDING, GUARDRAIL, INNER, LLM, MEMORY, TOOL, Step, as_text, first_text
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..core import jsonio
+from ..core.later import Later
 from ..core.turn import Document
 from ..spans.record import SpanRecord
-from .content import REDACTED, Later
+from .content import REDACTED
 from .otel_genai import document, documents
 from .step import (  # fmt: skip
     AGENT,

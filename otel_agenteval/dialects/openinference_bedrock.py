@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core import jsonio
+from ..core.later import Later
 from ..spans.record import SpanRecord
-from .content import Later
 from .openinference import messages_of
 from .step import LLM, Step
 

@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ..core.later import Later
 from ..spans.record import SpanRecord
-from .content import Later
 from .generic.values import opened, python_value
 from .otel_genai import OPERATIONS
 from .step import AGENT, CHAIN, INNER, LLM, TOOL, Step, as_text

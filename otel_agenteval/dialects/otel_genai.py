@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..core import jsonio
+from ..core.later import Later
 from ..core.semconv import EVENT as EVALUATION
 from ..core.turn import Document
 from ..spans.record import SpanRecord
-from .content import Later
 from .step import (  # fmt: skip
     AGENT,
     CHAIN,

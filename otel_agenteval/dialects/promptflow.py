@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core import jsonio
+from ..core.later import Later
 from ..spans.record import SpanRecord
-from .content import Later
 from .langfuse import read_usage
 from .otel_genai import documents
 from .step import CHAIN, EMBEDDING, LLM, RETRIEVAL, WORKFLOW, Step, as_int, as_text

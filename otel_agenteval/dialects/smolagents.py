@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core import jsonio, python_text
+from ..core.later import Later
 from ..spans.record import SpanRecord
-from .content import Later
 from .step import AGENT, LLM, TOOL, Step
 
 MARKS = frozenset(("smolagents.max_steps",))

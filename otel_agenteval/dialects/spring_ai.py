@@ -11,9 +11,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ..core.later import Later
 from ..core.turn import Document
 from ..spans.record import SpanRecord
-from .content import Later
 from .step import AGENT, INNER, LLM, RETRIEVAL, TOOL, Step, as_int, as_text, first_text
 
 MARKS = frozenset((

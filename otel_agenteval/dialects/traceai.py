@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core import jsonio
+from ..core.later import Later
 from ..spans.record import ERROR, SpanRecord
 from . import openinference
-from .content import Later, repr_text
+from .content import repr_text
 from .openinference import messages_of
 from .step import AGENT, CHAIN, INNER, LLM, RETRIEVAL, ROOT_ROLES, TOOL, Step, as_float, as_int, as_text
 

@@ -11,7 +11,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..dialects.content import Later
+from ..core.later import Later
+from ..core.wellformed import plain
 from ..spans.record import LogPart
 from .span_processor import AgentEvalSpanProcessor
 
@@ -49,7 +50,11 @@ def _content(inputs: Any, outputs: Any, system: Any, tools: Any) -> dict[str, An
         "gen_ai.input.messages": inputs, "gen_ai.output.messages": outputs, "gen_ai.system_instructions": system,
         "gen_ai.tool.definitions": tools,
     }  # fmt: skip
-    return {key: Later(_plain, value) for key, value in given.items() if value}
+    return {key: Later(_read, value) for key, value in given.items() if value}
+
+
+def _read(value: Any) -> Any:
+    return plain(_plain(value))
 
 
 def _plain(value: Any) -> Any:
