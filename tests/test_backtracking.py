@@ -28,6 +28,7 @@ class Limit(NamedTuple):
 
 LIMITS = (
     Limit("config/", 200, "reads what an operator configured"),
+    Limit("core/price_table.json", 500, "sees names and addresses of at most 500 characters"),
     Limit("core/redaction/emails.py:_ASCII_LOCAL", 66, "is tried on the single characters before an @"),
     Limit("core/redaction/emails.py:_LOCAL", 66, "is tried on the single characters before an @"),
     Limit(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import random
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -14,6 +15,7 @@ import pytest
 import otel_agenteval as oa
 from otel_agenteval.core import jsonio
 from otel_agenteval.core.errors import ConfigError, MetricError
+from otel_agenteval.core.prices import Tokens, table_cost
 from otel_agenteval.core.redaction.find import finds
 from otel_agenteval.core.turn import Message, ToolCall
 from otel_agenteval.dialects import content
@@ -35,6 +37,7 @@ from tests.support.hostile import Hostile, hostile, sample
 from tests.support.patterns import patterns
 from tests.support.spans import chat, span, turns_of
 
+NOW, TOKENS = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc), Tokens(10, 10)
 ANSWER = "On 12 May 2024 order 4711 of 1,249.50 EUR went to ada@example.org, see https://acme.example/orders/4711 and call +49 30 1234567."
 CANDIDATES: tuple[Any, ...] = (
     "search",
@@ -227,6 +230,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "material of a judge": escaped,
     "invisible characters": shown,
     "steps": lambda text: steps_of(turn_of_nothing_else(text)),
+    "a model's name": lambda text: table_cost(text, TOKENS, NOW, base_url=f"https://{text}"),
     "an address of media": may_open,
     "media in the text": quietly(lambda text: content_of("data:image/png;base64," + text, "image")),
     "a PNG": quietly(lambda text: without_metadata(b"\x89PNG\r\n\x1a\n" + text.encode())),

@@ -47,10 +47,14 @@ def table_name() -> str:
     return f"genai-prices {importlib.metadata.version('genai-prices')}"
 
 
+_LONGEST_NAME = 500
+"""Characters of a name or address that is looked up: some patterns of the table take time for long ones."""
+
+
 def table_cost(
     model: str, tokens: Tokens, at: datetime.datetime, *, provider: str | None = None, base_url: str | None = None
 ) -> float | None:
-    """USD; None where the table has no such model.
+    """USD; None where the table has no such model, or a name is longer than any of its names.
 
     Args:
         model: as the server calls it.
@@ -59,6 +63,8 @@ def table_cost(
         provider: the model's provider, as the table calls it.
         base_url: where it was asked, in place of a provider.
     """
+    if any(len(name) > _LONGEST_NAME for name in (model, provider or "", base_url or "")):
+        return None
     prices = newer_package()
     if prices is None:
         usd = price_table.cost(model, tokens, at, provider=provider, base_url=base_url)
