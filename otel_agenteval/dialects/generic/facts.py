@@ -26,7 +26,7 @@ _NAMES = frozenset(
 )
 _RESPONSE_ID = re.compile(r"(?:chatcmpl|resp|msg|gen|cmpl|req)[-_][\w-]{4,}")
 _MODEL_NAME = re.compile(
-    r"(?:[\w.-]+[/:])*(?:gpt|o[1345](?=-|$)|chatgpt|claude|gemini|gemma|llama|mistral|mixtral|ministral|codestral|magistral|command|qwen|deepseek|grok|phi|nova|titan|"
+    r"(?:[\w.-]{1,60}[/:]){0,6}(?:gpt|o[1345](?=-|$)|chatgpt|claude|gemini|gemma|llama|mistral|mixtral|ministral|codestral|magistral|command|qwen|deepseek|grok|phi|nova|titan|"
     r"jamba|kimi|glm|yi|text-embedding|davinci|palm|granite|falcon|sonar|minimax|nemotron|gpt-oss|openchat|vicuna|anthropic\.|amazon\.|meta\.)[\w.:@/-]*",
     re.IGNORECASE,
 )

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-_TORN = re.compile(r"(?:[+(]?\d[\d().\s/-]*)?\S*\Z")
-"""The last word, with the groups of digits before it: together they may be a card or a telephone number."""
 _PIECE = re.compile(r"[\w.@+%-]*\Z")
 """The last piece of a text without spaces, as an address is."""
 
@@ -21,8 +19,20 @@ def excerpt(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     head = text[:limit]
-    start = _TORN.search(head).start()  # type: ignore[union-attr]  # it matches at the end at the latest
+    start = _torn(head)
     if start == 0:
         piece = _PIECE.search(head)
         start = piece.start() if piece is not None and _TELLING.search(piece[0]) else limit
     return head[:start].rstrip()
+
+
+def _torn(head: str) -> int:
+    """Where the last word begins, with the groups of digits before it: together they may be a card or a telephone number."""
+    word = len(head)
+    while word and not head[word - 1].isspace():
+        word -= 1
+    start = at = word
+    while at and (head[at - 1].isdecimal() or head[at - 1].isspace() or head[at - 1] in "()./-"):
+        at -= 1
+        start = at if head[at].isdecimal() else start
+    return start - 1 if start < word and head[start - 1 : start] in ("+", "(") else start

@@ -167,7 +167,7 @@ _LOOKALIKES = str.maketrans(
 _FOREIGN_LETTER = re.compile("[\u0370-\u058f]")
 _WORD = re.compile(r"\w+")
 _LATIN_AND_FOREIGN = re.compile("[a-z][\u0370-\u058f]|[\u0370-\u058f][a-z]")
-_SPELLED = re.compile(r"(?<!\w)[^\W_]([ ._*/-]{1,3})[^\W_](?:[ ._*/-]{1,3}[^\W_]){3,}(?!\w)")
+_SPELLED = re.compile(r"(?<!\w)[^\W_]([ ._*/-]{1,3})[^\W_](?:[ ._*/-]{1,3}[^\W_]){3,}(?![^\W_])")
 _LEET = re.compile(r"[a-z][0134573@$!][a-z0-9@$!]|(?<!\w)[0134573@$!][a-z]{2}")
 _LETTER_OF_DIGIT = str.maketrans("013457@$!", "oieastasi")
 _MIXED_WORD = re.compile(r"(?=[a-z@$!]{0,40}[0-9@$!])(?=[0-9@$!]{0,40}[a-z])[a-z0-9@$!]{2,40}(?!\w)")
