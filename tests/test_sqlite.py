@@ -188,5 +188,5 @@ def test_files_of_a_later_version_are_named_at_the_start_and_turns_are_evaluated
         ("judge.cache.path", "verdict cache"),
         ("outlets.store", "score store"),
     ):
-        assert any(line.startswith(option) and f"is a {name} of version" in line for line in said), said
+        assert any(line.startswith(option) and f"{name} of a newer version" in line for line in said), said
     assert {name: path.read_bytes() for name, path in paths.items()} == before

@@ -37,6 +37,7 @@ from .selected import selected
 from .self_metrics import dropped, expect_metrics, unused_spans, watch_engine
 from .status import Status
 from .warm_up import WarmUp
+from .watchdog import InHand
 from .worker import Worker
 
 if TYPE_CHECKING:
@@ -184,6 +185,28 @@ class Engine(Intake):
             self.worker.run_here(start)
         finally:
             self.pipeline.watchdog.stop()
+
+    def end_work(self) -> None:
+        """Let :meth:`work_here` return."""
+        self.worker.stop(0)
+
+    def keep_in_hand(self, in_hand: InHand) -> None:
+        """From now on, keep which turn is being scored, for the next process if this one does not survive it."""
+        self.pipeline.watchdog.keep(in_hand)
+
+    def reopen_fleet(self) -> None:
+        """Read the state of the fleet's statistics again: another process had it until now."""
+        self.pipeline.fleet.reopen()
+
+    @property
+    def unsent_jobs(self) -> int:
+        """Judge jobs that wait in memory, because their queue can't be used."""
+        return self.judging.queue.unsent if self.judging is not None else 0
+
+    @property
+    def judges(self) -> bool:
+        """Whether a metric asks a model."""
+        return self.judging is not None
 
     def start_judging(self, at_once: int) -> None:
         """Work on jobs from the queue, up to so many at once, also on those that other processes put there."""

@@ -219,10 +219,10 @@ class Service:
             self._folder = folder
             if not await folder.acquire(self.options.drain_timeout + LOCK_GRACE, lambda: self.receiver.stopping):
                 return
-            self.engine.pipeline.fleet.reopen()
+            self.engine.reopen_fleet()
             await asyncio.get_running_loop().run_in_executor(None, folder.share_out, ALONE)
         self.receiver.poison = PoisonList(folder.path)
-        self.engine.pipeline.watchdog.keep(self.receiver.poison)
+        self.engine.keep_in_hand(self.receiver.poison)
         self.journal = self.receiver.journal = Journal(folder.part(self._number or 0), self.options.journal_bytes)
         watch_journal(self.engine.telemetry, self.journal, self.options.journal_bytes)
 

@@ -75,7 +75,7 @@ def delivery(engine: Engine, required: Iterable[str]) -> list[Check]:
             account = outlet.records
             reason = f"{reason}; {account.waiting} records wait, {sum(account.failed.values())} were dropped"
         found.append(Check(f"outlet {outlet.name}", reason, outlet.name in set(required)))
-    if engine.judging is not None:
-        held = engine.judging.queue.unsent
+    if engine.judges:
+        held = engine.unsent_jobs
         found.append(Check("judge queue", f"it can't be used; {held} jobs wait in memory" if held else ""))
     return found

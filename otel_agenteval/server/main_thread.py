@@ -23,7 +23,7 @@ def run_beside(engine: Engine, program: Coroutine[Any, Any, Found]) -> Found:
         except BaseException as error:
             outcome.set_exception(error)
         finally:
-            engine.worker.stop(0)
+            engine.end_work()
 
     engine.work_here(OwnThread(run, "agenteval-loop").start)
     return outcome.result()
