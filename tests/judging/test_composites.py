@@ -360,7 +360,7 @@ def test_means_of_composites_are_weighted_as_they_were_sampled(models: ScriptedM
         assert set(weights["bad"]) == {1.0}
         assert set(weights["good"]) == {4.0}
         assert sum(weights["bad"]) == 100
-        assert sum(weights["good"]) == pytest.approx(100, abs=40)
+        assert sum(weights["good"]) == pytest.approx(100, abs=87)  # five standard deviations
         assert {name for name, *_ in rig.engine.telemetry.read("agenteval.estimate.mean").values} >= {ONE, MEAN}
 
 

@@ -13,10 +13,10 @@ from typing import Any
 SIZES = (1_000, 4_000, 16_000)
 STEEPEST = 6.0
 """Times the seconds that four times the text may take."""
-FLOOR = 0.01
+FLOOR = 0.02
 """Seconds that do not count: below them, a clock's tick looks like growth."""
 LIMIT = 2.0
-"""Seconds of CPU after which a call is stopped: one whose time is exponential would never end."""
+"""Seconds of CPU after which a call is stopped, unless linear growth may take longer: one whose time is exponential would never end."""
 
 
 class Stopped(BaseException):
@@ -44,13 +44,13 @@ def stopped_after(seconds: float) -> Iterator[None]:
         raise Stopped
 
 
-def seconds(call: Callable[[str], Any], text: str, rounds: int = 1) -> float:
+def seconds(call: Callable[[str], Any], text: str, rounds: int = 1, limit: float = LIMIT) -> float:
     """Return the CPU time of this thread for a call, the least of some rounds; ``inf`` if it had to be stopped."""
     best = float("inf")
     gc.disable()
     try:
         for _ in range(rounds):
-            with stopped_after(LIMIT):
+            with stopped_after(limit):
                 start = time.thread_time()
                 call(text)
                 spent = time.thread_time() - start
@@ -64,14 +64,13 @@ def seconds(call: Callable[[str], Any], text: str, rounds: int = 1) -> float:
 
 def steep(call: Callable[[str], Any], make: Callable[[int], str], sizes: Sequence[int] = SIZES) -> list[float] | None:
     """Return the seconds for texts of growing sizes if they grow too fast, also when measured again; None if they don't."""
-    for rounds in (1, 5):
+    for rounds in (1, 5, 15):
         times: list[float] = []
         for size in sizes:
-            times.append(seconds(call, make(size), rounds))
+            limit = max(LIMIT, STEEPEST * times[-1]) if times else LIMIT
+            times.append(seconds(call, make(size), rounds, limit))
             if times[-1] == float("inf"):
                 break
-        if times[-1] == float("inf"):
-            return times
         if all(large <= max(STEEPEST * small, FLOOR) for small, large in pairwise(times)):
             return None
     return times
