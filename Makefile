@@ -4,7 +4,7 @@
 # make otelcol   the OpenTelemetry Collector of collector_config/builder.yaml, into that cache
 # make coverage  what the last `make test COVER=yes` ran of the package, held against pyproject.toml
 # make wheel     the built package with the lowest versions that it declares: core tests in a clean environment
-# make lint      ruff (rules and format), spelling and mypy
+# make lint      ruff (rules and format), spelling, prose and mypy                           (make lint ARGS="--show 20" lists flagged sentences)
 # make unseen    what is read right of agents that no dialect knows: one dialect after the other is left out
 # make bench     what collecting and scoring costs                                           (make bench AGAINST=../other-checkout ARGS=--check PEERS=yes)
 # make hosts     one agent under every kind of host program, on every Python here, with the oldest and the newest SDK
@@ -93,6 +93,8 @@ lint: $(DEV)
 	@$(BIN)/ruff format --check --quiet . || { echo "Not formatted; 'make format' does it:"; $(BIN)/ruff format --check . ; exit 1; }
 	@echo "==> spelling"
 	@$(BIN)/codespell
+	@echo "==> prose"
+	@$(BIN)/python scripts/prose.py $(ARGS)
 	@echo "==> mypy"
 	@$(BIN)/mypy
 
