@@ -1,23 +1,27 @@
-"""Take the pictures of the page for the documentation, in Chromium.
+"""Take the pictures of the web page and the HTML report for the documentation, in Chromium.
 
     python scripts/page_pictures.py            # rewrites docs/images/page-*.png
 
-The list and the turn are of recorded agents, scored as ``otel-agenteval ui`` scores them; the fleet and the comparison are of made-up turns of three days. Needs the extra ``dev``.
+The list, the turn, its steps and the report show recorded agents. The fleet and the comparison show generated turns of three days.
+Pictures have two pixels per CSS pixel, the light theme, and 256 colors. Needs the extra ``dev``.
 """
 
 from __future__ import annotations
 
+import io
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from PIL import Image
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from otel_agenteval.cli import ui  # noqa: E402 - of this checkout
+from otel_agenteval.cli.main import main as command  # noqa: E402
 from otel_agenteval.config.loader import load_config  # noqa: E402
 from otel_agenteval.page.api import Options  # noqa: E402
 from tests.support.browser import chromium  # noqa: E402
@@ -29,62 +33,46 @@ RECORDING = ROOT / "tests" / "data" / "recordings" / "ag2-agent.tar.xz"
 SIZE = {"width": 1280, "height": 800}
 
 
-def recorded(folder: Path) -> Path:
-    """A store of recorded turns."""
-    with tarfile.open(RECORDING) as packed:
-        packed.extractall(folder / "traces", **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))  # noqa: S202 - ours
-    return ui.stored([folder / "traces"], folder / "recorded.db", load_config(None), None)
+def take(browser: Any, name: str, address: str, part: str | None = None) -> None:
+    """Write the picture of an address, or of one element there."""
+    context = browser.new_context(viewport=SIZE, device_scale_factor=2, color_scheme="light")
+    tab = context.new_page()
+    tab.goto(address)
+    tab.wait_for_load_state("networkidle")
+    tab.wait_for_selector("h1")
+    picture = Image.open(io.BytesIO((tab.locator(part) if part else tab).screenshot()))
+    file = IMAGES / f"page-{name}.png"
+    picture.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(file, optimize=True)
+    print(f"{file.name}: {file.stat().st_size / 1024:.0f} KiB")
+    context.close()
 
 
-def take(folder: Path) -> dict[str, Callable[[Any], None]]:
-    """Name of each picture, and what makes it."""
-    made_up = filled(folder / "scores.db", some_turns(3_000, content=True))
-    found: dict[str, Callable[[Any], None]] = {}
-
-    def picture(name: str, store: Path, path: Callable[[ServedPage], str], part: str | None = None, **options: Any) -> None:
-        def make(browser: Any) -> None:
-            with ServedPage(
-                store, Options(content=True, trace_url="https://traces.example/{trace_id}", labels=str(folder / "labels.jsonl"))
-            ) as page:
-                context = browser.new_context(base_url=page.url, viewport=SIZE, **options)
-                tab = context.new_page()
-                tab.goto(path(page))
-                tab.wait_for_load_state("networkidle")
-                tab.wait_for_selector("main h1")
-                if part is None:
-                    tab.screenshot(path=IMAGES / f"page-{name}.png")
-                else:
-                    tab.locator(part).screenshot(path=IMAGES / f"page-{name}.png")
-                context.close()
-
-        found[name] = make
-
-    traces = recorded(folder)
-    picture("fleet", made_up, lambda _: "/")
-    picture("turns", traces, lambda _: "/turns")
-    picture(
-        "turn",
-        traces,
-        lambda page: (
-            f"/turn/{next(turn['turn_id'] for turn in page.all_turns() if turn['answered'] and any(score['metric'] == 'code_tool_success' and score['passed'] is False for score in turn['scores']))}"
-        ),
+def has_failed_tool(turn: dict[str, Any]) -> bool:
+    """Return True if a turn has an answer and a failed tool call."""
+    return turn["answered"] and any(
+        score["metric"] == "code_tool_success" and score["passed"] is False for score in turn["scores"]
     )
-    picture(
-        "steps",
-        traces,
-        lambda page: f"/turn/{max(page.all_turns(), key=lambda turn: len(turn['tools'] or ()))['turn_id']}",
-        "section[aria-labelledby=steps]",
-    )
-    picture("compare", made_up, lambda _: "/compare?by=version&before=1.4&after=1.5", color_scheme="dark")
-    return found
 
 
 def main() -> int:
-    """Take all of them."""
-    with tempfile.TemporaryDirectory() as folder, chromium() as browser:
-        for name, make in take(Path(folder)).items():
-            make(browser)
-            print(IMAGES / f"page-{name}.png")
+    """Take all pictures."""
+    with tempfile.TemporaryDirectory() as temporary, chromium() as browser:
+        folder = Path(temporary)
+        with tarfile.open(RECORDING) as packed:
+            packed.extractall(folder / "traces", **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))  # noqa: S202 - ours
+        options = Options(content=True, trace_url="https://traces.example/{trace_id}", labels=str(folder / "labels.jsonl"))
+        with ServedPage(ui.stored([folder / "traces"], folder / "recorded.db", load_config(None), None), options) as page:
+            turns = page.all_turns()
+            take(browser, "turns", f"{page.url}/turns")
+            take(browser, "turn", f"{page.url}/turn/{next(turn['turn_id'] for turn in turns if has_failed_tool(turn))}")
+            most = max(turns, key=lambda turn: len(turn["tools"] or ()))
+            take(browser, "steps", f"{page.url}/turn/{most['turn_id']}", "section[aria-labelledby=steps]")
+        with ServedPage(filled(folder / "scores.db", some_turns(3_000, content=True)), options) as page:
+            take(browser, "fleet", f"{page.url}/")
+            take(browser, "compare", f"{page.url}/compare?by=version&before=1.4&after=1.5")
+        report = folder / "report.html"
+        command(["eval", *map(str, sorted((folder / "traces").rglob("*.jsonl"))), "--format", "html", "--out", str(report)])
+        take(browser, "report", report.as_uri())
     return 0
 
 

@@ -80,7 +80,7 @@ def draw(name: str, choice: dict[str, str], prometheus: Prometheus, start: float
     """One dashboard, on the grid that Grafana would lay it out on."""
     dashboard = json.loads((DASHBOARDS / f"{name}.json").read_text(encoding="utf-8"))
     rows = max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for panel in dashboard["panels"])
-    figure = plt.figure(figsize=(_WIDTH_INCHES, (rows + 3) * _ROW_INCHES), dpi=80)
+    figure = plt.figure(figsize=(_WIDTH_INCHES, (rows + 3) * _ROW_INCHES), dpi=160)  # two pixels per CSS pixel
     chosen = ", ".join(value for value in choice.values() if value != ".*")
     title = f"{dashboard['title']}{': ' + chosen if chosen else ''}"
     figure.text(0.012, 1 - 0.9 / (rows + 3), title, fontsize=14, weight="bold", va="center")
