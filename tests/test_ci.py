@@ -78,6 +78,7 @@ def test_a_run_without_failures_says_so(tmp_path: Path) -> None:
     assert parts == dict.fromkeys(PARTS, "0")
 
 
+@pytest.mark.slow
 def test_what_passes_alone_is_named_and_is_no_failure(tmp_path: Path) -> None:
     status, said, parts = ci(tmp_path, flaky=True)
     named = ["==> failed at first and passed alone: test_it.py::test_shaky[a b]", "test_it.py::test_shaky[c]"]
@@ -86,6 +87,7 @@ def test_what_passes_alone_is_named_and_is_no_failure(tmp_path: Path) -> None:
     assert (tmp_path / "covered").read_text(encoding="utf-8").split() == ["yes", "append"], "the repetition adds to the coverage"
 
 
+@pytest.mark.slow
 def test_what_fails_twice_is_a_failure_also_beside_what_does_not(tmp_path: Path) -> None:
     status, said, parts = ci(tmp_path, flaky=True, broken=True)
     assert status != 0
@@ -98,6 +100,7 @@ def test_what_fails_twice_is_a_failure_also_beside_what_does_not(tmp_path: Path)
     assert parts.keys() == {*PARTS, "again"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["lint", "pin", "docs", "wheel", "quickstarts", "coverage"])
 def test_each_part_beside_the_tests_counts(part: str, tmp_path: Path) -> None:
     (tmp_path / f"bad-{part}").touch()
@@ -107,6 +110,7 @@ def test_each_part_beside_the_tests_counts(part: str, tmp_path: Path) -> None:
     assert [name for name, failed in parts.items() if failed != "0"] == [part]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stale", ["{}", '{"test_it.py::test_good": true}'])
 def test_without_its_servers_nothing_has_passed(tmp_path: Path, stale: str) -> None:
     cache = tmp_path / ".pytest_cache" / "v" / "cache"

@@ -155,6 +155,7 @@ QUESTIONS = {
 """What people search for, and the page with the answer."""
 
 
+@pytest.mark.slow
 def test_everyday_searches_find_their_page_among_the_first_three(site: Path) -> None:
     found = {}
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site))) as server, chromium() as browser:

@@ -117,6 +117,7 @@ def test_one_turn_is_asked_for_and_two_were_made(suite):
     assert "one turn was expected, 2 were made: ['a', 'b']" in out
 
 
+@pytest.mark.slow
 def test_tests_in_several_processes_and_coroutines_keep_their_turns_apart(suite, tmp_path):
     status, out = suite(
         """

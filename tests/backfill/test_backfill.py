@@ -397,6 +397,7 @@ def test_daft_gives_the_scores_that_eval_gives(parquet: Path, recorded: Path, tm
     assert "nothing is missing" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_daft_on_a_ray_cluster_of_two_nodes_gives_them_too(parquet: Path, recorded: Path, tmp_path: Path, capsys: Any) -> None:
     pytest.importorskip("daft")
     pytest.importorskip("ray")

@@ -117,6 +117,7 @@ def traces() -> Iterator[GrpcReceiver]:
     receiver.close()
 
 
+@pytest.mark.slow
 def test_the_agents_turns_are_scored_and_reach_prometheus_and_its_spans_the_traces(tmp_path: Path, traces: GrpcReceiver) -> None:
     here = Here(tmp_path, traces.address)
     ours = {"PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(tmp_path)}

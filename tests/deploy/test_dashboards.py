@@ -173,6 +173,7 @@ def records(prometheus: Prometheus) -> list[dict[str, Any]]:
     return [rule for rule in prometheus.rules() if rule["type"] == "recording"]
 
 
+@pytest.mark.slow
 def test_every_panel_shows_the_real_application(watched: tuple[Fleet, Prometheus]) -> None:
     _, prometheus = watched
     assert len(queries()) > 40

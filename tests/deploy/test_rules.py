@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from otel_agenteval.core.semconv import KNOWN_LABELS, SERVE_REQUESTS
@@ -42,11 +43,13 @@ def test_the_rules_are_well_formed() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_the_unit_tests_pass_as_they_are_run_by_hand() -> None:
     done = promtool("test", "rules", TESTS)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_every_alert_is_seen_to_fire_by_a_unit_test(tmp_path: Path) -> None:
     alerts = {rule["alert"] for rule in rules(PROMETHEUS / "rules" / "agenteval-alerts.yaml")}
     done = unit_tests(tmp_path, without="agenteval-alerts.yaml")

@@ -220,6 +220,7 @@ def drain_until(rig: Rig, scores: int) -> None:
     assert not rig.engine.drain(0.2, judges=True)
 
 
+@pytest.mark.slow
 def test_gates_and_rule_hits_use_what_is_kept_for_them(models: ScriptedModels) -> None:
     models.play(*[GOOD] * 20)
     sampled = {METRIC: {}, "sample": {"rate": 1, "always_if": "agent == 'vip'"}}

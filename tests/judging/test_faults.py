@@ -93,6 +93,7 @@ def work_off(rig: Rig, clock: JumpingClock) -> None:
     raise AssertionError(f"{judging.queue.depth} jobs have no end")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["memory", "sqlite"])
 def test_with_faults_every_job_has_one_end_within_the_budget(
     backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -161,6 +162,7 @@ os._exit(0)
 """
 
 
+@pytest.mark.slow
 def test_killed_again_and_again_nothing_is_lost_and_nothing_is_scored_twice(tmp_path: Path) -> None:
     turns, kills, threads = 400, 3, 8
     answered = threading.Semaphore(0)

@@ -43,6 +43,7 @@ def dying() -> Any:
     models.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["memory", "sqlite"])
 def test_an_hour_without_a_judge_and_what_follows(
     dying: Dying, backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -95,6 +95,7 @@ class Slow(ScriptedModels):
         return super().answer(path, body)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["sqlite", "redis"])
 def test_two_processes_with_a_judge_slower_than_the_lease_ask_once_and_score_once(
     backend: str, tmp_path: Path, request: pytest.FixtureRequest

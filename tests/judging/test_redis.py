@@ -404,6 +404,7 @@ def test_a_cluster_keeps_each_shard_on_one_node(tmp_path: Path) -> None:
             node.stop()
 
 
+@pytest.mark.slow
 def test_sentinels_name_the_master_also_after_a_failover(tmp_path: Path) -> None:
     master = RedisServer(tmp_path / "master")
     replica = RedisServer(tmp_path / "replica", ["--replicaof", "127.0.0.1", str(master.port)])

@@ -66,6 +66,7 @@ def test_jobs_in_a_file_of_an_earlier_version_are_done(models: ScriptedModels, t
     check(done(models, {"backend": "sqlite", "path": str(file)}), version)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", WRITTEN_BY)
 def test_jobs_in_redis_of_an_earlier_version_are_done(models: ScriptedModels, tmp_path: Path, version: str) -> None:
     server = RedisServer(tmp_path / "redis")

@@ -424,6 +424,7 @@ def test_there_is_no_way_out(sandbox: str, code: str) -> None:
     assert never_well(run(fenced(code), sandbox, timeout_s=20))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "code",
     [

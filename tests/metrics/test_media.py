@@ -90,6 +90,7 @@ def invoice() -> dict[str, Any]:
     return picture(image(np.asarray(page)))
 
 
+@pytest.mark.slow
 def test_writing_in_images_is_compared_with_the_answer(invoice: dict[str, Any]) -> None:
     pytest.importorskip("rapidocr")
     blank = picture(image(np.full((200, 300, 3), 255, np.uint8)))

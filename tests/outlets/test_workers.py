@@ -284,6 +284,7 @@ def test_one_worker_has_the_port_and_another_takes_it_over(tmp_path: Path) -> No
     assert "no Prometheus endpoint" not in server.log.read_text()
 
 
+@pytest.mark.slow
 def test_workers_of_celery(tmp_path: Path) -> None:
     port = str(free_port())
     env = {"OTEL_AGENTEVAL_OUTLETS__PROMETHEUS__PORT": port}

@@ -548,6 +548,7 @@ def test_all_that_the_page_loads_is_small(page: ServedPage) -> None:
     assert sent < 60_000
 
 
+@pytest.mark.slow
 def test_live_turns_come_as_they_are_stored(tmp_path: Path) -> None:
     path = filled(tmp_path / "s.db", some_turns(5))
     store = store_at(path)

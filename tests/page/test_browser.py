@@ -553,6 +553,7 @@ def test_large_turns_stay_quick(browser: Any, tmp_path: Path) -> None:
             tab.wait_for_function("() => document.querySelector('.media img')?.naturalWidth === 40")
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_turns_scroll(browser: Any, tmp_path: Path) -> None:
     path = filled(tmp_path / "s.db", ((turn, scores[:2]) for turn, scores in some_turns(100_000, days=30)))
     with ServedPage(path) as served:
@@ -607,6 +608,7 @@ VIEWS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(scheme: str, browser: Any, page: ServedPage) -> None:
     a, b = [turn["turn_id"] for turn in page.all_turns(metric="llm_faithfulness")][:2]

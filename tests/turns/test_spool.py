@@ -49,6 +49,7 @@ def printed(capsys: Any, *arguments: str) -> str:
     return str(capsys.readouterr().out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
@@ -193,6 +194,7 @@ class Meets(ScriptedModels):
         return 200, {"choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": reply}}]}
 
 
+@pytest.mark.slow
 def test_models_are_asked_about_several_turns_at_a_time(recorded: Any, spooled: None, tmp_path: Path, capsys: Any) -> None:
     """In this process, which has their budgets, their cache and their connections. The order is that of the turns nevertheless."""
     server = Meets()

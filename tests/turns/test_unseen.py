@@ -41,6 +41,7 @@ def test_without_any_dialect_most_is_right(unseen, corpora):
     assert reader.DIALECTS == unseen.ALL  # and afterwards all are spoken again
 
 
+@pytest.mark.slow
 def test_what_one_dialect_reads_is_read_without_it(unseen, corpora):
     rows = list(unseen.left_out(corpora))
     assert min(row.share for row in rows) >= unseen.EACH
