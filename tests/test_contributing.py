@@ -71,9 +71,3 @@ def test_what_is_named_in_a_file_is_defined_there(name: str, path: str) -> None:
 
 def test_names_in_files_are_found() -> None:
     assert len(NAMED.findall(TEXT)) >= len(KINDS)
-
-
-def test_there_is_one_table_of_floors() -> None:
-    layers = TEXT.partition("\n## Layers\n")[2].partition("\n## ")[0]
-    assert "`FLOORS` in `tests/test_layers.py`" in " ".join(layers.split())
-    assert "|" not in layers
