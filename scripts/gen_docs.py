@@ -334,13 +334,13 @@ def _declares(node: ast.stmt, field: str) -> bool:
 
 
 def captures() -> str:
-    """What makes each instrumentation capture content."""
-    rows = ["| instrumentation | captures content | what decides |", "|---|---|---|"]
+    """Return a table of the settings that make each instrumentation capture content."""
+    rows = ["| instrumentation | captures content by default | settings |", "|---|---|---|"]
     for one in CAPTURES:
         said = [f"`{name}={value}`" for name, value in one.variables.items()]
-        said += [f"`{name}={value}` switches it off" for name, value in one.off.items()]
+        said += [f"`{name}={value}` turns it off" for name, value in one.off.items()]
         said += [one.code] if one.code else []
-        rows.append(f"| {one.name} | {'yes' if one.by_default else 'when asked'} | {', '.join(said) or '–'} |")
+        rows.append(f"| {one.name} | {'yes' if one.by_default else 'no'} | {', '.join(said) or '–'} |")
     return "\n".join(rows)
 
 

@@ -43,11 +43,11 @@ def test_a_turn_from_a_file_says_so(tmp_path):
         ("garbage", r"t.jsonl:1: not JSON"),
         ('{"resourceSpans": [', r"t.jsonl:1: not JSON"),
         ("[" * 100_000, r"t.jsonl:1: not JSON"),
-        ("[]", r"t.jsonl:1: not OTLP: an OTLP/JSON object is required, not list"),
+        ("[]", r"t.jsonl:1: not OTLP: must be an OTLP/JSON object, got list"),
         ('{"a": 1}', r"t.jsonl:1: not OTLP: neither resourceSpans nor resourceLogs"),
-        ('{"resourceSpans": 3}', r"t.jsonl:1: not OTLP: resourceSpans is a list, not int"),
-        (line(traceId=""), r"t.jsonl:1: skipped: no valid trace id"),
-        (line(spanId="zz"), r"t.jsonl:1: skipped: no valid span id"),
+        ('{"resourceSpans": 3}', r"t.jsonl:1: not OTLP: resourceSpans: must be a list, got int"),
+        (line(traceId=""), r"t.jsonl:1: skipped: trace id"),
+        (line(spanId="zz"), r"t.jsonl:1: skipped: span id"),
     ],
 )
 def test_a_line_that_cannot_be_read_is_reported_counted_and_skipped(tmp_path, bad, message):

@@ -1,5 +1,5 @@
-"""One module per instrumentation: what its span records mean, as steps.
+"""Parsers of span records, one module per instrumentation. Each turns records into steps.
 
-May import :mod:`~otel_agenteval.spans` and :mod:`~otel_agenteval.core`; nothing of OpenTelemetry.
-Start at :mod:`.reader`, which reads them in order, and :mod:`.otel_genai`, the convention itself.
+May import :mod:`~otel_agenteval.spans` and :mod:`~otel_agenteval.core`, but nothing of OpenTelemetry.
+Start at :mod:`.reader`, which calls them in order, and at :mod:`.otel_genai`, the convention itself.
 """

@@ -1,8 +1,8 @@
-"""Google's Agent Development Kit: its own spans and attributes beside the convention's.
+"""Parser for Google's Agent Development Kit: its own attributes and the convention's.
 
-Two layouts. The older one has a bare ``invocation`` on top and ``call_llm`` around each model call, with the request and
-the response as JSON in ``gcp.vertex.agent.*``; the newer one keeps to the convention. Models behind LiteLLM are named
-``provider/model`` in both.
+There are two layouts. The older one has a plain ``invocation`` root, and ``call_llm`` around each model call. Its request
+and response are JSON in ``gcp.vertex.agent.*``. The newer one follows the convention. Both write LiteLLM models as
+``provider/model``.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _NOT_SPECIFIED = ('{"result": "<not specified>"}', '{"result":"<not specified>"}
 _RESPONSE_MODEL = re.compile(r'\{\s*"model_version"\s*:\s*"([^"\\]{1,200})"')
 _AGENT_RUN = re.compile(r"agent_run \[(.*)\]$")
 _COLLECTIONS = frozenset(("endpoints", "locations", "models", "projects", "publishers", "tunedModels"))
-"""First segments of resource paths; any other first segment of a model's name is a LiteLLM provider."""
+"""First segments of resource paths. Any other first segment of a model's name is a LiteLLM provider."""
 _LONGEST_FAILURE = 16_384
 _EXECUTE, _MERGED = "execute_tool ", "execute_tool (merged)"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """The role that a span's name says; the convention's operation names are read by its own dialect."""
+    """Return the role from the span's name. The convention's dialect parses operation names."""
     if name == "call_llm":
         return LLM
     if name == "invocation":
@@ -47,14 +47,14 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had, and clear placeholders that mean *nothing*."""
+    """Fill the fields that no earlier dialect has filled, and clear placeholders."""
     get = record.attributes.get
     step.framework = "google-adk"
     if step.conversation_id is None:
         step.conversation_id = as_text(get("gcp.vertex.agent.session_id"))
     role = step.role
     if role == LLM:
-        step.overwritten = record.name.startswith("invoke_agent ")  # OpenInference's, which takes this span for each call's
+        step.overwritten = record.name.startswith("invoke_agent ")  # OpenInference writes every call on the agent's span
         _read_llm(get, step)
     elif role == TOOL:
         _read_tool(record, step)
@@ -77,7 +77,7 @@ def _read_llm(get: Any, step: Step) -> None:
         found = _RESPONSE_MODEL.match(response)
         if found is not None:
             step.model = found[1]
-    if step.provider == "gcp.vertex.agent":  # the framework's name, not the model's maker
+    if step.provider == "gcp.vertex.agent":  # the framework's name, not the model's provider
         step.provider = None
     requested = as_text(get("gen_ai.request.model")) or step.model or ""
     provider, slash, _ = requested.partition("/")
@@ -89,15 +89,15 @@ def _read_llm(get: Any, step: Step) -> None:
 
 def _read_tool(record: SpanRecord, step: Step) -> None:
     get = record.attributes.get
-    if get("gen_ai.tool.name") == "(merged tools)":  # a summary of calls that have spans of their own
+    if get("gen_ai.tool.name") == "(merged tools)":  # a summary of calls that have their own spans
         step.role = INNER
         return
-    if not record.attributes and record.name.startswith(_EXECUTE):  # ADK for JS: of a tool that raises it writes only the name
+    if not record.attributes and record.name.startswith(_EXECUTE):  # ADK for JS writes only the name of a tool that raises
         step.tool_failed = True
     if step.tool_call_id == "<not specified>":
         step.tool_call_id = None
     arguments, result = get("gcp.vertex.agent.tool_call_args"), get("gcp.vertex.agent.tool_response")
-    if arguments == "{}" and result == "{}":  # written so where content is off; then even an empty object is not known
+    if arguments == "{}" and result == "{}":  # written if content capture is off, so the real values are unknown
         arguments = result = None
     if step.tool_arguments is None and arguments not in _PLACEHOLDERS:
         step.tool_arguments = arguments
@@ -109,11 +109,14 @@ def _read_tool(record: SpanRecord, step: Step) -> None:
 
 
 def _reported_failure(result: Any) -> ErrorInfo | None:
-    """What a tool of the framework says of itself: ``{"status": "error", "error_message": ...}``, ``{"error": ...}``."""
+    """Return the failure that a tool reports in its result, or None.
+
+    The result is ``{"status": "error", "error_message": ...}`` or ``{"error": ...}``.
+    """
     if result.__class__ is not str or '"error' not in result[:1_000] or len(result) > _LONGEST_FAILURE:
         return None
     value, _ = jsonio.loads_or_text(result)
-    inner = value.get("response", value) if isinstance(value, Mapping) else None  # one instrumentation writes the whole answer
+    inner = value.get("response", value) if isinstance(value, Mapping) else None  # one instrumentation writes the whole response
     if not isinstance(inner, Mapping):
         return None
     message = next((inner[key] for key in ("error_message", "error_details", "error") if inner.get(key)), None)

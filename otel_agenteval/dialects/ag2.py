@@ -1,4 +1,7 @@
-"""AG2: the convention's attributes, and beside them ``ag2.span.type``, which also names what the convention has no word for."""
+"""Parser for AG2: the convention's attributes, and ``ag2.span.type``.
+
+The type also names spans that the convention has no operation for.
+"""
 
 from __future__ import annotations
 
@@ -17,25 +20,25 @@ _TYPES = {
     "agent": AGENT, "llm": LLM, "tool": TOOL, "conversation": WORKFLOW, "multi_conversation": WORKFLOW, "code_execution": TOOL,
     "usage": SETUP, "agent_lifetime": SETUP, "agent_event": SETUP,
 }  # fmt: skip
-"""``usage`` is bookkeeping: what was spent by calls that have spans of their own, or by those of another agent."""
+"""Roles by span type. ``usage`` only repeats tokens of calls that have their own spans."""
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """The role that the type says; at a span's start its name says the same."""
+    """Return the role from the span's type or, at its start, from its name."""
     kind = attributes.get("ag2.span.type")
     if kind is None:
         return SETUP if name.startswith("record_usage ") and SCOPES.match(scope) else None
-    if kind == "agent" and str(attributes.get("gen_ai.agent.name")).startswith("_"):  # the executor of a group's tools
+    if kind == "agent" and str(attributes.get("gen_ai.agent.name")).startswith("_"):  # runs the tools of a group chat
         return INNER
     return _TYPES.get(kind, INNER) if kind.__class__ is str else INNER
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     step.framework = step.framework or "ag2"
     kind = record.attributes.get("ag2.span.type")
     if step.role in (WORKFLOW, INNER):
-        step.agent = ""  # who asked, or a part of the framework: no agent that answers
+        step.agent = ""  # the requester or a part of the framework, not the agent that answers
     if kind == "code_execution" and step.tool_name is None:
         step.tool_name = "execute_code"
     elif kind == "conversation" and step.output_messages is None and "gen_ai.output.messages" in record.attributes:
@@ -43,7 +46,10 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _last_words(raw: Any) -> list[dict[str, Any]]:
-    """The answer in a conversation's history, which is told by the one who asked: the other one's messages have the role ``user``."""
+    """Return the last message of a conversation's history as the answer.
+
+    The requester writes the history, so the other agent's messages have the role ``user``.
+    """
     history = decode(raw, "assistant").messages
     said = (message.content for message in reversed(history) if message.role != "tool" and message.content)
     return [{"role": "assistant", "content": next(said, None)}]

@@ -1,4 +1,7 @@
-"""Microsoft Agent Framework: the convention's attributes, around them workflows whose spans say what they are by name only."""
+"""Parser for Microsoft Agent Framework.
+
+It writes the convention's attributes, and workflow spans that have only a name.
+"""
 
 from __future__ import annotations
 
@@ -23,22 +26,22 @@ _NAMES = {
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """The role that the first word of the span's name says: the attributes come after the start, or never."""
+    """Return the role from the first word of the span's name. Attributes are set later or never."""
     word = name.partition(" ")[0]
     if SCOPES.match(scope):
-        return _NAMES.get(word, INNER)  # applications get the framework's own tracer for spans around their runs
+        return _NAMES.get(word, INNER)  # applications also write their own spans with the framework's tracer
     role = _WORKFLOWS.get(word)
-    # Under a scope name of the application's choice a workflow counts only when it holds an agent or a model call.
+    # In an application's own scope, a workflow counts only if it contains an agent or a model call.
     return CHAIN if role == WORKFLOW else role
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     if step.framework is None:
         step.framework = "agent_framework"
     role = step.role
     if role == LLM:
-        if step.model == "unknown":  # written where the client did not know
+        if step.model == "unknown":  # the client's placeholder
             step.model = None
     elif role == TOOL:
         if step.tool_call_id == "unknown":

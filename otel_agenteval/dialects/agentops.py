@@ -1,7 +1,9 @@
-"""AgentOps: ``agentops.span.kind``, a decorated function's input and output under the name of its kind, flat messages as Traceloop wrote them.
+"""Parser for AgentOps: ``agentops.span.kind``, and flat messages as in Traceloop.
 
-A span of kind ``session`` is what one trace is about. It is a step only where a decorated function is behind it: a session that an
-application starts by hand holds any number of turns.
+Input and output of a decorated function are attributes under the name of its kind.
+
+A span of kind ``session`` is a step only if it wraps a decorated function. An application can start a session by hand and
+run any number of turns in it.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ _SESSION_KEYS = ("agentops.session_id", "session.id", *CONVERSATION_NAMES)
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """By the kind; else by what was requested of a provider; OpenAI's agents write a trace's type."""
+    """Return the role from the kind, the request type or a workflow's type."""
     kind = attributes.get("agentops.span.kind")
     if kind is None:
         if attributes.get("workflow.step.type") == "trace":
@@ -56,12 +58,12 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     if kind == "workflow" and attributes.get("workflow.type") in ("graph_compilation", "graph_initialization"):
         return INNER
     if kind == "llm" and name == "langgraph.node.execute" and "gen_ai.request.model" not in attributes:
-        return CHAIN  # a node that is taken for a model's because of the words in its code
+        return CHAIN  # AgentOps takes a node for a model call by words in its code
     return KINDS.get(kind, CHAIN) if kind.__class__ is str else CHAIN
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     attributes = record.attributes
     get = attributes.get
     role = step.role
@@ -84,7 +86,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _entity(get: Any) -> tuple[Any, Any]:
-    """What went in and came out: under the kind's name, or the one that all kinds have."""
+    """Return input and output, under the kind's name or the names that all kinds share."""
     kind = get("agentops.span.kind")
     if kind.__class__ is str:
         for prefix in (f"agentops.{kind}.", "agentops.entity.", "chain.", "workflow."):
@@ -125,7 +127,7 @@ def _read_call(attributes: dict[str, Any], step: Step) -> None:
         step.output_messages = Later(_answered, attributes)
     step.finish_reason = as_text(get("gen_ai.completion.0.finish_reason")) or as_text(get("gen_ai.response.stop_reason"))
     said = get("gen_ai.completion")
-    if said.__class__ is str and said[:2] == '["':  # LangChain's texts
+    if said.__class__ is str and said[:2] == '["':  # a list of LangChain texts
         texts = jsonio.loads_or_text(said)[0]
         if isinstance(texts, list) and any(texts):
             step.output_messages = [{"role": "assistant", "content": text} for text in texts if isinstance(text, str) and text]

@@ -1,6 +1,7 @@
-"""AutoGen's runtime: a span for each message that is processed, with the message as JSON text; agents and tools by the convention.
+"""Parser for AutoGen's runtime: a span for each processed message, which is JSON text.
 
-Every message begins a trace of its own. What belongs to one run of a team is told by the team's id, which is in all their addresses.
+Agents and tools follow the convention. Each message begins its own trace. The team id in all addresses joins the messages
+of one run.
 """
 
 from __future__ import annotations
@@ -17,13 +18,16 @@ from .step import AGENT, INNER, LLM, SETUP, WORKFLOW, Step, as_int, as_text
 MARKS: frozenset[str] = frozenset()
 SCOPES = re.compile(r"autogen( |-core\b)")
 _TEAM = re.compile(r"_([0-9a-f-]{36})(?:\.\(|/)\1")
-"""A team's id: behind the name of the agent, and as the key of its instance."""
+"""Pattern of a team's id: after the agent's name, and as the key of its instance."""
 _USED = '"models_usage":{'
 _CORE = "core"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """The role of a message, by who processes it and what it holds; of agents and tools the convention says it."""
+    """Return a message's role from its recipient and content.
+
+    The convention covers agents and tools.
+    """
     if not scope.startswith("autogen "):
         return SETUP if name.startswith("create_agent") and scope == "autogen-core" else None
     message = attributes.get("message")
@@ -34,12 +38,12 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     if _TEAM.search(str(attributes.get("messaging.destination"))) is None:
         return AGENT if attributes.get("recipient_agent_class") not in (None, "ClosureAgent") else INNER
     if not str(attributes.get("recipient_agent_class")).endswith("Manager"):
-        return INNER  # an agent of the team; where it runs there is a span of its own
+        return INNER  # an agent of the team has its own span when it runs
     return LLM if message.startswith('{"message":') and _USED in message else WORKFLOW
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     if SCOPES.match(record.scope) is None:
         return
     step.framework = step.framework or "autogen"
@@ -72,19 +76,25 @@ def _read_team_message(step: Step, text: str) -> None:
 
 
 def _read_model_call(step: Step, text: str) -> None:
-    """What an agent of a team told the others about a call: usage and answer, not the model."""
+    """Fill usage and answer from an agent's message to its team.
+
+    The message doesn't name the model.
+    """
     step.secondhand = True
     message = _object(_object(jsonio.loads_or_text(text)[0]).get("message"))
     usage = _object(message.get("models_usage"))
     given, answered = as_int(usage.get("prompt_tokens")), as_int(usage.get("completion_tokens"))
-    if given or answered:  # of a streamed answer it knows nothing, and says 0
+    if given or answered:  # 0 for streamed answers
         step.input_tokens, step.output_tokens = given, answered
     step.output_messages = Later(_said, text)
     step.agent = step.agent or as_text(message.get("source"))
 
 
 def _read_own_message(record: SpanRecord, step: Step, text: str) -> None:
-    """An application's own type of message, between agents of its own. An answer comes in a trace that names only who gave it."""
+    """Fill the step from an application's own message type between its own agents.
+
+    An answer is in a separate trace that names only its sender.
+    """
     get = record.attributes.get
     step.thread = _CORE
     if record.name.startswith("autogen ack"):
@@ -102,7 +112,7 @@ def _read_own_message(record: SpanRecord, step: Step, text: str) -> None:
 
 
 def _only_text(text: str) -> str | None:
-    """The text in a message of unknown type: its content, or the only text that it has."""
+    """Return the text of a message of unknown type: its content or its only text."""
     value = _object(jsonio.loads_or_text(text)[0])
     content = value.get("content")
     texts = [item for item in value.values() if item.__class__ is str]
@@ -119,7 +129,7 @@ def _task(text: str) -> list[dict[str, Any]]:
 
 
 def _said(text: str) -> list[dict[str, Any]]:
-    """An agent's message: text, requests for tools, or what tools gave."""
+    """Return an agent's message: text, tool requests or tool results."""
     message = _object(_object(jsonio.loads_or_text(text)[0]).get("message"))
     content = message.get("content")
     if not isinstance(content, list):

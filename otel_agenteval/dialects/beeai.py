@@ -1,4 +1,4 @@
-"""BeeAI under OpenInference: an event of a run has a span of its run's kind, and a tool's arguments stand beside its options."""
+"""Parser for BeeAI under OpenInference: spans of events, and tool arguments with options."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ SCOPES = re.compile(r"openinference\.instrumentation\.beeai\b")
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """An event (``error``, ``retry``) is no run of what it happened to: only a run says what it is a run of."""
+    """Return INNER for an event (``error``, ``retry``).
+
+    Its span has the kind of its run but no class name.
+    """
     if "openinference.span.kind" not in attributes or "metadata.class_name" in attributes:
         return None
     return INNER if "metadata.path" in attributes else None
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     if step.role == INNER:
         step.agent = ""
     elif step.role == TOOL:

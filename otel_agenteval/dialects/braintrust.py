@@ -1,6 +1,7 @@
-"""Braintrust (its Go and Java SDKs, and spans that an application marks for it): ``braintrust.input_json``, ``braintrust.output_json``.
+"""Parser for Braintrust: ``braintrust.input_json`` and ``braintrust.output_json``.
 
-The role stands in ``braintrust.span_attributes``; the wrapped clients' spans may have none, and are known by the model in their metadata.
+Covers its Go and Java SDKs, and spans that an application marks for Braintrust. The role is in
+``braintrust.span_attributes``. Spans of wrapped clients may lack it, but have a model in their metadata.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ _TYPE = re.compile(r'"type": ?"(\w+)"')
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """The role that the span's type says; without one, a model's name or a prompt's tokens make it a call of the model."""
+    """Return the role from the span's type.
+
+    Without one, a model's name or prompt tokens show a model call.
+    """
     said = attributes.get("braintrust.span_attributes")
     kind = _TYPE.search(said) if said.__class__ is str else None
     if kind is not None:
@@ -40,7 +44,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     role = step.role
     given = get("braintrust.input_json", get("braintrust.input"))
@@ -89,7 +93,7 @@ def _read_model(record: SpanRecord, step: Step, given: Any, answered: Any, metad
     if step.time_to_first_token_s is None and metrics.get("prompt_tokens") is not None:
         step.time_to_first_token_s = as_float(metrics.get("time_to_first_token"))
     if record.status != ERROR and answered is None and metrics and "prompt_tokens" not in metrics:
-        step.tool_failed = True  # the wrapped HTTP client is content with any response; this one held no answer
+        step.tool_failed = True  # the wrapped HTTP client accepts any response, but this one has no answer
 
 
 _COUNTS = (

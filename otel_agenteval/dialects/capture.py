@@ -1,6 +1,8 @@
-"""What makes instrumentations put into spans what was said: most of the metrics read that, and many leave it out until they are asked for it.
+"""Settings that make instrumentations capture content.
 
-The table is the one place for it: run-time hints, ``otel-agenteval doctor`` and ``docs/guides/capture-content.md`` come from it.
+Most metrics need content, and many instrumentations omit it by default.
+
+:data:`CAPTURES` is the only list: hints at runtime, ``otel-agenteval doctor`` and ``docs/guides/capture-content.md`` use it.
 """
 
 from __future__ import annotations
@@ -14,32 +16,32 @@ _TRUE = frozenset(("true", "1", "yes", "on"))
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """How one instrumentation, or a family of them, is made to capture content."""
+    """Settings that make one instrumentation, or a family of them, capture content."""
 
     name: str
-    """As a user knows it."""
+    """Name that users know."""
     scopes: str
-    """Pattern of the names of its scopes."""
+    """Pattern of its scope names."""
     packages: str
-    """Pattern of the names of its packages; empty for those that are no Python package."""
+    """Pattern of its Python package names. Empty for other languages."""
     variables: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables and what to set them to; empty where the program says it."""
+    """Environment variables to set, with their values. Empty if only code can turn capture on."""
     code: str = ""
-    """What the program has to say instead, or besides."""
+    """Code to add, instead of or besides variables."""
     by_default: bool = False
-    """Whether it captures content unless it is told not to."""
+    """True if it captures content by default."""
     off: Mapping[str, str] = field(default_factory=dict)
-    """Variables that switch it off, with the value that does."""
+    """Environment variables and values that turn capture off."""
 
     @property
     def advice(self) -> str:
-        """What to do, in a few words."""
+        """Short advice on what to set."""
         said = [f"{name}={value}" for name, value in self.variables.items()]
         said += [f"not {name}={value}" for name, value in self.off.items()] if self.by_default else []
         return ", ".join([*said, *([self.code] if self.code else [])])
 
     def is_on(self, env: Mapping[str, str]) -> bool | None:
-        """Whether content is captured, by the environment; None if only the program knows."""
+        """Return True if the environment turns capture on, or None if only code can."""
         if any(env.get(name, "").strip().lower() == value.lower() for name, value in self.off.items()):
             return False
         if self.by_default:
@@ -50,7 +52,7 @@ class Capture:
 
 
 def _agrees(found: str, wanted: str) -> bool:
-    """Whether a variable has a value that does it: another spelling of true, or one in a list."""
+    """Return True if a variable has the wanted value. Lists and other spellings of true count."""
     value = found.strip().lower()
     if wanted == "true":
         return value in _TRUE
@@ -77,7 +79,7 @@ CAPTURES: Sequence[Capture] = (
         r"opentelemetry\.instrumentation\.(openai_v2|google_genai|vertexai|botocore|openai_agents_v2)",
         r"opentelemetry-instrumentation-(openai-v2|google-genai|vertexai|botocore|openai-agents-v2)",
         {_GENAI: "SPAN_AND_EVENT", _OPT_IN: _LATEST},
-        "older versions know `true` alone and write content to log records: add AgentEvalLogProcessor",
+        "older versions accept only `true` and write content to log records: add AgentEvalLogProcessor",
     ),
     Capture(
         "OpenLLMetry (Traceloop)", r"opentelemetry\.instrumentation\.|traceloop", r"opentelemetry-instrumentation-.+|traceloop-sdk", by_default=True,
@@ -87,7 +89,7 @@ CAPTURES: Sequence[Capture] = (
         "pydantic-ai", r"pydantic-ai", r"pydantic-ai(-slim)?", by_default=True,
         code="not InstrumentationSettings(include_content=False)",
     ),
-    Capture("Logfire", r"logfire", r"logfire", by_default=True, code="scrubbing replaces what looks like a secret"),
+    Capture("Logfire", r"logfire", r"logfire", by_default=True, code="scrubbing replaces values that resemble secrets"),
     Capture("Langfuse", r"langfuse", r"langfuse", by_default=True, off={"LANGFUSE_TRACING_ENABLED": "false"}),
     Capture(
         "LangSmith", r"langsmith", r"langsmith", {"LANGSMITH_OTEL_ENABLED": "true", "LANGSMITH_TRACING": "true"},
@@ -95,7 +97,7 @@ CAPTURES: Sequence[Capture] = (
     ),
     Capture(
         "Google ADK", r"gcp\.vertex\.agent", r"google-adk", {_GENAI: "SPAN_AND_EVENT"},
-        "ADK 1.x does so by itself", off={"ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS": "false"},
+        "ADK 1.x captures content by default", off={"ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS": "false"},
     ),
     Capture("Strands Agents", r"strands", r"strands-agents", by_default=True, code=f"newer attributes with {_OPT_IN}={_LATEST}"),
     Capture(
@@ -119,25 +121,25 @@ CAPTURES: Sequence[Capture] = (
     ),
     Capture(
         "Spring AI", r"org\.springframework\.(boot|ai)|io\.micrometer", "",
-        code="an ObservationFilter (docs/get-started/integrations/spring-ai.md), or spring.ai.chat.observations.log-prompt and .log-completion with log records sent too; spring.ai.tools.observations.include-content: true for tools",
+        code="an ObservationFilter (docs/get-started/integrations/spring-ai.md), or spring.ai.chat.observations.log-prompt and .log-completion and export of log records; spring.ai.tools.observations.include-content: true for tools",
     ),
     Capture("Claude Code", r"com\.anthropic\.claude_code", "", {"OTEL_LOG_USER_PROMPTS": "1", "OTEL_LOG_TOOL_DETAILS": "1"}),
 )  # fmt: skip
-"""The first whose pattern fits wins: OpenLLMetry's is that of all others under ``opentelemetry.instrumentation``."""
+"""All settings. The first matching pattern wins, so OpenLLMetry's broad pattern follows the specific ones."""
 
 
 def of_scope(scope: str) -> Capture | None:
-    """How the instrumentation with this scope is made to capture content; None if nobody knows."""
+    """Return the settings of an instrumentation scope, or None."""
     return next((one for one in CAPTURES if re.match(one.scopes, scope)), None)
 
 
 def of_package(name: str) -> Capture | None:
-    """The same by the name of its Python package."""
+    """Return the settings of a Python package, or None."""
     plain = re.sub(r"[-_.]+", "-", name).lower()
     return next((one for one in CAPTURES if one.packages and re.fullmatch(one.packages, plain)), None)
 
 
 def advice_for(scopes: Sequence[str]) -> str:
-    """What to set so that these scopes capture content; empty if nobody knows."""
+    """Return advice on what to set so that these scopes capture content. Empty if unknown."""
     known = {one.name: one.advice for one in map(of_scope, scopes) if one is not None and one.advice}
     return "; ".join(f"for {name}: {advice}" for name, advice in known.items())

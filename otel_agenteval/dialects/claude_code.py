@@ -1,7 +1,7 @@
-"""Claude Code and the Claude Agent SDK: ``claude_code.*`` spans with bare attribute names, and log events of the same names.
+"""Parser for Claude Code and the Claude Agent SDK: ``claude_code.*`` spans and log events.
 
-The spans hold prompts and tools (as far as their switches allow); the answer stands in a log event, or in the model call when
-detailed tracing is on. Input tokens are written without those that came from, or went to, the cache.
+Spans contain prompts and tools, as far as they are switched on. The answer is in a log event or, with detailed tracing, in
+the model call. Input tokens don't include tokens read from or written to the cache.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _HELD_BACK = "<REDACTED>"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """The role that the span's name says.
+    """Return the role from the span's name.
 
-    The tool that starts another agent is that agent's run; a model call outside of any interaction (a title, a quota check)
-    is no turn.
+    The tool that starts a sub-agent is that agent's run. A model call outside an interaction (a title, a quota check) isn't a
+    turn.
     """
     role = _ROLES.get(name)
     if role == TOOL and "subagent_type" in attributes:
@@ -39,7 +39,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     step.framework = "claude-code"
     if step.role == AGENT:
@@ -96,7 +96,7 @@ def _read_tool(record: SpanRecord, step: Step) -> None:
     get = record.attributes.get
     step.tool_call_id = as_text(get("tool_use_id")) or step.tool_call_id
     if record.name.startswith(_PHASE):
-        step.tool_name = ""  # a phase of the call around it
+        step.tool_name = ""  # a phase of the enclosing call
         step.permission_denied = get("decision") == "reject"
         return
     step.tool_name = as_text(get("tool_name"))
@@ -104,7 +104,7 @@ def _read_tool(record: SpanRecord, step: Step) -> None:
     if step.tool_arguments is None:
         command, path = as_text(get("full_command")), as_text(get("file_path"))
         known = {"command": command} if command else {"file_path": path} if path else None
-        if known is not None and step.tool_call_id is not None:  # not all of them: an event may say more
+        if known is not None and step.tool_call_id is not None:  # maybe incomplete: an event may contain more
             step.tool_inputs = {step.tool_call_id: known}
     step.tool_result = _without_heading(get("new_context"))
     if step.tool_result is None:
@@ -114,7 +114,7 @@ def _read_tool(record: SpanRecord, step: Step) -> None:
 
 
 def _without_heading(value: Any) -> str | None:
-    """The text below a first line like ``[TOOL RESULT: name]``."""
+    """Return the text below a first line such as ``[TOOL RESULT: name]``."""
     text = as_text(value)
     if text is None or text == _HELD_BACK:
         return None

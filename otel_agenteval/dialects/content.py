@@ -1,11 +1,10 @@
-"""Messages, whatever their shape: written once for all dialects.
+"""Decoder for messages in every known shape, shared by all dialects.
 
-Understood: the convention's ``{role, parts: [...]}``; chat-completions ``{role, content, tool_calls}``; Responses items
-(``function_call``, ``function_call_output``, ``message``); Anthropic and Bedrock content blocks; LangChain messages
-(serialised constructors, ``{type, data}`` and dumps); any of them as JSON text, also nested, also cut in the middle.
+It reads the convention's ``{role, parts: [...]}``, chat completions' ``{role, content, tool_calls}``, Responses items
+(``function_call``, ``function_call_output``, ``message``), Anthropic and Bedrock content blocks, and LangChain messages
+(serialized constructors, ``{type, data}`` and dumps). Any of them may be JSON text, nested or truncated.
 
-A part that names its type but holds no text was written with content capture off: then the text is unknown (``None``),
-never empty.
+A part with a type but no text was written without content capture. Its text is unknown (``None``), never empty.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ ROLES = {
 
 REDACTED = ("__REDACTED__", "[REDACTED]", "<REDACTED>", "[redacted]", "REDACTED", "<fully masked due to failed mask function>",
             "<elided>", "HIDDEN:non-empty", "HIDDEN:empty")  # fmt: skip
-"""What instrumentations write in place of content that they are configured to leave out."""
+"""Placeholders that instrumentations write if they are configured to omit content."""
 
 _TEXT_TYPES = frozenset(("text", "output_text", "input_text", "refusal", "summary_text"))
 _REASONING_TYPES = frozenset(("reasoning", "thinking", "redacted_thinking", "reasoning_text"))
@@ -41,16 +40,16 @@ _MEDIA = {"image_url": "image", "image": "image", "input_image": "image", "image
 _UNTYPED_PARTS = frozenset((
     "text", "toolUse", "toolResult", "reasoningContent", "function_call", "functionCall", "function_response", "functionResponse",
 ))  # fmt: skip
-"""Keys that say what a part is where parts have no type: Bedrock's and Google's."""
+"""Keys that identify parts without a type: Bedrock's and Google's."""
 _FRAMEWORK_WORDS = (
     "Continue processing previous requests as instructed.", "Handle the requests as specified in the System Instruction.",
 )  # fmt: skip
-"""What Google's ADK says in the user's place, so that a prompt does not end with the model's own words."""
+"""Texts that Google's ADK adds with the role ``user``, so that no prompt ends with the model's own message."""
 _MAX_NESTING = 6
 
 
 class Decoded:
-    """Messages read from one attribute, and whether anything was cut or held back on the way."""
+    """Messages from one attribute, with flags for truncated and hidden content."""
 
     __slots__ = ("hidden", "messages", "truncated")
 
@@ -58,11 +57,11 @@ class Decoded:
         self.messages = messages
         self.truncated = truncated
         self.hidden = hidden
-        """Whether some text was left out by the instrumentation (content capture off)."""
+        """True if the instrumentation omitted some text because content capture is off."""
 
 
 def decode(raw: Any, role: str) -> Decoded:
-    """The messages in an attribute's value; ``role`` is the author of a bare text."""
+    """Return the messages in an attribute's value. ``role`` is the author of plain text."""
     out = Decoded([])
     if raw.__class__ is Later:
         raw = raw.reader(raw.raw)
@@ -70,7 +69,7 @@ def decode(raw: Any, role: str) -> Decoded:
         return out
     _add(raw, role, out, 0)
     if role == "assistant" and not out.messages and not out.hidden and raw.__class__ is str and raw[:1] == "{":
-        out.messages.append(Message(role, raw))  # an object that is no message is the answer itself
+        out.messages.append(Message(role, raw))  # an object that isn't a message is the answer itself
     return out
 
 
@@ -85,7 +84,7 @@ def _add(raw: Any, role: str, out: Decoded, depth: int) -> None:
         if value.__class__ is str:
             if value in REDACTED:
                 out.hidden = True
-            elif value[:2] == "[{":  # messages once, and unreadable now: not a text of the conversation
+            elif value[:2] == "[{":  # truncated messages that can't be parsed, not a text of the conversation
                 out.hidden = out.truncated = True
             elif value or not raw:
                 out.messages.append(Message(role, value))
@@ -104,28 +103,28 @@ def _add(raw: Any, role: str, out: Decoded, depth: int) -> None:
 
 
 def _add_object(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) -> None:
-    """Add one message, or those that an object holds in one of its fields."""
+    """Add one message, or the messages in one of an object's fields."""
     if _looks_like_message(raw):
         if raw.get("role") != "tool" or raw.get("content").__class__ is not dict or raw.get("tool_call_id"):
             out.messages.append(_message(raw, role, out))
-        return  # a "tool" that answers no call is the definition of one
+        return  # a "tool" message without a call id is a tool definition
     if raw.keys() <= _CALL:
         _add_call(raw, role, out, depth)
         return
     if role == "assistant" and ("output" in raw or "generations" in raw):
         _add(raw.get("output") or raw.get("generations"), role, out, depth + 1)
         return
-    if "raw" in raw and "pydantic" in raw:  # a CrewAI output: the text, and what was parsed from it
+    if "raw" in raw and "pydantic" in raw:  # a CrewAI output: the text and its parsed form
         if isinstance(raw["raw"], str):
             out.messages.append(Message(role, raw["raw"]))
         return
     if len(raw) == 1 and isinstance(raw.get("result"), Mapping) and role == "assistant":
         _add(raw["result"], role, out, depth + 1)
         return
-    if "response" in raw and not _SOURCES.isdisjoint(raw):  # a LlamaIndex engine's response: the text, and where it is from
+    if "response" in raw and not _SOURCES.isdisjoint(raw):  # a LlamaIndex engine's response: the text and its sources
         _add(raw["response"], role, out, depth + 1)
         return
-    if role == "system" and "messages" in raw:  # a whole request: only its instructions are wanted
+    if role == "system" and "messages" in raw:  # a whole request: take only its instructions
         _add(raw.get("system"), role, out, depth + 1)
         return
     if isinstance(raw.get("contents"), list):
@@ -141,14 +140,14 @@ _HOLDERS = (
     "messages", "new_message", "input_messages", "output_messages", "choices", "content", "input", "prompt", "query", "question",
     "text", "combined_chunk_content", "str_or_query_bundle", "query_str", "user_msg",
 )  # fmt: skip
-"""Fields that hold messages, the most specific first."""
+"""Fields that contain messages, the most specific first."""
 _HOLDERS_OF_ANSWERS = (*_HOLDERS[:5], "output", *_HOLDERS[5:])
-"""The same where the messages are the model's."""
+"""Fields that contain the model's messages, the most specific first."""
 
 
 def _add_list(raw: Sequence[Any], role: str, out: Decoded, depth: int) -> None:
-    """Add the messages of a list, or the one message whose parts it holds."""
-    if raw and raw[0].__class__ is dict and "parts" in raw[0] and "role" in raw[0]:  # the convention's own form
+    """Add the messages of a list, or one message if the list contains its parts."""
+    if raw and raw[0].__class__ is dict and "parts" in raw[0] and "role" in raw[0]:  # the convention's form
         pieces: list[Message] = []
         unfinished = False
         for item in raw:
@@ -159,7 +158,7 @@ def _add_list(raw: Sequence[Any], role: str, out: Decoded, depth: int) -> None:
                 else:
                     _complete(out.messages, pieces)
                     out.messages.append(message)
-                unfinished = item.get("finish_reason") == ""  # a piece of a streamed message, not a message of its own
+                unfinished = item.get("finish_reason") == ""  # a piece of a streamed message, not a separate message
             else:
                 _complete(out.messages, pieces)
                 _add(item, role, out, depth + 1)
@@ -176,7 +175,10 @@ def _add_list(raw: Sequence[Any], role: str, out: Decoded, depth: int) -> None:
 
 
 def _side(events: Sequence[Any], role: str) -> list[Any]:
-    """Events of one call in one list: what the model answered (the choices, else the assistant's last words), or all before."""
+    """Return a call's output events for the role ``assistant``, or the events before them.
+
+    Output events are the choices or, without any, the assistant's last messages.
+    """
     start = len(events)
     choices = any(isinstance(event, Mapping) and event.get("event.name") == "gen_ai.choice" for event in events)
     wanted = ("gen_ai.choice",) if choices else ("gen_ai.assistant.message", "gen_ai.unknown")
@@ -190,7 +192,10 @@ _SOURCES = frozenset(("source_nodes", "sources", "metadata", "current_agent_name
 
 
 def _add_call(call: Mapping[str, Any], role: str, out: Decoded, depth: int) -> None:
-    """What was said to a function, whose parameters have any name: messages that await an answer, else a text of several words."""
+    """Add the messages in a function's arguments, whose names can be anything.
+
+    It prefers messages that end before an answer, then a text of several words.
+    """
     args, kwargs = call.get("args"), call.get("kwargs")
     if kwargs.__class__ is str and kwargs[:1] == "{":
         kwargs, cut = jsonio.loads_or_text(kwargs)
@@ -218,7 +223,10 @@ def _add_call(call: Mapping[str, Any], role: str, out: Decoded, depth: int) -> N
 
 
 def _add_google_request(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) -> None:
-    """``{config: {system_instruction}, contents: [...]}``: what Google's SDK, and what is built on it, send to a model."""
+    """Add the messages of a request of Google's SDK.
+
+    The request is ``{config: {system_instruction}, contents: [...]}``.
+    """
     config = raw.get("config")
     if isinstance(config, Mapping) and config.get("system_instruction"):
         _add(config["system_instruction"], "system", out, depth + 1)
@@ -226,7 +234,10 @@ def _add_google_request(raw: Mapping[str, Any], role: str, out: Decoded, depth: 
 
 
 def _complete(messages: list[Message], pieces: list[Message]) -> None:
-    """Put the further pieces of a streamed message to the last message, and use them up. The last piece may be the whole once more."""
+    """Append the pieces of a streamed message to the last message, and clear them.
+
+    The last piece may repeat the whole message.
+    """
     if not pieces:
         return
     message, last = messages[-1], pieces[-1]
@@ -234,7 +245,7 @@ def _complete(messages: list[Message], pieces: list[Message]) -> None:
     message.reasoning = _streamed([one.reasoning for one in (message, *pieces)], last.finish_reason)
     calls: dict[tuple[str | None, Hashable], ToolRequest] = {}
     for call in (call for piece in pieces for call in piece.tool_calls):
-        calls.pop((call.call_id, None), None)  # a call may be told before its arguments, and once more at the end
+        calls.pop((call.call_id, None), None)  # a call may appear before its arguments, and again at the end
         calls.pop(_told(call), None)
         calls[_told(call)] = call
     told = {*calls, *((call_id, None) for call_id, _ in calls)}
@@ -286,7 +297,10 @@ def _is_part(value: Mapping[str, Any]) -> bool:
 
 
 def _is_block(value: Mapping[str, Any]) -> bool:
-    """A part that was written as text: what a tool returned can look like one, but has more than a part has."""
+    """Return True for a part that was serialized as text.
+
+    A tool's result can resemble a part, but has more fields.
+    """
     return _is_part(value) and (_kind(value) is not None or "text" not in value or _TEXT_BLOCK.issuperset(value))
 
 
@@ -297,7 +311,7 @@ def _message(value: Mapping[str, Any], role: str, out: Decoded) -> Message:
         own = value["role"]
         message = Message(ROLES.get(own, own) if own.__class__ is str else role)
         _read_parts(parts, message, texts, out, 0)
-        if "tool_calls" in value:  # LiteLLM puts them beside the parts
+        if "tool_calls" in value:  # LiteLLM writes them beside the parts
             _read_tool_calls(value, message)
         if "tool_call_id" in value and not message.tool_results:
             message.tool_results = [_answer_to_call(value, texts)]
@@ -335,7 +349,7 @@ def _message(value: Mapping[str, Any], role: str, out: Decoded) -> Message:
 
 
 def _answer_to_call(value: Mapping[str, Any], texts: list[str]) -> ToolResponse:
-    """What a message of role ``tool`` says, and which call it answers."""
+    """Return the result in a message with role ``tool``, with the id of its call."""
     extra = value.get("additional_kwargs")
     call_id = value.get("tool_call_id") or value.get("id") or (extra.get("tool_call_id") if isinstance(extra, Mapping) else None)
     return ToolResponse(_text_or_none(call_id), _text_or_none(value.get("name")), "\n".join(texts) if texts else None)
@@ -345,7 +359,7 @@ _ITEM_ROLES = {"function_call": "assistant", "reasoning": "assistant", "function
 
 
 def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The message inside a serialised constructor, a ``{type, data}`` pair, or a choice."""
+    """Return the message inside a serialized constructor, a ``{type, data}`` pair or a choice."""
     if "lc" in value and isinstance(value.get("kwargs"), Mapping):
         path = value.get("id")
         kind = path[-1] if isinstance(path, list) and path else None
@@ -366,7 +380,7 @@ def _read_parts(parts: Any, message: Message, texts: list[str], out: Decoded, de
         if parts in REDACTED:
             out.hidden = True
             return
-        if parts[:2] == "[{":  # blocks that were serialised once more
+        if parts[:2] == "[{":  # blocks that were serialized twice
             value, cut = jsonio.loads_or_text(parts)
             if isinstance(value, list) and value and all(isinstance(item, Mapping) and _is_block(item) for item in value):
                 out.truncated |= cut
@@ -405,7 +419,7 @@ def _read_part(part: Mapping[str, Any], message: Message, texts: list[str], out:
             if text in REDACTED:
                 out.hidden = True
             elif text[:1] == "{" and '"type": "reasoning"' in text and (item := jsonio.loads_or_text(text)[0]).__class__ is dict:
-                _reasoning(item, message)  # an item that its translator had no name for
+                _reasoning(item, message)  # a reasoning item, written as text
             else:
                 texts.append(text)
         else:
@@ -429,7 +443,10 @@ def _read_part(part: Mapping[str, Any], message: Message, texts: list[str], out:
 
 
 def _google_part(part: Mapping[str, Any], message: Message) -> bool:
-    """Google's and Haystack's parts say what they are by a key that has a value, Google's in either case style."""
+    """Read a part that only its key identifies.
+
+    Google writes keys in snake case or camel case, Haystack in snake case.
+    """
     for key, reader in _GOOGLE_READERS.items():
         inner = part.get(key)
         if isinstance(inner, Mapping):
@@ -447,7 +464,10 @@ _T = TypeVar("_T")
 
 
 def _and(items: Sequence[_T], one: _T) -> list[_T]:
-    """The items and one more: most messages have none, and some have thousands."""
+    """Return the items with one more, in place if they are a list.
+
+    Most messages have no items, so they start with a tuple. Some have thousands.
+    """
     if isinstance(items, list):
         items.append(one)
         return items
@@ -458,7 +478,7 @@ def _tool_request(part: Mapping[str, Any], message: Message) -> None:
     function = part.get("function")
     if isinstance(function, Mapping):
         part = {"id": part.get("id"), **function}
-    elif function.__class__ is str and part.get("name") is None:  # its name alone, beside its arguments
+    elif function.__class__ is str and part.get("name") is None:  # the function's name as text
         part = {**part, "name": function}
     call_id = part.get("id") or part.get("call_id") or part.get("toolUseId") or part.get("tool_call_id") or part.get("toolCallId")
     if part.get("type") == "function_call":
@@ -491,7 +511,7 @@ def _tool_response(part: Mapping[str, Any], message: Message) -> None:
 
 
 def _media_in(result: Any, message: Message) -> None:
-    """Attach what a tool returned of images, sounds and videos, as parts of the Model Context Protocol, of a provider or of a framework."""
+    """Attach the images, audio and video in a tool's result, in any known format."""
     if isinstance(result, Mapping):
         result = result["content"] if isinstance(result.get("content"), list) else [result]
     if not isinstance(result, list):
@@ -509,17 +529,20 @@ def _media_in(result: Any, message: Message) -> None:
         elif kind is None and not part.keys().isdisjoint(_UNTYPED_MEDIA):
             _google_part({name: part[name] for name in _UNTYPED_MEDIA if name in part}, seen)
     for found in seen.attachments:
-        if found.get("modality") in _MODALITIES:  # documents that a search returned are its result
+        if found.get("modality") in _MODALITIES:  # documents of a search are its result, not media
             message.attachments = _and(message.attachments, found)
 
 
 def says_failed(value: Mapping[str, Any]) -> bool:
-    """Whether a tool's result carries a mark of failure: Anthropic's, Bedrock's, or that of the Model Context Protocol."""
+    """Return True if a tool's result has an error flag of Anthropic, Bedrock or MCP."""
     return value.get("is_error") is True or value.get("isError") is True or value.get("status") == "error"
 
 
 def _typed_result(part: Mapping[str, Any], message: Message) -> None:
-    """A result that says what it is (``{type: "text" | "json" | "error-text" | ..., value}``), or whether it is an error."""
+    """Add a tool result that has a type or an error flag.
+
+    Its output is ``{type: "text" | "json" | "error-text" | ..., value}``.
+    """
     result = part.get("output")
     kind = _kind(result) if isinstance(result, Mapping) else None
     failed = part.get("isError") is True
@@ -536,7 +559,7 @@ def _typed_result(part: Mapping[str, Any], message: Message) -> None:
 
 
 def _result_with_origin(part: Mapping[str, Any], message: Message) -> None:
-    """A result that holds the request it answers, and whether it is an error."""
+    """Add a tool result that contains its request and an error flag."""
     origin = part.get("origin")
     request = origin if isinstance(origin, Mapping) else {}
     result = unwrap_result(part.get("result"))
@@ -564,7 +587,7 @@ def _reasoning(part: Mapping[str, Any], message: Message) -> None:
     if isinstance(text, Mapping):
         text = text.get("reasoningText", text)
         text = text.get("text") if isinstance(text, Mapping) else text
-    if text.__class__ is str and text[:2] == "[{" and '"summary_text"' in text:  # a list of summaries, written as text
+    if text.__class__ is str and text[:2] == "[{" and '"summary_text"' in text:  # a list of summaries as JSON text
         text, _ = jsonio.loads_or_text(text)
     if isinstance(text, list):
         text = "\n".join(str(item.get("text", "")) for item in text if isinstance(item, Mapping))
@@ -589,18 +612,18 @@ _HOLDERS_OF_MEDIA = (
     "document",
     "s3Location",
 )
-"""Fields of a part that hold the medium, or its address alone."""
+"""Fields of a part that contain the media or only their address."""
 _MODALITIES = frozenset(("image", "audio", "video"))
 _UNTYPED_MEDIA = ("inline_data", "inlineData", "file_data", "fileData", "image", "video", "audio")
-"""Keys of parts that say what they are by no type: Google's and Bedrock's."""
+"""Keys of media parts without a type: Google's and Bedrock's."""
 _MOST_PARTS = 1_000
-"""Of a tool's result that are looked through for media."""
+"""Most parts of a tool's result that are searched for media."""
 
 
 def _attachment(part: Mapping[str, Any], message: Message, modality: str | None) -> None:
-    """A medium: its bytes, its address or its id, and what it is said to be."""
+    """Attach a media part: its bytes, address or file id, and its type."""
     places = [part]
-    for place in places:  # grows while it is gone through: Bedrock has a location in a source in an image
+    for place in places:  # grows during iteration: Bedrock nests a location in a source in an image
         places += [held for name in _HOLDERS_OF_MEDIA if isinstance(held := place.get(name), Mapping)]
     uri = _first(places, _URIS) or next(
         (held for place in places for name in _HOLDERS_OF_MEDIA if _is_address(held := place.get(name))), None
@@ -617,16 +640,16 @@ def _attachment(part: Mapping[str, Any], message: Message, modality: str | None)
     known = {"modality": kind, "mime_type": said, "uri": uri, "data": data, "file_id": _first(places, _IDS)}
     plain = {
         key: str.__str__(item) for key, item in known.items() if isinstance(item, str) and item
-    }  # also of members of enumerations
+    }  # str.__str__ also converts enum members
     message.attachments = _and(message.attachments, plain)
 
 
 def _first(places: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str | None:
-    """The first text, or bytes as base64, under one of some names."""
+    """Return the first text under one of the names. Bytes become base64."""
     for place in places:
         for name in names:
             value = place.get(name)
-            if value.__class__ is str and value[:1] == "<":  # "<not serializable>" and the like, in the place of bytes
+            if value.__class__ is str and value[:1] == "<":  # placeholders such as "<not serializable>" instead of bytes
                 continue
             if isinstance(value, bytes):
                 return base64.b64encode(value).decode()
@@ -640,7 +663,7 @@ def _is_address(value: Any) -> bool:
 
 
 def _kind_of(mime: str, modality: str | None) -> str:
-    """What a medium is: what its type says, else what its part says."""
+    """Return the kind of media by its MIME type or, if unknown, by its part."""
     found = mime.partition("/")[0]
     return found if found in _MODALITIES else modality or "document"
 
@@ -683,7 +706,7 @@ def _text_or_none(value: Any) -> str | None:
 
 
 def arguments_of(raw: Any) -> dict[str, Any] | None:
-    """A tool call's arguments as an object, or None when that is not what they are."""
+    """Return a tool call's arguments as an object, or None if they aren't one."""
     if isinstance(raw, str):
         try:
             raw = jsonio.loads(raw)
@@ -698,7 +721,7 @@ def arguments_of(raw: Any) -> dict[str, Any] | None:
 
 
 def _python_literal(text: str) -> Any:
-    """Some instrumentations write ``str(dict)``."""
+    """Parse ``str(dict)``, which some instrumentations write."""
     if text[:1] != "{" or len(text) > 100_000:
         return None
     try:
@@ -708,13 +731,13 @@ def _python_literal(text: str) -> Any:
 
 
 def object_in(raw: Any) -> Mapping[str, Any]:
-    """The object that a value is, also as JSON text; an empty one where it is none."""
+    """Return the object that a value or its JSON text contains, or an empty one."""
     value = jsonio.loads_or_text(raw)[0] if raw.__class__ is str else raw
     return value if isinstance(value, Mapping) else {}
 
 
 def unquoted(raw: Any) -> Any:
-    """The text that was written as JSON text; any other value as it is."""
+    """Return the text in a JSON string, or any other value unchanged."""
     return jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] == '"' else raw
 
 
@@ -722,7 +745,7 @@ _LONGEST_LITERAL = 1_000_000
 
 
 def literal(value: Any) -> Any:
-    """What Python's ``str`` or ``repr`` made text of, or JSON; other text stays as it is."""
+    """Parse Python's ``str`` or ``repr`` of a value, or JSON. Other text stays unchanged."""
     if value.__class__ is not str or value[:1] not in ("{", "[", "'", '"') or len(value) > _LONGEST_LITERAL:
         return value
     try:
@@ -738,7 +761,10 @@ _RESULT_KEYS = frozenset((
 
 
 def _is_text_block(item: Any) -> bool:
-    """Whether it is a text as frameworks wrap it; an entry of data has more than a text, and no type of block."""
+    """Return True for a framework's text block.
+
+    Data entries have other fields beside the text, and no block type.
+    """
     if not isinstance(item, Mapping):
         return False
     kind = item.get("type")
@@ -752,7 +778,10 @@ _REPR = re.compile(r"""content=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?: \w+=|$)"
 
 
 def repr_text(raw: str) -> str:
-    """The text of a LangChain message as ``str`` shows it: ``content='...' name='...' tool_call_id='...'``."""
+    """Return the text of a LangChain message from its ``str()``.
+
+    The form is ``content='...' name='...' tool_call_id='...'``.
+    """
     found = _REPR.match(raw)
     try:
         return str(python_text.literal(found.group(1))) if found is not None else raw
@@ -761,17 +790,17 @@ def repr_text(raw: str) -> str:
 
 
 def unwrap_result(raw: Any) -> Any:
-    """What a tool returned, out of the message or content blocks that frameworks wrap around it."""
+    """Return a tool's result without the message or content blocks around it."""
     value = raw
     if isinstance(raw, str) and raw[:8] == "content=" and " tool_call_id='" in raw:
         return repr_text(raw)
-    if isinstance(raw, str) and raw[:1] == '"' == raw[-1:]:  # a text, written as JSON
+    if isinstance(raw, str) and raw[:1] == '"' == raw[-1:]:  # a JSON string
         try:
             return jsonio.loads(raw)
         except ValueError:
             return raw
     if isinstance(raw, str) and raw[:1] in "{[":
-        if '"content"' not in raw and '"text"' not in raw and '"response"' not in raw:  # no wrapping is without one of them
+        if '"content"' not in raw and '"text"' not in raw and '"response"' not in raw:  # each wrapper has one of these keys
             return raw
         try:
             value = jsonio.loads(raw)
@@ -807,7 +836,7 @@ def unwrap_result(raw: Any) -> Any:
 
 
 def logprobs_in(raw: Any) -> list[float] | None:
-    """The logarithms of the probabilities of an answer's tokens, wherever a model's response holds them."""
+    """Return the log probabilities of an answer's tokens from a model's response, or None."""
     if raw.__class__ is str:
         if '"logprob"' not in raw and '"token_logprobs"' not in raw:
             return None
@@ -823,7 +852,7 @@ _DEEPEST_LOGPROBS = 12
 
 
 def _logprobs_below(value: Any, depth: int) -> Any:
-    """The first field of this name that holds some."""
+    """Return the first nonempty ``logprobs`` field."""
     if depth > _DEEPEST_LOGPROBS:
         return None
     if isinstance(value, Mapping):

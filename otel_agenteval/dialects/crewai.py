@@ -1,7 +1,7 @@
-"""CrewAI: the request to a crew is in its inputs and tasks, and its agents are named by their roles.
+"""Parser for CrewAI. The request is in the crew's inputs and tasks.
 
-OpenInference and OpenLLMetry write its spans; this reads what they put into attributes of their own. CrewAI's anonymous
-product telemetry (scope ``crewai.telemetry``) is no part of any turn.
+Roles name the agents. OpenInference and OpenLLMetry write the spans. This dialect parses their CrewAI
+attributes. CrewAI's anonymous product telemetry (scope ``crewai.telemetry``) isn't part of any turn.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ SCOPES = re.compile(r"(openinference|opentelemetry)\.instrumentation\.crewai(\.|
 _DELEGATING = frozenset(
     ("Delegate work to coworker", "Ask question to coworker", "delegate_work_to_coworker", "ask_question_to_coworker")
 )
-"""CrewAI's own tools: another agent of the crew does the work below their spans."""
+"""CrewAI's own tools that delegate. Another agent of the crew works below their spans."""
 _QUESTIONS = (
     "question", "query", "user_query", "user_question", "input", "user_input", "user_message", "customer_message", "message",
     "user_request", "customer_request", "request", "prompt", "text", "task", "topic",
 )  # fmt: skip
-"""A crew's inputs have names of the developer's choice: these hold what its user said, in this order."""
+"""Names of crew inputs that contain the user's words, in order of priority. Developers choose input names freely."""
 _FILLED = re.compile(r"""TaskOutput\(description=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.DOTALL)
 _TALK = ", messages=["
 _BRACKETS = re.compile(r"""'(?:[^'\\]|\\.)*(?:'|\\?\Z)|"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]]""", re.DOTALL)
@@ -40,7 +40,7 @@ _LONGEST_TEMPLATE = 10_000
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """What the instrumentations call otherwise: a task is a step of its crew, and a delegation is the other agent's run."""
+    """Return INNER for a task, WORKFLOW for a crew and AGENT for a delegation."""
     if attributes.get("traceloop.span.kind") == "task":
         return INNER
     if name == "crewai.workflow":
@@ -49,7 +49,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     step.framework = "crewai"
     role = step.role
@@ -70,18 +70,18 @@ def read(record: SpanRecord, step: Step) -> None:
             step.final_result = get("crewai.crew.result")
         _read_output(get("output.value"), step)
     elif role == INNER:
-        if step.input_messages is None:  # the task with its inputs, also of a run that failed
+        if step.input_messages is None:  # the task with its inputs, even if the run failed
             step.input_messages = get("crewai.task.description")
     elif role == LLM:
         model = as_text(get("gen_ai.request.model"))
         provider = get("gen_ai.provider.name")
         if model is not None and provider.__class__ is str and model.startswith(f"{provider}/"):
-            step.model = model[len(provider) + 1 :]  # LiteLLM puts the provider before the model
+            step.model = model[len(provider) + 1 :]  # LiteLLM writes ``provider/model``
         _read_calls(get("gen_ai.output.messages"), step)
 
 
 def _read_calls(raw: Any, step: Step) -> None:
-    """An answer that requests tools is written as the ``str`` of the client's objects, in place of a text."""
+    """Fill tool requests from the ``str`` of the client's objects, written in place of a text."""
     if raw.__class__ is str and "ToolCall(function=Function(arguments=" in raw:
         value, _ = jsonio.loads_or_text(raw)
         calls = [
@@ -107,20 +107,20 @@ def _literal(text: str) -> Any:
 
 
 def _read_usage(raw: Any, step: Step) -> None:
-    """What the whole run used, as ``name=number`` pairs."""
+    """Fill the whole run's token counts from ``name=number`` pairs."""
     if raw.__class__ is str:
         used = dict(_USED.findall(raw))
         step.input_tokens, step.output_tokens = as_int(used.get("prompt_tokens")), as_int(used.get("completion_tokens"))
 
 
 def _read_output(raw: Any, step: Step) -> None:
-    """The outputs of crews, tasks and agents; a flow's method may give back anything."""
+    """Fill the output of a crew, a task or an agent. A flow's method can return anything."""
     if step.output_messages is None and raw.__class__ is str and '"raw":' in raw and '"pydantic":' in raw:
         step.output_messages = raw
 
 
 def _coworker(get: Any) -> str | None:
-    """The agent that a delegating tool names."""
+    """Return the agent that a delegating tool names."""
     if as_text(get("tool.name")) not in _DELEGATING:
         return None
     arguments = _loaded(get("input.value"))
@@ -132,11 +132,11 @@ def _loaded(raw: Any) -> Any:
 
 
 def _asked(tasks: Any, inputs: Any, outputs: Any, finished: bool) -> str | None:
-    """The user's words: the input that holds them, the only input, else the first task with its inputs filled in."""
+    """Return the user's words: a known input, the only input, or the first task's text."""
     index, template = _task_of(tasks)
     given = _loaded(inputs)
     if not isinstance(given, Mapping):
-        if inputs is None and template is not None and not PLACE.search(template):  # a crew that ran before holds its last inputs
+        if inputs is None and template is not None and not PLACE.search(template):  # a second run keeps old inputs
             return _ran(outputs, index) or (template if finished else None)
         given = _inputs_between(template, outputs, index)
     for name in _QUESTIONS:
@@ -154,7 +154,7 @@ def _asked(tasks: Any, inputs: Any, outputs: Any, finished: bool) -> str | None:
 
 
 def _task_of(tasks: Any) -> tuple[int, str | None]:
-    """The first task that has a place for an input, else the first."""
+    """Return index and text of the first task with a placeholder, or of the first task."""
     found = _loaded(tasks)
     texts = [as_text(task.get("description")) for task in found if isinstance(task, Mapping)] if isinstance(found, list) else []
     index = next((index for index, text in enumerate(texts) if text is not None and PLACE.search(text)), 0)
@@ -162,7 +162,10 @@ def _task_of(tasks: Any) -> tuple[int, str | None]:
 
 
 def _inputs_between(template: str | None, outputs: Any, index: int) -> Mapping[str, str]:
-    """OpenLLMetry writes no inputs: they are the difference between a task before it ran and the one that was run."""
+    """Return the inputs as the difference between a task's template and its filled-in text.
+
+    OpenLLMetry doesn't write inputs.
+    """
     if template is None or not places(template) or len(template) > _LONGEST_TEMPLATE:
         return {}
     text = _ran(outputs, index)
@@ -170,13 +173,16 @@ def _inputs_between(template: str | None, outputs: Any, index: int) -> Mapping[s
 
 
 def _ran(outputs: Any, index: int) -> str | None:
-    """The description with which a task ran."""
+    """Return the description with which a task ran."""
     ran = _FILLED.findall(outputs) if outputs.__class__ is str else []
     return as_text(_literal(ran[index])) if index < len(ran) else None
 
 
 def _talk(outputs: str) -> list[Any]:
-    """What was said in a crew's tasks, from the text of their objects; delegated work is the other agent's run, no tool."""
+    """Return the messages of a crew's tasks from their objects' text, without delegations.
+
+    Delegated work is the other agent's run, not a tool call.
+    """
     found: list[Any] = []
     at = outputs.find(_TALK)
     while at >= 0:
@@ -189,7 +195,7 @@ def _talk(outputs: str) -> list[Any]:
 
 
 def _end_of_list(text: str, start: int) -> int:
-    """Where a list that begins at ``start`` ends, brackets in texts left aside."""
+    """Return the end of the list that begins at ``start``. Brackets inside texts don't count."""
     depth = 0
     for token in _BRACKETS.finditer(text, start):
         if token[0] == "[":

@@ -1,4 +1,7 @@
-"""DSPy, as OpenInference and the GenAI instrumentation write it: what a module was given and gave back are its signature's fields."""
+"""Parser for DSPy, as OpenInference and the GenAI instrumentation write it.
+
+A module's inputs and outputs are the fields of its signature.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,13 @@ SCOPES = re.compile(r"openinference\.instrumentation\.dspy|opentelemetry\.instru
 _MODULE = (".forward", ".aforward")
 _TOOL = (".__call__", ".acall")
 _CLASSES = frozenset(("ReAct", "ReActV2", "CodeAct", "RLM", "ProgramOfThought", "Avatar"))
-"""DSPy's own: they name no agent of anybody's."""
+"""DSPy's own classes, which aren't names of an application's agents."""
 _AGENT = re.compile(r"(ReAct\w*|CodeAct|RLM|\w*Agent)\.a?forward$")
 ASKED = (
     "question", "query", "user_message", "user_input", "user_query", "user_request", "message", "request", "input", "prompt", "task",
     "text",
 )  # fmt: skip
-"""What a field is called that holds the user's words, the surest name first."""
+"""Names of fields that contain the user's words, the surest name first."""
 _BACKGROUND = frozenset(
     ("context", "history", "trajectory", "passages", "documents", "instructions", "system_prompt", "template")
 )
@@ -33,14 +36,17 @@ _WORKING = frozenset(("reasoning", "rationale", "trajectory", "completions", "hi
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """A module that acts by itself is an agent; ``finish`` is how ReAct ends its loop, no tool. All others state their kind."""
+    """Return AGENT for a module that acts on its own, and INNER for ReAct's ``finish``.
+
+    Other spans have a kind.
+    """
     if name.endswith(_MODULE):
         return AGENT if _AGENT.match(name) else None
     return INNER if name in ("finish.__call__", "finish.acall") else None
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     name = record.name
     if record.scope.startswith("opentelemetry."):
@@ -65,9 +71,9 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def user_words(raw: Any) -> Any:
-    """The user's words among named inputs: by the field's name, else the first text that is no background."""
+    """Return the user's words: a known field, or the first text that isn't background."""
     fields, _ = jsonio.loads_or_text(raw) if isinstance(raw, str) else (raw, False)
-    while isinstance(fields, dict) and len(fields) == 1:  # ``forward(**inputs)`` is bound as one
+    while isinstance(fields, dict) and len(fields) == 1:  # ``forward(**inputs)`` is one argument
         inner = next(iter(fields.values()))
         if not isinstance(inner, dict):
             break
@@ -80,7 +86,7 @@ def user_words(raw: Any) -> Any:
 
 
 def _given(raw: Any) -> Any:
-    """A message whose text is the ``repr`` of the inputs, some of which only Python can write."""
+    """Return the user's words from a message whose text is the ``repr`` of the inputs."""
     messages, _ = jsonio.loads_or_text(raw)
     try:
         text = messages[-1]["parts"][0]["content"]
@@ -102,7 +108,10 @@ def _answer(raw: Any) -> Any:
 
 
 def answer_of(value: Any) -> str:
-    """The answer among the output fields: the one that is left without the reasoning, else all of them as an object."""
+    """Return the answer among the output fields.
+
+    Without a known name, it is the only field beside the reasoning, or all those fields as an object.
+    """
     if isinstance(value, Mapping):
         left = {name: inner for name, inner in value.items() if name not in _WORKING}
         named = next((left[name] for name in _ANSWERS if isinstance(left.get(name), str)), None)

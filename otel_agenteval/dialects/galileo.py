@@ -1,6 +1,7 @@
-"""Galileo's OpenTelemetry mode: spans of its tracer around others' model calls; its processor puts the session on every span.
+"""Parser for Galileo's OpenTelemetry mode.
 
-A tracer's span says what it is only once it has ended well.
+Its tracer writes spans around model calls of other instrumentations, and its processor writes the session on every span.
+A tracer's span shows its role only after it ended without error.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ SCOPES = re.compile(r"galileo-tracer$")
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """The role of a span of its tracer, as far as the convention's attributes do not say it."""
+    """Return the role of a tracer's span that lacks the convention's operation."""
     if not SCOPES.match(scope) or "gen_ai.operation.name" in attributes:
         return None
     return RETRIEVAL if attributes.get("db.operation") == "search" else CHAIN
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     if step.conversation_id is None:
         step.conversation_id = as_text(get("galileo.session.id"))
@@ -39,7 +40,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _content(raw: Any) -> Any:
-    """The content of the only message."""
+    """Return the content of the first message."""
     value = jsonio.loads_or_text(raw)[0] if raw.__class__ is str else None
     message = value[0] if isinstance(value, list) and value else None
     return message.get("content") if isinstance(message, Mapping) else None

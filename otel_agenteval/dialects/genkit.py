@@ -1,7 +1,7 @@
-"""Genkit (JS, Go, Python): ``genkit:*`` attributes only, with whole requests and responses as JSON.
+"""Parser for Genkit (JS, Go, Python): ``genkit:*`` attributes with JSON values.
 
-A run of ``generate`` holds the request to the model, the tools that it asked for, and the run of ``generate`` that goes on with
-their results: only the outermost one is the agent's.
+A ``generate`` run contains the model request, the requested tools, and the next ``generate`` run with their results. Only
+the outermost run is the agent's.
 """
 
 from __future__ import annotations
@@ -40,15 +40,18 @@ _ACTIONS = {
     "tool.v2": TOOL, "retriever": RETRIEVAL, "reranker": RERANK, "embedder": EMBEDDING, "evaluator": GUARDRAIL,
 }  # fmt: skip
 _TYPES = {"flow": CHAIN, "flowStep": INNER, "dotprompt": AGENT, "helper": AGENT, "promptTemplate": INNER, "evaluator": GUARDRAIL}
-"""A flow need not have anything to do with a model: it is a turn where one works below it."""
+"""Roles by type. A flow may be unrelated to models: it is a turn only if a model works below it."""
 _ABOVE = re.compile(r"\{([^{}]*)\}/\{[^{}]*\}$")
 _GOES_ON = re.compile(r"generate,|runTurn-|send,t:helper|.*?(?:,t:(?:dotprompt|agent)|,s:agent)", re.DOTALL)
-"""What stands above a ``generate`` in its path that is part of another one's run, or of an agent's."""
+"""Parents in the path of a ``generate`` span that make it part of another run or of an agent's run."""
 _LONGEST_CALL = 50_000
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """The role that type and subtype say; what is neither is a step of the application's."""
+    """Return the role from subtype and type.
+
+    A span without a known one is an application's step.
+    """
     kind, subtype = attributes.get("genkit:type"), attributes.get("genkit:metadata:subtype")
     role = _ACTIONS.get(subtype) if subtype.__class__ is str else None
     if role is None and kind.__class__ is str:
@@ -61,7 +64,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     step.framework = "genkit"
     role, given, gave = step.role, get("genkit:input"), get("genkit:output")
@@ -89,11 +92,11 @@ def read(record: SpanRecord, step: Step) -> None:
     elif role == EMBEDDING:
         step.model = step.model or name.partition("/")[2] or name
     if get("genkit:state") == "error":
-        step.tool_failed = True  # the span failed, whatever its role
+        step.tool_failed = True  # set for every role
 
 
 def _conversation(raw: Any) -> str | None:
-    """The session that an application hands to a flow, or sets as its context."""
+    """Return the session id that an application passes to a flow or sets as context, or None."""
     if (
         raw.__class__ is not str
         or raw[:1] != "{"
@@ -136,7 +139,7 @@ def _read_run(record: SpanRecord, name: str, given: Any, gave: Any, step: Step) 
             step.input_messages = Later(_messages_in, given)
     else:
         step.agent = name.rpartition("/")[2] or name
-    if subtype != "prompt" and gave is not None:  # a prompt that is only filled in gives no answer
+    if subtype != "prompt" and gave is not None:  # a prompt template has no answer
         step.output_messages = Later(_answer_in, gave)
 
 
@@ -150,12 +153,12 @@ def _read_agent(name: str, gave: Any, step: Step) -> None:
     if isinstance(result.get("message"), Mapping):
         step.output_messages = Later(_message, result["message"])
     error = result.get("error")
-    if result.get("finishReason") == "failed" and isinstance(error, Mapping):  # it reports the failure and ends well itself
+    if result.get("finishReason") == "failed" and isinstance(error, Mapping):  # the span itself ends without error
         step.error = ErrorInfo(as_text(error.get("status")) or "error", as_text(error.get("message")))
 
 
 def _choice(response: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Plugins of older versions give candidates, the first of which is the answer."""
+    """Return the first candidate of an older plugin's response, which is the answer."""
     candidates = response.get("candidates")
     first = candidates[0] if isinstance(candidates, list) and candidates else None
     return first if isinstance(first, Mapping) else {}
@@ -172,7 +175,7 @@ def _answer_in(raw: Any) -> Any:
 
 
 def _messages_in(raw: Any) -> list[Any]:
-    """The messages of a request, and the prompt of a chat's turn behind them."""
+    """Return a request's messages, followed by the prompt of a chat's turn."""
     value = jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] in '{["' else raw
     if not isinstance(value, Mapping):
         return [{"role": "user", "content": value}]
@@ -188,7 +191,7 @@ def _messages_in(raw: Any) -> list[Any]:
 
 
 def _with_context(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A message, and before it the documents that the framework has written into it."""
+    """Return a message, after the context documents that the framework added to it."""
     content = value.get("content")
     if isinstance(content, list) and any(map(_is_context, content)):
         added = [part for part in content if _is_context(part)]
@@ -203,7 +206,7 @@ def _is_context(part: Any) -> bool:
 
 
 def _message(value: Mapping[str, Any]) -> dict[str, Any]:
-    """In the convention's form: a text comes in the pieces in which it was streamed."""
+    """Return a message in the convention's form, with the pieces of a streamed text joined."""
     parts: list[dict[str, Any]] = []
     content = value.get("content")
     for part in content if isinstance(content, list) else [{"text": content}] if content.__class__ is str else ():
@@ -245,7 +248,7 @@ def _tools_in(raw: Any) -> list[Any]:
 
 
 def _result(raw: Any) -> Any:
-    """A tool that may also give media gives both in one object."""
+    """Return the output of a tool that can also return media."""
     value = object_in(raw)
     return value["output"] if "output" in value and not value.keys() - {"output", "content", "metadata"} else raw
 
@@ -258,7 +261,7 @@ def _documents(raw: Any) -> list[Document] | None:
 
 
 def _text(content: Any) -> Any:
-    """The text of a document: one part after the other."""
+    """Return a document's text, joined from its parts."""
     if not isinstance(content, list):
         return content
     return "".join(part["text"] for part in content if isinstance(part, Mapping) and part.get("text").__class__ is str)

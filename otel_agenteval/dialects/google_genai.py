@@ -1,8 +1,8 @@
-"""Google's Gen AI SDK, beside what OpenInference and OpenTelemetry's instrumentations write for all.
+"""Parser for Google's Gen AI SDK under OpenInference and OpenTelemetry's instrumentation.
 
-The SDK may run the tools itself: then one span stands for all requests of a turn. The answer in ``output.value`` brings what went before
-(``automatic_function_calling_history``), and ``message.tool_calls.*`` the calls alone. Older versions write what tools gave as the user's text.
-OpenTelemetry's instrumentation writes a tool's arguments and its result as those of a function.
+The SDK can run tools itself. Then one span covers all requests of a turn. Its ``output.value`` contains the earlier messages
+(``automatic_function_calling_history``), and ``message.tool_calls.*`` only the calls. Older versions write tool results as the
+user's text. OpenTelemetry's instrumentation writes a tool's arguments and result as a function's.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _HISTORY = "automatic_function_calling_history"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """OpenInference's own attribute says it."""
+    """Return None, because OpenInference's dialect reads the role."""
     return None
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     attributes = record.attributes
     if step.role == TOOL and record.scope.startswith("opentelemetry"):
         _read_function(attributes, step)
@@ -79,14 +79,17 @@ def _history(raw: Any) -> list[Any] | None:
     if not isinstance(found, list):
         return None
     size = len(found)
-    for part in range(2, size // 2 + 1):  # each chunk of a stream brings all of it
+    for part in range(2, size // 2 + 1):  # each chunk of a stream repeats all of it
         if size % part == 0 and found[part] == found[0] and found[:part] * (size // part) == found:
             return found[:part]
     return found
 
 
 def _with_results(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What follows a request for tools in the user's place, one object for each of them, is what they returned."""
+    """Turn a user message after tool requests into tool results.
+
+    It must contain one object per request.
+    """
     found: list[dict[str, Any]] = []
     for message in messages:
         calls = found[-1].get("tool_calls") if found else None
@@ -102,7 +105,7 @@ def _with_results(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _objects_in(text: Any) -> list[Any] | None:
-    """Objects one after the other."""
+    """Return the JSON objects that a text contains one after the other, or None."""
     if text.__class__ is not str or text[:1] != "{":
         return None
     found, at = [], 0

@@ -1,7 +1,7 @@
-"""Haystack: its own spans (``haystack.*`` tags, content only where content tracing is on), and what OpenInference makes of it.
+"""Parser for Haystack: its own spans (``haystack.*`` tags) and OpenInference's.
 
-Its own spans say what they are by name and by the component's type. OpenInference writes messages as the text of Python
-objects; call ids and tool results stand only there.
+Names and component types identify Haystack's own spans. They contain content only if content tracing is on. OpenInference
+writes messages as the ``repr`` of Python objects, the only place for call ids and tool results.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LONGEST_REPR = 200_000
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """By the span's name, and a component's by its type."""
+    """Return the role from the span's name, or a component's role from its type."""
     role = _SPANS.get(name)
     if role is not None or name != "haystack.component.run":
         return role
@@ -49,7 +49,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     if not record.name.startswith("haystack."):
         _read_openinference(get, step)
@@ -81,7 +81,7 @@ _CONTENT = ("haystack.component", "haystack.agent.step.llm", "haystack.agent.ste
 
 
 def _content(get: Any) -> tuple[Any, Any]:
-    """What went into a span and what came out, whatever it is."""
+    """Return input and output of a span with any role."""
     given, gave = get("haystack.pipeline.input_data"), get("haystack.pipeline.output_data")
     for prefix in _CONTENT if given is None else ():
         given, gave = get(f"{prefix}.input"), get(f"{prefix}.output")
@@ -91,7 +91,10 @@ def _content(get: Any) -> tuple[Any, Any]:
 
 
 def _object(raw: Any) -> dict[str, Any]:
-    """An object from JSON text, or from the text of a dict (what cannot be written as JSON is written so)."""
+    """Return an object from JSON text or from ``str(dict)``.
+
+    Haystack writes ``str(dict)`` if JSON can't hold the values.
+    """
     if raw.__class__ is not str or raw[:1] != "{":
         return {}
     value = _python(raw) if raw.startswith("{'") else jsonio.loads_or_text(raw)[0]
@@ -101,12 +104,12 @@ def _object(raw: Any) -> dict[str, Any]:
 def _read_run(given: Any, gave: Any, step: Step) -> None:
     if given.__class__ is str and given[:1] == "{":
         step.input_messages = Later(_asked, given)
-    if gave.__class__ is str and gave[:1] == "{" and gave != "{}":  # written before the run, it is empty
+    if gave.__class__ is str and gave[:1] == "{" and gave != "{}":  # Haystack writes it empty before the run
         step.output_messages = Later(_answered, gave)
 
 
 def _read_replies(raw: Any, step: Step) -> None:
-    """A generator's replies: messages that hold their own facts, or texts with the facts beside them."""
+    """Fill a generator's replies and their facts from ``replies`` and ``meta``."""
     output = _object(raw)
     replies = output.get("replies")
     step.output_messages = replies if isinstance(replies, list) else None
@@ -137,7 +140,7 @@ def _detail(usage: dict[str, Any], group: str, name: str) -> int | None:
 
 
 def _asked(raw: Any) -> Any:
-    """The user's words among the inputs of a pipeline's components, or of an agent."""
+    """Return the user's words among the inputs of a pipeline's components or of an agent."""
     inputs = _object(raw)
     if isinstance(inputs.get("data"), dict):
         inputs = inputs["data"]
@@ -155,7 +158,10 @@ _NO_WORDS = frozenset(("system_prompt", "template", "user_prompt"))
 
 
 def _gather(values: Mapping[str, Any], leaves: dict[str, Any], depth: int) -> None:
-    """Named texts and lists of messages, whichever component they are for; the first of a name counts."""
+    """Collect named texts and message lists of all components.
+
+    The first one under a name counts.
+    """
     for name, value in values.items():
         if isinstance(value, dict):
             if depth < 2:
@@ -165,7 +171,7 @@ def _gather(values: Mapping[str, Any], leaves: dict[str, Any], depth: int) -> No
 
 
 def _answered(raw: Any) -> Any:
-    """The answer among the outputs: of an agent, or of a pipeline's last component that has one."""
+    """Return the answer among the outputs of an agent or a pipeline's last component."""
     output = _object(raw)
     for values in (output, *(value for value in reversed(output.values()) if isinstance(value, dict))):
         for name in ("answers", "replies", "messages"):
@@ -177,15 +183,15 @@ def _answered(raw: Any) -> Any:
 
 
 def _plain(item: Any) -> Any:
-    """A message or an answer, also from the text of the Python object."""
+    """Return a message or an answer, also from the ``repr`` of the Python object."""
     if isinstance(item, str):
         if item.startswith("ChatMessage("):
-            end = item.rfind(", _name=")  # what follows may hold anything
+            end = item.rfind(", _name=")  # the rest may contain any object
             return _python(f"{item[:end]})" if end > 0 else item)
         data = _ANSWER.match(item)
         return {"role": "assistant", "content": _python(data[1])} if data else item
     inner = item.get("init_parameters") if isinstance(item, dict) else None
-    if isinstance(inner, dict):  # a serialised answer
+    if isinstance(inner, dict):  # a serialized answer
         item = inner
     return {"role": "assistant", "content": item["data"]} if isinstance(item, dict) and "data" in item else item
 
@@ -199,7 +205,10 @@ _PARTS = {"ToolCall": "tool_call", "ToolCallResult": "tool_call_result", "Reason
 
 
 def _python(text: str) -> Any:
-    """The values in the text of Python objects: literals, and constructors' keyword arguments. Nothing is executed."""
+    """Parse the ``repr`` of Python objects: literals and keyword arguments.
+
+    Nothing is executed.
+    """
     if len(text) > _LONGEST_REPR:
         return None
     try:
@@ -226,7 +235,7 @@ def _value_of(node: ast.AST) -> Any:
 
 
 def _object_of(name: str, values: dict[str, Any]) -> dict[str, Any]:
-    """As the framework serialises it."""
+    """Return an object as the framework serializes it."""
     if name == "ChatMessage":
         return {"role": values.get("_role"), "content": values.get("_content")}
     if name == "ToolCallResult" and isinstance(values.get("origin"), dict):

@@ -1,7 +1,7 @@
-"""JetBrains Koog: the convention's attributes, and spans of its own for the strategy, its nodes and subgraphs (``koog.*``).
+"""Parser for JetBrains Koog: the convention's attributes, and ``koog.*`` strategy spans.
 
-Its instrumentation scope is the name of the application's service. An agent's run repeats the prompt that it was built with, which
-holds neither what the user said nor an answer, and counts no tokens. Without ``setVerbose(true)`` content is ``HIDDEN:non-empty``.
+Its scope is the name of the application's service. An agent's run repeats its initial prompt, without the user's message,
+answer or token counts. Without ``setVerbose(true)``, content is ``HIDDEN:non-empty``.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ SCOPES = re.compile(r"ai\.koog\b")
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """What has no operation is a step of the agent's strategy."""
+    """Return INNER for a span without an operation, which is a step of the agent's strategy."""
     return None if "gen_ai.operation.name" in attributes else INNER
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Read what is Koog's own, after the convention's dialect has read the rest."""
+    """Read Koog's own attributes. The convention's dialect has read the others."""
     get = record.attributes.get
     step.framework = "koog"
     if step.role == AGENT:
@@ -38,7 +38,7 @@ def read(record: SpanRecord, step: Step) -> None:
     elif step.role == LLM:
         step.input_messages, step.output_messages = Later(_messages, step.input_messages), Later(_messages, step.output_messages)
         reasons = get("gen_ai.response.finish_reasons")
-        if step.finish_reason is None and reasons.__class__ is str:  # a list's text
+        if step.finish_reason is None and reasons.__class__ is str:  # the text of a list
             step.finish_reason = reasons.strip("[]").partition(",")[0] or None
         step.system = get("system_instructions")
     elif step.role == TOOL:
@@ -47,7 +47,10 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _messages(raw: Any) -> Any:
-    """With roles in the convention's words: Koog writes the names of its enumeration. Messages for tools are empty where none ran."""
+    """Return messages with the convention's roles.
+
+    Koog writes its enum names, and empty tool messages if no tool ran.
+    """
     messages = jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] == "[" else raw
     if not isinstance(messages, list):
         return messages

@@ -1,6 +1,7 @@
-"""Laminar (``lmnr``): ``lmnr.span.type``, ``lmnr.span.input`` and ``lmnr.span.output`` (JSON text), beside the convention's attributes.
+"""Parser for Laminar (``lmnr``): ``lmnr.span.type``, ``.input`` and ``.output``.
 
-A function's input is an object of its parameters. Instrumentations of model SDKs write the messages as the SDK sent and got them.
+Input and output are JSON text. A function's input is an object of its parameters. Instrumentations of model SDKs write
+messages in the SDK's form.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _SESSION, _USER = "lmnr.association.properties.session_id", "lmnr.association.pr
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """By the span's type; a span without a model that an instrumentation calls a model's is an embedding."""
+    """Return the role from the span's type. A model span named after embeddings is an embedding."""
     kind = attributes.get("lmnr.span.type")
     if kind is None:
         return None
@@ -39,7 +40,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     if step.conversation_id is None:
         step.conversation_id = as_text(get(_SESSION))
@@ -72,5 +73,5 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _call(raw: Any) -> Any:
-    """Parameters by names that are the application's own."""
+    """Return a function's parameters in the form in which messages are searched for."""
     return {"kwargs": raw} if raw.__class__ is str and raw[:1] == "{" and not raw.startswith('{"messages"') else raw

@@ -1,7 +1,8 @@
-"""OpenLLMetry for LangChain.js: its spans know no parents among each other, and every chain is a ``workflow``.
+"""Parser for OpenLLMetry's LangChain.js spans, which lack parents among each other.
 
-A graph's span tells its whole run: which agent it was stands in the model's messages. A tool's span has the name of its class;
-the tool's own name stands in the message that it gave back. Model calls hold texts only; a layer of the provider's SDK says more.
+Every chain is a ``workflow``. A graph's span contains its whole run, and the model's messages name the agent. A tool's span
+has its class name. The tool's own name is in the message that it returns. Model calls contain only texts, so the spans of
+the provider's SDK are better.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _CLASSES = frozenset(("DynamicStructuredTool", "DynamicTool", "StructuredTool", 
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """The role that the operation says, except that a chain is no workflow, and a graph is an agent."""
+    """Return the role from the operation. A chain isn't a workflow, and a graph is an agent."""
     operation = attributes.get("gen_ai.operation.name")
     if operation in ("workflow", "invoke_agent"):
         return AGENT if operation == "invoke_agent" or name.endswith(_GRAPHS) else CHAIN
@@ -29,7 +30,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     if step.role == LLM:
         step.texts_only = True
@@ -47,14 +48,14 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _message_in(raw: Any) -> Mapping[str, Any]:
-    """A message's fields, out of the serialised constructor."""
+    """Return a message's fields from a serialized constructor."""
     value = jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] == "{" else raw
     inner = value.get("kwargs", value) if isinstance(value, Mapping) else None
     return inner if isinstance(inner, Mapping) else {}
 
 
 def _speaker(raw: Any) -> str | None:
-    """The agent that the last of a run's messages is of."""
+    """Return the agent that wrote the last model message of a run."""
     messages = _message_in(raw).get("messages") if raw.__class__ is str and '"name"' in raw else None
     for message in reversed(messages) if isinstance(messages, list) else ():
         inner = _message_in(message)

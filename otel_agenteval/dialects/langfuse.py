@@ -1,6 +1,7 @@
-"""Langfuse (Python SDK 3 to 5, and others that write its attributes): one attribute for the input, one for the output.
+"""Parser for Langfuse (Python SDK 3 to 5) and other writers of its attributes.
 
-The type of an observation says the role. Values that are no text are JSON text; metadata is JSON text since version 5.
+One attribute contains the input and one the output. An observation's type is its role. Values that aren't text are JSON text.
+Since version 5, so is metadata.
 """
 
 from __future__ import annotations
@@ -42,9 +43,10 @@ SCOPES = re.compile(r"langfuse\b")
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """The role that the observation's type says; without one, a model makes it a generation, content alone a chain.
+    """Return the role from the observation's type.
 
-    A chain that bears the name of LangChain's agent is the agent's run.
+    Without a type, a model makes it a generation, and content alone a chain. A chain with the name of LangChain's agent is the
+    agent's run.
     """
     kind = attributes.get("langfuse.observation.type")
     if kind is not None:
@@ -57,14 +59,14 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill what this dialect says and nobody said before."""
+    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     role = step.role
     given, answered = get("langfuse.observation.input"), get("langfuse.observation.output")
     if role in (LLM, EMBEDDING):
         _read_generation(record, step, given, answered)
     elif role == TOOL:
-        if get("langfuse.observation.type") is not None:  # else somebody else's span, which only copies its content for Langfuse
+        if get("langfuse.observation.type") is not None:  # otherwise another framework's span, copied for Langfuse
             _read_tool(record, step, given, answered)
     elif role == RETRIEVAL:
         if step.query is None:
@@ -87,11 +89,11 @@ def read(record: SpanRecord, step: Step) -> None:
     if step.user_id is None:
         step.user_id = as_text(get("user.id")) or as_text(get("langfuse.user.id"))
     if record.status != ERROR and get("langfuse.observation.level") == "ERROR":
-        step.tool_failed = True  # the observation failed, whatever its role: older versions leave the span's status alone
+        step.tool_failed = True  # set for every role, because older versions don't set the span's status
 
 
 def call_arguments(raw: Any) -> Any:
-    """An object that went into a function: the parameters' names are the application's own."""
+    """Wrap a function's input object, whose parameter names are the application's own."""
     return {"kwargs": raw} if raw.__class__ is str and raw[:1] == "{" else raw
 
 
@@ -106,7 +108,7 @@ def _read_generation(record: SpanRecord, step: Step, given: Any, answered: Any) 
         and given.__class__ is str
         and ('"tools"' in given or '"role": "tool", "content": {' in given)
     ):
-        step.tool_definitions = given  # they stand among the messages
+        step.tool_definitions = given  # they are among the messages
     if step.model is None:
         step.model = as_text(get("langfuse.observation.model.name"))
     if step.provider is None:
@@ -136,7 +138,10 @@ def _read_tool(record: SpanRecord, step: Step, given: Any, answered: Any) -> Non
 
 
 def _arguments(raw: Any) -> Any:
-    """``{"args": [...], "kwargs": {...}}`` of a decorated function, unpacked: positional values have lost their names."""
+    """Unpack ``{"args": [...], "kwargs": {...}}`` of a decorated function.
+
+    Positional values have no names.
+    """
     if raw.__class__ is not str or not raw.startswith('{"args"'):
         return raw
     call = object_in(raw)
@@ -150,7 +155,7 @@ def _arguments(raw: Any) -> Any:
 
 
 def first_argument(raw: Any) -> Any:
-    """A retriever's query: the text, or the first text among the arguments of a call."""
+    """Return a retriever's query: the text, or the first text among a call's arguments."""
     if raw.__class__ is not str or raw[:1] not in '{["':
         return raw
     value, _ = jsonio.loads_or_text(raw)
@@ -166,7 +171,7 @@ def first_argument(raw: Any) -> Any:
 
 
 def _plain(value: Any) -> str | None:
-    """A metadata value, as text or as JSON text."""
+    """Return a metadata value from text or JSON text."""
     return as_text(unquoted(value))
 
 
@@ -177,7 +182,7 @@ _TOTALS = frozenset(("input_tokens", "output_tokens", "input_tokens_details", "o
 
 
 def read_usage(usage: Mapping[str, Any], step: Step) -> None:
-    """Token counts by kind: as the provider's API names them, or as kinds that exclude each other and add up to the total."""
+    """Fill token counts, by a provider's names or by disjoint kinds that add up to the total."""
     given = first_int(usage, ("input", "prompt_tokens", "input_tokens", "prompt"))
     answered = first_int(usage, ("output", "completion_tokens", "output_tokens", "completion"))
     more_given, more_answered = _apart(usage, "input_"), _apart(usage, "output_")
@@ -198,7 +203,10 @@ def read_usage(usage: Mapping[str, Any], step: Step) -> None:
 
 
 def _apart(usage: Mapping[str, Any], prefix: str) -> int:
-    """Tokens of the kinds that the main count leaves out; a priority tier is no kind of its own."""
+    """Return the tokens of kinds that the main count excludes.
+
+    A priority tier isn't such a kind.
+    """
     return sum(
         as_int(count) or 0
         for key, count in usage.items()
@@ -223,7 +231,7 @@ def _cost(costs: Mapping[str, Any]) -> float | None:
 
 
 def seconds_until(raw: Any, start_ns: int) -> float | None:
-    """The time from a span's start to a moment that is written as text."""
+    """Return the seconds from a span's start to a time that is written as text, or None."""
     text = _plain(raw)
     if text is None:
         return None

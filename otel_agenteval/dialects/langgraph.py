@@ -1,7 +1,7 @@
-"""LangChain and LangGraph under OpenLLMetry: which of its ``invoke_agent`` spans are agents, and which graphs or chains of steps.
+"""Parser for LangChain and LangGraph under OpenLLMetry.
 
-The instrumentation calls every topmost runnable an agent. LangChain's own agents are graphs with a node for the model and one for
-the tools, and name themselves in the metadata of each span below them.
+OpenLLMetry calls every topmost runnable an agent. This dialect separates agents from graphs and chains of steps. LangChain's
+own agents are graphs with a model node and a tools node. The metadata of each span below them contains their name.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _INTEGRATION = "traceloop.association.properties.ls_integration"
 MARKS = frozenset((_NODES, _OF_AGENT, _INTEGRATION))
 SCOPES = re.compile(r"opentelemetry\.instrumentation\.langchain\b")
 _LOOP = frozenset(("model", "agent", "tools"))
-"""Nodes of an agent's loop; a graph of several agents or steps has nodes of its own names."""
+"""Nodes of an agent's loop. A graph of several agents or steps has other node names."""
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """An agent's run, or a graph's or a chain's; None for all other spans."""
+    """Return AGENT or WORKFLOW for an ``invoke_agent`` span, or None for all others."""
     if attributes.get("gen_ai.operation.name") != "invoke_agent":
         return None
     nodes = attributes.get(_NODES)
@@ -39,7 +39,10 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Name agents as their metadata do, and graphs as workflows: the convention's attribute names both alike."""
+    """Name agents by their metadata, and graphs as workflows.
+
+    The convention names both as agents.
+    """
     get = record.attributes.get
     if step.role == WORKFLOW:
         step.workflow = as_text(get("gen_ai.agent.name"))

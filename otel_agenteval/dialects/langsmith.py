@@ -1,8 +1,8 @@
-"""LangSmith in its OTel mode: ``langsmith.span.kind``, what went in as ``gen_ai.prompt`` and what came out as ``gen_ai.completion``.
+"""Parser for LangSmith's OTel mode.
 
-Both are JSON text of the run's inputs and outputs: a function's parameters by name, a request and its response, LangChain's state. A run
-that failed has an exception event, and often the status OK, which was set when the run began and cannot be taken back. Metadata is
-``langsmith.metadata.*``; ``langsmith.trace.session_id`` is a project, not a conversation.
+``gen_ai.prompt`` and ``gen_ai.completion`` are JSON text of the run's inputs and outputs: named parameters, a request and its
+response, or LangChain's state. A failed run has an exception event. Its status is often OK, set when the run began. Metadata
+is ``langsmith.metadata.*``. ``langsmith.trace.session_id`` is a project, not a conversation.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _RAISED = re.compile(r"(\w+)\((.*?)\)(?=\s*Traceback|\s*$)", re.DOTALL)
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """By the run's type; a graph that has the name of its agent is the agent."""
+    """Return the role from the run's type. A graph with its agent's name is the agent."""
     kind = attributes.get("langsmith.span.kind")
     if kind is None:
         return None
@@ -53,12 +53,12 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 def _is_agent(attributes: Mapping[str, Any], name: str) -> bool:
     if any(attributes.get(key) == name for key in _AGENT_NAMES):
         return True
-    # OpenAI's agents: a step of the trace that has a name
+    # OpenAI's agents are named steps of the trace
     return f"{_METADATA}openai_parent_id" in attributes and name not in _UNNAMED
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     attributes = record.attributes
     if attributes.get("langsmith.span.kind") is None:
         return
@@ -95,7 +95,7 @@ _NOTHING = frozenset(('{"output":null}', '{"output": null}', "{}", "null"))
 
 
 def _read_call(get: Any, gave: Any, step: Step) -> None:
-    """Usage stands in attributes, or in the metadata only; why the model stopped, in its answer."""
+    """Fill usage from attributes or metadata, and the finish reason from the answer."""
     usage = get(f"{_METADATA}usage_metadata")
     if usage.__class__ is str and get("gen_ai.usage.input_tokens") is None:
         _read_usage(jsonio.loads_or_text(usage)[0], step)
@@ -122,7 +122,7 @@ def _read_usage(usage: Any, step: Step) -> None:
 
 
 def _answer(raw: str) -> Any:
-    """What a run gave back, out of the object that every run's output is put into."""
+    """Return a run's output without the object that LangSmith wraps it in."""
     value = jsonio.loads_or_text(raw)[0]
     if isinstance(value, Mapping) and value.keys() == {"output"}:
         value = value["output"]
@@ -132,14 +132,14 @@ def _answer(raw: str) -> Any:
 
 
 def _arguments(raw: str) -> Any:
-    """LangChain hands a tool's arguments over as the text of an object."""
+    """Return a tool's arguments. LangChain passes them as the text of an object."""
     value = jsonio.loads_or_text(raw)[0]
     inner = value.get("input") if isinstance(value, Mapping) and len(value) == 1 else None
     return inner if isinstance(inner, str) and inner[:1] == "{" else value
 
 
 def _output(raw: Any) -> Any:
-    """A function's result stands in an object under ``output``, unless it is an object itself."""
+    """Return a function's result. LangSmith writes it under ``output`` unless it is an object."""
     if raw.__class__ is not str or not raw.startswith('{"output"'):
         return raw
     value = jsonio.loads_or_text(raw)[0]
@@ -147,7 +147,10 @@ def _output(raw: Any) -> Any:
 
 
 def _read_failure(record: SpanRecord, step: Step) -> None:
-    """The exception is told as ``repr`` and traceback in one text, all under the type ``Exception``."""
+    """Fill the error from the exception event.
+
+    Its message contains ``repr`` and traceback, and its type is always ``Exception``.
+    """
     for event in reversed(record.events):
         if event.name == "exception":
             said = as_text(event.attributes.get("exception.message")) or ""

@@ -1,7 +1,7 @@
-"""Langtrace (``langtrace-python-sdk``): ``langtrace.*`` says what wrote a span; LangChain's calls are ``langchain.inputs`` and ``langchain.outputs``.
+"""Parser for Langtrace: ``langtrace.*``, ``langchain.inputs`` and ``langchain.outputs``.
 
-Those are JSON texts of the arguments and the result of one Python method, so one call to a model is up to four spans, one in the other;
-what is empty was left out. A decorated function's span has a name and nothing else.
+LangChain's attributes are JSON text of one Python method's arguments and result, so one model call is up to four nested
+spans. Empty values are omitted. A decorated function's span has only a name.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _MODEL = re.compile(r'"model_name": "([^"]+)"')
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """By LangChain's part, by the method, or by the kind of service."""
+    """Return the role from LangChain's component, the method or the kind of service."""
     task = attributes.get("langchain.task.name")
     if task.__class__ is str:
         role = _TASKS.get(task, CHAIN)
         return role if role != LLM or _METHODS.search(name) else INNER
     if "langgraph.task.name" in attributes:
-        return SETUP  # nodes and edges that are put together
+        return SETUP  # building the graph's nodes and edges
     kind = attributes.get("langtrace.service.type")
     if kind is None:
         return CHAIN if scope.endswith("with_root_span") else None
@@ -53,7 +53,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     attributes = record.attributes
     get = attributes.get
     step.conversation_id = step.conversation_id or as_text(get("session_id")) or as_text(get("session.id"))
@@ -77,7 +77,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 _CLASS_NAMES = re.compile(r'\{\s*"\w+": "\w+"\s*\}')
-"""Of what is no text, only the class is told."""
+"""Values that aren't text are written as their class name only."""
 
 
 def _first(raw: str) -> Any:
@@ -89,7 +89,7 @@ def _read_langchain(given: Any, gave: Any, step: Step) -> None:
     if given is not None:
         step.input_messages = given
     if gave.__class__ is str:
-        if '"content"' in gave or '"text"' in gave or '"tool_calls"' in gave:  # else the answer is only in another layer's span
+        if '"content"' in gave or '"text"' in gave or '"tool_calls"' in gave:  # otherwise another layer's span has it
             step.output_messages = Later(_answer, gave)
         reason, model = _FINISH.search(gave), _MODEL.search(gave)
         if reason is not None:
@@ -99,7 +99,7 @@ def _read_langchain(given: Any, gave: Any, step: Step) -> None:
 
 
 def _answer(raw: str) -> Any:
-    """A message without its empty members, or generations."""
+    """Return a message without its empty fields, or generations."""
     value = jsonio.loads_or_text(raw)[0]
     if isinstance(value, Mapping) and "generations" not in value:
         return [{"role": "assistant", "content": None, **value}]
@@ -107,7 +107,7 @@ def _answer(raw: str) -> Any:
 
 
 def _tools(raw: Any) -> Any:
-    """A list as JSON text, in some versions inside a list of one text."""
+    """Return a list from JSON text, which some versions wrap in a list of one text."""
     value = jsonio.loads_or_text(raw)[0] if isinstance(raw, str) else raw
     if isinstance(value, (list, tuple)) and len(value) == 1 and isinstance(value[0], str):
         return jsonio.loads_or_text(value[0])[0]
@@ -115,7 +115,7 @@ def _tools(raw: Any) -> Any:
 
 
 def _read_call(get: Any, step: Step) -> None:
-    """Besides the convention's: what versions before 3.0 wrote."""
+    """Fill the attributes that versions before 3.0 wrote in addition to the convention's."""
     if step.tool_definitions is None and (tools := get("gen_ai.request.tools")) is not None:
         step.tool_definitions = Later(_tools, tools)
     if step.cached_tokens is None:

@@ -1,6 +1,7 @@
-"""LangWatch (Python and TypeScript SDKs): ``langwatch.input`` and ``langwatch.output`` as ``{"type": ..., "value": ...}`` in JSON text.
+"""Parser for LangWatch (Python, TypeScript): ``langwatch.input`` and ``langwatch.output``.
 
-A user's and a conversation's id stand in the JSON text ``metadata`` of a trace's first span, or in attributes of their own.
+They are JSON text of ``{"type": ..., "value": ...}``. User and conversation ids are in the JSON text ``metadata`` of a trace's
+first span or in separate attributes.
 """
 
 from __future__ import annotations
@@ -49,7 +50,10 @@ _IDS = ("thread_id", "threadId", *CONVERSATION_NAMES)
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """The role that the span's type says; a chain that is given the user's messages under a name of its own is LangChain's agent."""
+    """Return the role from the span's type.
+
+    A chain with the user's messages and its own name is LangChain's agent.
+    """
     kind = attributes.get("langwatch.span.type")
     if kind is None:
         return None if MARKS.isdisjoint(attributes) else CHAIN
@@ -60,7 +64,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     role = step.role
     given, answered = get("langwatch.input"), get("langwatch.output")
@@ -106,7 +110,7 @@ def _read_metadata(metadata: str, step: Step) -> None:
 
 
 def _read_usage(answered: str, step: Step) -> None:
-    """What the run's answers used, as its last messages say: the callback for a streamed call is not told."""
+    """Fill the run's token counts from its last messages. Streamed calls don't count tokens."""
     found = _object(answered).get("messages")
     messages: list[Any] = found if isinstance(found, list) else []
     given = answered_with = 0
@@ -123,7 +127,7 @@ def _read_usage(answered: str, step: Step) -> None:
 
 
 _OF_A_RUN = ("usage_metadata", "response_metadata", "tool_call_id")
-"""What a model's or a tool's message has; the user's has none of it."""
+"""Fields of a model's or a tool's message that the user's message lacks."""
 
 
 def _read_model(record: SpanRecord, step: Step, given: Any, answered: Any) -> None:
@@ -161,7 +165,7 @@ _COUNTS = (
 
 
 def _object(raw: Any) -> Mapping[str, Any]:
-    """An object in JSON text, with or without its type."""
+    """Return an object from JSON text, with or without its type."""
     if raw.__class__ is not str:
         return {}
     value, _ = jsonio.loads_or_text(_inner(raw))
@@ -169,19 +173,22 @@ def _object(raw: Any) -> Mapping[str, Any]:
 
 
 def _inner(raw: Any) -> Any:
-    """The JSON text of a typed value, without its type; any other value as it is."""
+    """Return the JSON text of a typed value, or any other value unchanged."""
     found = _VALUE.match(raw) if raw.__class__ is str else None
     return raw if found is None else raw[found.end() : -1]
 
 
 def _plain(raw: Any) -> Any:
-    """A text, or the JSON text of anything else."""
+    """Return a text, or the JSON text of any other value."""
     inner = _inner(raw)
     return jsonio.loads_or_text(inner)[0] if inner.__class__ is str and inner[:1] == '"' else inner
 
 
 def _messages(raw: Any) -> Any:
-    """The messages of a model call. LangChain's results of tools have a role that LangWatch does not know."""
+    """Return a model call's messages.
+
+    LangWatch writes LangChain's tool results with the role ``unknown``.
+    """
     value, _ = jsonio.loads_or_text(_inner(raw)) if raw.__class__ is str else (raw, False)
     if raw.__class__ is str and isinstance(value, list):
         value = [message for item in value for message in _typed(item)]
@@ -189,7 +196,7 @@ def _messages(raw: Any) -> Any:
 
 
 def _typed(item: Any) -> list[Any]:
-    if isinstance(item, list):  # the answers of a list of generations
+    if isinstance(item, list):  # answers of several generations
         return [message for inner in item for message in _typed(inner)]
     if isinstance(item, Mapping) and item.keys() == {"type", "value"}:
         return _typed(item["value"])
@@ -202,7 +209,7 @@ def _typed(item: Any) -> list[Any]:
 
 
 def _result(raw: Any) -> Any:
-    """What a tool gave; LangChain's is a message, in TypeScript typed twice."""
+    """Return a tool's result. LangChain's is a message, which TypeScript types twice."""
     inner = _inner(_plain(raw))
     if inner.__class__ is str and inner[:10] == '[{"role": ':
         value, _ = jsonio.loads_or_text(inner)
@@ -212,7 +219,7 @@ def _result(raw: Any) -> Any:
 
 
 def _query(given: Any) -> Any:
-    """The only argument of a function, or the text itself."""
+    """Return a function's first text argument, or the text itself."""
     if given.__class__ is str and given[:1] == "{":
         value, _ = jsonio.loads_or_text(given)
         if isinstance(value, Mapping):

@@ -1,8 +1,8 @@
-"""LiteLLM's own callback: the convention's attributes on ``litellm_request``, and the request as it went over the wire below it.
+"""Parser for LiteLLM's callback: ``litellm_request`` spans, and raw requests below them.
 
-``raw_gen_ai_request`` holds the provider's parameters and its answer as Python literals (``llm.openai.messages``,
-``llm.openai.choices``). Where an application's span was running, LiteLLM opens no span of its own: each call writes its attributes
-on that span, over those of the call before, and only the raw requests below it are one for each call.
+``raw_gen_ai_request`` contains the provider's parameters and response as Python literals (``llm.openai.messages``,
+``llm.openai.choices``). If an application's span is active, LiteLLM opens none of its own. Each call overwrites the attributes
+of that span, and only the raw requests below it are one per call.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SCOPES = re.compile(r"litellm$")
 _FOREIGN = re.compile(
     r"gcp\.vertex|pydantic|logfire|agent_framework|semantic_kernel|strands|crewai|openinference|opentelemetry\."
 )
-"""Spans of frameworks that run on LiteLLM: they keep the role that the framework gave them."""
+"""Scopes of frameworks that run on LiteLLM. Their spans keep the framework's role."""
 _CALL_TYPES = {
     **dict.fromkeys(("completion", "text_completion", "responses", "anthropic_messages", "generate_content", "generate_content_stream"), LLM),
     "embedding": EMBEDDING, "rerank": RERANK,
@@ -33,7 +33,7 @@ _RAW_NAME = "raw_gen_ai_request"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """A call by its type; a span of somebody else's that calls were written on is the request around them."""
+    """Return the role of a call, or of an application's span that calls were written on."""
     if SCOPES.match(scope) is None:
         return _role_of_parent(attributes) if "hidden_params" in attributes and not _FOREIGN.match(scope) else None
     if "gen_ai.request.model" in attributes:
@@ -45,7 +45,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 def _role_of_parent(attributes: Mapping[str, Any]) -> str | None:
     if "gen_ai.request.model" not in attributes:
         return None
-    # Only the newest convention comes without raw requests: then the span is the last of its calls, and remembers the others.
+    # The newest convention has no raw requests. Then the span is its last call, and its prompt contains the others.
     return LLM if "gen_ai.provider.name" in attributes else WORKFLOW
 
 
@@ -54,7 +54,7 @@ def _is_raw(attributes: Mapping[str, Any], name: str) -> bool:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     attributes = record.attributes
     get = attributes.get
     if step.framework is None:
@@ -82,7 +82,7 @@ def _read_parent(record: SpanRecord, step: Step) -> None:
     elif step.role == WORKFLOW:
         prompt = get("gen_ai.input.messages")
         step.calls_model = prompt is None
-        if prompt is None or (prompt.__class__ is str and '"tool_calls"' not in prompt):  # else it is only the last call's count
+        if prompt is None or (prompt.__class__ is str and '"tool_calls"' not in prompt):  # otherwise the last call's count
             step.input_tokens = as_int(get("gen_ai.usage.input_tokens"))
             step.output_tokens = as_int(get("gen_ai.usage.output_tokens"))
         if prompt is None:
@@ -92,7 +92,7 @@ def _read_parent(record: SpanRecord, step: Step) -> None:
 
 
 def _session(raw: Any) -> str | None:
-    """What the application sent with its request, in a dictionary's text."""
+    """Return the session id that an application sent with its request, from the dict's text."""
     if raw.__class__ is not str or "session_id" not in raw:
         return None
     value = literal(raw)
@@ -100,7 +100,10 @@ def _session(raw: Any) -> str | None:
 
 
 def _answer(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The answer's messages, and the calls that it asks for, which stand apart from them and without their ids."""
+    """Return the answer's messages with its tool requests.
+
+    Tool requests are written apart from the messages, without ids.
+    """
     raw = attributes.get("gen_ai.output.messages")
     said = jsonio.loads_or_text(raw)[0] if isinstance(raw, str) else raw
     flat = unflatten(attributes, "gen_ai.completion.")
@@ -114,7 +117,7 @@ def _answer(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
     return messages
 
 
-# --- the request as it went over the wire
+# --- the provider's request
 
 
 def _read_raw(record: SpanRecord, step: Step) -> None:
@@ -141,7 +144,7 @@ _ANSWERS = ("choices", "content", "output", "candidates")
 
 
 def _raw_prompt(raw: Mapping[str, Any]) -> Any:
-    """Chat completions' and Anthropic's messages, the Responses API's items, Google's contents."""
+    """Return the messages of chat completions, Anthropic, the Responses API or Google."""
     return next((literal(raw[key]) for key in _PROMPTS if key in raw), None)
 
 
@@ -149,7 +152,7 @@ def _raw_answer(raw: Mapping[str, Any]) -> Any:
     if "candidates" in raw:
         found = literal(raw["candidates"])
         return [item.get("content") for item in found if isinstance(item, Mapping)] if isinstance(found, list) else None
-    if "content" in raw and "choices" not in raw:  # Anthropic's message lies open
+    if "content" in raw and "choices" not in raw:  # Anthropic's message isn't wrapped
         return [{"role": "assistant", "content": literal(raw["content"]), "finish_reason": raw.get("stop_reason")}]
     value = literal(raw["choices"] if "choices" in raw else raw["output"])
     return [value["message"]] if isinstance(value, Mapping) and "message" in value else value

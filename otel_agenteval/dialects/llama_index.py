@@ -1,8 +1,8 @@
-"""LlamaIndex: spans are named ``Class.method``, and that is most of what they say about themselves.
+"""Parser for LlamaIndex, whose spans mainly have names such as ``Class.method``.
 
-Three instrumentations share the names: OpenInference (with a kind), OpenLLMetry (``Class.task``, ``Class.workflow``) and
-LlamaIndex's own OpenTelemetry package, which writes everything into span events named after its event classes.
-Values that are no JSON are written as ``repr`` and cut after 200 characters: such a text is no answer unless it is whole.
+Three instrumentations use these names: OpenInference (with a kind), OpenLLMetry (``Class.task``, ``Class.workflow``) and
+LlamaIndex's own OpenTelemetry package, which writes everything into span events named after its event classes. Values that
+aren't JSON are ``repr`` cut after 200 characters. Such a text counts as an answer only if it is complete.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _UNREAD = REDACTED[0]
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """The role that a span's name says, where its instrumentation says nothing better."""
+    """Return the role from the span's name, unless its instrumentation states a better one."""
     owner, _, method = name.partition(".")
     kind = attributes.get("openinference.span.kind")
     if kind is not None:
@@ -104,7 +104,7 @@ def _role_of_entity(owner: str, kind: str, attributes: Mapping[str, Any]) -> str
     given = attributes.get("traceloop.entity.input")
     if owner.endswith("Tool"):
         return TOOL if "traceloop.entity.output" in attributes else INNER
-    if owner.endswith("Retriever"):  # the public method's argument, and the private one's
+    if owner.endswith("Retriever"):  # the public method has a query, the private one a bundle
         return INNER if given.__class__ is str and '"query_bundle":' in given[:20] else RETRIEVAL
     if "erank" in owner:
         return RERANK
@@ -128,7 +128,7 @@ def _role_of_method(owner: str, method: str, attributes: Mapping[str, Any]) -> s
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     role = step.role
     step.framework = "llama_index"
@@ -157,7 +157,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _agent_of(record: SpanRecord, get: Any) -> str | None:
-    """The agent whose turn it is, in the event that a workflow's step received or gave back."""
+    """Return the agent in the event that a workflow's step received or returned."""
     for key in ("input.value", "llamaindex.step.input_summary", "traceloop.entity.output", "output.value"):
         name = _name_in(get(key))
         if name is not None:
@@ -166,7 +166,7 @@ def _agent_of(record: SpanRecord, get: Any) -> str | None:
 
 
 def _read_event(raw: Any, step: Step) -> None:
-    """The event that a step of a workflow gave back: what an agent was asked, or with what it ended."""
+    """Fill an agent's input or result from the event that a workflow's step returned."""
     if raw.__class__ is not str:
         return
     if raw.startswith('{"input": [') and '"current_agent_name"' in raw:
@@ -183,12 +183,15 @@ def _name_in(text: Any) -> str | None:
 
 
 def _read_output(raw: Any, step: Step) -> None:
-    """What a root gave back: a response object, or the ``repr`` of a workflow's last event, which is often cut."""
+    """Fill a root's output: a response object, or the ``repr`` of a workflow's last event.
+
+    That ``repr`` is often cut.
+    """
     if raw.__class__ is not str or step.output_messages is not None:
         return
     if raw[:1] == "{" and '"response":' in raw:
         if '"response": ""' in raw or '"response": null' in raw:
-            step.output_value = _UNREAD  # it was still streaming
+            step.output_value = _UNREAD  # still streaming
         else:
             step.output_messages = raw
     elif raw[:1] == "{" and "<generator object>" in raw:
@@ -243,7 +246,7 @@ def _read_tool(get: Any, step: Step) -> None:
 
 
 def _read_events(record: SpanRecord, step: Step) -> None:
-    """The facts of LlamaIndex's own events, flattened into attributes of span events."""
+    """Fill the facts of LlamaIndex's own events, flattened into attributes of span events."""
     for event in record.events:
         reader = _EVENTS.get(event.name)
         if reader is not None:

@@ -1,7 +1,7 @@
-"""Logfire's own spans around the OpenAI and Anthropic clients: ``request_data``, ``response_data``, ``events``.
+"""Parser for Logfire's spans around the OpenAI and Anthropic clients.
 
-A streamed call is written twice: a span that ends as soon as the response begins, and a log (a span without duration) that
-repeats the request and holds the answer. Only the second one counts.
+Attributes are ``request_data``, ``response_data`` and ``events``. A streamed call is written twice: as a span that ends when
+the response begins, and as a log (a span without duration) with request and answer. Only the log counts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ _WRAPPED_INPUT = '{\\"input\\":'
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """A request without an answer has not said yet whether it is a whole call; for all else the operation's name speaks."""
+    """Return ``unknown`` for a request without an answer, or None.
+
+    It may be the first half of a streamed call. Other spans have an operation name.
+    """
     if "request_data" not in attributes or not _ANSWERS.isdisjoint(attributes):
         return None
     level = attributes.get("logfire.level_num")
@@ -34,7 +37,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     if step.role != LLM:
         return
     attributes = record.attributes
@@ -56,7 +59,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _read_response(text: str, step: Step) -> None:
-    """Usage as the provider wrote it, and Anthropic's tool arguments out of the ``input`` that is put around them."""
+    """Fill the provider's usage, and unwrap the ``input`` around Anthropic's tool arguments."""
     response, _ = jsonio.loads_or_text(text)
     if not isinstance(response, Mapping):
         return

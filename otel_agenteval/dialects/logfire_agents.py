@@ -1,4 +1,7 @@
-"""Logfire's spans of the OpenAI Agents SDK: named by message templates, with the SDK's own fields as attributes."""
+"""Parser for Logfire's spans of the OpenAI Agents SDK.
+
+Message templates name the spans, and the SDK's own fields are attributes.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +23,14 @@ _ROLES = (
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """The role that the template in the span's name says."""
+    """Return the role from the template in the span's name."""
     if not SCOPES.match(scope):
         return None
     return next((role for start, role in _ROLES if name.startswith(start)), None)
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     step.framework = "openai-agents"
     role = step.role
@@ -56,11 +59,11 @@ def _read_call(get: Any, step: Step) -> None:
     step.output_messages = get("output") if events is None else events
     if step.response_id is None:
         step.response_id = as_text(get("response_id"))
-    step.tool_definitions = get("response")  # a Responses object repeats the tools that it was given
+    step.tool_definitions = get("response")  # a Responses object repeats the request's tools
 
 
 def _error(raw: Any) -> ErrorInfo:
-    """``{"message": ..., "data": {"error": ...}}``: the inner one says what went wrong."""
+    """Return the inner error of ``{"message": ..., "data": {"error": ...}}``, or its message."""
     value = jsonio.loads_or_text(raw)[0] if isinstance(raw, str) else raw
     if not isinstance(value, Mapping):
         return ErrorInfo("error", jsonio.text_of(value))

@@ -1,7 +1,7 @@
-"""Mastra's exporters: the convention's attributes as far as they go, and ``mastra.*``; before version 1 plain ``input`` and ``output``.
+"""Parser for Mastra's exporters: some of the convention's attributes, and ``mastra.*``.
 
-One ``model_generation`` stands around the whole loop of an agent's run and has the token totals; each request is a ``model_step``,
-and from version 1.4 on also a ``model_inference`` below it.
+Before version 1, content is in plain ``input`` and ``output``. One ``model_generation`` span encloses an agent's whole loop and
+has its token totals. Each request is a ``model_step`` and, since version 1.4, a ``model_inference`` below it.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _ROLES = {
 }  # fmt: skip
 _CONVERSATION = ("threadId", *CONVERSATION_NAMES)
 _BRIEF = re.compile(r"\[(tool|tool-result): ([^\]]+)\]$")
-"""What stands for a tool's request and its result in the messages of a step."""
+"""Placeholders for tool requests and results in a step's messages."""
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """The role that the type of span says; every other type is a step of an agent's or a workflow's."""
+    """Return the role from the span's type. Unknown types are steps of an agent or workflow."""
     kind = attributes.get("mastra.span.type")
     return _ROLES.get(kind.lower(), INNER) if kind.__class__ is str else None
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     step.framework = "mastra"
     kind = str(get("mastra.span.type")).lower()
@@ -62,7 +62,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _first(get: Any, keys: tuple[str, ...]) -> str | None:
-    """What an application or an agent's memory said about the run."""
+    """Return the first of these keys that the application or an agent's memory set."""
     for key in keys:
         text = as_text(get(f"mastra.metadata.{key}")) or as_text(get(key))
         if text is not None:
@@ -71,7 +71,7 @@ def _first(get: Any, keys: tuple[str, ...]) -> str | None:
 
 
 def _content(get: Any, kind: str, side: str) -> Any:
-    """What went in or came out, where it is not written in the convention's words."""
+    """Return the input or output under Mastra's own names."""
     value = get(f"mastra.{kind}.{side}")
     return get(side) if value is None else value
 
@@ -87,12 +87,12 @@ def _read_call(record: SpanRecord, kind: str, given: Any, gave: Any, step: Step)
     if model is not None and step.model is None:
         step.model = model
     provider = as_text(get("gen_ai.provider.name")) or as_text(get("gen_ai.system"))
-    if provider is not None:  # which API of it was called stands behind the dot
+    if provider is not None:  # the part behind the dot is its API
         step.provider = provider.partition(".")[0]
     step.response_id = as_text(get("mastra.metadata.id")) or as_text(get("id"))
     step.finish_reason = first_text(get("gen_ai.response.finish_reasons"))
     if step.finish_reason == "error":
-        step.error, step.output_messages = ErrorInfo("error", None), []  # the empty text beside it is no answer
+        step.error, step.output_messages = ErrorInfo("error", None), []  # the empty text beside it isn't an answer
     began = get("mastra.completion_start_time")
     if began is not None:
         step.time_to_first_token_s = seconds_until(began, record.start_ns)
@@ -103,7 +103,7 @@ def _value(raw: Any) -> Any:
 
 
 def _asked(raw: Any) -> Any:
-    """The messages of a request; they may be those of the provider's own request body."""
+    """Return a request's messages, also from the provider's own request body."""
     value = _value(raw)
     if isinstance(value, Mapping):
         body = value.get("body")
@@ -122,7 +122,7 @@ def _unabridged(message: Any) -> Any:
 
 
 def _answer(raw: Any) -> Any:
-    """``{text, toolCalls, object, reasoning}`` as one message."""
+    """Return ``{text, toolCalls, object, reasoning}`` as one message."""
     value = _value(raw)
     if not isinstance(value, Mapping) or not ("text" in value or "toolCalls" in value or "object" in value):
         return raw

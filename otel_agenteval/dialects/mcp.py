@@ -1,7 +1,7 @@
-"""MCP requests: the convention's ``mcp.*`` attributes (SDK, FastMCP), OpenLLMetry's and Logfire's spans around a session.
+"""Parser for MCP requests, written by the SDK, FastMCP, OpenLLMetry or Logfire.
 
-One call may show up to four times: the framework's tool span, the client's, the SDK's and the server's; they lie in one another
-and count once. Only ``tools/call`` is a tool; other requests (listing, handshakes, notifications) are no steps.
+One call can have up to four nested spans: the framework's tool span, the client's, the SDK's and the server's. They count
+once. Only ``tools/call`` is a tool call. Other requests (listing, handshakes, notifications) aren't steps.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SESSIONS = ("session", "server")
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """A request to call a tool, which needs the tool's name; a session holds turns and is none."""
+    """Return TOOL for a tool call with a name, and SETUP for a session, which isn't a turn."""
     method = attributes.get("mcp.method.name")
     if method is not None:
         return TOOL if method == _CALL and ("gen_ai.tool.name" in attributes or _NAMED_CALL in name) else None
@@ -34,7 +34,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     if step.role != TOOL:
         return
     get = record.attributes.get
@@ -54,7 +54,7 @@ def read(record: SpanRecord, step: Step) -> None:
 def _read_request(text: str, step: Step) -> None:
     request, _ = jsonio.loads_or_text(text)
     if isinstance(request, Mapping):
-        params = request.get("params", request)  # a whole request, or only its parameters
+        params = request.get("params", request)  # a whole request or only its parameters
         if isinstance(params, Mapping):
             step.tool_name = as_text(params.get("name")) or as_text(params.get("tool_name")) or step.tool_name
             step.tool_arguments = params.get("arguments")
@@ -65,7 +65,7 @@ def _read_result(raw: Any, step: Step) -> None:
     if isinstance(result, Mapping):
         step.tool_failed = result.get("isError") is True or result.get("is_error") is True
         structured = result.get("structuredContent")
-        if isinstance(structured, Mapping) and structured.keys() == {"result"}:  # what is no object is wrapped into one
+        if isinstance(structured, Mapping) and structured.keys() == {"result"}:  # values that aren't objects are wrapped in one
             result = structured
         if "result" in result and not result.keys() - {"result", "is_error"}:
             result = result["result"]

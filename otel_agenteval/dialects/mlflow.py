@@ -1,7 +1,7 @@
-"""MLflow tracing 3.x over OTLP: every attribute is JSON text; inputs and outputs are what a function took and gave back.
+"""Parser for MLflow tracing 3.x over OTLP: JSON text of a function's inputs and outputs.
 
-With ``MLFLOW_ENABLE_OTEL_GENAI_SEMCONV`` the convention's attributes stand there instead, and types without a name in the
-convention (``RETRIEVER``, ``CHAIN``) are the operation's name.
+With ``MLFLOW_ENABLE_OTEL_GENAI_SEMCONV`` it writes the convention's attributes instead. Types that the convention lacks
+(``RETRIEVER``, ``CHAIN``) are the operation's name.
 """
 
 from __future__ import annotations
@@ -51,16 +51,14 @@ _SESSIONS = (
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """The role that the span's type says; a LangGraph agent is a chain that bears the agent's name."""
+    """Return the role from the span's type. A chain with the agent's name is a LangGraph agent."""
     kind = attributes.get("mlflow.spanType")
     if kind is None:
         kind = attributes.get("gen_ai.operation.name") if SCOPES.match(scope) else None
         if kind is None:
             return None if MARKS.isdisjoint(attributes) else CHAIN
         if kind == "CHAIN" and _AGENT.search(str(attributes.get("metadata"))):
-            return (
-                AGENT  # in this form nothing else distinguishes an agent's graph from its nodes, which make no run of their own
-            )
+            return AGENT  # nothing else distinguishes an agent's graph from its nodes, and nodes don't become runs
         return _TYPES.get(kind) if kind.__class__ is str else None
     role = KINDS.get(kind, CHAIN) if kind.__class__ is str else CHAIN
     if role == CHAIN:
@@ -68,12 +66,12 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
         if metadata.__class__ is str and f'"lc_agent_name": "{name}"' in metadata:
             return AGENT
     elif role == AGENT and "mlflow.openai.agent_run_root" in attributes:
-        return WORKFLOW  # the runner's call around the agents
+        return WORKFLOW  # the runner's span around the agents
     return role
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     role = step.role
     given, answered = _said(get("mlflow.spanInputs")), _said(get("mlflow.spanOutputs"))
@@ -95,7 +93,7 @@ def read(record: SpanRecord, step: Step) -> None:
             step.output_value = _joined(record, answered)
     if step.conversation_id is None:
         step.conversation_id = _first_text(get, _SESSIONS) or _named_in(get("metadata"))
-        if step.conversation_id is None and role in ROOT_ROLES:  # what the application's function or the runner was called with
+        if step.conversation_id is None and role in ROOT_ROLES:  # arguments of the application's function or of the runner
             step.conversation_id = _named_in(given) or _named_in(get("kwargs"))
     if step.user_id is None:
         step.user_id = _first_text(get, ("user.id", "mlflow.trace.user", "mlflow.traceTag.user_id"))
@@ -111,7 +109,7 @@ def _said(value: Any) -> Any:
 
 
 def _plain(value: Any) -> str | None:
-    """Text in JSON, or bare where a program wrote past the framework."""
+    """Return a text from JSON, or a plain text from a program that bypasses MLflow's SDK."""
     if value.__class__ is str and value[:1] == '"':
         value, _ = jsonio.loads_or_text(value)
     return None if value == "null" else as_text(value)
@@ -126,7 +124,10 @@ def _first_text(get: Any, keys: tuple[str, ...]) -> str | None:
 
 
 def _named_in(fields: Any) -> str | None:
-    """A conversation's id in JSON text (LangGraph's thread, a run's group), found without reading it: every span repeats it."""
+    """Return a conversation's id (LangGraph's thread, a run's group) from JSON text, or None.
+
+    It is found without parsing, because every span repeats it.
+    """
     found = _CONVERSATION.search(fields) if fields.__class__ is str else None
     return found.group(1) if found is not None else None
 
@@ -160,7 +161,7 @@ def _read_model(get: Any, step: Step, given: Any, answered: Any) -> None:
 
 
 def _read_usage(raw: Any, step: Step) -> None:
-    """The count of input tokens includes the cached ones, whatever the provider's own count does."""
+    """Fill token counts. MLflow's input tokens always include the cached ones."""
     value = jsonio.loads_or_text(raw)[0] if isinstance(raw, str) else raw
     if isinstance(value, Mapping):
         counts = (as_int(value.get("input_tokens")) or 0, as_int(value.get("output_tokens")) or 0)
@@ -186,7 +187,7 @@ def _text(value: Any) -> Any:
 
 
 def _joined(record: SpanRecord, answered: Any) -> Any:
-    """A generator's output is the list of its pieces; each piece was an event, too."""
+    """Return a generator's output as one text. Each of its pieces is also an event."""
     if answered.__class__ is str and answered[:2] == '["' and any(event.name == "mlflow.chunk.item.0" for event in record.events):
         pieces, _ = jsonio.loads_or_text(answered)
         if isinstance(pieces, list) and all(isinstance(piece, str) for piece in pieces):

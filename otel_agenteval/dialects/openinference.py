@@ -1,4 +1,7 @@
-"""OpenInference: flattened attributes (``llm.input_messages.0.message.content``), role in ``openinference.span.kind``."""
+"""Parser for OpenInference: flattened attributes, role in ``openinference.span.kind``.
+
+An example of a flattened attribute is ``llm.input_messages.0.message.content``.
+"""
 
 from __future__ import annotations
 
@@ -42,20 +45,20 @@ _MAX_PATH = 16
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """The role that the kind attribute says; None where there is none."""
+    """Return the role from the kind attribute, or None without one."""
     kind = attributes.get("openinference.span.kind")
     if kind is None:
         return None
     role = KINDS.get(kind.upper(), CHAIN) if kind.__class__ is str else UNKNOWN
     if role == CHAIN and scope in _LANGCHAIN and _langgraph_agent(attributes.get) == name:
-        return AGENT  # the graph of an agent, whose kind says so only if its name has "agent" in it
+        return AGENT  # an agent's graph, whose kind is AGENT only if its name contains "agent"
     if role == AGENT and scope.endswith(".openai_agents") and "graph.node.id" not in attributes:
-        return WORKFLOW  # the trace of a whole run, under the workflow's name
+        return WORKFLOW  # the span of a whole run, named after the workflow
     return HANDOFF if role == TOOL and name.startswith("handoff to ") else role
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     attributes = record.attributes
     get = attributes.get
     role = step.role
@@ -100,7 +103,7 @@ def _agent_name(get: Any, span_name: str) -> str | None:
     name = _langgraph_agent(get)
     if name is not None:
         return name
-    if span_name.endswith("Agent.run") or span_name.startswith("ai."):  # a class and its method; an operation of the AI SDK
+    if span_name.endswith("Agent.run") or span_name.startswith("ai."):  # a class and its method, or an operation of the AI SDK
         return None
     return span_name.removeprefix("invoke_agent ") or None
 
@@ -109,7 +112,7 @@ _LANGGRAPH_AGENT = re.compile(r'"lc_agent_name": ?"((?:[^"\\]|\\.)+)"')
 
 
 def _langgraph_agent(get: Any) -> str | None:
-    """The agent as LangChain's metadata have it, on every span of its run."""
+    """Return the agent in LangChain's metadata, which are on every span of its run."""
     metadata = get("metadata")
     found = _LANGGRAPH_AGENT.search(metadata) if metadata.__class__ is str else None
     return str(jsonio.loads(f'"{found[1]}"')) if found is not None else None
@@ -141,7 +144,7 @@ def _read_llm(attributes: dict[str, Any], step: Step) -> None:
         step.input_messages = _later(attributes, "llm.input_messages.", inputs_of)
     if step.output_messages is None:
         step.output_messages = _later(attributes, "llm.output_messages.", _outputs)
-        if step.output_messages is None:  # streamed answers are sometimes written as a whole only
+        if step.output_messages is None:  # some streamed answers are only in the span's output
             step.output_messages = _said(get("output.value")) or None
     if step.logprobs is None:
         step.logprobs = get("output.value")
@@ -150,7 +153,7 @@ def _read_llm(attributes: dict[str, Any], step: Step) -> None:
 
 
 def _said(value: Any) -> Any:
-    """What was given back; of a stream that nobody followed only the name of its object."""
+    """Return the output, or None if it is only the ``repr`` of an unread stream."""
     return None if value.__class__ is str and value[:1] == "<" and value[-1:] == ">" and " object at 0x" in value else value
 
 
@@ -172,7 +175,10 @@ _ANTHROPIC_JS = "@arizeai/openinference-instrumentation-anthropic"
 
 
 def _read_anthropic_request(request: Any, step: Step) -> None:
-    """Of several results in one message it writes only the last one, and no instructions: both stand in the whole request."""
+    """Fill messages and instructions from the whole request.
+
+    The flattened messages lack instructions, and all tool results of a message but the last.
+    """
     if request.__class__ is str and request[:1] == "{":
         if '"tool_result"' in request:
             step.input_messages = request
@@ -189,14 +195,14 @@ def _read_tool(record: SpanRecord, step: Step) -> None:
     if step.tool_arguments is None:
         arguments = get("input.value")
         step.tool_arguments = get("tool_call.function.arguments") if arguments is None else arguments
-        if step.tool_arguments in REDACTED and record.scope.endswith(".agno"):  # it writes them as the tool's parameters too
+        if step.tool_arguments in REDACTED and record.scope.endswith(".agno"):  # also written as the tool's parameters
             step.tool_arguments = get("tool.parameters")
     if step.tool_result is None:
         step.tool_result = get("output.value")
 
 
 def _query(raw: Any) -> Any:
-    """What was searched for; it may stand among the other arguments of the call."""
+    """Return the search query, which may be one of several arguments."""
     if raw.__class__ is str and raw.startswith('{"query":'):
         value, _ = jsonio.loads_or_text(raw)
         return value.get("query") if isinstance(value, dict) else raw
@@ -215,7 +221,7 @@ def _documents(attributes: dict[str, Any], prefix: str) -> list[Document] | None
 
 
 def _later(attributes: dict[str, Any], prefix: str, reader: Callable[[dict[str, Any]], Any]) -> Any:
-    """The value under a prefix, put together when it is needed; None if there is nothing."""
+    """Return the value under a prefix, assembled on first use, or None."""
     return Later(reader, attributes) if any(key.startswith(prefix) for key in attributes) else None
 
 
@@ -226,7 +232,7 @@ def _tools(attributes: dict[str, Any]) -> list[Any]:
 
 
 def inputs_of(attributes: dict[str, Any]) -> list[dict[str, Any]]:
-    """What a model was given, with the media that stand in the whole request alone."""
+    """Return a model's input messages, with the media that only the whole request contains."""
     found = messages_of(attributes, "llm.input_messages.")
     request = attributes.get("input.value")
     if request.__class__ is str and request[:1] == "{" and any(mark in request for mark in _MEDIA_MARKS):
@@ -247,7 +253,10 @@ _MEDIA_MARKS = (
 
 
 def _add_media(messages: list[dict[str, Any]], request: Any) -> None:
-    """Of media only images are written with the messages; recordings, videos and documents stand in the whole request."""
+    """Add audio, video and documents from the whole request.
+
+    Flattened messages contain only images.
+    """
     held = (
         next((request[key] for key in ("messages", "input", "contents") if isinstance(request.get(key), list)), None)
         if isinstance(request, dict)
@@ -264,7 +273,7 @@ def _add_media(messages: list[dict[str, Any]], request: Any) -> None:
 
 
 def _is_other_media(part: Mapping[str, Any]) -> bool:
-    """Whether a part is a medium, and no image."""
+    """Return True if a part is media, but not an image."""
     if part.get("type") in ("input_audio", "file", "input_file", "document"):
         return True
     inner = next(
@@ -278,7 +287,7 @@ def _outputs(attributes: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def messages_of(attributes: dict[str, Any], prefix: str) -> list[dict[str, Any]]:
-    """The messages whose flattened attributes begin with a prefix."""
+    """Return the messages whose flattened attributes begin with a prefix."""
     items = unflatten(attributes, prefix)
     if not isinstance(items, list):
         return []
@@ -287,7 +296,7 @@ def messages_of(attributes: dict[str, Any], prefix: str) -> list[dict[str, Any]]
 
 def _message(flat: dict[str, Any]) -> dict[str, Any]:
     out: dict[str, Any] = {key: flat[key] for key in ("role", "name", "tool_call_id", "finish_reason") if key in flat}
-    if out.get("role") == "user" and "tool_call_id" in out:  # Anthropic's way to give a result
+    if out.get("role") == "user" and "tool_call_id" in out:  # Anthropic's form of a tool result
         out["role"] = "tool"
     parts = flat.get("contents")
     if isinstance(parts, list):
@@ -305,13 +314,13 @@ def _message(flat: dict[str, Any]) -> dict[str, Any]:
         ]
     elif "function_call_name" in flat:
         out["tool_calls"] = [{"name": flat["function_call_name"], "arguments": flat.get("function_call_arguments_json")}]
-    if out.get("role") == "user" and out.get("tool_call_id"):  # Anthropic's place for what a tool returned
+    if out.get("role") == "user" and out.get("tool_call_id"):  # Anthropic's form of a tool result
         out["role"] = "tool"
     return out
 
 
 def _part(flat: dict[str, Any], beside: Any) -> dict[str, Any]:
-    if isinstance(beside, dict) and "tool_call_id" in beside:  # BeeAI: one of several results in a message
+    if isinstance(beside, dict) and "tool_call_id" in beside:  # BeeAI: one of several tool results in a message
         return {"type": "tool_result", "tool_use_id": beside["tool_call_id"], "content": flat.get("text")}
     image = flat.get("image")
     if isinstance(image, dict):
@@ -325,7 +334,10 @@ def _part(flat: dict[str, Any], beside: Any) -> dict[str, Any]:
 
 
 def unflatten(attributes: Mapping[str, Any], prefix: str) -> Any:
-    """``prefix.0.a.b = v`` back to nested lists and dicts; gaps (evicted attributes) are closed; None if there is nothing."""
+    """Return nested lists and dicts for ``prefix.0.a.b = v``, or None without such keys.
+
+    Gaps that dropped attributes left are closed.
+    """
     root: dict[str, Any] = {}
     start = len(prefix)
     for key, value in attributes.items():

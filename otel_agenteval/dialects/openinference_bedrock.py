@@ -1,4 +1,7 @@
-"""OpenInference for Bedrock: whether a tool failed stands only in the request as a whole (``input.value``)."""
+"""Parser for OpenInference on Bedrock.
+
+Only the whole request (``input.value``) shows whether a tool failed.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,12 @@ SCOPES = re.compile(r"openinference\.instrumentation\.bedrock\b")
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """OpenInference's own attribute says it."""
+    """Return None, because OpenInference's dialect reads the role."""
     return None
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     request = record.attributes.get("input.value")
     if step.role == LLM and request.__class__ is str and ('"toolResult"' in request or '"tool_result"' in request):
         step.input_messages = Later(_whole, record.attributes)

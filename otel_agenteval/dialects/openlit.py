@@ -1,8 +1,8 @@
-"""OpenLIT: the convention's attributes, and what its versions wrote otherwise.
+"""Parser for OpenLIT: the convention's attributes and older ones.
 
-A decorated function has ``function.args`` and ``function.kwargs``, as Python shows them, and its result where messages stand. Before 1.36
-prompts were lines of ``role: text``, tool calls stood apart from the answer, and LangChain's calls were written twice, with tokens
-that were guessed from the texts.
+A decorated function has ``function.args`` and ``function.kwargs`` as Python's ``repr``, and its result in the attributes for
+messages. Before 1.36, prompts were lines of ``role: text`` and tool calls were apart from the answer. LangChain's calls were
+written twice, with tokens estimated from the texts.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ SCOPES = re.compile(r"openlit\b")
 _LINE = re.compile(r"^(system|user|assistant|tool|developer|function|human|ai|model): ?", re.MULTILINE)
 _WITHOUT_START = re.compile(r"openlit\.(?:otel\.tracing$|instrumentation\.)")
 _NODES = frozenset(("model", "tools", "agent", "__start__", "model_request", "call_model"))
-"""What LangChain's agents call the parts of their loop."""
+"""Names of the nodes in a LangChain agent's loop."""
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """What the convention's operation leaves open, or says of a part of an agent's loop. A call that failed has nothing but its name."""
+    """Return the role of a function, of a graph's node, or of a failed call with only a name."""
     if "function.args" in attributes or scope == "openlit":
         return CHAIN
     if _WITHOUT_START.match(scope) and "gen_ai.operation.name" not in attributes:
@@ -41,7 +41,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     attributes = record.attributes
     get = attributes.get
     role = step.role
@@ -66,7 +66,7 @@ def read(record: SpanRecord, step: Step) -> None:
     elif role == TOOL and step.tool_arguments is None:
         step.tool_arguments = get("gen_ai.tool.call.arguments", get("gen_ai.tool.args"))
     elif role == INNER and record.scope == "openlit.instrumentation.langgraph":
-        step.agent = ""  # a node, whatever the convention's attributes call it
+        step.agent = ""  # a node, although the convention's attributes name an agent
 
 
 def _call(given: tuple[Any, Any]) -> Any:
@@ -75,7 +75,7 @@ def _call(given: tuple[Any, Any]) -> Any:
 
 
 def _state(raw: Any) -> Any:
-    """A graph's state: its messages were written as Python shows them."""
+    """Return a graph's state. Its messages are the ``repr`` of Python objects."""
     value = opened(raw)
     found = value.get("messages") if isinstance(value, Mapping) else None
     return [opened(item) for item in found] if isinstance(found, list) else value
@@ -105,7 +105,7 @@ def _read_call(record: SpanRecord, step: Step) -> None:
 
 
 def _prompt(raw: Any) -> Any:
-    """Lines of ``role: text``; a text may have several lines."""
+    """Parse lines of ``role: text``. A text can have several lines."""
     value = opened(raw.removeprefix("messages=") if isinstance(raw, str) else raw)
     if not isinstance(value, str) or _LINE.match(value) is None:
         return value

@@ -1,4 +1,7 @@
-"""OpenLLMetry (Traceloop): ``traceloop.*`` entities, ``gen_ai.prompt.N.*`` before 0.5x, the convention's attributes since."""
+"""Parser for OpenLLMetry (Traceloop): ``traceloop.*`` entities and ``gen_ai.prompt.N.*``.
+
+Since version 0.5x, messages are in the convention's attributes.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ SCOPES = re.compile(
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """The role that the entity kind or the request type says; None where there is neither."""
+    """Return the role from the entity's kind or the request's type, or None without either."""
     kind = attributes.get("traceloop.span.kind")
     if kind is not None:
         if kind == "workflow" == attributes.get("gen_ai.operation.name"):  # LangChain.js: any chain
@@ -45,7 +48,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     attributes = record.attributes
     get = attributes.get
     if step.conversation_id is None:
@@ -66,7 +69,7 @@ def read(record: SpanRecord, step: Step) -> None:
         step.input_value = _entity(get("traceloop.entity.input"))
     if step.output_value is None:
         step.output_value = _entity(get("traceloop.entity.output"))
-    if step.role == AGENT and as_int(get("llm.usage.total_tokens")):  # Agno's: what a whole run used is on the agent's span alone
+    if step.role == AGENT and as_int(get("llm.usage.total_tokens")):  # Agno: only the agent's span counts the whole run's tokens
         step.input_tokens, step.output_tokens = (
             as_int(get("gen_ai.usage.input_tokens")),
             as_int(get("gen_ai.usage.output_tokens")),
@@ -83,17 +86,17 @@ _CONVERSATIONS = (
     *(f"traceloop.association.properties.{key}" for key in ("session_id", "thread_id", "conversation_id")),
     "respan.threads.thread_identifier", "respan.sessions.session_identifier",
 )  # fmt: skip
-"""Respan writes OpenLLMetry's attributes, and has its own for identities."""
+"""Keys of conversation ids. Respan writes OpenLLMetry's attributes, with its own for ids."""
 
 
 def _named(entity: Any) -> str | None:
-    """An entity's name, unless it is only that of a class and its method."""
+    """Return an entity's name, or None for the name of a class and its method."""
     name = as_text(entity)
     return None if name is not None and name.endswith(".workflow") else name
 
 
 def _conversation(raw: Any) -> str | None:
-    """LangChain's run metadata stand beside the inputs of a run."""
+    """Return the conversation id in LangChain's metadata, next to a run's inputs."""
     if raw.__class__ is not str or '_id"' not in raw or '"metadata"' not in raw:
         return None
     value, _ = jsonio.loads_or_text(raw)
@@ -128,7 +131,10 @@ def _indexed(attributes: dict[str, Any], prefix: str) -> list[Any] | None:
 
 
 def _known(item: dict[str, Any]) -> dict[str, Any]:
-    """A block of thinking was once written as a completion of its own; LangChain's answers had the role ``unknown``."""
+    """Return a message with a known role.
+
+    Older versions wrote thinking as a separate completion, and LangChain's answers with the role ``unknown``.
+    """
     role = item.get("role")
     if role == "unknown":
         return {**item, "role": "assistant"}
@@ -141,7 +147,7 @@ def _read_tool(record: SpanRecord, step: Step) -> None:
     get = record.attributes.get
     if step.tool_name is None:
         step.tool_name = as_text(get("traceloop.entity.name")) or record.name.removesuffix(".tool") or None
-    # Where the convention's attributes are written too, they hold the same wrapping.
+    # The convention's attributes, if present, have the same wrapper.
     step.tool_arguments = step.input_value if step.tool_arguments is None else _entity(step.tool_arguments)
     step.tool_result = step.output_value if step.tool_result is None else _entity(step.tool_result)
     if step.tool_result.__class__ is str and record.scope.endswith(".agno"):
@@ -152,7 +158,7 @@ _AGNO_RESULT = re.compile(r"status='(\w+)' result=")
 
 
 def _read_agno_result(text: str, step: Step) -> None:
-    """The fields of Agno's own object for what a call gave, as Python writes them."""
+    """Fill a tool's result from the ``repr`` of Agno's result object."""
     status = _AGNO_RESULT.match(text)
     fields, _, _ = text.rpartition(" updated_session_state=")
     result, _, error = fields.rpartition(" error=")
@@ -162,7 +168,10 @@ def _read_agno_result(text: str, step: Step) -> None:
 
 
 def _entity(raw: Any) -> Any:
-    """``{"args": [...], "kwargs": {...}}``, ``{"inputs": ...}``, ``{"input_str": "..."}`` and their outputs, unpacked."""
+    """Unwrap an entity's input or output.
+
+    Wrappers are ``{"args": [...], "kwargs": {...}}``, ``{"inputs": ...}``, ``{"input_str": "..."}`` and the same for outputs.
+    """
     if raw.__class__ is not str or raw[:1] != "{":
         return raw
     value, _ = jsonio.loads_or_text(raw)

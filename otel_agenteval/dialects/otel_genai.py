@@ -1,7 +1,8 @@
-"""OpenTelemetry GenAI semantic conventions: all spellings since 1.28.
+"""OpenTelemetry's GenAI semantic conventions in all versions since 1.28.
 
-Content is read from attributes (JSON text or structured values), from span events (``gen_ai.user.message`` and its
-siblings, ``gen_ai.choice``, ``gen_ai.client.inference.operation.details``) and from log records of the same names.
+Content comes from attributes (JSON text or structured values), from span events and from log records.
+Event and record names are ``gen_ai.user.message`` and similar, ``gen_ai.choice`` and
+``gen_ai.client.inference.operation.details``.
 """
 
 from __future__ import annotations
@@ -45,12 +46,12 @@ OPERATIONS = {
 }  # fmt: skip
 
 _STRUCTURES = "IMPORTANT: This StructuredOutputTool"
-"""How Strands describes the tool that gives an answer its form."""
+"""Start of the description of the Strands tool that structures an answer."""
 MARKS = frozenset(("gen_ai.operation.name", "gen_ai.tool.name", "gen_ai.request.model", "gen_ai.response.model"))
 SCOPES = re.compile(
     r"opentelemetry\.(instrumentation\.genai\.|util\.genai|instrumentation\.(openai|vertexai|google_genai))|com\.anthropic\.|strands\b|logfire(\.|$)"
 )
-"""Instrumentations that write the convention's attributes and hardly anything else."""
+"""Instrumentations that write almost only the convention's attributes."""
 
 _MESSAGE_EVENTS = {
     "gen_ai.system.message": "system", "gen_ai.user.message": "user", "gen_ai.assistant.message": "assistant",
@@ -64,21 +65,21 @@ WHOLE = frozenset((
     "gen_ai.tool.name", "gen_ai.tool.type", "gen_ai.tool.description", "gen_ai.tool.call.id", "gen_ai.tool.call.arguments", "gen_ai.tool.call.result",
     "gen_ai.retrieval.query.text", "gen_ai.retrieval.documents", "gen_ai.retrieval.top_k",
 ))  # fmt: skip
-"""Attributes of the convention's newest form, which says everything in one place: beside them nothing is looked for under other names."""
+"""Attributes of the convention's newest form, which is complete. Nothing is inferred from other names beside them."""
 WHOLE_PREFIXES = ("gen_ai.request.", "gen_ai.usage.", "gen_ai.response.time", "gen_ai.server.")
 EVENTS = frozenset((*_MESSAGE_EVENTS, "gen_ai.client.inference.operation.details", "exception", EVALUATION))
-"""Span events and log records that are read here to the last."""
+"""Span events and log records that this dialect reads completely."""
 _DETAILS = "gen_ai.client.inference.operation.details"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """The role that the operation name says, or that a model and its usage imply; None without GenAI attributes."""
+    """Return the role from the operation's name, or from a model and its usage."""
     operation = attributes.get("gen_ai.operation.name")
     if operation is not None:
         role = OPERATIONS.get(operation) if operation.__class__ is str else None
         if role is not None:
             if role == AGENT and "gen_ai.agent.name" not in attributes and scope.endswith(".openai_agents"):
-                return WORKFLOW  # the trace of a whole run, under the workflow's name
+                return WORKFLOW  # the span of a whole run, named after the workflow
             return role
         return LLM if "gen_ai.usage.output_tokens" in attributes and "gen_ai.request.model" in attributes else CHAIN
     if "gen_ai.tool.name" in attributes:
@@ -91,7 +92,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     role = step.role
     if step.agent is None and step.workflow is None:
@@ -122,7 +123,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _read_inference(get: Any, step: Step) -> None:
-    # Most spans leave most of this unsaid, and this runs while an agent waits: nothing is called for what is not there.
+    # This runs on the agent's thread, and most spans lack most of these attributes: avoid calls for missing values.
     if step.model is None:
         model = get("gen_ai.response.model")
         step.model = model if model.__class__ is str and model else as_text(get("gen_ai.request.model"))
@@ -223,12 +224,12 @@ _NOTHING = frozenset(("", "{}", "[]", "null", "None", '[""]', '{"output":null}')
 
 
 def _said(raw: Any) -> Any:
-    """The old attributes were written whether there was something to say or not."""
+    """Return None for the old attributes' placeholders for missing content."""
     return None if raw.__class__ is str and raw in _NOTHING else raw
 
 
 def _read_events(parts: Iterable[Any], step: Step) -> None:
-    """Span events and log records say the same things; a log's values can stand in its body."""
+    """Fill messages from span events or log records. A log record's values may be in its body."""
     inputs: list[Any] = []
     outputs: list[Any] = []
     for part in parts:
@@ -237,7 +238,7 @@ def _read_events(parts: Iterable[Any], step: Step) -> None:
             body = getattr(part, "body", None)
             whole = part.attributes.get("gen_ai.event.content")
             if body.__class__ is str and body[:1] == "{" and '"role"' in body and step.role != TOOL:
-                message: Any = body  # the whole message as JSON text, as a logging handler wrote it
+                message: Any = body  # a logging handler wrote the whole message as JSON text
             elif whole.__class__ is str and whole[:1] == "{" and step.role != TOOL:
                 message = Later(_whole_event, (whole, role))
                 if part.name == "gen_ai.choice" and step.finish_reason is None:
@@ -263,11 +264,14 @@ def _read_events(parts: Iterable[Any], step: Step) -> None:
         if step.finish_reason is None and isinstance(outputs[-1], Mapping):
             step.finish_reason = as_text(outputs[-1].get("finish_reason"))
     elif inputs and step.output_messages is None and "error.type" in step.record.attributes:
-        step.output_messages = []  # a failed call answered nothing: the assistant's messages are those before it
+        step.output_messages = []  # a failed call has no answer: the assistant's messages are earlier ones
 
 
 def _whole_event(event: tuple[str, str]) -> dict[str, Any]:
-    """Azure's: the event as JSON text in one of its attributes. Without content, a message has its role or its calls' ids only."""
+    """Return the message of an Azure event, which is JSON text in one attribute.
+
+    Without content, it has only its role or the ids of its calls.
+    """
     fields = _object_in(event[0])
     if not fields.keys() & {"content", "tool_calls", "message"}:
         return {"role": event[1], "content": [{"type": "text"}], "finish_reason": fields.get("finish_reason")}
@@ -296,9 +300,9 @@ def _event_message(fields: Mapping[str, Any], role: str) -> dict[str, Any]:
     inner = fields.get("message")
     reason = fields.get("finish_reason")
     whole = fields.get("content")
-    if isinstance(whole, Mapping) and "parts" in whole:  # a message of its own, whatever the event's name says
+    if isinstance(whole, Mapping) and "parts" in whole:  # a complete message, whatever the event's name is
         return {"role": role, **whole, "finish_reason": reason or ("" if role == "assistant" else None)}
-    if inner.__class__ is str and inner[:1] == "{":  # the convention's object, as the JSON text that an attribute can hold
+    if inner.__class__ is str and inner[:1] == "{":  # the convention's object as JSON text in an attribute
         said = _object_in(inner)
         inner = said if said.keys() & _OF_MESSAGES and said.keys() <= _MAY_STAND_IN_MESSAGES else inner
     if isinstance(inner, Mapping):
@@ -312,7 +316,7 @@ def _event_message(fields: Mapping[str, Any], role: str) -> dict[str, Any]:
 
 
 def _tool_event(name: str, fields: Mapping[str, Any], step: Step) -> None:
-    """Some write a tool's arguments and result as events on the tool's span."""
+    """Fill a tool's arguments and result from events on the tool's span."""
     if name == "gen_ai.tool.message" and step.tool_arguments is None:
         step.tool_arguments = fields.get("content")
     elif name == "gen_ai.choice" and step.tool_result is None:
@@ -322,14 +326,17 @@ def _tool_event(name: str, fields: Mapping[str, Any], step: Step) -> None:
 
 
 def documents(raw: Any) -> list[Document]:
-    """Retrieved documents in rank order, from JSON text or values; ids and scores only, where no more is written."""
+    """Return retrieved documents in rank order, from JSON text or values.
+
+    Some instrumentations write only ids and scores.
+    """
     if isinstance(raw, str):
         raw, _ = jsonio.loads_or_text(raw)
     if isinstance(raw, Mapping):
         raw = raw.get("documents", [raw])
     found = []
     for entry in raw if isinstance(raw, (list, tuple)) else ():
-        item = jsonio.loads_or_text(entry)[0] if isinstance(entry, str) and entry[:9] == '{"node": ' else entry  # JSON twice
+        item = jsonio.loads_or_text(entry)[0] if isinstance(entry, str) and entry[:9] == '{"node": ' else entry  # nested JSON
         if isinstance(item, str):
             found.append(Document(content=item))
         elif isinstance(item, Mapping):
@@ -338,9 +345,9 @@ def documents(raw: Any) -> list[Document]:
 
 
 def document(item: Mapping[str, Any]) -> Document:
-    """One document from the spellings in use; id and score are also looked for in its metadata."""
+    """Return one document from any known spelling. Id and score may also be in its metadata."""
     node = item.get("node")
-    if isinstance(node, Mapping):  # LlamaIndex: the node, and beside it its score
+    if isinstance(node, Mapping):  # LlamaIndex writes the score beside the node
         item = {"id": node.get("id_"), **node, "score": item.get("score")}
     metadata = item.get("metadata")
     if isinstance(metadata, str):

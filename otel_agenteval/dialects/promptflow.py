@@ -1,4 +1,7 @@
-"""Promptflow: ``span_type``, ``inputs`` and ``output`` as JSON text, also in events; a model's answer is the whole response, or its chunks."""
+"""Parser for Promptflow: ``span_type``, and ``inputs`` and ``output`` as JSON text.
+
+Events can contain them too. A model's answer is the whole response or its chunks.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,10 @@ _TYPES = {
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """The role that the type says; a function is what its calls make it."""
+    """Return the role from the span's type.
+
+    A function can become a turn root if a model works below it.
+    """
     kind = attributes.get("span_type")
     return (
         _TYPES.get(kind, CHAIN) if kind.__class__ is str and attributes.get("framework", "promptflow") == "promptflow" else None
@@ -35,7 +41,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     step.framework = "promptflow"
     step.conversation_id = as_text(get("session_id"))
@@ -79,7 +85,7 @@ def _read_llm(get: Any, given: Any, gave: Any, step: Step) -> None:
 
 
 def _joined(chunks: list[Mapping[str, Any]]) -> dict[str, Any]:
-    """The response that a stream's chunks make: its one choice."""
+    """Return the response that a stream's chunks make, with its single choice."""
     text, reason, usage = "", None, None
     calls: dict[Any, dict[str, Any]] = {}
     for chunk in chunks:
@@ -111,7 +117,7 @@ def _add_piece(piece: Any, calls: dict[Any, dict[str, Any]]) -> None:
 
 
 def _value(raw: Any) -> Any:
-    """A value from JSON text; the pieces of a streamed text together."""
+    """Return a value from JSON text, with the pieces of a streamed text joined."""
     value = jsonio.loads_or_text(raw)[0] if raw.__class__ is str else raw
     if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
         return "".join(value)
@@ -124,6 +130,6 @@ def _object(raw: Any) -> dict[str, Any]:
 
 
 def _arguments(raw: Any) -> Any:
-    """What a function was called with, in the form in which messages are looked for."""
+    """Return a function's arguments in the form in which messages are searched for."""
     value = _value(raw)
     return {"kwargs": {key: item for key, item in value.items() if item not in (None, "")}} if isinstance(value, dict) else value

@@ -1,4 +1,4 @@
-"""pydantic-ai's own additions to the convention: the agent's result and history, and the spellings of its first versions."""
+"""Parser for pydantic-ai: an agent's result and history, and attributes of early versions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAMES = (("agent run", AGENT), ("running tool", TOOL))
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Versions 1 and 2 say the role only in the span's name."""
+    """Return the role from the span's name. Versions 1 and 2 write it only there."""
     if "model_name" in attributes and "agent_name" in attributes:
         return AGENT
     for start, role in _NAMES:
@@ -25,7 +25,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     step.framework = "pydantic-ai"
     if step.role == LLM:

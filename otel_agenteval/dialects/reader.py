@@ -1,7 +1,7 @@
-"""Which dialects a span speaks, and what they say together.
+"""Choice of the dialects that apply to a span, and the step that they fill together.
 
-A span may carry two (an SDK's instrumentation under a framework's, or one instrumentation that writes both): every
-dialect that is present fills the fields that those before it left open.
+Several dialects can apply to one span, for example if an SDK's instrumentation runs below a framework's.
+Each of them fills the fields that the dialects before it left empty.
 """
 
 from __future__ import annotations
@@ -67,18 +67,18 @@ from .step import CHAIN, NO_FAILURES, TOOL, UNKNOWN, Step, as_text, limit, refus
 
 
 class Dialect(Protocol):
-    """A module that reads one instrumentation's way of writing."""
+    """A module that parses the spans of one instrumentation."""
 
     MARKS: frozenset[str]
-    """Attribute keys of its own: a span that has one of them speaks it."""
+    """Attribute keys of this dialect. It applies to each span that has one of them."""
     SCOPES: Any
-    """A compiled pattern: a span of an instrumentation scope that matches from its start speaks it, whatever it carries."""
+    """Compiled pattern of instrumentation scopes, matched at the start. Each of their spans has this dialect."""
 
     def role_of(self, attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-        """The role that a span has, as far as it says so by now; None where it does not say."""
+        """Return the span's role as far as its current attributes show it, or None."""
 
     def read(self, record: SpanRecord, step: Step) -> None:
-        """Fill the fields that this dialect has and no dialect before it had."""
+        """Fill the fields that no earlier dialect has filled."""
 
 
 DIALECTS: tuple[Dialect, ...] = (
@@ -127,10 +127,13 @@ DIALECTS: tuple[Dialect, ...] = (
     koog,
     semantic_kernel,
 )
-"""In the order in which they are read: the first one that has a value decides."""
+"""All dialects in reading order. The first one with a value for a field decides."""
 
 ROLE_KEYS = frozenset[str]().union(*(dialect.MARKS for dialect in DIALECTS))
-"""A span of an application's own scope that has none of these attributes is not GenAI (one C call: ``isdisjoint``)."""
+"""Marks of all dialects.
+
+Without any of them, a span of an application's own scope isn't GenAI. ``isdisjoint`` checks that in one C call.
+"""
 
 _OTHER_KEYS = ROLE_KEYS - otel_genai.MARKS
 _EVERYBODYS = otel_genai.MARKS | {
@@ -140,7 +143,7 @@ _EVERYBODYS = otel_genai.MARKS | {
     "traceloop.association.properties.session_id", "traceloop.association.properties.thread_id",
     "traceloop.association.properties.conversation_id", "traceloop.association.properties.user_id",
 }  # fmt: skip
-"""Marks that others write too: they do not tell who wrote a span."""
+"""Marks that several instrumentations write, so they don't identify the writer."""
 _SIGNS = ROLE_KEYS - _EVERYBODYS
 _unknown: Any = None
 _MAX_KNOWN = 4_096
@@ -150,7 +153,10 @@ _spoken: dict[tuple[str, frozenset[str]], tuple[Dialect, ...]] = {}
 
 
 def is_genai_scope(scope: str) -> bool:
-    """Whether an instrumentation scope writes GenAI spans; some of them say a span's role only at its end."""
+    """Return True if an instrumentation scope writes GenAI spans.
+
+    Some of these spans show their role only when they end.
+    """
     known = _known_scopes.get(scope)
     if known is None:
         if len(_known_scopes) >= _MAX_KNOWN:
@@ -162,15 +168,15 @@ def is_genai_scope(scope: str) -> bool:
 
 
 GENAI = Vocabulary(ROLE_KEYS, is_genai_scope, ("gen_ai.", "claude_code."), (b'"role"', b'\\"role\\"', b"\x0a\x04role"))
-"""For :mod:`~otel_agenteval.spans.split`: what is worth reading in a request."""
+"""Names by which :mod:`~otel_agenteval.spans.split` finds GenAI data in a request."""
 
 
 def speak(dialects: tuple[Dialect, ...], unknown: Any = None) -> None:
-    """Read with these dialects only, from now on: to measure what is read of those that nobody has named.
+    """Read with these dialects only, to measure how well inference reads all other spans.
 
     Args:
-        dialects: what is known.
-        unknown: a pattern of scopes whose spans none of them shall read.
+        dialects: the dialects to use.
+        unknown: pattern of the scopes that none of them may read.
     """
     global _unknown, DIALECTS, ROLE_KEYS, GENAI, _OTHER_KEYS, _SIGNS
     DIALECTS = dialects
@@ -183,7 +189,7 @@ def speak(dialects: tuple[Dialect, ...], unknown: Any = None) -> None:
 
 
 def spoken(attributes: Mapping[str, Any], scope: str) -> tuple[Dialect, ...]:
-    """The dialects that a span speaks, in the order in which they are read."""
+    """Return the dialects that apply to a span, in reading order."""
     key = (scope, ROLE_KEYS.intersection(attributes))
     found = _spoken.get(key)
     if found is None:
@@ -192,7 +198,7 @@ def spoken(attributes: Mapping[str, Any], scope: str) -> tuple[Dialect, ...]:
         known = () if _unknown is not None and _unknown.match(scope) else DIALECTS
         found = _spoken[key] = tuple(
             dialect
-            for dialect in known  # the convention's attributes turn up beside everybody else's
+            for dialect in known  # every instrumentation may add the convention's attributes
             if dialect is otel_genai
             or not dialect.MARKS.isdisjoint(key[1])
             or dialect.SCOPES.match(scope)
@@ -202,8 +208,11 @@ def spoken(attributes: Mapping[str, Any], scope: str) -> tuple[Dialect, ...]:
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """A span's role from what it says so far: None is not GenAI, ``unknown`` is GenAI that has not said what."""
-    # An agent waits for this, and most spans say what they are in the convention's own words.
+    """Return a span's role from its current attributes.
+
+    None means that the span isn't GenAI. ``unknown`` means that it is GenAI but doesn't show its role yet.
+    """
+    # Fast path on the agent's thread: most spans state their role in the convention's attributes.
     if _OTHER_KEYS.isdisjoint(attributes) and _speaks_otel_only(scope):
         operation = attributes.get("gen_ai.operation.name")
         role = OPERATIONS.get(operation) if operation.__class__ is str else None
@@ -222,12 +231,12 @@ def _speaks_otel_only(scope: str) -> bool:
 
 
 def role_in(record: SpanRecord) -> str | None:
-    """The role of a span that has ended, found out once."""
+    """Return the role of an ended span. The record caches it."""
     return understood(record).role
 
 
 class Understood:
-    """What a span that has ended speaks, and what it is."""
+    """The dialects and the role of an ended span."""
 
     __slots__ = ("dialects", "facts", "inferred", "named", "role", "said")
 
@@ -235,22 +244,22 @@ class Understood:
         self.dialects = dialects
         self.role = role
         self.said = role
-        """The role that the dialects give."""
+        """The dialects' role, before inference."""
         self.facts: Facts | None = None
-        """What was found by its shape; None for a span that a named dialect knows."""
+        """The inferred facts, or None if a dialect matched the span."""
         self.named = True
-        """Whether a named dialect knows it, and not only the convention's attributes in a scope that nobody knows."""
+        """False if only the convention's attributes matched, in an unknown scope."""
         self.inferred = False
-        """Whether its role was found by its shape."""
+        """True if the role was inferred from the span's shape."""
 
     def take_back(self) -> None:
-        """Go back to what the dialects say of its role."""
+        """Reset the role to the dialects' role."""
         self.role = self.said
         self.inferred = False
 
 
 def understood(record: SpanRecord) -> Understood:
-    """What a span speaks and is, found out once."""
+    """Return the dialects and the role of an ended span. The record caches them."""
     found: Understood | None = record.dialects
     if found is None:
         attributes, scope = record.attributes, record.scope
@@ -261,16 +270,19 @@ def understood(record: SpanRecord) -> Understood:
             if scope != SCOPE and not _says_all(record, found.role):
                 infer(record)
         elif found.role == UNKNOWN and not keys.is_plain(attributes) and _is_unsaid(record, dialects):
-            infer(record)  # its scope is known, but not this way of writing
+            infer(record)  # the scope is known, but not this span's format
     return found
 
 
 _complete: set[str] = set()
-"""Names of attributes that leave nothing to be found under other names, as far as spans have shown them."""
+"""Attribute names seen so far that leave no facts to infer from other names."""
 
 
 def _says_all(record: SpanRecord, role: str | None) -> bool:
-    """Whether a span of a scope that nobody knows has nothing that its dialects leave unsaid: it is plain, or follows the convention alone."""
+    """Return True if a span of an unknown scope leaves nothing to infer.
+
+    It has no GenAI content, or only attributes of the convention.
+    """
     attributes = record.attributes
     if role is None:
         return not record.logs and all(event.name == "exception" for event in record.events) and keys.is_plain(attributes)
@@ -286,16 +298,19 @@ def _says_all(record: SpanRecord, role: str | None) -> bool:
 
 
 def _is_unsaid(record: SpanRecord, dialects: tuple[Dialect, ...]) -> bool:
-    """Whether no dialect has a word for what a span is, not even that it has not said so yet (Logfire's request of a stream)."""
+    """Return True if no dialect has a role for a span, not even ``unknown``.
+
+    Logfire's span of a streamed request has the role ``unknown``, so nothing is inferred for it.
+    """
     return all(dialect.role_of(record.attributes, record.scope, record.name) is None for dialect in dialects)
 
 
 def infer(record: SpanRecord) -> None:
-    """What nobody said of a span of a scope that no dialect knows, as its shape shows it."""
+    """Infer the facts of a span of an unknown scope from the shape of its values."""
     found = record.dialects
     facts = Facts(record)
     unsaid = found.said in (None, UNKNOWN) or (found.said == CHAIN and "gen_ai.operation.name" in record.attributes)
-    role = (reading.role_of(facts) or found.said) if unsaid else found.said  # an operation that the convention does not know
+    role = (reading.role_of(facts) or found.said) if unsaid else found.said  # operations outside the convention map to CHAIN
     if role is not None or facts.fields:
         found.facts = facts
         found.inferred = role != found.said
@@ -303,8 +318,8 @@ def infer(record: SpanRecord) -> None:
 
 
 def _role(dialects: tuple[Dialect, ...], attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """The first dialect that has a role decides, except that any other role is more specific than ``chain``."""
-    if name.__class__ is not str:  # the SDK takes anything
+    """Return the first dialect's role, but prefer any later role to ``chain``."""
+    if name.__class__ is not str:  # the SDK accepts names of any type
         name = str(name)
     role = None
     for dialect in dialects:
@@ -317,12 +332,15 @@ def _role(dialects: tuple[Dialect, ...], attributes: Mapping[str, Any], scope: s
 
 
 _NAMELESS = frozenset(("unknown", "Unknown", "OpenAI Agent"))
-"""What instrumentations write where they do not know an agent's name."""
+"""Placeholders that instrumentations write if they don't know an agent's name."""
 _IDENTITIES = frozenset(("session.id", "user.id", "enduser.id"))
 
 
 def read(record: SpanRecord) -> Step:
-    """Everything that a span says, in any dialect. A span without a role is an application's own."""
+    """Return all facts that the dialects find in a span.
+
+    A step without a role is an application's span.
+    """
     record.name, record.scope = bounded_name(record.name), bounded_name(record.scope)
     step, refused = Step(record), refusals.counts
     attributes = record.attributes
@@ -335,7 +353,7 @@ def read(record: SpanRecord) -> Step:
         step.inferred = reading.read(record, step, about.facts) or about.inferred
     if step.agent in _NAMELESS:
         step.agent = None
-    if step.model is not None and step.provider is not None and "/" in step.model:  # LiteLLM puts the provider before the model
+    if step.model is not None and step.provider is not None and "/" in step.model:  # LiteLLM writes ``provider/model``
         step.model = step.model.removeprefix(f"{step.provider}/")
     if role == TOOL and step.tool_name is None:
         step.tool_name = record.name.removeprefix("execute_tool ") or None
@@ -353,7 +371,10 @@ def read(record: SpanRecord) -> Step:
 
 
 def _error(record: SpanRecord, step: Step) -> ErrorInfo | None:
-    """Status ERROR or ``error.type``; the exception event, if any, says it best. A recorded exception alone is no failure."""
+    """Return the failure of a span with status ERROR or ``error.type``, or None.
+
+    The exception event gives the best message. A recorded exception alone isn't a failure.
+    """
     kind = as_text(record.attributes.get("error.type"))
     if record.status != ERROR and kind is None and not step.tool_failed:
         return None
@@ -364,7 +385,7 @@ def _error(record: SpanRecord, step: Step) -> ErrorInfo | None:
             message = as_text(event.attributes.get("exception.message")) or message
             break
     else:
-        if step.recovered:  # the failure of a span below, written on this one too
+        if step.recovered:  # a failure of a span below, copied to this one
             return None
     if kind is None and message is not None:
         head = message.split(":", 1)[0]
@@ -379,7 +400,7 @@ unread_scope = traces.unread_scope
 
 
 def review_roles(records: Collection[SpanRecord]) -> None:
-    """Understand all spans of a trace. Spans of unknown spelling are judged by what stands beside them."""
+    """Find the roles of all spans of a trace. Inferred roles depend on the other spans."""
     inferred = False
     for record in records:
         if (record.dialects or understood(record)).facts is not None:

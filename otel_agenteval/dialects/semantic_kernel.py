@@ -1,4 +1,4 @@
-"""Semantic Kernel: the convention's attributes, a few values written its own way."""
+"""Parser for Semantic Kernel: the convention's attributes, some with its own values."""
 
 from __future__ import annotations
 
@@ -18,18 +18,21 @@ _NAMES = {
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """The role that the first word of the span's name says: a model call's attributes come after its start."""
+    """Return the role from the first word of the span's name.
+
+    A model call's attributes are set later.
+    """
     return _NAMES.get(name.partition(" ")[0])
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     if step.framework is None:
         step.framework = "semantic_kernel"
     if step.role == LLM:
         reason = step.finish_reason or as_text(record.attributes.get("gen_ai.response.finish_reason"))
-        if reason is not None and reason.startswith("FinishReason."):  # an enumeration's member, by its name
+        if reason is not None and reason.startswith("FinishReason."):  # the name of an enum member
             step.finish_reason = reason.partition(",")[0].removeprefix("FinishReason.").lower()
     elif step.role == TOOL and step.tool_call_id is not None and step.tool_arguments is not None:
-        # The kernel's own arguments (a prompt's variables) stand among those that the model gave.
+        # The kernel's own arguments (a prompt's variables) are mixed with the model's.
         step.tool_inputs, step.tool_arguments = {step.tool_call_id: step.tool_arguments}, None

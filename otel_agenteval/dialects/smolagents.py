@@ -1,4 +1,7 @@
-"""smolagents, as OpenInference writes it: calls as Python binds them, and streamed runs as the text of their objects."""
+"""Parser for smolagents under OpenInference.
+
+Tool arguments are written as Python binds them, and streamed runs as the ``repr`` of their objects.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +18,18 @@ MARKS = frozenset(("smolagents.max_steps",))
 SCOPES = re.compile(r"openinference\.instrumentation\.smolagents")
 _STREAMED = re.compile(r"(ChatMessage\w*|ToolCall|ToolOutput|ActionStep|ActionOutput|PlanningStep|FinalAnswerStep)\(")
 _UNNAMED = frozenset(("ToolCallingAgent", "CodeAgent", "MultiStepAgent"))
-"""A class of the framework stands where an agent has no name."""
+"""Framework classes that are written for agents without a name."""
 _LAST_CHUNK = "FinalAnswerStep(output="
 _BEFORE_TASK = "New task:\n"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """OpenInference's own kind says it."""
+    """Return None, because OpenInference's dialect reads the role."""
     return None
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Put right what OpenInference's general reading makes of this framework's spans."""
+    """Correct the facts that OpenInference's dialect reads from this framework's spans."""
     if step.role == AGENT:
         _read_run(record, step)
     elif step.role == TOOL:
@@ -39,7 +42,7 @@ def _read_run(record: SpanRecord, step: Step) -> None:
     name = record.name.removesuffix(".run")
     if step.agent is None or step.agent == record.name:
         step.agent = name if name and name not in _UNNAMED else None
-    # ``smolagents.task`` is set before the run starts: it still holds the task of the run before.
+    # ``smolagents.task`` is set before the run starts, so it still contains the previous run's task.
     given = record.attributes.get("input.value")
     if given.__class__ is str and given[:1] == "{" and step.input_messages is None:
         step.input_messages = Later(_task, given)
@@ -48,7 +51,7 @@ def _read_run(record: SpanRecord, step: Step) -> None:
         step.output_value = None
         if _LAST_CHUNK in answered:
             step.output_messages = Later(_last_chunk, answered)
-    if any(event.name == "exception" for event in record.events):  # a streamed run says OK at its end, whatever happened
+    if any(event.name == "exception" for event in record.events):  # a streamed run always ends with status OK
         step.tool_failed = True
 
 
@@ -67,7 +70,7 @@ def _task(raw: Any) -> Any:
 
 
 def _last_chunk(raw: Any) -> Any:
-    """The answer in the text of the objects that a streamed run yielded; the last of them holds it."""
+    """Return the answer from the last object in the ``repr`` of a streamed run's objects."""
     text = raw[raw.rindex(_LAST_CHUNK) + len(_LAST_CHUNK) :].removesuffix(")")
     try:
         value = python_text.literal(text)
@@ -77,7 +80,10 @@ def _last_chunk(raw: Any) -> Any:
 
 
 def _name_positional(attributes: Mapping[str, Any], step: Step) -> None:
-    """Code that an agent wrote may call a tool by position; the tool's parameters say what the values are."""
+    """Name positional tool arguments by the tool's parameters.
+
+    Code that an agent wrote can pass them.
+    """
     raw = step.tool_arguments
     if raw.__class__ is not str or not raw.startswith('{"args": [') or raw.startswith('{"args": []'):
         return

@@ -1,7 +1,7 @@
-"""Tool calls and results that a framework writes into the texts of messages, as its models read them.
+"""Tool calls and results that a framework writes into the texts of messages.
 
-smolagents puts ``Calling tools:`` and the calls behind what a model said, and answers with ``Observation:``, as do agents of the
-ReAct kind; it adds what failed to the message before it.
+smolagents writes ``Calling tools:`` and the calls after the model's text. It writes results after ``Observation:``, as ReAct
+agents do, and appends failures to the previous message.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LONGEST = 100_000
 
 
 def read_assistant(message: Message) -> None:
-    """Move the calls at the end of a model's text to where calls belong."""
+    """Move the calls at the end of a model's text to the message's tool calls."""
     text, marker, calls = (message.content or "").rpartition(_CALLS)
     if not marker or message.tool_calls or len(calls) > _LONGEST:
         return
@@ -49,9 +49,9 @@ def _request(call: Mapping[str, Any]) -> ToolRequest:
 
 
 def read_user(message: Message, before: list[Message]) -> Message:
-    """A message of role ``user``: what tools returned, what failed, or what the user really said.
+    """Return a message of role ``user`` as tool results, failures or the user's own words.
 
-    Where one message is both, the user's part goes to ``before``, and the message of the tool is returned.
+    If one message contains both, the user's part is appended to ``before``, and the tool's message is returned.
     """
     text, failures = _without_failures(message.content or "")
     if not failures:
@@ -73,13 +73,13 @@ def _observed_or_asked(message: Message, text: str, before: list[Message]) -> Me
 
 def _failed(failure: str) -> Message:
     named = _TOOL.match(failure)
-    if named is None:  # the framework could not read what the model said
+    if named is None:  # the framework couldn't parse the model's text
         return Message("system", failure)
     return Message("tool", failure, tool_results=[ToolResponse(None, named[1], failure)])
 
 
 def _without_failures(text: str) -> tuple[str, list[str]]:
-    """What stands before the failures at the end of a text, and these, the first one first."""
+    """Split a text into the part before its failures, and the failures in order."""
     failures: list[str] = []
     end, advice = len(text), text.find(_ADVICE)
     while 0 <= advice < end and text.endswith((_RETRY, f"{_RETRY}\n"), 0, end):
@@ -95,7 +95,10 @@ def _without_failures(text: str) -> tuple[str, list[str]]:
 
 
 def _observations(text: str, asked: Message) -> list[ToolResponse]:
-    """A result for each call, one a line; where lines and calls do not agree, nobody can say where one ends."""
+    """Return one result per call, one per line.
+
+    If lines and calls differ in number, each call gets the whole text.
+    """
     calls = asked.tool_calls
     lines = text.split("\n")
     if len(calls) < 2:
@@ -105,13 +108,18 @@ def _observations(text: str, asked: Message) -> list[ToolResponse]:
 
 
 INTERPRETER = "python_interpreter"
-"""How a code agent runs what its model wrote: no tool, but it calls some."""
+"""Tool that runs a code agent's code. It isn't a tool call itself, but the code can call tools."""
 _LOGGED = "Execution logs:\n"
 _LAST = "\nLast output from code snippet:\n"
 
 
 def calls_in_code(code: Any, parameters: Mapping[str, Sequence[str]]) -> list[ToolRequest]:
-    """The tools that a code agent's code calls, in the order of the text. ``parameters`` are the names of theirs, by tool."""
+    """Return the tool calls in a code agent's code, in text order.
+
+    Args:
+        code: the agent's code.
+        parameters: parameter names by tool.
+    """
     if not isinstance(code, str) or len(code) > _LONGEST:
         return []
     try:
@@ -128,7 +136,10 @@ def calls_in_code(code: Any, parameters: Mapping[str, Sequence[str]]) -> list[To
 
 
 def _given(call: ast.Call, parameters: Mapping[str, Sequence[str]]) -> dict[str, Any] | None:
-    """What a call hands to a tool, where it is written as it is: what is computed is not known."""
+    """Return a call's arguments if all are literals.
+
+    Computed values are unknown, so the result is None.
+    """
     names = parameters[call.func.id] if isinstance(call.func, ast.Name) else ()
     given = {
         **dict(zip(names, call.args, strict=False)),
@@ -141,7 +152,7 @@ def _given(call: ast.Call, parameters: Mapping[str, Sequence[str]]) -> dict[str,
 
 
 def printed(observation: Any) -> Any:
-    """What code wrote out, else its last value."""
+    """Return the text that code printed or, if empty, its last value."""
     if not isinstance(observation, str) or not observation.startswith(_LOGGED):
         return observation
     logs, _, last = observation[len(_LOGGED) :].partition(_LAST)

@@ -1,8 +1,8 @@
-"""Spring AI: Micrometer's observations (``spring.ai.*`` and the convention's attributes), in the scope of Spring Boot.
+"""Parser for Spring AI: Micrometer's observations in Spring Boot's scope.
 
-Content stands in log records of Spring AI's own (``log-prompt``, ``log-completion``), or in ``gen_ai.prompt`` and
-``gen_ai.completion`` of milestones and of the filter that vendors' guides show. All write texts in quotes with nothing escaped,
-and without roles.
+Attributes are ``spring.ai.*`` and the convention's. Content is in Spring AI's log records (``log-prompt``, ``log-completion``),
+or in ``gen_ai.prompt`` and ``gen_ai.completion`` of milestones and of the filter in vendors' guides. All of them write texts in
+quotes, without escapes or roles.
 """
 
 from __future__ import annotations
@@ -21,20 +21,23 @@ MARKS = frozenset((
     "spring.ai.tool.definition.name", "spring.ai.model.request.tool.names",
 ))  # fmt: skip
 SCOPES = re.compile(r"org\.springframework\.ai\b")
-"""Of its log records; spans are of Spring Boot's scope, whatever they are about."""
+"""Scope of its log records. Spans have Spring Boot's scope."""
 HOSTS = re.compile(r"org\.springframework\.boot\b")
-"""Scopes in which GenAI attributes are Spring AI's."""
+"""Scopes whose GenAI attributes come from Spring AI."""
 
 _KINDS = {"chat_client": AGENT, "advisor": INNER, "tool_call": TOOL}
 _NONE = "none"
-"""Micrometer's word for a value that is not there."""
+"""Micrometer's placeholder for a missing value."""
 _JSON = re.compile(r"""\s*(?:["{\[\d-]|true\b|false\b|null\b)""")
 _ENTRY = re.compile(r'(?:^\[|", )"(system|user|assistant|tool)":"')
 _RAG = re.compile(r"(?<!\n)\n+Context information is below, surrounded by -{3,}")
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """By the kind; a vector store is asked, or only filled."""
+    """Return the role from the kind.
+
+    A vector store's query is a retrieval, other operations are inner steps.
+    """
     kind = attributes.get("spring.ai.kind")
     if kind.__class__ is not str:
         return None
@@ -44,7 +47,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     step.framework = "spring_ai"
     if step.role == LLM:
@@ -53,7 +56,7 @@ def read(record: SpanRecord, step: Step) -> None:
         step.tool_name = as_text(get("spring.ai.tool.definition.name"))
         step.tool_call_id = as_text(get("spring.ai.tool.call.id"))
         step.tool_arguments, step.tool_result = get("spring.ai.tool.call.arguments"), get("spring.ai.tool.call.result")
-        # What a tool returns is written as JSON; an exception's message stands there as it is.
+        # A tool's result is JSON, an exception's message is plain text.
         result = step.tool_result
         step.tool_failed = result.__class__ is str and result != "" and _JSON.match(result) is None
     elif step.role == AGENT:
@@ -84,7 +87,7 @@ def _read_call(get: Any, step: Step) -> None:
 
 
 def _read_logs(record: SpanRecord, step: Step) -> None:
-    """What the observation handlers log: a title, and the texts in the next line."""
+    """Fill content from the handlers' log records: a title, then the texts on the next line."""
     for log in record.logs:
         body = log.body
         if body.__class__ is not str:
@@ -101,13 +104,15 @@ def _read_logs(record: SpanRecord, step: Step) -> None:
 
 
 def _texts(raw: str) -> list[str]:
-    """The texts in ``["…", "…"]``; quotes in them are not escaped."""
+    """Return the texts in ``["…", "…"]``. Quotes inside them aren't escaped."""
     return raw[2:-2].split('", "') if raw[:2] == '["' and raw[-2:] == '"]' and len(raw) > 3 else []
 
 
 def _prompt(raw: str) -> list[dict[str, Any]]:
-    """The last text is the user's: what follows it are calls and results of tools, which have no text. Which of the texts before it
-    were whose is not said.
+    """Return a prompt's messages.
+
+    The last nonempty text is the user's, the others are context. Tool calls and results after it have no text. The authors of
+    the earlier texts are unknown.
     """
     texts = _texts(raw)
     while texts and texts[-1] in ("", "null"):
@@ -118,7 +123,7 @@ def _prompt(raw: str) -> list[dict[str, Any]]:
 
 
 def _question(text: str) -> list[dict[str, Any]]:
-    """What the user said, without the documents that an advisor has written below it."""
+    """Return the user's message without the documents that an advisor appended to it."""
     found = _RAG.search(text)
     if found is None:
         return [{"role": "user", "content": text}]
@@ -126,7 +131,7 @@ def _question(text: str) -> list[dict[str, Any]]:
 
 
 def _entries(raw: str) -> list[dict[str, Any]]:
-    """The last text of each role, as the chat client got them: no advisor has changed them yet."""
+    """Return the last text of each role as the chat client received it, before any advisor."""
     found = list(_ENTRY.finditer(raw))
     ends = [*(match.start() for match in found[1:]), len(raw) - 2]
     messages = [{"role": match[1], "content": raw[match.end() : end]} for match, end in zip(found, ends, strict=True)]

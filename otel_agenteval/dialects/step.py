@@ -1,4 +1,4 @@
-"""One span, understood."""
+"""The GenAI facts of one span, and helpers that parse their values."""
 
 from __future__ import annotations
 
@@ -16,29 +16,35 @@ from ..spans.record import SpanRecord
 AGENT, WORKFLOW, LLM, TOOL, RETRIEVAL, EMBEDDING = "agent", "workflow", "llm", "tool", "retrieval", "embedding"
 RERANK, GUARDRAIL, MEMORY, CHAIN, HANDOFF, SETUP = "rerank", "guardrail", "memory", "chain", "handoff", "setup"
 INNER = "inner"
-"""A step of an agent's own loop (a cycle, a plan, a task): it never stands for a whole turn."""
+"""A step of an agent's own loop (a cycle, a plan, a task). It never stands for a whole turn."""
 UNKNOWN = "unknown"
-"""A GenAI instrumentation's span that has not said yet what it is."""
+"""A GenAI instrumentation's span that doesn't show its role yet."""
 
 ROOT_ROLES = frozenset((AGENT, WORKFLOW, CHAIN))
-"""What can hold a whole turn, topmost first."""
+"""Roles that can hold a whole turn, topmost first."""
 
 
 CONVERSATION_NAMES = (
     "session_id", "sessionId", "thread_id", "threadId", "conversation_id", "conversationId", "chat_id", "chatId",
 )  # fmt: skip
-"""What applications call a conversation's id in metadata or inputs of their own."""
+"""Names that applications use for a conversation id in their own metadata or inputs."""
 NO_FAILURES = frozenset(("GeneratorExit", "ParentCommand", "GraphInterrupt", "NodeInterrupt", "GraphBubbleUp", "ToolInterrupt"))
-"""Exceptions that only steer: a stream whose consumer stopped reading, LangGraph's way to another agent, its waiting for a person."""
+"""Exceptions that only control the flow, so they aren't failures.
+
+A consumer stopped reading a stream, or LangGraph switches to another agent or waits for a person.
+"""
 
 
 class Step:
-    """A span's GenAI facts. What no dialect gives is None; content stays raw until the turn needs it."""
+    """The GenAI facts of one span.
+
+    Fields that no dialect fills are None. Content stays raw until the turn needs it.
+    """
 
     role: str | None = None
     agent: str | None = None
     agent_is_class: bool = False
-    """Whether the agent's name is only that of a framework's class: where a tool runs it, the tool's name says more."""
+    """True if the agent's name is only a framework's class. If a tool runs the agent, use the tool's name."""
     framework: str | None = None
     model: str | None = None
     request_model: str | None = None
@@ -54,73 +60,74 @@ class Step:
     conversation_id: str | None = None
     user_id: str | None = None
     deferred: bool = False
-    """Whether the model is called only when its stream is read, which may be after the span has ended."""
+    """True if the model is called when its stream is read, maybe after the span has ended."""
     duration_s: float | None = None
-    """How long the work took, where the span itself lasts shorter."""
+    """Duration of the work in seconds, if it is longer than the span."""
     apart: bool = False
-    """A model's answer, written apart from the span that sent the request and ended before it."""
+    """True for a span that contains only a model's answer. The request's span ended earlier."""
     verbatim: bool = False
-    """A model call as it went over the wire: its messages are whole where those of a span around it may not be."""
+    """True for a model call as sent over the network. Its messages are complete. An outer span's may not be."""
     loop: bool = False
-    """A model span that may stand around a whole loop: where its calls have spans of their own, it is none itself.
+    """True for a model span that may enclose a whole loop.
 
-    On an agent's span: it alone says what the calls of its run used."""
+    It isn't a call if its calls have their own spans. On an agent's span: only this span counts the tokens of the run's calls.
+    """
     texts_only: bool = False
-    """A model call whose messages were written without their requests for tools: another layer's are better."""
+    """True for a model call whose messages lack tool requests. Another layer's messages are better."""
     secondhand: bool = False
-    """A model call that only a message tells of: it counts where the calls have no spans of their own."""
+    """True for a model call that only a message reports. It counts only if no call has its own span."""
     overwritten: bool = False
-    """One span for all model calls of an agent's run, each written over the one before: only the last can be read."""
+    """True for one span for all model calls of a run. Each call overwrote the one before, so only the last one is left."""
     recovered: bool = False
-    """An agent's run that reports its own regular end: what failed on the way was overcome."""
+    """True if an agent's run reports a normal end, so failures inside it were handled."""
     totals: tuple[int, int] | None = None
-    """A model call's tokens, where they may include those of the calls before it in the same loop."""
+    """A model call's input and output tokens. They may include earlier calls of the same loop."""
     function: bool = False
-    """A function of the application under a decorator that does not say what it is: by its name it can be a tool."""
+    """True for an application's function whose decorator doesn't state its role. Its name may show that it is a tool."""
     guesses_tokens: bool = False
-    """Tokens that were counted in texts: a span below that has the provider's own count knows better."""
+    """True if tokens were estimated from texts. A span below with the provider's own count is better."""
     calls_model: bool = False
-    """An agent's run that called a model and was cancelled before any span of the request was written."""
+    """True for a run that called a model but was canceled before that call had a span."""
 
     input_messages: Any = None
-    """Raw messages before a model (or, on an agent, the user's): text, JSON text or values."""
+    """Raw messages before a model, or the user's on an agent: text, JSON text or values."""
     output_messages: Any = None
     logprobs: Any = None
-    """What holds the logarithms of the probabilities of an answer's tokens, raw."""
+    """Raw value that contains the log probabilities of the answer's tokens."""
     system: Any = None
     tool_definitions: Any = None
     input_value: Any = None
-    """What went into a span of any role, in a dialect that does not say whether these are messages."""
+    """Input of a span of any role, if the dialect doesn't identify it as messages."""
     output_value: Any = None
     final_result: Any = None
-    """An agent's result, where it is written apart from messages."""
+    """An agent's result, if the dialect writes it apart from messages."""
 
     tool_name: str | None = None
     tool_unnamed: bool = False
-    """Whether the name is only that of a class that all tools share."""
+    """True if the name is only a class that all tools share."""
     tool_call_id: str | None = None
     tool_arguments: Any = None
     tool_result: Any = None
     tool_failed: bool = False
     permission_denied: bool = False
     gives_form: bool = False
-    """Whether the tool is the framework's own, by which a model gives its answer a form."""
+    """True for a framework's tool that only structures the final answer."""
     tool_inputs: dict[str, Any] | None = None
-    """Arguments by call id, where they are written apart from the calls."""
+    """Arguments by call id, if they are written apart from the calls."""
 
     thread: str | None = None
-    """The id that the traces of a turn have in common, where each of its messages is a trace; also those of the turns after it."""
+    """Id that the traces of a turn share if each message is a trace. Later turns share it too."""
     begins: bool = False
-    """Whether it is the message with which a turn of its thread begins."""
+    """True for the message that begins a turn of its thread."""
     handoff_to: str | None = None
     query: Any = None
     documents: list[Document] | None = None
     workflow: str | None = None
 
     limited: tuple[str, ...] = ()
-    """The kind of each value that was left out or cut because it was out of bounds: ``count``, ``amount`` or ``name``."""
+    """Kinds of the values that exceeded a limit and were cut or dropped: ``count``, ``amount``, ``name``."""
     inferred: bool = False
-    """Whether something of it was read by its shape, for no dialect knows its spelling."""
+    """True if a fact was inferred from its shape because no dialect matched it."""
 
     def __init__(self, record: SpanRecord) -> None:
         self.record = record
@@ -139,18 +146,18 @@ _names_of, _numbers_of = attrgetter(*_NAMES), attrgetter(*_NUMBERS)
 
 class _Refusals(threading.local):
     counts = 0
-    """How many counts :func:`as_int` refused on this thread because they were out of bounds."""
+    """Counts that :func:`as_int` rejected on this thread because they exceeded a limit."""
 
 
 refusals = _Refusals()
 
 
 def limit(step: Step, refused: int) -> None:
-    """Cut the names of a step, and take out the sums that its dialects made, where they are out of bounds.
+    """Cut a step's long names, and remove totals and amounts that exceed their limits.
 
     Args:
         step: a span that was read.
-        refused: how many counts were refused while it was read.
+        refused: how many counts were rejected during the read.
     """
     found = ["count"] * refused
     for place, value in enumerate(_names_of(step)):
@@ -166,7 +173,7 @@ def limit(step: Step, refused: int) -> None:
 
 
 def as_int(value: Any) -> int | None:
-    """A token count: a whole number from 0 to 2⁶³ - 1, also written as text; anything else is unknown."""
+    """Return a token count from 0 to 2⁶³ - 1, also from text. Other values return None."""
     number: float
     if value.__class__ is int:
         number = value
@@ -184,11 +191,11 @@ def as_int(value: Any) -> int | None:
 
 
 _DIGITS = 40
-"""A text with more digits is no count."""
+"""Texts with this many digits or more aren't counts."""
 
 
 def as_float(value: Any) -> float | None:
-    """A finite number from 0, also written as text; anything else is unknown."""
+    """Return a finite number of at least 0, also from text. Other values return None."""
     if isinstance(value, bool) or value is None:
         return None
     try:
@@ -199,17 +206,17 @@ def as_float(value: Any) -> float | None:
 
 
 def as_text(value: Any) -> str | None:
-    """Text that says something; anything else is unknown."""
+    """Return a nonempty text. Other values return None."""
     return value if value.__class__ is str and value else None
 
 
 def first_int(values: Mapping[str, Any], names: Iterable[str]) -> int | None:
-    """The first of these names that has a token count."""
+    """Return the first token count under one of these names, or None."""
     return next((count for name in names if (count := as_int(values.get(name))) is not None), None)
 
 
 def first_text(value: Any) -> str | None:
-    """The first text of a list (also written as JSON), or the text itself; empty texts say nothing."""
+    """Return the text, or the first nonempty text of a list or of a JSON list."""
     if value.__class__ is str:
         if value[:1] != "[":
             return value or None
@@ -225,11 +232,14 @@ PROVIDERS = frozenset((
     "openai", "azure", "anthropic", "google", "gemini", "vertex_ai", "vertexai", "bedrock", "mistral", "mistralai", "cohere", "groq", "ollama",
     "deepseek", "xai", "openrouter", "together_ai", "fireworks_ai", "litellm", "litellm_proxy", "unknown",
 ))  # fmt: skip
-"""What is written before a model's name and a slash, and is no part of the name."""
+"""Prefixes before the slash of a model's name that aren't part of the name."""
 
 
 def without_provider(model: str | None) -> tuple[str | None, str | None]:
-    """The provider and the model of ``openai/gpt-4.1``; a name with another word before its slash (a hub's) is left whole."""
+    """Split ``openai/gpt-4.1`` into provider and model.
+
+    A name with an unknown prefix, such as a hub's, stays whole.
+    """
     if model is not None and "/" in model:
         provider, name = model.split("/", 1)
         if provider in PROVIDERS and name:

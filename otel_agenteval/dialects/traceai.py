@@ -1,7 +1,8 @@
-"""traceAI (Future AGI): OpenInference's flattened attributes under the convention's names, ``gen_ai.input.messages.0.message.content``.
+"""Parser for traceAI (Future AGI): OpenInference's layout under the convention's names.
 
-The role stands in ``gen_ai.span.kind``; before 0.1.10 it stood in ``fi.span.kind`` beside OpenInference's own names. Others (the
-instrumentations of LoongSuite) write the kind beside the convention's attributes.
+An example is ``gen_ai.input.messages.0.message.content``. The role is in ``gen_ai.span.kind``. Before 0.1.10, it was in
+``fi.span.kind`` beside OpenInference's own names. LoongSuite's instrumentations write the kind beside the convention's
+attributes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ SCOPES = re.compile(r"traceai_|fi_instrumentation\b")
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """The role that the kind says; a chain that bears the name of LangChain's agent is the agent's run."""
+    """Return the role from the kind.
+
+    A chain with the name of LangChain's agent is the agent's run.
+    """
     kind = attributes.get("gen_ai.span.kind")
     if kind is None:
         kind = attributes.get("fi.span.kind")
@@ -35,7 +39,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     attributes = record.attributes
     get = attributes.get
     role = step.role
@@ -64,7 +68,7 @@ def _read_model(attributes: dict[str, Any], step: Step) -> None:
         answered = not _ANSWERS.isdisjoint(attributes)
         step.output_messages = (
             Later(_outputs, attributes) if answered else whole or None
-        )  # of a stream, and of LangChain's calls of tools
+        )  # streams and LangChain's tool calls have only the whole
     parameters = get("gen_ai.request.parameters")
     if step.tool_definitions is None:
         step.tool_definitions = get("gen_ai.tool.definitions") or parameters
@@ -107,7 +111,10 @@ def _read_tool(get: Any, step: Step) -> None:
 
 
 def _inner(value: Any, key: str) -> Any:
-    """What is no object stands in one to LangChain's tracer (``{"output": "..."}``), or in quotes."""
+    """Return a value without quotes, or without the object that LangChain's tracer adds.
+
+    Such an object is ``{"output": "..."}``.
+    """
     if value.__class__ is str and value[:1] == '"':
         return jsonio.loads_or_text(value)[0]
     if value.__class__ is str and value.startswith(f'{{"{key}":'):
@@ -118,7 +125,10 @@ def _inner(value: Any, key: str) -> Any:
 
 
 def _answer(value: Any) -> Any:
-    """Of a state whose messages were written as LangChain shows them, the last one."""
+    """Return the last message of a state with LangChain messages as ``str()``.
+
+    Any other value stays unchanged.
+    """
     if value.__class__ is not str or not value.startswith('{"messages": ["content='):
         return value
     found, _ = jsonio.loads_or_text(value)

@@ -1,6 +1,7 @@
-"""Traceloop's JavaScript instrumentation of the OpenAI SDK's Responses API: a request's whole ``input`` is the text of one message.
+"""Parser for Traceloop's JavaScript instrumentation of OpenAI's Responses API.
 
-It writes an answer's text only. An answer without text asks for tools, whatever finish reason is written.
+A request's whole ``input`` is the text of one message, and only an answer's text is written. An answer without text requests
+tools, whatever its finish reason.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ _NO_TEXT = '"parts":[{"type":"text","content":""}]'
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """The convention's attributes say it."""
+    """Return None, because the convention's dialect reads the role."""
     return None
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     response = get("gen_ai.response.id")
     if step.role != LLM or (response.__class__ is str and not response.startswith("resp_")):

@@ -1,4 +1,7 @@
-"""trpc-agent-go: the convention's attributes, beside them messages in its form (``*.otel``), and a tool's result as a whole event."""
+"""Parser for trpc-agent-go: the convention's attributes, and messages in ``*.otel``.
+
+A tool's result is a whole event.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ _MERGED = "(merged tools)"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """What a runner starts is its agent's; the results of parallel tools are told once more, in one span."""
+    """Return AGENT for a runner's span, and INNER for a workflow or for merged tools.
+
+    A merged span repeats the results of parallel tools.
+    """
     if attributes.get("gen_ai.tool.name") == _MERGED or name.endswith(_MERGED):
         return INNER
     if "trpc.go.agent.runner.name" in attributes and "gen_ai.operation.name" not in attributes:
@@ -29,7 +35,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     step.framework = "trpc-agent-go"
     step.conversation_id = as_text(get("trpc.go.agent.runner.session_id"))
@@ -48,7 +54,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _result(raw: str) -> Any:
-    """What a tool gave, out of the event that brought it."""
+    """Return a tool's result from the event that contains it."""
     event = jsonio.loads_or_text(raw)[0]
     choices = event.get("choices") if isinstance(event, Mapping) else None
     message = choices[0].get("message") if isinstance(choices, list) and choices and isinstance(choices[0], Mapping) else None

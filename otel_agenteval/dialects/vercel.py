@@ -1,7 +1,8 @@
-"""Vercel AI SDK: ``ai.*`` attributes of versions 4 to 6, and what version 7 adds to the convention it has moved to.
+"""Parser for the Vercel AI SDK: ``ai.*`` of versions 4 to 6, and additions of version 7.
 
-A call like ``generateText`` is a span around one ``doGenerate`` or ``doStream`` span per request to the model and one
-``ai.toolCall`` span per tool. The outer span repeats the last answer and the token totals; only the inner ones count.
+Version 7 uses the convention. A call such as ``generateText`` is a span around one ``doGenerate`` or ``doStream`` span per model
+request and one ``ai.toolCall`` span per tool. The outer span repeats the last answer and the token totals, so only the inner
+spans count.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _INNER_OPERATIONS = {"doGenerate": LLM, "doStream": LLM, "doEmbed": EMBEDDING, "
 
 _STREAMS = ("ai.streamText", "ai.streamObject")
 _PLACES = ("ai.telemetry.metadata.", "ai.settings.context.")
-"""Where an application's own words about a call are: until version 6, and since."""
+"""Prefixes of an application's own metadata: until version 6, and since."""
 _CONVERSATION = tuple(
     place + key
     for place in _PLACES
@@ -40,7 +41,7 @@ _LONGEST_METADATA = 20_000
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """The role that the operation says; calls that make images or speech have none."""
+    """Return the role from the operation. Calls for images or speech don't have a role."""
     operation = attributes.get("ai.operationId")
     if operation.__class__ is not str:
         return None
@@ -49,7 +50,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     role = step.role
     step.framework = "vercel-ai"
@@ -76,12 +77,15 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _read_end(record: SpanRecord, step: Step) -> None:
-    """How the last request finished: whether a loop around the call has to go on, and whether it got that far at all."""
+    """Fill the last request's finish reason, and whether the run ended normally.
+
+    A streaming span without a reason called a model, but got no answer.
+    """
     get = record.attributes.get
     reason = as_text(get("ai.response.finishReason"))
     if reason is not None:
         step.recovered = reason != "error"
-    elif get("ai.operationId") in _STREAMS and record.status != ERROR:  # such a span ends, the one of the request never does
+    elif get("ai.operationId") in _STREAMS and record.status != ERROR:  # this span ends, its request's span never does
         step.calls_model = True
         step.model = as_text(get("ai.model.id"))
     if step.finish_reason is None:
@@ -97,13 +101,16 @@ def _first_of(keys: tuple[str, ...], get: Any) -> str | None:
 
 
 def _answer(get: Any) -> Any:
-    """What came back, as one message: text or object, thoughts, and requests for tools (JSON text as yet)."""
+    """Return the answer as one message: text or object, reasoning, and tool requests.
+
+    Tool requests stay JSON text.
+    """
     text = get("ai.response.text")
     if text is None:
         text = get("ai.response.object")
     calls = get("ai.response.toolCalls")
     thoughts = get("ai.response.reasoning")
-    if calls is not None and text == "":  # streams give this where the model only requested tools
+    if calls is not None and text == "":  # streams write it if the model only requested tools
         text = None
     if thoughts is not None:
         parts = [{"type": "reasoning", "text": thoughts}]
@@ -118,7 +125,7 @@ def _read_call(get: Any, step: Step) -> None:
         step.model = as_text(get("ai.response.model")) or as_text(get("ai.model.id"))
     if step.provider is None:
         provider = as_text(get("ai.model.provider"))
-        if provider is not None:  # which API of it was called stands behind the dot
+        if provider is not None:  # the part behind the dot is its API
             step.provider = provider.partition(".")[0]
     if step.input_messages is None:
         step.input_messages = get("ai.prompt.messages")
@@ -159,7 +166,10 @@ def _read_usage(get: Any, step: Step) -> None:
 
 
 def _read_cache_use(metadata: str, step: Step) -> None:
-    """Until version 5 only the provider's own fields had what was cached, and some providers did not count that as input."""
+    """Fill cached tokens from the provider's own fields, the only place until version 5.
+
+    Some providers don't count them as input.
+    """
     providers, _ = jsonio.loads_or_text(metadata) if len(metadata) < _LONGEST_METADATA else ({}, False)
     for fields in providers.values() if isinstance(providers, Mapping) else ():
         if not isinstance(fields, Mapping):
@@ -196,8 +206,8 @@ def _read_tool(get: Any, step: Step) -> None:
 
 
 def _read_ranking(get: Any, step: Step) -> None:
-    """Documents in the order of the ranking, which names them by their place in the list."""
-    if get("ai.ranking") is None and get("ai.documents") is not None:  # the span around the one of the request
+    """Fill documents in rank order. The ranking names them by their place in the list."""
+    if get("ai.ranking") is None and get("ai.documents") is not None:  # the span around the request's span
         step.role = INNER
         return
     texts, ranking = _values(get("ai.documents")), _values(get("ai.ranking"))
@@ -215,6 +225,6 @@ def _read_ranking(get: Any, step: Step) -> None:
 
 
 def _values(raw: Any) -> list[Any]:
-    """A list whose items are JSON texts."""
+    """Return the values of a list of JSON texts."""
     items = raw if isinstance(raw, (list, tuple)) else ()
     return [jsonio.loads_or_text(item)[0] if isinstance(item, str) else item for item in items]

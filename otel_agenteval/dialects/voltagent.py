@@ -1,6 +1,6 @@
-"""VoltAgent: spans of its own spelling, an ``llm`` span for the whole loop of a run beside those of the tools.
+"""Parser for VoltAgent: its own attributes, and one ``llm`` span for a run's whole loop.
 
-What a run used stands on its agent's span; the ``llm`` span has the last request's tokens only, and the first prompt.
+The agent's span has the run's token counts. The ``llm`` span has only the last request's tokens and the first prompt.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TYPES = {
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """The role that the span's type says; without one it is the run of an entity."""
+    """Return the role from the span's type or, without one, from its entity's type."""
     kind = attributes.get("span.type")
     if kind is not None:
         return _TYPES.get(kind, INNER) if kind.__class__ is str else INNER
@@ -33,14 +33,14 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that this dialect has and no dialect before it had."""
+    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     step.framework = "voltagent"
     if step.conversation_id is None:
         step.conversation_id = as_text(get("conversation.id")) or as_text(get("voltagent.conversation_id"))
     role, given, gave = step.role, get("input"), get("output")
     if role == AGENT:
-        # Whatever runs below a sub-agent carries its names, also the names of the agent that asked it.
+        # Spans below a sub-agent have its names, and also its parent agent's.
         step.agent = as_text(get("subagent.name")) or as_text(get("entity.name"))
         step.input_messages, step.output_value, step.system = given, gave, get("agent.instructions")
         step.input_tokens, step.output_tokens = as_int(get("usage.prompt_tokens")), as_int(get("usage.completion_tokens"))
@@ -62,7 +62,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _documents(raw: Any) -> list[Document] | None:
-    """What was found: mostly one text."""
+    """Return retrieved documents, which are mostly one text."""
     if raw.__class__ is not str:
         return None
     return documents(raw) if raw[:1] in "[{" and raw else [Document(content=raw)] if raw else []

@@ -1,5 +1,5 @@
-"""Bytes and SDK objects become span records: one light record, whatever way a span came.
+"""Conversion of bytes and SDK spans to span records, one format for all inputs.
 
-May import :mod:`~otel_agenteval.core`; of third parties, OpenTelemetry's SDK and protobuf classes.
+May import :mod:`~otel_agenteval.core` and, of third parties, OpenTelemetry's SDK and protobuf classes.
 Start at :mod:`.record`.
 """

@@ -1,6 +1,6 @@
-"""Spans in columns: as ClickHouse and Parquet files of the Collector's users hold them, and as we hand them on.
+"""Spans in columns: the Collector's ClickHouse and Parquet data, and our own export.
 
-Columns are found by name, in the spelling of the Collector's ClickHouse exporter or in OTLP's own::
+Columns have the names of the Collector's ClickHouse exporter or OTLP's own::
 
     trace_id  TraceId            hex text, or 16 bytes
     span_id  SpanId              hex text, or 8 bytes
@@ -15,13 +15,13 @@ Columns are found by name, in the spelling of the Collector's ClickHouse exporte
     dropped_attributes_count     above 0: the span was truncated
     attributes SpanAttributes            a map, or an object as JSON text
     resource_attributes ResourceAttributes   the same
-    service_name ServiceName             where the resource does not say it
+    service_name ServiceName             if the resource lacks it
     events                       a list of {name, time_unix_nano, attributes}, or that as JSON text;
     Events.Name, Events.Timestamp, Events.Attributes     or three lists
     log_body                     JSON text: then the row is a log record of that span, and ``name`` its event's name
 
-Only ids and a name are needed. A map of texts has lost the types of its values: numbers, booleans and lists are restored where
-the attribute's name implies such a value, as in ``gen_ai.usage.input_tokens``; contents stay texts.
+Only ids and a name are required. Maps of texts don't preserve types. Numbers, booleans and lists are restored if the
+attribute's name implies them, as ``gen_ai.usage.input_tokens`` does. Content stays text.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _SPELLINGS: dict[str, tuple[str, ...]] = {
     "log_body": (),
 }
 COLUMNS = tuple(_SPELLINGS)
-"""The columns by the names that we hand them on with."""
+"""Names of the columns that we write."""
 _NEEDED = ("trace_id", "span_id", "name")
 _CODES = {"unset": 0, "ok": 1, "error": 2, "status_code_unset": 0, "status_code_ok": 1, "status_code_error": 2}
 _NUMBERS = re.compile(
@@ -77,10 +77,10 @@ _NUMBER = re.compile(r"-?(?:\d{1,18}|\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)"
 
 
 def known_columns(names: Iterable[str]) -> dict[str, str]:
-    """Which of a source's columns we read: our name of each → its own.
+    """Return our column names with the source's names for them.
 
     Raises:
-        ValueError: one that is needed is not there; the text names it and what is there.
+        ValueError: a required column is missing. The text lists the columns found.
     """
     names = list(names)
     found = {}
@@ -90,12 +90,12 @@ def known_columns(names: Iterable[str]) -> dict[str, str]:
             found[ours] = spelling
     missing = [ours for ours in _NEEDED if ours not in found]
     if missing:
-        raise ValueError(f"no column {missing[0]} (or {', '.join(_SPELLINGS[missing[0]])}) among {', '.join(names)[:300]}")
+        raise ValueError(f"column {missing[0]} (or {', '.join(_SPELLINGS[missing[0]])}): missing, got {', '.join(names)[:300]}")
     return found
 
 
 def spans_of(table: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
-    """Spans and log records of a ``pyarrow.Table`` or ``RecordBatch`` whose columns have any of the names above.
+    """Yield the spans and log records of a ``pyarrow.Table`` or ``RecordBatch``.
 
     Raises:
         ValueError: as :func:`known_columns`.
@@ -114,7 +114,7 @@ def spans_of(table: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
 def _values(column: Any) -> list[Any]:
     pa = require("pyarrow", feature="spans in columns", extra="parquet")
     if pa.types.is_timestamp(column.type):
-        with suppress(pa.ArrowInvalid):  # a time beyond nanoseconds: each is read by itself
+        with suppress(pa.ArrowInvalid):  # out of range for nanoseconds: convert each value on its own
             column = column.cast(pa.timestamp("ns", column.type.tz)).cast(pa.int64())
     if pa.types.is_list(column.type) and pa.types.is_timestamp(column.type.value_type):
         column = column.cast(pa.list_(pa.int64())) if column.type.value_type.unit == "ns" else column
@@ -132,7 +132,7 @@ def _item(row: dict[str, Any], resources: dict[str, dict[str, Any]]) -> SpanReco
             trace_id, span_id, LogPart(str(row["name"] or ""), _mapping(row["attributes"]), _json(row["log_body"]), start)
         )
     if not trace_id or not span_id:
-        raise NotASpan(f"no valid ids: {str(row['trace_id'])[:40]!r}, {str(row['span_id'])[:40]!r}")
+        raise NotASpan(f"ids: must be 16 and 8 bytes or hex, got {str(row['trace_id'])[:40]!r} and {str(row['span_id'])[:40]!r}")
     end = _time(row["end_time_unix_nano"])
     if not end and start:
         end = time_of(start + whole_number(row["duration"]))
@@ -213,7 +213,7 @@ def _mapping(value: Any) -> dict[str, Any]:
     if isinstance(value, str):
         found = _json(value)
         return found if isinstance(found, dict) else {}
-    if isinstance(value, Mapping):  # a struct, whose values have their types
+    if isinstance(value, Mapping):  # a struct, whose values keep their types
         found = plain(value)
         return {key: inner for key, inner in found.items() if inner is not None}
     pairs = [pair for pair in _list(value) if isinstance(pair, (list, tuple)) and len(pair) == 2]
@@ -221,7 +221,7 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _typed(key: str, value: Any) -> Any:
-    """A value as it was before it became a text, where the attribute's name implies its type."""
+    """Return a value in the type that the attribute's name implies."""
     if not isinstance(value, str):
         return value
     if _LISTS.search(key) and value.startswith("["):
@@ -243,11 +243,11 @@ def _json(text: Any) -> Any:
         return None
 
 
-# --- our own form, which loses nothing
+# --- our own format, which preserves everything
 
 
 def schema() -> Any:
-    """The columns that :func:`table_of` writes, as a ``pyarrow.Schema``."""
+    """Return the columns that :func:`table_of` writes, as a ``pyarrow.Schema``."""
     pa = require("pyarrow", feature="spans in columns", extra="parquet")
     text, number = pa.string(), pa.int64()
     return pa.schema(
@@ -260,7 +260,10 @@ def schema() -> Any:
 
 
 def table_of(items: Sequence[SpanRecord | OtlpLog]) -> Any:
-    """Spans and log records as a ``pyarrow.Table``; attributes and events are JSON text, so that they keep their types."""
+    """Return spans and log records as a ``pyarrow.Table``.
+
+    Attributes and events are JSON text, so that they keep their types.
+    """
     pa = require("pyarrow", feature="spans in columns", extra="parquet")
     resources: dict[int, str] = {}
     return pa.Table.from_pylist([_row(item, resources) for item in items], schema())

@@ -1,12 +1,11 @@
-"""Spans in files that other tools write, as OTLP/JSON: what ``ConsoleSpanExporter`` prints, and what Jaeger, Zipkin, Tempo, Phoenix,
-Langfuse and Logfire export.
+"""Conversion of other tools' span files to OTLP/JSON.
 
-A document says by its keys which form it has, so nobody has to name it. Forms differ in how they write an id, a time and an attribute; what an
-attribute means is left to the dialects, as with any other span. A form that knows only texts loses the types of its values: those that mean
-numbers get them back.
+It reads the output of ``ConsoleSpanExporter`` and exports of Jaeger, Zipkin, Tempo, Phoenix, Langfuse and Logfire. A document's
+keys identify its format. Formats differ in ids, times and attributes. The dialects interpret attributes, as with any other
+span. Formats that store only texts don't preserve types, so known numeric attributes are converted back.
 
 ===============  ==================================================================================================
-form             what tells it
+format           identified by
 ===============  ==================================================================================================
 console          ``context.trace_id``: ``ConsoleSpanExporter``, ``span.to_json()``
 Jaeger           ``traceID`` with ``spans`` and ``processes``; the page's and the API's ``{"data": [...]}``
@@ -31,22 +30,24 @@ from ..core import jsonio
 from .writing import attributes_as_json
 
 _OTLP = re.compile(rb'\s*\{\s*"resource(?:Spans|Logs|_spans|_logs)"')
-"""How a line of OTLP/JSON begins. Nothing else of it is looked at here."""
+"""Start of an OTLP/JSON line. Such lines aren't parsed here."""
 
 _MOST_BYTES = 512 * 2**20
-"""Of one document over several lines; what is larger is taken for a text that only begins like one."""
+"""Limit in bytes for a document of several lines. A larger one isn't treated as a document."""
 _FIRST_LINE = 4_096
-"""Bytes of the first line of a document over several lines, at most: others are what broke off."""
+"""Limit in bytes for the first line of a document of several lines. A longer one is a truncated line."""
 
 Numbered = tuple[int, bytes]
-"""The number of a line, and the line."""
+"""A line's number and the line."""
 
 
 def otlp_lines(lines: Iterable[Numbered]) -> Iterator[Numbered]:
-    """The lines of a file as OTLP/JSON. Documents of other forms are rewritten, also those over several lines; what is none stays as it is.
+    """Yield a file's lines as OTLP/JSON.
+
+    Documents in other formats are converted, even if they span several lines. Anything else stays unchanged.
 
     Args:
-        lines: those with something on them.
+        lines: the lines that aren't empty.
     """
     for number, document in _documents(lines):
         if _says_otlp(document):
@@ -56,7 +57,7 @@ def otlp_lines(lines: Iterable[Numbered]) -> Iterator[Numbered]:
             value = jsonio.loads_lenient(document)
             messages = list(messages_of(value))
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
-            yield number, document  # whoever reads it says what is wrong
+            yield number, document  # the next reader reports the error
             continue
         if len(messages) == 1 and messages[0] is value and document.find(b"\n", 0, -1) < 0:
             yield number, document
@@ -69,7 +70,7 @@ def _says_otlp(line: bytes) -> bool:
 
 
 def _documents(lines: Iterable[Numbered]) -> Iterator[Numbered]:
-    """Lines, and in place of the lines of one document that was printed with indentation, all of it."""
+    """Yield lines, with the lines of an indented document joined."""
     held: list[bytes] = []
     start = tried = size = 0
     for number, line in lines:
@@ -77,14 +78,14 @@ def _documents(lines: Iterable[Numbered]) -> Iterator[Numbered]:
             if (line[:1] != b"{" or held[0][:1] == b"[") and size < _MOST_BYTES:
                 held.append(line)
                 size += len(line)
-                # One that is printed otherwise than by indentation is tried at sizes that double.
+                # Without usual indentation, parsing is tried again at each doubled size.
                 if line[:1] in b"}]" and size >= 2 * tried:
                     tried = size
                     if _is_json(document := b"".join(held)):
                         yield start, document
                         held = []
                 continue
-            yield start, b"".join(held)  # none begins within another: this one broke off
+            yield start, b"".join(held)  # documents don't nest, so the previous one was truncated
             held = []
         if (
             len(line) <= _FIRST_LINE
@@ -108,14 +109,14 @@ def _is_json(text: bytes) -> bool:
     return True
 
 
-# --- forms
+# --- formats
 
 
 def messages_of(value: Any) -> Iterator[Any]:
-    """The OTLP/JSON messages in a document, whatever its form; the document itself if it is of no form that is known.
+    """Yield the OTLP/JSON messages in a document of any known format, or the document itself.
 
     Raises:
-        TypeError, ValueError, KeyError, AttributeError, OverflowError: it has the keys of a form, and other values than that form has.
+        TypeError, ValueError, KeyError, AttributeError, OverflowError: it has a format's keys, but invalid values.
     """
     if isinstance(value, list) and value:
         for item in value:
@@ -131,7 +132,7 @@ def messages_of(value: Any) -> Iterator[Any]:
 def _message(
     span: dict[str, Any], attributes: Mapping[str, Any], scope: Any = None, resource: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """One span as a message. Keys of the span without a value are left out."""
+    """Return one span as a message, without its empty fields."""
     span = {key: value for key, value in span.items() if value not in (None, "")}
     return {
         "resourceSpans": [
@@ -150,14 +151,14 @@ def _event(name: Any, time_ns: int | None, attributes: Mapping[str, Any]) -> dic
 
 
 def _status(code: Any, message: Any = None) -> dict[str, Any] | None:
-    """A status by its name, with or without what stands around it."""
+    """Return a status by its name, with or without a prefix."""
     name = str(code or "").upper().rpartition("_")[2].rpartition(".")[2]
     number = {"OK": 1, "ERROR": 2, "1": 1, "2": 2}.get(name)
     return None if number is None else {"code": number, **({"message": str(message)} if message else {})}
 
 
 def _object(value: Any) -> dict[str, Any]:
-    """A mapping, or one that is written as JSON text."""
+    """Return a mapping, or the one in a JSON text."""
     if isinstance(value, str) and value[:1] == "{":
         try:
             value = jsonio.loads(value)
@@ -176,7 +177,10 @@ def _objects(value: Any) -> list[dict[str, Any]]:
 
 
 def _hex(value: Any, digits: int) -> str | None:
-    """An id as hex digits: with ``0x`` or leading zeros left out, or of another kind, whose digest stands for it."""
+    """Return an id as hex digits.
+
+    A prefix ``0x`` is removed, and missing leading zeros are added. An id of another form becomes its digest.
+    """
     text = str(value or "").strip().removeprefix("0x").lower()
     if not text:
         return None
@@ -188,7 +192,10 @@ def _hex(value: Any, digits: int) -> str | None:
 
 
 def _nanoseconds(value: Any) -> str | None:
-    """A time: ISO 8601, with as many digits as it has, or a number since 1970 in seconds, milli-, micro- or nanoseconds."""
+    """Return a time as nanoseconds since 1970, or None.
+
+    It is ISO 8601, or a number in seconds, milli-, micro- or nanoseconds.
+    """
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, (int, float)):
@@ -210,10 +217,10 @@ def _nanoseconds(value: Any) -> str | None:
 
 
 _SCALES = ((1e11, 1_000_000_000), (1e14, 1_000_000), (1e17, 1_000))
-"""Numbers below these are seconds, milli- and microseconds of this age."""
+"""Upper limits of numbers in seconds, milliseconds and microseconds, with their factors."""
 
 
-# --- the console's
+# --- console
 
 
 def _is_console(value: Mapping[str, Any]) -> bool:
@@ -221,7 +228,7 @@ def _is_console(value: Mapping[str, Any]) -> bool:
 
 
 def _from_console(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Also Phoenix's API, whose spans have the same keys and ``attributes`` that may be nested."""
+    """Convert a console span or a span of Phoenix's API, whose ``attributes`` may be nested."""
     context = value["context"]
     status = _object(value.get("status"))
     resource = _object(_object(value.get("resource")).get("attributes"))
@@ -257,7 +264,7 @@ def _number(text: str | None) -> int | None:
     return None if text is None else int(text)
 
 
-# --- Jaeger's
+# --- Jaeger
 
 
 def _is_jaeger(value: Mapping[str, Any]) -> bool:
@@ -290,7 +297,7 @@ def _from_jaeger(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _microseconds(value: Any) -> int:
-    """Microseconds, which Jaeger and Zipkin have, as nanoseconds."""
+    """Return microseconds of Jaeger or Zipkin as nanoseconds."""
     return int(value or 0) * 1_000
 
 
@@ -300,12 +307,12 @@ def _from_to(start: Any, duration: Any) -> dict[str, Any]:
 
 
 def _tags(items: Any) -> dict[str, Any]:
-    """Jaeger's typed tags. It has no lists: they are JSON text in it."""
+    """Return Jaeger's typed tags. Jaeger stores lists as JSON text."""
     return {str(item.get("key")): _as_list(item.get("value")) for item in _objects(items)}
 
 
 def _as_list(value: Any) -> Any:
-    """A list of plain values that was written as JSON text; else the value."""
+    """Return a list of plain values from JSON text, or the value unchanged."""
     if isinstance(value, str) and value[:1] == "[" and value[-1:] == "]":
         try:
             found = jsonio.loads(value)
@@ -330,7 +337,7 @@ def _status_of_tags(tags: dict[str, Any]) -> dict[str, Any]:
     return {"status": _status("ERROR" if failed and not code else code, text)}
 
 
-# --- Zipkin's
+# --- Zipkin
 
 
 def _is_zipkin(value: Mapping[str, Any]) -> bool:
@@ -341,7 +348,7 @@ _MEAN_NUMBERS = (
     "tokens", "_count", "temperature", "top_p", "top_k", "penalty", ".seed", "cost", "_seconds", ".port", "status_code", "_ms", ".score",
     ".prompt", ".completion", ".total", "choice.count",
 )  # fmt: skip
-"""Endings of keys whose values are numbers: Zipkin has only texts."""
+"""Endings of keys with numeric values. Zipkin stores only texts."""
 
 
 def _from_zipkin(value: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -373,7 +380,10 @@ def _typed(key: str, text: Any) -> Any:
 
 
 def _annotation(item: Mapping[str, Any]) -> dict[str, Any]:
-    """An event: ``{"name": {attributes}}`` by SDKs, ``name|{attributes}|dropped`` by the Collector, or only its name."""
+    """Return an event from a Zipkin annotation.
+
+    SDKs write ``{"name": {attributes}}``, the Collector ``name|{attributes}|dropped``. Others write only the name.
+    """
     text = str(item.get("value") or "")
     time_ns = _microseconds(item.get("timestamp"))
     whole = _object(text)
@@ -384,7 +394,7 @@ def _annotation(item: Mapping[str, Any]) -> dict[str, Any]:
     return _event(name, time_ns, _object("{" + rest.rpartition("|")[0]) if rest else {})
 
 
-# --- Phoenix's data frames
+# --- Phoenix data frames
 
 
 def _is_row_of_phoenix(value: Mapping[str, Any]) -> bool:
@@ -392,7 +402,10 @@ def _is_row_of_phoenix(value: Mapping[str, Any]) -> bool:
 
 
 def _from_row_of_phoenix(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A row; or columns, each with the values of all rows by their index, as ``DataFrame.to_json()`` writes them."""
+    """Convert a row, or the columns that ``DataFrame.to_json()`` writes.
+
+    Each column has its values by row index.
+    """
     if isinstance(value["context.trace_id"], dict):
         columns = {key: _object(column) for key, column in value.items()}
         rows = [{key: column.get(index) for key, column in columns.items()} for index in columns["context.trace_id"]]
@@ -413,7 +426,10 @@ def _from_row_of_phoenix(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def flattened(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Attributes with a flat key for each plain value: ``llm.input_messages.0.message.role``. Lists of plain values stay lists."""
+    """Return attributes with one flat key per plain value.
+
+    An example is ``llm.input_messages.0.message.role``. Lists of plain values stay lists.
+    """
     found: dict[str, Any] = {}
     for key, value in attributes.items():
         if isinstance(value, dict) and key != "metadata":
@@ -428,7 +444,7 @@ def flattened(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-# --- Langfuse's
+# --- Langfuse
 
 
 def _is_langfuse_trace(value: Mapping[str, Any]) -> bool:
@@ -440,7 +456,7 @@ def _is_langfuse_trace(value: Mapping[str, Any]) -> bool:
 
 
 def _from_langfuse_trace(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A trace with its observations. One without any is the trace's own input and output."""
+    """Convert a trace's observations or, without any, its own input and output."""
     found = [message for one in value["observations"] for message in _from_observation({"traceId": value["id"], **one}, value)]
     if not found:
         own = {
@@ -462,7 +478,7 @@ def _is_observation(value: Mapping[str, Any]) -> bool:
 
 def _from_observation(value: Mapping[str, Any], trace: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
     def get(name: str) -> Any:
-        """By its name in the API, or as the page exports it."""
+        """Return a field by its name in the API or in a page export."""
         found = value.get(name)
         return value.get("".join(f"_{one.lower()}" if one.isupper() else one for one in name)) if found is None else found
 
@@ -502,10 +518,10 @@ def _from_observation(value: Mapping[str, Any], trace: Mapping[str, Any] | None 
 
 
 _LANGFUSE_OWN = frozenset(("attributes", "resourceAttributes", "scope"))
-"""What Langfuse puts into the metadata of an observation that came as a span."""
+"""Keys that Langfuse adds to the metadata of an observation from a span."""
 
 
-# --- Logfire's
+# --- Logfire
 
 
 def _is_logfire(value: Mapping[str, Any]) -> bool:
@@ -543,7 +559,7 @@ def _from_logfire(value: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [_message(span, attributes, value.get("otel_scope_name"), resource)]
 
 
-# --- what documents are made of
+# --- containers
 
 
 def _from_columns(value: Mapping[str, Any]) -> Iterator[Any]:
@@ -579,4 +595,4 @@ _FORMS: Sequence[Form] = (
     (lambda value: isinstance(value.get("rows"), list), lambda value: messages_of(value["rows"])),
     (lambda value: isinstance(value.get("columns"), list), _from_columns),
 )  # fmt: skip
-"""The first whose keys a document has."""
+"""Formats in order. The first one whose keys a document has is used."""

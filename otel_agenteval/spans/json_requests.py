@@ -1,6 +1,6 @@
-"""OTLP/JSON requests, in the form that :mod:`.split` gives to those in protobuf.
+"""OTLP/JSON requests, in the form that :mod:`.split` gives to protobuf requests.
 
-JSON has to be read as a whole, so nothing is left for later here.
+JSON can only be parsed as a whole, so nothing is deferred here.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from .record import SpanRecord, cut_long_values
 from .wire import Part, Vocabulary, WireSpan
 
 _LOG_SIZE = 1_024
-"""Bytes that a log record is taken to hold beside its body."""
+"""Estimated bytes of a log record without its body."""
 
 
 def json_spans(body: bytes, drop_scope: str = "", base: int = 0) -> tuple[dict[bytes, Part], int]:
-    """As :func:`.split.split_spans`.
+    """Return spans by trace id, and how many are invalid, as :func:`.split.split_spans` does.
 
     Raises:
-        NotOtlp: the bytes are no such message.
+        NotOtlp: the bytes aren't such a request.
     """
     parts: dict[bytes, Part] = {}
     invalid = 0
@@ -40,10 +40,10 @@ def json_spans(body: bytes, drop_scope: str = "", base: int = 0) -> tuple[dict[b
 
 
 def json_logs(body: bytes, vocabulary: Vocabulary) -> tuple[list[tuple[OtlpLog, int]], int]:
-    """As :func:`.split.split_logs`.
+    """Return log records with their sizes, as :func:`.split.split_logs` does.
 
     Raises:
-        NotOtlp: the bytes are no such message.
+        NotOtlp: the bytes aren't such a request.
     """
     items = _items(body, "logs")
     logs = [item for item in items if isinstance(item, OtlpLog)]
@@ -69,13 +69,13 @@ def _items(body: bytes, signal: Signal) -> list[SpanRecord | OtlpLog | NotASpan]
     try:
         message = jsonio.loads_lenient(body)
     except (ValueError, RecursionError):
-        raise NotOtlp("the body is not JSON") from None
+        raise NotOtlp("the body isn't JSON") from None
     if message == {}:
         return []
     try:
         items = list(from_json(message))
     except NotASpan:
-        raise NotOtlp(f"the body is not an OTLP/JSON request of {signal}") from None
+        raise NotOtlp(f"the body isn't an OTLP/JSON {signal} request") from None
     if any(isinstance(item, SpanRecord if signal == "logs" else OtlpLog) for item in items):
-        raise NotOtlp(f"the body is not an OTLP/JSON request of {signal}")
+        raise NotOtlp(f"the body isn't an OTLP/JSON {signal} request")
     return items

@@ -1,7 +1,7 @@
-"""Spans and log records from OTLP: protobuf messages and OTLP/JSON (as the Collector's file exporter writes it).
+"""Spans and log records from OTLP protobuf messages and from OTLP/JSON.
 
-Both forms are read into the same records; unknown fields are ignored, and a span without valid ids is not a span
-(:class:`NotASpan`), because nothing could join it to a turn.
+OTLP/JSON is the format of the Collector's file exporter. Both become the same records. Unknown fields are ignored. A span
+without valid ids is a :class:`NotASpan`, because no turn could contain it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..core.wellformed import plain
 from .record import LogPart, SpanEvent, SpanRecord, time_of
 
 Signal = Literal["traces", "logs"]
-"""The signals of OTLP that we read and write."""
+"""OTLP signals that we read and write."""
 
 HAS_IS_REMOTE, IS_REMOTE = 0x100, 0x200
 
@@ -29,10 +29,10 @@ _MAX_NESTING = 64
 
 
 def is_ours(scope: str, attributes: Mapping[str, Any], name: str = "") -> bool:
-    """Whether a span or log record is a score, of whatever engine: it came back in a circle, and is never evaluated.
+    """Return True if a span or log record is a score of any engine. These are never evaluated.
 
-    Its scope shows that; where a hop on the way renamed the scope, the ids that each of them carries do. An evaluation by another
-    program is not something that the agent did either, unless a user made it: that is feedback.
+    The scope shows that or, if a hop renamed it, the ids on each score. Another program's evaluation isn't the agent's work
+    either, unless a user made it: that is feedback.
     """
     return (
         scope == SCOPE
@@ -43,7 +43,7 @@ def is_ours(scope: str, attributes: Mapping[str, Any], name: str = "") -> bool:
 
 
 class OtlpLog:
-    """A log record with the ids of the span it belongs to."""
+    """A log record with the ids of its span."""
 
     __slots__ = ("part", "scope", "span_id", "trace_id")
 
@@ -58,19 +58,19 @@ class OtlpLog:
 
 
 def from_json(message: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
-    """All spans and log records of one ExportTraceServiceRequest or ExportLogsServiceRequest in JSON form.
+    """Yield all spans and log records of one OTLP/JSON export request.
 
     Raises:
-        NotASpan: the value is not such a message at all.
+        NotASpan: the value isn't such a request.
     """
     if not isinstance(message, Mapping):
-        raise NotASpan(f"an OTLP/JSON object is required, not {type(message).__name__}")
+        raise NotASpan(f"must be an OTLP/JSON object, got {type(message).__name__}")
     groups = [key for key in ("resourceSpans", "resource_spans", "resourceLogs", "resource_logs") if key in message]
     if not groups:
-        raise NotASpan("neither resourceSpans nor resourceLogs in this object")
+        raise NotASpan("neither resourceSpans nor resourceLogs found")
     for key in groups:
         if not isinstance(message[key], (list, type(None))):
-            raise NotASpan(f"{key} is a list, not {type(message[key]).__name__}")
+            raise NotASpan(f"{key}: must be a list, got {type(message[key]).__name__}")
         spans = "pans" in key
         for group in _objects(message[key]):
             resource = _attributes(_object(group.get("resource")).get("attributes"))
@@ -119,22 +119,28 @@ def _span_from_json(item: Mapping[str, Any], scope: str, resource: dict[str, Any
 
 
 def _event_name(attributes: Mapping[str, Any]) -> Any:
-    """Where logs without names of their own say it; LiteLLM says it with an underscore."""
+    """Return the event name in a log record's attributes.
+
+    LiteLLM writes it with an underscore.
+    """
     return attributes.get("event.name") or attributes.get("event_name") or ""
 
 
 def _log_from_json(item: Mapping[str, Any], scope: str) -> OtlpLog:
     attributes = _attributes(item.get("attributes"))
     name = item.get("eventName", item.get("event_name")) or _event_name(attributes)
-    written_ns = time_of(item.get("timeUnixNano")) or time_of(item.get("observedTimeUnixNano"))  # many SDKs set the second only
+    written_ns = time_of(item.get("timeUnixNano")) or time_of(item.get("observedTimeUnixNano"))  # many SDKs set only the second
     part = LogPart(str(name), attributes, _value(item.get("body"), 0), written_ns)
-    # A record that was written outside of any span is as good as any other: it belongs to no turn.
+    # A record outside any span is valid, but belongs to no turn.
     trace_id = _id(item.get("traceId", item.get("trace_id")), 16, None)
     return OtlpLog(trace_id, _id(item.get("spanId", item.get("span_id")), 8, None), part, scope)
 
 
 def _id(value: Any, size: int, needed: str | None) -> int:
-    """Hex as OTLP/JSON requires, or base64 as protobuf's own JSON mapping writes it; 0 for none."""
+    """Return an id from hex or base64, or 0 without an id.
+
+    OTLP/JSON requires hex. Protobuf's JSON mapping writes base64.
+    """
     if value and isinstance(value, str):
         if len(value) == 2 * size:
             raw = from_hex(value)
@@ -148,11 +154,11 @@ def _id(value: Any, size: int, needed: str | None) -> int:
             return number
     if needed is None:
         return 0
-    raise NotASpan(f"no valid {needed}: {str(value)[:40]!r} is not {2 * size} hex digits")
+    raise NotASpan(f"{needed}: must be {2 * size} hex digits, got {str(value)[:40]!r}")
 
 
 def from_hex(text: str) -> bytes:
-    """Return the bytes of an id; none for whatever else stands in its place, also for what Python takes for a number."""
+    """Return an id's bytes, or no bytes for an invalid value, even a number."""
     try:
         return bytes.fromhex(text)
     except ValueError:
@@ -160,7 +166,7 @@ def from_hex(text: str) -> bytes:
 
 
 def whole_number(value: Any) -> int:
-    """Return an integer, which OTLP/JSON writes as text or number; 0 for anything else."""
+    """Return an integer, which OTLP/JSON writes as text or number, or 0 for any other value."""
     if value.__class__ is int:
         return value
     try:
@@ -169,7 +175,7 @@ def whole_number(value: Any) -> int:
         return 0
 
 
-# JSON makes plain dicts and lists, so their class is compared: an abstract class costs ten times as much, and this is done
+# JSON makes plain dicts and lists. Comparing classes is ten times as fast as an abstract class, and this runs
 # for every attribute.
 
 
@@ -217,7 +223,7 @@ def _value(value: Any, depth: int) -> Any:
 
 
 def _finite(value: Any) -> float | None:
-    """NaN and infinities (as text or bare) say nothing that could be counted."""
+    """Return a finite number, or None for NaN, infinities and other values."""
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
@@ -229,7 +235,7 @@ def _finite(value: Any) -> float | None:
 
 
 def from_proto(message: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
-    """All spans of an ExportTraceServiceRequest, or log records of an ExportLogsServiceRequest (protobuf messages)."""
+    """Yield all spans or log records of a protobuf export request."""
     spans = hasattr(message, "resource_spans")
     for group in message.resource_spans if spans else message.resource_logs:
         resource = _proto_attributes(group.resource.attributes)
@@ -238,7 +244,7 @@ def from_proto(message: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
                 continue
             for item in scope_group.spans if spans else scope_group.log_records:
                 if len(item.trace_id) != 16 or len(item.span_id) != 8:
-                    yield NotASpan(f"ids of {len(item.trace_id)} and {len(item.span_id)} bytes; 16 and 8 are needed")
+                    yield NotASpan(f"ids: must be 16 and 8 bytes, got {len(item.trace_id)} and {len(item.span_id)}")
                     continue
                 found = _span_from_proto(item, scope_group.scope.name, resource) if spans else _log_from_proto(item)
                 if not _came_back(found):

@@ -1,11 +1,11 @@
-"""Attributes as OTLP sends them: a list of pairs of a key and a value, in bytes.
+"""Attributes from OTLP's serialized key-value pairs.
 
-Most pairs of a span are short and came before, in other spans: these are known by their bytes. Of the others, a key with a text or a
-number, in the order in which every writer in use puts them, is read here, because an object of protobuf's for each would cost
-five times as much. Whatever looks otherwise is left to protobuf, so that nothing is accepted here which it refuses. Lists and objects
-are read where somebody asks for them.
+Most pairs of a span are short and occurred in earlier spans, so a cache finds them by their bytes. This module parses other
+pairs of a key and a text or number itself, if their fields have the usual order: a protobuf object for each would cost five
+times as much. Protobuf parses all others, so that this module accepts nothing that protobuf rejects. Lists and objects are
+parsed on first use.
 
-What is known is bounded in number and size, holds nothing that can be changed, and depends on the bytes alone.
+The caches have limits on entries and bytes, contain only immutable values, and depend only on the bytes.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from .utf8 import mended
 from .wire import Unread
 
 _SHORT = 80
-"""Bytes of a pair from which it is not kept: its value is hardly the same again, and finding it would mean to hash it."""
+"""Length in bytes from which a pair isn't cached: its value rarely repeats, and hashing it costs time."""
 _MOST_PAIRS = 4_096
 _MOST_KEYS = 4_096
 _LONGEST_KEY = 0x7F + 2
-"""Where a key ends at most whose length takes one byte."""
+"""Largest end of a key whose length takes one byte."""
 
 _parse_pair = MESSAGES["Pair"].FromString
 _real = struct.Struct("<d").unpack_from
@@ -36,19 +36,20 @@ _lengths = struct.Struct("<BHBH").unpack_from
 """Tag and length of a value, tag and length of its text."""
 
 _known: dict[bytes, tuple[str, Any]] = {}
-"""Short pairs that were read before, with values that cannot be changed."""
+"""Short pairs read before, with immutable values."""
 _known_lists: dict[bytes, tuple[str, tuple[Any, ...]]] = {}
-"""The same for short lists of such values: each reader gets a list of its own."""
+"""Short lists of immutable values. Each reader receives its own list."""
 _known_keys: dict[bytes, str] = {}
 
 
 def pairs_of(raw_pairs: Iterable[bytes]) -> tuple[dict[str, Any], list[str]]:
-    """Attributes in the order in which they came, and the keys of those whose value is an :class:`Unread` one. The last of two equal
-    keys counts.
+    """Return attributes in their order, and the keys whose values are :class:`Unread`.
+
+    The last of two equal keys counts.
 
     Raises:
-        DecodeError: a pair is none.
-        UnicodeDecodeError: a text is not UTF-8.
+        DecodeError: the bytes aren't a pair.
+        UnicodeDecodeError: a text isn't UTF-8.
     """
     found: dict[str, Any] = {}
     unread: list[str] = []
@@ -63,13 +64,13 @@ def pairs_of(raw_pairs: Iterable[bytes]) -> tuple[dict[str, Any], list[str]]:
 
 
 def attributes_of(raw_pairs: Iterable[bytes]) -> dict[str, Any]:
-    """All attributes, read. Raises as :func:`pairs_of`."""
+    """Return all attributes, parsed. Raises as :func:`pairs_of`."""
     found, unread = pairs_of(raw_pairs)
     return read_all(found, unread) if unread else found
 
 
 def read_all(found: dict[str, Any], unread: Iterable[str]) -> dict[str, Any]:
-    """The same attributes after those of some keys were read too."""
+    """Parse the values of some keys in place, and return the attributes."""
     for key in unread:
         value = found[key]
         if value.__class__ is Unread:
@@ -81,7 +82,7 @@ _UNCHANGEABLE = frozenset((str, int, float, bool, type(None)))
 
 
 def _read_short(raw: bytes, unread: list[str]) -> tuple[str, Any]:
-    """A short pair that is not known. From now on it is, if its value cannot be changed."""
+    """Return a short pair that isn't cached, and cache it if its value is immutable."""
     if raw in _known_lists:
         key, items = _known_lists[raw]
         return key, list(items)
@@ -103,11 +104,11 @@ def _read(raw: bytes, unread: list[str]) -> tuple[str, Any]:
 
 
 def _long_text(raw: bytes) -> tuple[str, str] | None:
-    """A key with a text of 128 to 16,380 bytes, as content mostly is; None for any other pair."""
+    """Return a key with a text of 128 to 16,380 bytes, as most content is, or None."""
     end = raw[1] + 2
     size = len(raw) - end - 6
     if raw[0] == _KEY and end <= _LONGEST_KEY and 0x80 <= size < 0x3FFD:
-        # Both lengths take two bytes, and are told by the length of the pair: they are compared, not read.
+        # Both lengths take two bytes and follow from the pair's length, so they are compared, not parsed.
         value, outer, text, inner = _lengths(raw, end)
         if value == _VALUE and text == _TEXT and inner == (size << 1 & 0x7F00 | size & 0x7F | 0x80):
             size += 3
@@ -118,7 +119,7 @@ def _long_text(raw: bytes) -> tuple[str, str] | None:
 
 
 def _read_later(raw: bytes, at: int) -> Any:
-    """The list or object that begins at a place in a pair; None for one that cannot be read."""
+    """Return the list or object at an offset of a pair, or None if it can't be parsed."""
     value = _any_value(raw[at:])
     if len(raw) < _SHORT and value.__class__ is list and all(item.__class__ in _UNCHANGEABLE for item in value):
         if len(_known_lists) >= _MOST_PAIRS:
@@ -131,11 +132,11 @@ _KEY, _VALUE = 0x0A, 0x12
 """Tags of the two fields of a pair."""
 _TEXT, _WHOLE, _REAL = 0x0A, 0x18, 0x21
 _NOT_PLAIN = frozenset((0x2A, 0x32, 0x3A))
-"""Tags of the kinds of a value: lists, objects and bytes are the last."""
+"""Tags of lists, objects and bytes."""
 
 
 def _read_in_order(raw: bytes) -> tuple[str, Any] | None:
-    """A pair of a key and a value of one kind, each once, in this order; None for any other."""
+    """Return a pair whose key and single value are in this order, or None."""
     try:
         end = raw[1] + 2
         if raw[0] != _KEY or end > _LONGEST_KEY or raw[end] != _VALUE:
@@ -160,7 +161,7 @@ def _read_in_order(raw: bytes) -> tuple[str, Any] | None:
 
 
 def _length(raw: bytes, at: int) -> tuple[int, int]:
-    """A number as protobuf writes it, and where it ends. One that takes more than nine bytes is none that is read here."""
+    """Return a varint and its end. A varint of more than nine bytes is an IndexError."""
     value = raw[at]
     at += 1
     if value < 0x80:
@@ -186,17 +187,17 @@ def _key(raw: bytes) -> str:
 
 
 def _read_by_protobuf(raw: bytes) -> tuple[str, Any]:
-    """Any pair.
+    """Return any pair.
 
     Raises:
-        DecodeError: it is none, or a text in it is not UTF-8.
+        DecodeError: the bytes aren't a pair, or a text isn't UTF-8.
     """
     pair = _parse_pair(raw)
     return pair.key, value_of(pair.value)
 
 
 def value_of(value: Any) -> Any:
-    """What a value of protobuf's says; None for one that is not set or cannot be read."""
+    """Return the content of a ``Value`` message, or None if it isn't set or can't be parsed."""
     kind = value.WhichOneof("kind")
     if kind is None:
         return None
@@ -206,7 +207,7 @@ def value_of(value: Any) -> Any:
 
 
 def _any_value(raw: bytes) -> Any:
-    """The value in an AnyValue; None for one that cannot be read."""
+    """Return the value of a serialized AnyValue, or None if it can't be parsed."""
     try:
         try:
             value = AnyValue.FromString(raw)

@@ -1,4 +1,7 @@
-"""The few fields of a span that the engine keeps. Ids are integers; 0 is "no parent"."""
+"""Span and log records with the fields that the engine keeps.
+
+Ids are integers. A parent id of 0 means no parent.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,13 @@ from ..core.wellformed import plain
 UNSET, ERROR = 0, 2
 
 LAST_NS = 2**63 - 1
-"""Latest time, in the year 2262. A later one is unknown: it was never a time."""
+"""Latest valid time, in the year 2262. Later values count as unknown."""
 MAX_VALUE_CHARS = 1_000_000
-"""A longer text attribute is cut here, and its record marked as truncated: content beyond it cannot be scored."""
+"""Limit in characters for a text attribute. Longer ones are cut, and the record is marked as truncated."""
 
 
 class SpanEvent(NamedTuple):
-    """A span event: an exception, or content in dialects that write it there."""
+    """A span event: an exception or, in some dialects, content."""
 
     name: str
     attributes: dict[str, Any]
@@ -27,7 +30,7 @@ class SpanEvent(NamedTuple):
 
 
 class LogPart(NamedTuple):
-    """A log record that belongs to a span: newer instrumentations write message content there."""
+    """A log record of a span. Newer instrumentations write message content there."""
 
     name: str
     attributes: dict[str, Any]
@@ -36,7 +39,10 @@ class LogPart(NamedTuple):
 
 
 class SpanRecord:
-    """One ended span (or, while the turn root is ending, one that is about to). Nobody writes to its attributes."""
+    """One ended span or, as the turn root ends, one about to end.
+
+    Its attributes are read-only.
+    """
 
     __slots__ = (
         "attributes",
@@ -64,15 +70,15 @@ class SpanRecord:
     events: Sequence[SpanEvent]
     logs: Sequence[LogPart]
     references: dict[str, Any] | None
-    """The references that ``expect()`` gave where the span started."""
+    """References from ``expect()`` at the span's start."""
     resource: Any
     """Resource attributes, or the SDK's Resource."""
     sampled: bool
-    """Whether the trace is exported; true where the span has no such information."""
+    """True if the trace is exported, or if that is unknown."""
     trace_state: Any
     """The SDK's TraceState, for spans of this process; None for received ones."""
     dialects: Any
-    """The dialects that it speaks and its role, once :mod:`otel_agenteval.dialects.reader` has found them."""
+    """The span's dialects and role, once :mod:`otel_agenteval.dialects.reader` has found them."""
 
     def __init__(
         self,
@@ -93,7 +99,7 @@ class SpanRecord:
         truncated: bool = False,
     ) -> None:
         self.name = name
-        self.trace_id = trace_id  # where there are tenants, the trace key
+        self.trace_id = trace_id  # with tenants, the trace key
         self.span_id = span_id
         self.parent_id = parent_id
         self.remote_parent = remote_parent
@@ -114,13 +120,13 @@ class SpanRecord:
 
     @property
     def resource_attributes(self) -> Mapping[str, Any]:
-        """Attributes of the resource that made the span."""
+        """Attributes of the resource that produced the span."""
         resource = self.resource
         return resource if resource.__class__ is dict else resource.attributes
 
     @property
     def duration_s(self) -> float | None:
-        """Seconds, or None while one end is unknown."""
+        """Seconds, or None if start or end is unknown."""
         return (self.end_ns - self.start_ns) / 1e9 if self.start_ns and self.end_ns >= self.start_ns else None
 
     def __repr__(self) -> str:
@@ -128,12 +134,12 @@ class SpanRecord:
 
 
 def join_logs(record: SpanRecord, parts: Sequence[LogPart]) -> None:
-    """Give a span its log records, in the order of their times; one that was sent twice is one."""
+    """Add log records to a span, ordered by time and without duplicates."""
     found: dict[Hashable, LogPart] = {}
     for part in sorted((*record.logs, *parts), key=_time):
         found.setdefault((part.time_ns, part.name, frozen(part.attributes), frozen(part.body)), part)
     record.logs = list(found.values())
-    record.dialects = None  # what it is may stand in them
+    record.dialects = None  # they may change its role
 
 
 def _time(part: LogPart) -> int:
@@ -141,7 +147,7 @@ def _time(part: LogPart) -> int:
 
 
 def time_of(value: Any) -> int:
-    """Return a time in nanoseconds since the Unix epoch; 0, which is unknown, for whatever can't be one."""
+    """Return a time in nanoseconds since the Unix epoch, or 0 (unknown) for an invalid value."""
     try:
         number = int(value)
     except (TypeError, ValueError, OverflowError):
@@ -150,7 +156,10 @@ def time_of(value: Any) -> int:
 
 
 def clean(record: SpanRecord) -> None:
-    """Replace what is no JSON in a span of this process. The SDK's own objects stay as they are."""
+    """Replace values that aren't JSON in a span of this process.
+
+    The SDK's own objects stay unchanged.
+    """
     record.name = str(plain(record.name))
     if record.status_message is not None:
         record.status_message = str(plain(record.status_message))
@@ -164,7 +173,7 @@ def clean(record: SpanRecord) -> None:
 
 
 def _is_simple(attributes: Mapping[str, Any]) -> bool:
-    """Return True if attributes need no change, as nearly all do: a third of the time that :func:`plain` takes."""
+    """Return True if attributes are valid as they are, in a third of :func:`plain`'s time."""
     for key, value in attributes.items():
         kind = value.__class__
         if not key.isascii():
@@ -179,12 +188,12 @@ def _is_simple(attributes: Mapping[str, Any]) -> bool:
 
 
 def cleaned(part: LogPart) -> LogPart:
-    """Return a log record of this process without what is no JSON."""
+    """Return a log record of this process with JSON values only."""
     return LogPart(str(plain(part.name)), plain(part.attributes), plain(part.body), time_of(part.time_ns))
 
 
 def cut_long_values(record: SpanRecord) -> int:
-    """Cut text attributes that are too long to keep, mark the record, and return its size in bytes (roughly)."""
+    """Cut texts that are too long, mark the record, and return its approximate size in bytes."""
     size = 512
     for key, value in list(record.attributes.items()):
         if value.__class__ is str:

@@ -1,6 +1,6 @@
-"""The few fields of OTLP that are read, as schemas of protobuf: what a schema does not name, protobuf skips.
+"""Minimal protobuf schemas of OTLP. Protobuf skips fields that they don't name.
 
-What is needed later, or not at all, is declared as bytes: an attribute becomes an object only where somebody reads it (:mod:`.pairs`).
+Fields that are needed later or never are bytes. :mod:`.pairs` parses attributes on first use.
 """
 
 from __future__ import annotations
@@ -65,4 +65,4 @@ def _messages() -> dict[str, Any]:
 
 
 MESSAGES = _messages()
-"""Their classes, by name."""
+"""Message classes by name."""

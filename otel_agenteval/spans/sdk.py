@@ -1,7 +1,7 @@
-"""Spans of this process: from the SDK's span objects.
+"""Span records from the SDK's spans of this process.
 
-Reading runs on the agent's thread, so it goes to the SDK's fields directly where they are as expected (one attribute access
-instead of a property that copies), and through public properties where they are not.
+Reading runs on the agent's thread. It uses the SDK's private fields if they have the expected types, because public properties
+copy. Otherwise it uses the public properties.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 
 
 def attributes_of(holder: Any) -> dict[str, Any]:
-    """The attributes of a span or an event, to read only: the SDK's own dict, or a copy where it cannot be reached."""
+    """Return the attributes of a span or an event, read-only: the SDK's own dict, or a copy."""
     try:
         found = holder._attributes._dict
     except AttributeError:
@@ -27,7 +27,7 @@ def attributes_of(holder: Any) -> dict[str, Any]:
 
 
 def _by_position() -> bool:
-    """Whether a SpanContext is the tuple that it has always been: indexing it costs a third of its properties."""
+    """Return True if a SpanContext is a tuple. Indexing costs a third of its properties."""
     sample = SpanContext(1, 2, True, _SAMPLED)
     return isinstance(sample, tuple) and sample[:5] == (1, 2, True, _SAMPLED, sample.trace_state)
 
@@ -36,7 +36,10 @@ _BY_POSITION = _by_position()
 
 
 def start_of(span: Any) -> tuple[int, int, int, str, dict[str, Any]]:
-    """Of a span that starts: trace id, span id, parent's span id (0: none, or in another process), scope and attributes."""
+    """Return trace id, span id, parent id, scope and attributes of a span at its start.
+
+    The parent id is 0 without a parent in this process.
+    """
     if _BY_POSITION:
         try:
             context, parent, scope, attributes = span._context, span._parent, span._instrumentation_scope, span._attributes._dict
@@ -51,7 +54,7 @@ def start_of(span: Any) -> tuple[int, int, int, str, dict[str, Any]]:
 
 
 def end_of(span: Any) -> tuple[int, int, bool, dict[str, Any]]:
-    """Of a span that ends: trace id, span id, whether it has no parent in this process, and attributes."""
+    """Return trace id, span id, local root flag and attributes of a span at its end."""
     if _BY_POSITION:
         try:
             context, parent, attributes = span._context, span._parent, span._attributes._dict
@@ -64,13 +67,16 @@ def end_of(span: Any) -> tuple[int, int, bool, dict[str, Any]]:
 
 
 def scope_of(span: Any) -> str:
-    """The name of the instrumentation scope."""
+    """Return the name of the instrumentation scope."""
     scope = span.instrumentation_scope
     return scope.name if scope is not None else ""
 
 
 def from_sdk(span: Any) -> SpanRecord:
-    """The record of a span of this process, of any age, with JSON types only."""
+    """Return the record of a span of this process, with JSON types only.
+
+    The span may not have ended.
+    """
     record = _record_of(span)
     clean(record)
     return record
@@ -105,7 +111,7 @@ def _record_of(span: Any) -> SpanRecord:
 
 
 def _from_fields(span: Any) -> SpanRecord:
-    """As :func:`_record_of` without one property call: six of these are made while an agent waits."""
+    """Return the record as :func:`_record_of` does, but from private fields, for speed."""
     record = SpanRecord.__new__(SpanRecord)
     context = span._context
     record.trace_id = context[0]

@@ -1,8 +1,8 @@
-"""OTLP requests split into spans and log records, without reading these.
+"""Splitting of OTLP requests into spans and log records without parsing these.
 
-Reading attributes costs twenty times what everything else in a request costs, and most attributes are never needed: a span stays
-the bytes that it came as until its turn is evaluated. The schemas here are OTLP's own without everything that is not needed at that
-point (:mod:`.schemas`), and attributes are what :mod:`.pairs` makes of them.
+Parsing attributes costs twenty times as much as the rest of a request, and most attributes are never needed. So a span stays
+serialized until its turn is evaluated. :mod:`.schemas` has OTLP's fields that are needed earlier, and :mod:`.pairs` parses
+attributes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .wire import OVERHEAD, LazyAttributes, Origin, Part, Vocabulary, WireSpan
 _number = int.from_bytes
 _REMOTE = HAS_IS_REMOTE | IS_REMOTE
 UNREADABLE = "unreadable"
-"""Name of a span that could not be read; it has no other."""
+"""Name of a span that can't be parsed."""
 Found = TypeVar("Found")
 
 _parse_request = MESSAGES["Request"].FromString
@@ -40,10 +40,10 @@ _parse_log_head = MESSAGES["LogHead"].FromString
 
 
 def _parsed(read: Callable[[bytes], Found], raw: bytes, kind: Kind) -> Found:
-    """What is read of a message, also of one whose texts are not UTF-8.
+    """Parse a message, even if its texts aren't UTF-8.
 
     Raises:
-        DecodeError: it is none.
+        DecodeError: the bytes aren't such a message.
     """
     try:
         return read(raw)
@@ -57,10 +57,10 @@ def _parsed(read: Callable[[bytes], Found], raw: bytes, kind: Kind) -> Found:
 # --- spans ---------------------------------------------------------------------------------------------------------
 
 _TRACE_ID, _SPAN_ID, _PARENT_ID, _FLAGS = b"\x0a\x10", b"\x12\x08", b"\x22\x08", b"\x85\x01"
-"""Tags and lengths as every writer in use puts them: in the order of their numbers."""
+"""Tags and lengths of a span's fields, which all common writers put in the order of their numbers."""
 _NAME = 0x2A
 _HEAD = struct.Struct("2s16s2s8s2s8s")
-"""The beginning of such a span: tag and trace id, tag and span id, the next tag and what may be the parent's id."""
+"""Start of such a span: tag and trace id, tag and span id, the next tag and the possible parent id."""
 _NO_ID = bytes(8)
 _NO_TRACE = bytes(16)
 
@@ -68,16 +68,16 @@ _NO_TRACE = bytes(16)
 def split_spans(
     body: bytes, drop_scope: str = "", base: int = 0, vocabulary: Vocabulary | None = None
 ) -> tuple[dict[bytes, Part], int]:
-    """The spans of an ExportTraceServiceRequest by trace id, and how many had no valid ids.
+    """Return a request's spans by trace id, and the number of spans without valid ids.
 
     Args:
-        body: the message as it came.
-        drop_scope: spans of this instrumentation scope are left out.
+        body: the serialized ExportTraceServiceRequest.
+        drop_scope: instrumentation scope whose spans are left out.
         base: makes the trace ids of their records trace keys (:mod:`otel_agenteval.core.tenancy`).
-        vocabulary: distinguishes GenAI spans from an application's own, whose attributes are then read one by one when they are needed.
+        vocabulary: distinguishes GenAI spans from an application's own, whose attributes are then parsed on first use.
 
     Raises:
-        NotOtlp: the bytes are no such message.
+        NotOtlp: the bytes aren't such a request.
     """
     parts: dict[bytes, Part] = {}
     invalid = 0
@@ -96,7 +96,7 @@ def split_spans(
                     trace_tag = span_tag = trace_id = span_id = next_tag = parent_id = b""
                 if trace_tag == _TRACE_ID and span_tag == _SPAN_ID:
                     if next_tag == _PARENT_ID:
-                        # This guess at the flags only decides whether more of the trace is awaited; they are read properly with the span.
+                        # A guess at the flags is enough to decide whether to wait for the rest of the trace. The record parses them.
                         root = (raw[-3] & 3 == 3 and raw[-6:-4] == _FLAGS) or parent_id == _NO_ID
                     else:
                         root = next_tag[0] == _NAME or _is_local_root(raw)
@@ -122,28 +122,28 @@ def split_spans(
                 if root:
                     part.local_root = True
     except DecodeError:
-        raise NotOtlp("not an ExportTraceServiceRequest in protobuf form") from None
+        raise NotOtlp("not a protobuf ExportTraceServiceRequest") from None
     return {trace_id: part for trace_id, part in parts.items() if part.spans} if invalid else parts, invalid
 
 
 def count_records(body: bytes, most: int) -> int:
-    """How many groups, spans and log records a request has, counted before anything is made of them.
+    """Return how many groups, spans and log records a request has, without parsing it.
 
-    An empty one takes two bytes here and a hundred once it is parsed. Counting ends past ``most``.
+    An empty one takes two bytes here, but a hundred when parsed. Counting stops above ``most``.
 
     Raises:
-        NotOtlp: the bytes are no message of protobuf.
+        NotOtlp: the bytes aren't a protobuf message.
     """
     found = 0
     below = [(0, len(body), 0)]
-    """Messages whose fields are still to be counted, and their level: request, resource, scope."""
+    """Messages whose fields are still to be counted, with their level: request, resource, scope."""
     try:
         while below and found <= most:
             at, end, level = below.pop()
             next_tag = _NEXT_LEVEL[level]
             while at < end and found <= most:
                 tag, size = body[at], body[at + 1]
-                if tag & 0x87 != 2 or tag == 2:  # a number, or a field that OTLP does not have
+                if tag & 0x87 != 2 or tag == 2:  # a number, or a field that OTLP lacks
                     at = _after(body, at)
                 else:
                     at += 2
@@ -156,16 +156,16 @@ def count_records(body: bytes, most: int) -> int:
             if at > end:
                 raise IndexError
     except (IndexError, KeyError):
-        raise NotOtlp("not an OTLP request in protobuf form") from None
+        raise NotOtlp("not a protobuf OTLP request") from None
     return found
 
 
 _NEXT_LEVEL = (0x0A, 0x12, 0)
-"""The tag in a request, a resource and a scope of the messages of the next level."""
+"""Tags of the next level's messages in a request, a resource and a scope."""
 
 
 def _after(body: bytes, at: int) -> int:
-    """Where a field ends."""
+    """Return the end of a field."""
     tag, at = _varint(body, at)
     kind = tag & 7
     if tag < 8:  # no field has the number 0
@@ -192,7 +192,7 @@ def _varint(body: bytes, at: int) -> tuple[int, int]:
 
 
 def _ids_of(raw: bytes) -> tuple[bytes, bytes] | None:
-    """Trace and span id of a span whose fields are in an order of their own; None where they are not valid."""
+    """Return trace and span id of a span with unusual field order, or None if invalid."""
     try:
         head = _parse_head(raw)
     except DecodeError:
@@ -216,17 +216,20 @@ def _scopes(body: bytes) -> Iterator[tuple[bytes, bytes, Any]]:
 
 
 _CACHED_BYTES = 8_192
-"""Longer resources and scopes are read each time: a thousand of a megabyte would fill the memory."""
+"""Longest resource or scope in the cache. A thousand of a megabyte would fill the memory."""
 
 
 def resource_attributes(raw: bytes) -> dict[str, Any]:
-    """The attributes of a resource; the same few come with every request, and they are never changed."""
+    """Return a resource's attributes, read-only.
+
+    Short resources are cached, because requests repeat them.
+    """
     return (_known_resource if len(raw) <= _CACHED_BYTES else _resource)(raw)
 
 
 def _resource(raw: bytes) -> dict[str, Any]:
     found = _parsed(_resource_attributes, raw, "resource.v1.Resource")
-    if len(raw) > _CACHED_BYTES:  # it is remembered with each of the last turns
+    if len(raw) > _CACHED_BYTES:  # each of the recent turns keeps it
         found = {key: bounded_name(value) if value.__class__ is str else value for key, value in found.items()}
     return found
 
@@ -239,7 +242,7 @@ def _resource_attributes(raw: bytes) -> dict[str, Any]:
 
 
 def scope_name(raw: bytes) -> str:
-    """The name of an instrumentation scope."""
+    """Return the name of an instrumentation scope."""
     return (_known_scope if len(raw) <= _CACHED_BYTES else _scope)(raw)
 
 
@@ -262,7 +265,7 @@ def _record_of(span: WireSpan) -> SpanRecord:
 
 
 def _record_of_broken(span: WireSpan) -> SpanRecord:
-    """The record of a span with texts that are not UTF-8, or of one that is known by its ids alone."""
+    """Return the record of a span with invalid UTF-8 or, if that fails too, with only its ids."""
     raw, origin = span.raw, span.origin
     found = mended(raw, "trace.v1.Span")
     if found is not None:
@@ -275,11 +278,11 @@ def _record_of_broken(span: WireSpan) -> SpanRecord:
 
 
 def _record_from(span: WireSpan, raw: bytes) -> SpanRecord:
-    """Written out field by field: this is done for every span that is evaluated.
+    """Return a span's record, set field by field for speed.
 
     Raises:
-        DecodeError: the bytes are no span.
-        UnicodeDecodeError: a text in them is not UTF-8.
+        DecodeError: the bytes aren't a span.
+        UnicodeDecodeError: a text isn't UTF-8.
     """
     origin = span.origin
     message = _parse_span(raw)
@@ -323,7 +326,7 @@ def _record_from(span: WireSpan, raw: bytes) -> SpanRecord:
 
 
 def _is_plain(attributes: dict[str, Any], genai_keys: frozenset[str] | None) -> bool:
-    """Whether a span is an application's own: hardly any of its attributes will be read."""
+    """Return True if a span is an application's own, so that few of its attributes are read."""
     return genai_keys is not None and "gen_ai.operation.name" not in attributes and genai_keys.isdisjoint(attributes)
 
 
@@ -331,11 +334,12 @@ def _is_plain(attributes: dict[str, Any], genai_keys: frozenset[str] | None) -> 
 
 
 def split_logs(body: bytes, vocabulary: Vocabulary) -> tuple[list[tuple[OtlpLog, int]], int]:
-    """The log records of an ExportLogsServiceRequest that say something about a GenAI span, each with its size in bytes, and
-    how many of these could not be read. All others are skipped unread.
+    """Return log records about GenAI spans with sizes in bytes, and how many are invalid.
+
+    All others are skipped without parsing.
 
     Raises:
-        NotOtlp: the bytes are no such message.
+        NotOtlp: the bytes aren't such a request.
     """
     found: list[tuple[OtlpLog, int]] = []
     invalid = 0
@@ -359,7 +363,7 @@ def split_logs(body: bytes, vocabulary: Vocabulary) -> tuple[list[tuple[OtlpLog,
                 except (DecodeError, RecursionError):
                     invalid += 1
     except DecodeError:
-        raise NotOtlp("not an ExportLogsServiceRequest in protobuf form") from None
+        raise NotOtlp("not a protobuf ExportLogsServiceRequest") from None
     return found, invalid
 
 

@@ -1,4 +1,7 @@
-"""OTLP messages whose texts are not UTF-8, which protobuf refuses as a whole: read all the same, with U+FFFD in their place."""
+"""Repair of OTLP messages with texts that aren't UTF-8, which protobuf rejects as a whole.
+
+Invalid bytes become U+FFFD.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ Kind = Literal["trace.v1.Span", "resource.v1.Resource", "logs.v1.LogRecord", "co
 
 @cache
 def _pool() -> descriptor_pool.DescriptorPool:
-    """OTLP's messages in the older syntax of protobuf, which does not look into texts."""
+    """Return OTLP's messages in protobuf's older syntax, which doesn't validate texts."""
     pool = descriptor_pool.DescriptorPool()
     for module in (common_pb2, resource_pb2, trace_pb2, logs_pb2):
         file = descriptor_pb2.FileDescriptorProto()
@@ -30,7 +33,7 @@ def _pool() -> descriptor_pool.DescriptorPool:
 
 
 def mended(raw: bytes, kind: Kind) -> bytes | None:
-    """A message that protobuf reads; None where its texts are not what is wrong with it."""
+    """Return a message that protobuf accepts, or None if its texts aren't the problem."""
     read = message_factory.GetMessageClass(_pool().FindMessageTypeByName(f"opentelemetry.proto.{kind}")).FromString
     try:
         found: bytes = _mend(read(raw)).SerializeToString()

@@ -1,6 +1,6 @@
-"""A span that stays the bytes that it came as until it is read.
+"""Spans that stay serialized until they are read.
 
-This module knows nothing of protobuf, so that a process that never receives spans need not load it; :mod:`.split` makes these.
+This module doesn't import protobuf, so that a process without a receiver needn't load it. :mod:`.split` creates these spans.
 """
 
 from __future__ import annotations
@@ -11,33 +11,36 @@ from typing import Any, NamedTuple
 from .record import SpanRecord
 
 OVERHEAD = 512
-"""Bytes that a span takes beside those that it came as."""
+"""Estimated bytes of a span in memory beside its serialized form."""
 
 
 class Vocabulary(NamedTuple):
-    """What distinguishes GenAI spans and log records from all others. The dialects define it for those that split requests."""
+    """Names that distinguish GenAI spans and log records from others.
+
+    The dialects define it for :mod:`.split`.
+    """
 
     keys: frozenset[str]
-    """Attributes of which a GenAI span has at least one, unless its scope is a GenAI instrumentation's."""
+    """Attributes of which a GenAI span has at least one, unless its scope is GenAI."""
     is_scope: Callable[[str], bool]
-    """Whether an instrumentation scope writes GenAI spans."""
+    """Return True if an instrumentation scope writes GenAI spans."""
     log_names: tuple[str, ...]
-    """Beginnings of the names of log records that say something about a GenAI span, whatever scope they are of."""
+    """Prefixes of the names of log records about GenAI spans, in any scope."""
     log_texts: tuple[bytes, ...]
-    """What log records hold, as bytes, that may be messages of an unknown spelling."""
+    """Bytes in log records that may contain messages of unknown format."""
 
 
 class Origin(NamedTuple):
-    """What spans of one scope and resource have in common."""
+    """Facts that the spans of one scope and resource share."""
 
     scope: str
     resource: dict[str, Any]
     read: Callable[[WireSpan], SpanRecord]
-    """What makes a record of one."""
+    """Function that makes a record of a span."""
     base: int = 0
-    """What makes their trace ids trace keys, see :mod:`otel_agenteval.core.tenancy`."""
+    """Number that turns trace ids into trace keys, see :mod:`otel_agenteval.core.tenancy`."""
     genai_keys: frozenset[str] | None = None
-    """A span that has none of these attributes is an application's own. None: every span of this scope is read as a whole."""
+    """A span without any of these attributes is an application's own. None: read all attributes of this scope's spans."""
 
 
 def _unread(span: WireSpan) -> SpanRecord:
@@ -48,7 +51,7 @@ _NOWHERE = Origin("", {}, _unread)
 
 
 class WireSpan:
-    """A span as it came; :meth:`record` reads it."""
+    """A serialized span. :meth:`record` parses it."""
 
     __slots__ = ("_record", "id", "origin", "raw", "size")
 
@@ -57,18 +60,21 @@ class WireSpan:
         self.id = span_id
         self.origin = origin
         self.size = size
-        """Bytes that it is taken to hold."""
+        """Estimated bytes in memory."""
         self._record: SpanRecord | None = None
 
     @classmethod
     def of(cls, record: SpanRecord, size: int) -> WireSpan:
-        """A span that came in a form which is read as a whole."""
+        """Return a span whose record was parsed with its request."""
         span = cls(b"", record.span_id.to_bytes(8, "big"), _NOWHERE, size)
         span._record = record
         return span
 
     def record(self) -> SpanRecord:
-        """The span, read once. One that protobuf refuses is known by its ids alone, and marked as truncated."""
+        """Return the record, parsed once.
+
+        If protobuf rejects the span, it has only ids and is marked as truncated.
+        """
         record = self._record
         if record is None:
             record = self._record = self.origin.read(self)
@@ -83,12 +89,12 @@ class Part:
     def __init__(self) -> None:
         self.spans: list[WireSpan] = []
         self.size = 0
-        """Bytes that they are taken to hold."""
+        """Estimated bytes of the spans in memory."""
         self.local_root = False
-        """Whether a span without a parent in its process is among them."""
+        """True if one of the spans has no parent in its process."""
 
     def add(self, span: WireSpan) -> None:
-        """One more of them, which was read already."""
+        """Add a span that is already parsed."""
         record = span.record()
         self.spans.append(span)
         self.size += span.size
@@ -96,7 +102,7 @@ class Part:
 
 
 class Unread:
-    """A value that nobody has asked for yet."""
+    """A value that isn't parsed yet."""
 
     __slots__ = ("read",)
 
@@ -105,10 +111,10 @@ class Unread:
 
 
 class LazyAttributes(Mapping[str, Any]):
-    """Attributes of a span, some of which are read when they are used.
+    """A span's attributes, some of which are parsed on first use.
 
     Args:
-        found: all of them, with :class:`Unread` for the value of some.
+        found: all attributes, with :class:`Unread` for some values.
     """
 
     __slots__ = ("_found",)

@@ -1,6 +1,6 @@
-"""Spans as OTLP/JSON, the form that the Collector's file exporter writes and :mod:`.otlp` reads.
+"""Spans as OTLP/JSON, the format of the Collector's file exporter that :mod:`.otlp` reads.
 
-Log records that belong to a span are written beside it, so that what was read from both is read again.
+Log records of a span are written beside it, so that reading restores both.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ _INT64 = 2**63
 
 
 def as_otlp_json(records: Iterable[SpanRecord]) -> list[dict[str, Any]]:
-    """One message with spans, and one with their log records if they have any. Spans keep their order within a resource and scope."""
+    """Return one message with spans and, if they have log records, one with these.
+
+    Spans keep their order within a resource and scope.
+    """
     spans: dict[tuple[int, str], list[SpanRecord]] = {}
     resources: dict[int, Mapping[str, Any]] = {}
     for record in records:
@@ -49,7 +52,7 @@ def _groups(
 
 
 def span_as_json(record: SpanRecord) -> dict[str, Any]:
-    """One span. What is not known is left out."""
+    """Return one span without unknown fields."""
     found: dict[str, Any] = {
         "traceId": f"{trace_id_of(record.trace_id):032x}",
         "spanId": f"{record.span_id:016x}",
@@ -81,7 +84,7 @@ def _logs_as_json(record: SpanRecord) -> list[dict[str, Any]]:
 def log_as_json(
     trace_id: int, span_id: int, name: str, time_ns: int, attributes: Mapping[str, Any], body: Any, scope: str
 ) -> dict[str, Any]:
-    """A message with one log record."""
+    """Return a message with one log record."""
     log = _log(trace_id, span_id, name, time_ns, attributes, body)
     return {"resourceLogs": [{"resource": {}, "scopeLogs": [{"scope": {"name": scope}, "logRecords": [log]}]}]}
 
@@ -98,12 +101,12 @@ def _log(trace_id: int, span_id: int, name: str, time_ns: int, attributes: Mappi
 
 
 def attributes_as_json(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Attributes as OTLP/JSON has them."""
+    """Return attributes in OTLP/JSON."""
     return [{"key": str(key), "value": value_as_json(value)} for key, value in attributes.items()]
 
 
 def value_as_json(value: Any) -> dict[str, Any]:
-    """A value as OTLP/JSON has it. What OTLP cannot hold becomes its text; None is a value without a kind."""
+    """Return a value in OTLP/JSON. Types that OTLP lacks become text. None is an empty value."""
     if isinstance(value, str):
         return {"stringValue": value}
     if isinstance(value, bool):

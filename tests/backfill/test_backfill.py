@@ -328,7 +328,7 @@ def test_rows_without_ids_are_counted_and_the_rest_is_scored(tmp_path: Path, cap
     [
         (["{missing}"], "no such file or folder"),
         (["{empty}"], "neither a Parquet file"),
-        (["{wrong}"], "no column trace_id"),
+        (["{wrong}"], "column trace_id"),
         (["{right}", "--shard", "3/3"], "--shard: '3/3' is not allowed"),
         (["{right}", "--buckets", "0"], "--buckets"),
         (["{right}", "--ray", "auto"], "--ray needs --engine daft"),

@@ -239,8 +239,8 @@ def test_what_cannot_be_read_goes_to_the_dead_letters_with_its_reason(kafka: Kaf
         assert {message.value() for message in found} == {b"\xff\xff nonsense", b'{"neither": 1}'}
         headers = [dict(message.headers()) for message in found]
         assert {one["reason"].decode() for one in headers} == {
-            "not an ExportTraceServiceRequest in protobuf form",
-            "the body is not an OTLP/JSON request of traces",
+            "not a protobuf ExportTraceServiceRequest",
+            "the body isn't an OTLP/JSON traces request",
         }
         assert {one["topic"].decode() for one in headers} == {topic}
         assert len({turn for turn, *_ in rows(worker).values()}) == 10

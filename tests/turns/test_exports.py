@@ -246,8 +246,8 @@ def test_what_has_no_known_form_is_a_fault_and_not_dropped(tmp_path: Path) -> No
     assert list(load_turns(file, report=faults.append, reading=reading)) == []
     assert (reading.spans, reading.bad) == (1, 2)
     assert faults == [
-        f"{file}:1: not OTLP: neither resourceSpans nor resourceLogs in this object",
-        f"{file}:1: not OTLP: an OTLP/JSON object is required, not int",
+        f"{file}:1: not OTLP: neither resourceSpans nor resourceLogs found",
+        f"{file}:1: not OTLP: must be an OTLP/JSON object, got int",
     ]
 
 

@@ -1,6 +1,6 @@
-"""Spans that no named dialect knows, read by their shape.
+"""Inference of the facts of spans that no dialect matches, from the shape of their values.
 
 May import what :mod:`~otel_agenteval.dialects` may.
-Start at :mod:`.reading`, which says what a span is and fills its step; :mod:`.facts` finds what a span holds, and :mod:`.traces`
-decides whether the spans of a trace are a model's work at all.
+Start at :mod:`.reading`, which infers a span's role and fills its step. :mod:`.facts` collects a span's values, and
+:mod:`.traces` decides whether the spans of a trace are a model's work at all.
 """

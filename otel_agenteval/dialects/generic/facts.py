@@ -1,4 +1,7 @@
-"""Everything that one span of an unknown spelling holds, found in one walk over its attributes, events and log records."""
+"""All facts in one span of unknown format.
+
+One walk over attributes, events and log records finds them.
+"""
 
 from __future__ import annotations
 
@@ -37,20 +40,20 @@ _PROVIDERS = frozenset((
 ))  # fmt: skip
 _TELLING_KINDS = frozenset((LLM, RETRIEVAL, EMBEDDING))
 MODEL, USAGE, KIND, TELLING, MESSAGES = 1, 2, 4, 8, 16
-"""What speaks for a model's work: a known model's name, token counts, a kind of span, messages that only models have, messages at all."""
+"""Evidence of a model's work: a known model's name, token counts, a span kind, LLM-only messages, any messages."""
 
 
 _CALLS = frozenset(("calls", "tools", "call", "requests"))
 _NO_TEXT = frozenset(("None", "null", "undefined", "()", "{}", "[]"))
-"""What programs write where there is nothing."""
+"""Texts that programs write if there is no value."""
 _OF_TOOLS = frozenset(("tool", "function"))
-"""Words of events that tell of a tool's call: what they hold went into the tool, and not into the span that has the event."""
+"""Words in the names of tool call events. Their values belong to the tool, not to the span with the event."""
 _FAILED = frozenset(("error", "failed", "failure", "errored", "exception"))
 _TYPED_VALUE = frozenset(("type", "value"))
 _NO_ARGUMENTS = frozenset(
     ("", "value", "mime_type", "args", "kwargs", "arguments", "parameters", "params", "input", "messages", "raw", "json")
 )
-"""Names below ``inputs`` that are no argument's."""
+"""Names below ``inputs`` that aren't an argument's."""
 _NO_RESULTS = _NO_ARGUMENTS | {
     "content",
     "text",
@@ -71,12 +74,12 @@ _REPR = re.compile(r"[A-Za-z_][\w.]*(?:\[[\w., ]+\])?\(\w+=|<[\w.]+(?: object at
 
 
 def is_repr(value: Any) -> bool:
-    """Whether a text is what Python shows of an object: nothing that anybody said."""
+    """Return True if a text is the ``repr`` of a Python object, which isn't content."""
     return value.__class__ is str and _REPR.match(value) is not None
 
 
 class Content(NamedTuple):
-    """A value that is content, and where it stood."""
+    """A content value, its path and its direction."""
 
     value: Any
     path: str
@@ -84,7 +87,10 @@ class Content(NamedTuple):
 
 
 class Facts:
-    """What a span holds. Fields have their surest value; content is kept in the order in which it stands."""
+    """A span's inferred facts.
+
+    Each field has its surest value. Content keeps its order in the span.
+    """
 
     __slots__ = (
         "_nodes",
@@ -114,30 +120,30 @@ class Facts:
         self.content: list[Content] = []
         """Messages."""
         self.texts: list[Content] = []
-        """Bare texts and whole values under names that say that they went in or came out."""
+        """Plain texts, and whole values, whose names show that they are input or output."""
         self.wholes: list[Content] = []
-        """Whole values of attributes that say that they went in or came out, messages or not."""
+        """Whole values of input or output attributes, messages or not."""
         self.spread: dict[str, Any] | None = None
-        """A function's arguments, where each is an attribute: ``inputs.city``."""
+        """A function's arguments, if each is an attribute: ``inputs.city``."""
         self.spread_result: dict[str, Any] | None = None
         self.events: list[Content] = []
         self.documents: list[Any] | None = None
         self.definitions: list[Any] | None = None
         self.system: Any = None
         self.kind: str | None = None
-        """The role that a kind attribute says."""
+        """The role from a kind attribute."""
         self.kind_said = 0
         self.evidence = 0
         self.talks = False
-        """Whether there are messages of a user and of a model among those that only models have."""
+        """True if messages of a user and of a model are among messages that only models have."""
         self.near = False
-        """Whether the span's own attributes name a model or count tokens, and not only some object in them."""
+        """True if a top-level attribute names a model or counts tokens."""
         self._nodes = 0
         self.name_role, self.name_left = kinds.role_of_name(record.name)
         self._read(record)
 
     def sure(self, field: str) -> float:
-        """How sure a field is; see :class:`.keys.Meaning`."""
+        """Return how sure a field is, as in :attr:`.keys.Meaning.strength`."""
         return self._sure.get(field, 0.0)
 
     # --- the walk
@@ -200,7 +206,7 @@ class Facts:
             self._walk(path if key == "" else f"{path}.{key}", inner, depth if branch else depth + 1, direction, attribute=branch)
 
     def _take_spread(self, last: str, value: Mapping[str, Any]) -> None:
-        """A function's arguments, or the fields of its result, each of which is an attribute."""
+        """Keep a function's arguments, or the fields of its result, if each is an attribute."""
         if last in SPREAD_ARGUMENTS and _NO_ARGUMENTS.isdisjoint(value):
             self.spread = plain(value)
         elif last in SPREAD_RESULTS and _NO_RESULTS.isdisjoint(value):
@@ -229,7 +235,7 @@ class Facts:
                 if isinstance(item, (Mapping, list)):
                     self._walk(path, item, depth + 1, direction)
 
-    # --- what is found
+    # --- found values
 
     def _take_messages(self, messages: list[Any], path: str, direction: str | None) -> None:
         self.evidence |= MESSAGES
@@ -242,7 +248,7 @@ class Facts:
             self._read_message(last, path, 0)
 
     def _read_message(self, message: Mapping[str, Any], path: str, depth: int) -> None:
-        """What an answer says about itself."""
+        """Read an answer's finish reason and metadata."""
         for key, inner in message.items():
             if key in _FINISH and inner.__class__ is str and inner:
                 self._set("finish_reason", inner, 0.5)
@@ -309,14 +315,17 @@ class Facts:
             self.evidence |= USAGE
 
     def _count_rest(self) -> None:
-        """Who counts what went in and everything has counted what came out."""
+        """Derive the output tokens from the total and the input tokens."""
         fields = self.fields
         if "output_tokens" not in fields and fields.get("total_tokens", 0) > fields.get("input_tokens", math.inf):
             self._set("output_tokens", fields["total_tokens"] - fields["input_tokens"], 0)
             self.evidence |= USAGE
 
     def _take_kind(self, role: str, said: int) -> None:
-        """A chain may be anything: what says more is taken, also where it is said less surely."""
+        """Take a role.
+
+        A chain can be anything, so a more specific role wins even if it is less sure.
+        """
         if self.kind is None or (self.kind == CHAIN and role != CHAIN) or (said > self.kind_said and role != CHAIN):
             self.kind, self.kind_said = role, said
             self.evidence |= KIND if said >= 2 else 0
@@ -347,7 +356,7 @@ class Facts:
             before = len(self.content)
             for key, value in tree_of(said, said).items():
                 known = meaning_of(key)
-                if known.field == "name":  # of what the event tells about, not of the span
+                if known.field == "name":  # names the event's subject, not the span
                     continue
                 self._walk(key if known.direction or known.field else f"{label}.{key}", value, 0, direction, attribute=True)
             self.events += self.content[before:]
@@ -358,7 +367,7 @@ class Facts:
 
 
 def _is_about(event: str) -> bool:
-    """Whether an event says something about the span and holds nothing of what was said: an exception, a score, feedback."""
+    """Return True if an event is about the span but isn't content: an exception, a score."""
     return event == "exception" or not _ABOUT_SPANS.isdisjoint(words_of(event))
 
 
@@ -371,7 +380,7 @@ def _as_message(said: Mapping[str, Any], role: str) -> dict[str, Any]:
         return {"role": role, "finish_reason": said.get("finish_reason"), **inner}
     content = next((said[key] for key in ("content", "text", "body", "message", "parts") if said.get(key) is not None), None)
     content = opened(content) if holds_json(content) else content
-    if isinstance(content, Mapping) and len(content) == 1:  # a program's one field: ``{"question": "…"}``
+    if isinstance(content, Mapping) and len(content) == 1:  # a program's only field: ``{"question": "…"}``
         ((key, only),) = content.items()
         content = only if only.__class__ is str and meaning_of(key).text else content
     if isinstance(content, Mapping) and is_message(content):
@@ -384,7 +393,7 @@ def _as_message(said: Mapping[str, Any], role: str) -> dict[str, Any]:
 
 
 def _author(words: Iterable[str]) -> tuple[str | None, str | None]:
-    """Whose message an event's name announces, and whether it is the model's answer."""
+    """Return the role and direction of the message that an event's name announces."""
     said = set(words)
     if said & {"choice", "completion", "response", "output", "generation"}:
         return "assistant", OUT
@@ -412,12 +421,15 @@ def _is_model_like(value: str) -> bool:
 
 
 def model_in(name: str | None) -> str | None:
-    """A model's name, where a name is one of those that are known."""
+    """Return a known model's name in a span's name, or None."""
     return without_provider(name) if name is not None and _MODEL_NAME.fullmatch(name) else None
 
 
 def without_provider(model: str) -> str:
-    """``openai/gpt-4o``, ``models/gemini-2.5-flash``, ``googleai/gemini…``: the model's own name."""
+    """Return a model's own name without prefixes.
+
+    Examples are ``openai/gpt-4o``, ``models/gemini-2.5-flash`` and ``googleai/gemini…``.
+    """
     head, slash, tail = model.partition("/")
     while slash and head.lower() in _PROVIDERS and tail:
         model = tail
@@ -427,5 +439,5 @@ def without_provider(model: str) -> str:
 
 
 def found_documents(raw: list[Any]) -> Any:
-    """Documents in rank order."""
+    """Return documents in rank order."""
     return documents(plain(raw))

@@ -1,6 +1,6 @@
-"""What the name of an attribute, or of a field in a JSON value, says about its value, in any spelling.
+"""Meaning of the names of attributes and JSON fields, in any spelling.
 
-A name is split into words (``gen_ai.usage.inputTokens``: gen, ai, usage, input, tokens). Nothing here looks at a value, so each
+A name is split into words (``gen_ai.usage.inputTokens``: gen, ai, usage, input, tokens). This module never reads values, so each
 name is classified once.
 """
 
@@ -42,9 +42,9 @@ _PLAIN_PREFIXES = (
     "source_path", "file.", "geo.", "log.", "logger.", "webengine.", "vcs.", "cicd.", "test.", "artifact.", "error.", "hw.",
     "asyncio.", "fastapi.", "express.", "koa.", "nestjs.", "next.", "redis.", "sql.", "kafka.", "rabbitmq.", "temporal", "airflow",
 )  # fmt: skip
-"""Attributes of other conventions: they say nothing about a model, whatever words they are made of."""
+"""Attributes of other conventions. They show nothing about a model, whatever words they contain."""
 _CARRIERS = frozenset(("body", "payload"))
-"""Last words of attributes of other conventions that may carry a whole message."""
+"""Last words of other conventions' attributes that may contain a whole message."""
 _STRONG = frozenset((
     "llm", "genai", "prompt", "prompts", "completion", "completions", "token", "tokens", "agent", "agents", "tool", "tools", "model",
     "usage", "generation", "langchain", "llamaindex", "openai", "anthropic", "gemini", "bedrock", "embedding", "embeddings", "retriever",
@@ -54,22 +54,22 @@ _WEAK = frozenset((
     "input", "inputs", "output", "outputs", "body", "payload", "message", "messages", "request", "response", "content", "result", "results",
     "arg", "args", "kwargs", "arguments", "choices", "history", "query", "question", "answer", "documents", "data", "state",
 ))  # fmt: skip
-"""Words of attributes that are worth a look where the value is an object, a list, or either of them as text."""
+"""Words of attributes to read only if the value is an object or a list, or JSON text of one."""
 
 
 class Meaning(NamedTuple):
-    """What a name says."""
+    """The meaning of a name."""
 
     field: str | None
-    """A fact of a step that a scalar value states: ``input_tokens``, ``model``, ``tool_name``, …"""
+    """The step's field that a scalar value fills: ``input_tokens``, ``model``, ``tool_name``, …"""
     direction: str | None
-    """Whether content under this name went in or came out, by the last of its words that says so."""
+    """Direction of content under this name, by the last of its words that shows one."""
     text: bool
-    """Whether a bare text under this name is content."""
+    """True if a plain text under this name is content."""
     content: bool
-    """Whether any value under this name can be content, and not a measure or a property of it."""
+    """True if a value under this name can be content, not a measure or a property of it."""
     strength: int
-    """How sure ``field`` is: of two values the one under the surer name is taken."""
+    """Confidence in ``field``. Of two values, the one under the surer name is used."""
 
 
 _NOTHING = Meaning(None, None, False, False, 0)
@@ -82,7 +82,7 @@ _meanings: dict[str, Meaning] = {}
 
 
 def meaning_of(path: str) -> Meaning:
-    """What the names that lead to a value say, joined by dots."""
+    """Return the meaning of a dotted path of names."""
     known = _meanings.get(path)
     if known is None:
         if len(_meanings) >= _MOST_NAMES:
@@ -126,14 +126,14 @@ _MADE = frozenset(("output", "outputs", "completion", "candidates", "response", 
 
 
 def _tokens(words: tuple[str, ...]) -> tuple[str | None, int]:
-    """Token counts: ``usage.input_tokens``, ``llm.token_count.prompt``, ``promptTokenCount``, ``prompt_eval_count``."""
+    """Classify token counts, such as ``usage.input_tokens`` or ``promptTokenCount``."""
     if words[-1] == "count" and "eval" in words:
         return ("input_tokens" if "prompt" in words else "output_tokens"), 1
     said = set(words)
     if said.isdisjoint(_TOKEN_WORDS):
         return None, 0
     if said & {"non", "uncached"}:
-        return None, 0  # a part of the input, which is counted as a whole too
+        return None, 0  # a part of the input, whose total has its own name
     if "cache" in said or "cached" in said:
         return (None, 0) if said & {"write", "creation", "audio"} else ("cached_tokens", 2)
     if said & {"reasoning", "thoughts", "thinking"}:
@@ -151,7 +151,7 @@ def _tokens(words: tuple[str, ...]) -> tuple[str | None, int]:
     return ("total_tokens", 1) if "total" in said else (None, 0)
 
 
-# --- everything that the end of a name says
+# --- the ends of names
 
 _ENDINGS: dict[tuple[str, ...], tuple[str, int]] = {
     ("model",): ("model", 2), ("model", "name"): ("model", 2), ("model", "id"): ("model", 2), ("model", "version"): ("model", 1),
@@ -218,7 +218,7 @@ _NOT_OF_SPANS = frozenset((
 
 
 def _identity(words: tuple[str, ...]) -> tuple[str | None, int]:
-    """Names whose value may say what a span is."""
+    """Classify names whose value may be a span's kind."""
     last = words[-1]
     before = set(words[:-1])
     if last == "name" and words[-2:-1] == ("operation",):
@@ -232,14 +232,17 @@ def _identity(words: tuple[str, ...]) -> tuple[str | None, int]:
     return None, 0
 
 
-# --- which spans are worth a look
+# --- which spans to read
 
 PLAIN_KEYS: set[str] = set()
-"""Names of attributes that say nothing about a model, as far as spans have shown them. It only grows, up to a bound."""
+"""Attribute names seen so far that show nothing about a model. Its size has a limit."""
 
 
 def is_plain(attributes: Mapping[str, Any]) -> bool:
-    """Whether nothing in a span of an unknown scope hints at a model, an agent or a tool. Most spans are told by one set operation."""
+    """Return True if no attribute of the span hints at a model, an agent or a tool.
+
+    For most spans, one set operation decides.
+    """
     return PLAIN_KEYS.issuperset(attributes) or not _hints(attributes)
 
 
@@ -261,7 +264,7 @@ def _hints(attributes: Mapping[str, Any]) -> bool:
 
 
 def interest_of(key: str) -> int:
-    """0: says nothing of interest; 1: only as an object; 2: whatever its value is."""
+    """Return 0 to skip an attribute, 1 to read only objects under it, 2 to read any value."""
     words = words_of(key)
     if not words or words[-1] == "types":
         return 0
@@ -274,7 +277,7 @@ def interest_of(key: str) -> int:
 
 
 def _is_argument(key: str) -> bool:
-    """Whether a name is that of one of a function's arguments, or of a field of its result: ``kwargs.order_id``."""
+    """Return True for a function's argument or a field of its result: ``kwargs.order_id``."""
     holder = words_of(key.rpartition(".")[0])
     return holder[-1:] != () and holder[-1] in SPREAD
 
@@ -282,23 +285,23 @@ def _is_argument(key: str) -> bool:
 SPREAD_ARGUMENTS = frozenset(("arguments", "args", "kwargs", "params", "parameters", "inputs"))
 SPREAD_RESULTS = frozenset(("result", "return", "returned"))
 SPREAD = SPREAD_ARGUMENTS | SPREAD_RESULTS
-"""Last words of names below which each argument, or each field of a result, is an attribute."""
+"""Last words of names below which each argument or result field is an attribute."""
 
 
 def holds_json(value: Any) -> bool:
-    """Whether a value is an object or a list, also as text."""
+    """Return True if a value is an object or a list, or text of one."""
     if value.__class__ is str:
         return value[:1] in ("{", "[") and len(value) > 8
     return isinstance(value, (dict, list, tuple))
 
 
 def useful(attributes: Mapping[str, Any]) -> Iterable[str]:
-    """The names of those attributes that are worth reading."""
+    """Return the attribute names to read."""
     return [key for key in attributes if is_useful(key)]
 
 
 def is_useful(key: str) -> bool:
-    """Whether a name is worth reading once a span is known to be of interest."""
+    """Return True if an attribute of an interesting span is read."""
     if interest_of(key) > 0:
         return True
     if key.startswith(_PLAIN_PREFIXES) or not words_of(key):

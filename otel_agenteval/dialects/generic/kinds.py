@@ -1,4 +1,4 @@
-"""What a span says that it is: in a kind attribute, or in its name."""
+"""Roles of spans by a kind attribute's value or by the span's name."""
 
 from __future__ import annotations
 
@@ -41,12 +41,15 @@ _NO_KINDS = frozenset(
 _HELPERS = frozenset((
     "builder", "parser", "template", "router", "splitter", "converter", "writer", "store", "joiner", "memory", "formatter", "adapter", "history",
 ))  # fmt: skip
-"""What helps a model or an agent, and is named after it: ``ChatPromptBuilder``."""
+"""Last words of helpers that are named after a model or an agent: ``ChatPromptBuilder``."""
 _LONGEST = 60
 
 
 def role_of_kind(value: str) -> str | None:
-    """The role that a kind attribute's value says: ``TOOL``, ``chat_model``, ``ai.generateText.doGenerate``, ``function_call`` …"""
+    """Return the role for a kind attribute's value.
+
+    Examples are ``TOOL``, ``chat_model``, ``ai.generateText.doGenerate``, ``function_call``.
+    """
     if not value or len(value) > _LONGEST or "\n" in value:
         return None
     words = words_of(value)
@@ -77,7 +80,10 @@ _SAID_LAST = re.compile(
 
 
 def role_of_name(name: str) -> tuple[str | None, str | None]:
-    """The role that a span's name hints at, and what is left of the name: ``execute_tool get_weather``, ``support.agent``."""
+    """Return the role that a span's name hints at, and the rest of the name.
+
+    Examples are ``execute_tool get_weather``, ``support.agent``.
+    """
     if not name or len(name) > 200 or _OF_HTTP.match(name):
         return None, None
     head, _, tail = name.partition(" ")

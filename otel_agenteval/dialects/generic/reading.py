@@ -1,4 +1,4 @@
-"""What a span of an unknown spelling is, and its step."""
+"""Role and step of a span of unknown format."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _FILLED = (
 
 
 def role_of(facts: Facts) -> str | None:
-    """The role that a span's facts show; None where they show none."""
+    """Return the role that a span's facts show, or None."""
     fields = facts.fields
     usage = "input_tokens" in fields or "output_tokens" in fields
     model = "model" in fields
@@ -86,12 +86,12 @@ def role_of(facts: Facts) -> str | None:
 
 
 def _ends_in_answer(facts: Facts) -> bool:
-    """Whether messages that do not say whether they went in or came out end in the model's words."""
+    """Return True if messages without a direction end with the model's message."""
     return any(content.direction is None and _start_of_answer(content.value) < len(content.value) for content in facts.content)
 
 
 def has_answer(facts: Facts) -> bool:
-    """Whether a span holds something that a model may have answered."""
+    """Return True if a span contains a possible answer of a model."""
     for content in facts.content:
         if content.direction != IN and content.value and _start_of_answer(content.value) < len(content.value):
             return True
@@ -104,7 +104,7 @@ _CONTENT = attrgetter(
 
 
 def read(record: SpanRecord, step: Step, facts: Facts) -> bool:
-    """Fill the fields that no dialect has filled. Returns whether content was among them."""
+    """Fill the fields that no dialect has filled. Return True if any of them is content."""
     before = _CONTENT(step)
     _fill(record, step, facts)
     return any(one is not other for one, other in zip(before, _CONTENT(step), strict=True))
@@ -178,12 +178,12 @@ def _read_llm(step: Step, facts: Facts) -> None:
 
 
 def _messages_in(raw: Any) -> Any:
-    """A text as the messages that it shows: a transcript, or what Python shows of message objects."""
+    """Return the messages in a text: a transcript, or the ``repr`` of message objects."""
     if raw.__class__ is not str:
         return raw
     if raw in ("", "None", "null"):
         return None
-    if raw[:3] == '[{"' and raw[-1] != "]":  # cut in the middle, which is noted where it is decoded
+    if raw[:3] == '[{"' and raw[-1] != "]":  # truncated: the decoder sets the flag
         return raw
     value = opened(raw) if raw[:1] == "[" or raw.endswith(")") else raw
     if isinstance(value, list) and are_messages(value):
@@ -192,7 +192,7 @@ def _messages_in(raw: Any) -> Any:
 
 
 def _says_nothing(messages: Any) -> bool:
-    """Whether messages have roles and nothing else: their content stands somewhere else."""
+    """Return True if messages have only roles. Their content is in other attributes."""
     return (
         isinstance(messages, list)
         and bool(messages)
@@ -204,7 +204,7 @@ def _says_nothing(messages: Any) -> bool:
 
 
 def _joined(found: list[Content], events: list[Content]) -> list[Any]:
-    """The messages of the richest of several values; those of events, which are one each, together."""
+    """Return the richest of several message lists. Messages of events count as one list."""
     single = {id(event.value) for event in events}
     apart = [message for content in found if id(content.value) in single for message in content.value]
     whole = [content.value for content in found if id(content.value) not in single]
@@ -230,7 +230,10 @@ def _role_in(message: Mapping[str, Any]) -> Any:
 
 
 def _answer_after(step: Step) -> Any:
-    """An answer that stands at the end of what went in: some write the whole conversation under one name."""
+    """Return the answer at the end of the input, and remove it there.
+
+    Some instrumentations write the whole conversation under one name.
+    """
     messages = step.input_messages
     if not isinstance(messages, list) or len(messages) < 2:
         return None
@@ -242,7 +245,7 @@ def _answer_after(step: Step) -> Any:
 
 
 def _text(facts: Facts, direction: str) -> str | None:
-    """A bare text that went in or came out."""
+    """Return the best plain text of one direction."""
     found = [content for content in facts.texts if content.direction == direction and content.value.__class__ is str]
     if not found:
         return None
@@ -280,7 +283,7 @@ def _read_tool(record: SpanRecord, step: Step, facts: Facts) -> None:
         step.tool_arguments = facts.spread or (_arguments(given.value) if given is not None else None)
     if step.tool_result is None:
         step.tool_result = facts.spread_result or (_unwrapped(made.value) if made is not None else None)
-    for content in facts.events:  # some write both as messages
+    for content in facts.events:  # some instrumentations write both as messages
         if content.direction == OUT and step.tool_result is None:
             step.tool_result = _said(content)
         elif content.direction == IN and step.tool_arguments is None:
@@ -288,7 +291,7 @@ def _read_tool(record: SpanRecord, step: Step, facts: Facts) -> None:
 
 
 def _unwrapped(raw: Any) -> Any:
-    """What went into a tool or came out of it, out of the one message of a tool that some write it as."""
+    """Return a tool's input or output without the single message around it."""
     value = opened(raw) if raw.__class__ is str and raw[:2] == "[{" else raw
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], Mapping):
         message = value[0]
@@ -298,7 +301,7 @@ def _unwrapped(raw: Any) -> Any:
 
 
 def _arguments(raw: Any) -> Any:
-    """What was handed to a tool, out of what its framework wrote around it."""
+    """Return a tool's arguments without the framework's wrapper."""
     raw = _unwrapped(raw)
     value = opened(raw)
     for _ in range(3):
@@ -327,7 +330,7 @@ _ARGUMENT_HOLDERS = (
 )
 _SURE_HOLDERS = frozenset(_ARGUMENT_HOLDERS[:5])
 _METHOD = re.compile(r"\.(__call__|acall|call|run|arun|_run|invoke|ainvoke|execute|forward|aforward|tool)$")
-"""A tool's function may be named with the method that runs it."""
+"""Method at the end of a tool's name, which is no part of it."""
 
 
 def _said(content: Content) -> Any:
@@ -343,7 +346,7 @@ def _read_retrieval(step: Step, facts: Facts) -> None:
 
 
 def _read_run(step: Step, facts: Facts) -> None:
-    """An agent or a chain: what it was asked, and what it gave back."""
+    """Fill the input and output of an agent or a chain."""
     given = [content for content in facts.content if content.direction != OUT]
     made = [content for content in facts.content if content.direction == OUT]
     if step.input_messages is None and given:

@@ -1,4 +1,7 @@
-"""What a value is, by its shape: messages, documents, definitions of tools. Names around it do not matter here."""
+"""Recognition of values by their shape: messages, documents, tool definitions.
+
+Names around a value don't matter here.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ MODEL_ROLES = frozenset((
     "ipython", "tool_result", "unknown",
 ))  # fmt: skip
 TELLING_ROLES = MODEL_ROLES - {"user", "human", "function", "bot", "unknown"}
-"""Roles that an application's own messages hardly ever have."""
+"""Roles that an application's own messages rarely have."""
 _CONTENT = (
     "content",
     "parts",
@@ -44,7 +47,7 @@ _LANGCHAIN = frozenset(
 )
 _SAID_BY = frozenset(("assistant", "ai"))
 _AUTHORS = _SAID_BY | {"system", "user", "human", "tool"}
-"""Who speaks, as the only name in an object: ``{"assistant": "Hello."}``."""
+"""Authors as the only key of an object: ``{"assistant": "Hello."}``."""
 _WRAPPERS = frozenset(("message", "tool_call", "message_content", "document", "tool", "node", "choice"))
 _ALIASES = {
     "contents": "content", "toolCalls": "tool_calls", "toolCallId": "tool_call_id", "finishReason": "finish_reason", "toolRequests": "tool_calls",
@@ -53,7 +56,7 @@ _MAX_DEPTH = 12
 
 
 def is_message(node: Mapping[str, Any]) -> bool:
-    """Whether an object is a message to or from a model."""
+    """Return True if an object is a message to or from a model."""
     if len(node) == 1:
         ((key, inner),) = node.items()
         if key in _SAID_BY and isinstance(inner, (str, list, Mapping)) and inner:
@@ -87,7 +90,7 @@ def is_message(node: Mapping[str, Any]) -> bool:
 
 
 def _is_list_of_words(content: Any) -> bool:
-    """Permissions of a role, not what anybody said."""
+    """Return True for a list of single words: a role's permissions, not a message."""
     return (
         isinstance(content, (list, tuple))
         and bool(content)
@@ -96,7 +99,7 @@ def _is_list_of_words(content: Any) -> bool:
 
 
 def is_telling(node: Mapping[str, Any]) -> bool:
-    """Whether a message is of a kind that only conversations with models have."""
+    """Return True if only conversations with models have messages like this."""
     inner = node.get("message")
     if isinstance(inner, Mapping) and "role" not in node:
         node = inner
@@ -110,7 +113,7 @@ def is_telling(node: Mapping[str, Any]) -> bool:
 
 
 def are_messages(node: list[Any]) -> bool:
-    """Whether a list is one of messages. A few entries may be something else."""
+    """Return True if most entries of a list are messages."""
     if all(isinstance(item, Mapping) and len(item) == 1 and next(iter(item)) in _AUTHORS for item in node[:50]):
         return any(next(iter(item)) in ("assistant", "ai", "system") for item in node)
     found = sum(is_message(item) for item in node[:50] if isinstance(item, Mapping))
@@ -122,7 +125,7 @@ _DOCUMENT_FACTS = ("id", "score", "metadata", "doc_id", "document_id", "similari
 
 
 def are_documents(node: list[Any]) -> bool:
-    """Whether a list is one of retrieved documents."""
+    """Return True if a list contains retrieved documents."""
     return bool(node) and all(isinstance(item, Mapping) and _is_document(item) for item in node[:50])
 
 
@@ -136,7 +139,7 @@ def _is_document(node: Mapping[str, Any]) -> bool:
 
 
 def are_requests(node: list[Any]) -> bool:
-    """Whether a list holds a model's requests for tools."""
+    """Return True if a list contains a model's tool requests."""
     return bool(node) and all(isinstance(item, Mapping) and _is_request(item) for item in node[:50])
 
 
@@ -149,7 +152,7 @@ def _is_request(node: Mapping[str, Any]) -> bool:
 
 
 def are_tools(node: list[Any]) -> bool:
-    """Whether a list holds definitions of tools."""
+    """Return True if a list contains tool definitions."""
     return bool(node) and all(isinstance(item, Mapping) and _is_definition(item) for item in node[:20])
 
 
@@ -164,7 +167,10 @@ def _is_definition(node: Mapping[str, Any]) -> bool:
 
 
 def plain(node: Any, depth: int = 0) -> Any:
-    """A value in the spelling that :mod:`..content` reads: wrappers of one key are taken off, and names are the usual ones."""
+    """Return a value in the format that :mod:`..content` decodes.
+
+    Wrappers with one key are removed, and names become the usual ones.
+    """
     if depth > _MAX_DEPTH:
         return node
     if node.__class__ is list:
@@ -195,7 +201,7 @@ def plain(node: Any, depth: int = 0) -> Any:
 
 
 def _said_by(author: str, said: Any, depth: int) -> dict[str, Any]:
-    """The message of ``{"assistant": …}``: a text, or requests for tools."""
+    """Return the message of ``{"assistant": …}``: a text or tool requests."""
     value = opened(said) if said.__class__ is str and said[:1] in ("{", "[") else said
     items = [opened(item) for item in value] if isinstance(value, list) else [value]
     calls = [_request(item) for item in items if isinstance(item, Mapping)]

@@ -1,4 +1,4 @@
-"""Whether spans of unknown spelling are a model's work at all: decided for all spans of a trace together."""
+"""Decision whether a trace's spans of unknown format are a model's work."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .reading import has_answer
 _ENOUGH = (
     USAGE | MODEL, USAGE | TELLING, USAGE | KIND, MODEL | TELLING, MODEL | MESSAGES, MODEL | KIND, KIND | TELLING,
 )  # fmt: skip
-"""Together, two of these are hardly ever an application's own."""
+"""Pairs of evidence that an application's own data rarely has."""
 _OTHER_WORK = ("http.", "db.", "messaging.", "rpc.", "url.")
 
 
 def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], None]) -> None:
-    """Take back the roles of spans that, seen beside the others of their trace, are an application's own.
+    """Remove inferred roles from spans that are an application's own, judging by their trace.
 
     Args:
         records: all spans of a trace.
-        infer: reads a span by its shape that alone is not worth a look, but stands among others of its scope that are.
+        infer: infers the facts of a span that was skipped, if other spans of its scope have a role.
     """
     inferred = [record for record in records if record.dialects.facts is not None and record.dialects.inferred]
     if not inferred:
@@ -58,7 +58,7 @@ def _follows_convention(record: SpanRecord) -> bool:
 
 
 def _drop_strangers(records: Sequence[SpanRecord], inferred: Sequence[SpanRecord]) -> None:
-    """A span that only looks like a chain belongs to the agent if its scope has written more than such spans."""
+    """Remove the role of inferred chains in scopes that contain nothing but inferred chains."""
     scopes = {record.scope for record in records if record.dialects.role not in (None, CHAIN) or _says_kind(record)}
     for record in inferred:
         if record.dialects.role == CHAIN and record.scope not in scopes and not _says_kind(record):
@@ -71,7 +71,7 @@ def _says_kind(record: SpanRecord) -> bool:
 
 
 def is_enough(records: Sequence[SpanRecord]) -> bool:
-    """Whether what these spans hold is a model's work."""
+    """Return True if these spans together show a model's work."""
     evidence = 0
     roles = set()
     for record in records:
@@ -81,11 +81,14 @@ def is_enough(records: Sequence[SpanRecord]) -> bool:
         return bool(roles - {None})
     if evidence & KIND:
         return AGENT in roles or LLM in roles
-    return {record.dialects.facts.kind for record in records} >= {AGENT, LLM}  # a run that failed before anything was said
+    return {record.dialects.facts.kind for record in records} >= {AGENT, LLM}  # a run that failed before its first message
 
 
 def unread_scope(records: Iterable[SpanRecord]) -> str | None:
-    """The scope of a span that holds what looks like a model's work, in a trace that gave no turn; None where none does."""
+    """Return the first scope whose span resembles a model's work, or None.
+
+    Callers pass a trace that gave no turn.
+    """
     for record in records:
         facts = record.dialects.facts if record.dialects is not None else None
         if facts is not None and (facts.talks or any(facts.evidence & wanted == wanted for wanted in _ENOUGH)):
@@ -98,7 +101,10 @@ def _is_other_work(record: SpanRecord) -> bool:
 
 
 def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -> None:
-    """A span that is called what a model asked for is that tool, also by its whole name: ``shop.orders.get_order``."""
+    """Make chains tools if their names are tools that a model requested.
+
+    The request can also use the last part of a qualified name, as in ``shop.orders.get_order``.
+    """
     chains = [record for record in inferred if record.dialects.role == CHAIN and record.dialects.facts.kind_said < 2]
     qualified = [record for record in records if record.dialects.role == TOOL and "." in _tool_name(record)]
     if not chains and not qualified:
@@ -129,7 +135,10 @@ def _tool_name(record: SpanRecord) -> str:
 
 
 def _drop_phantoms(inferred: Sequence[SpanRecord]) -> None:
-    """Where calls count their tokens, a model's span without any, and without an answer, only prepares one."""
+    """Make model spans without tokens or an answer chains, if other calls count tokens.
+
+    Such spans only prepare a call.
+    """
     calls = [record for record in inferred if record.dialects.role == LLM]
     if any("output_tokens" in record.dialects.facts.fields for record in calls):
         for record in calls:
@@ -139,7 +148,7 @@ def _drop_phantoms(inferred: Sequence[SpanRecord]) -> None:
 
 
 def _name_roots(records: Sequence[SpanRecord], inferred: Sequence[SpanRecord]) -> None:
-    """Where no span says that it is an agent's or a model's, the topmost one that holds messages is the agent's run."""
+    """Make the topmost spans with messages agents, if no span is a model's or an agent's."""
     if any(record.dialects.role in (LLM, AGENT) for record in inferred):
         return
     by_id = {record.span_id: record for record in records}
@@ -160,13 +169,13 @@ def _holder_above(record: SpanRecord, by_id: dict[int, SpanRecord]) -> bool:
 
 
 def _only_implied(record: SpanRecord) -> bool:
-    """Whether nothing says that a span is a model's: its shape shows it, or the convention's attributes without an operation."""
+    """Return True if only shape or attributes make a span a model's, not a kind or operation."""
     about = record.dialects
     return about.inferred or (not about.named and "gen_ai.operation.name" not in record.attributes)
 
 
 def _open_loops(records: Sequence[SpanRecord]) -> None:
-    """A model's span around a whole loop, with tools or several calls below it, is the loop and no call."""
+    """Make a model span with tools or several calls below it the loop, not a call."""
     by_id = {record.span_id: record for record in records}
     below: dict[int, list[int]] = {}
     for record in records:

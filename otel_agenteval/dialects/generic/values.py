@@ -1,4 +1,4 @@
-"""Values opened: JSON as text, JSON inside JSON, what Python's ``repr`` wrote, and attributes with dots and numbers in their names."""
+"""Parsing of values: JSON text, Python's ``repr``, and attributes with dotted names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BRACKETS = re.compile(r"\[(\d{1,4})\]")
 
 
 def opened(value: Any) -> Any:
-    """The value of JSON text or of a ``repr``; any other value as it is."""
+    """Return the value of JSON text or of a ``repr``, or any other value unchanged."""
     if value.__class__ is not str:
         return value
     head = value[:1]
@@ -48,7 +48,7 @@ _SHOWN = re.compile(r"content=('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\") (?:additi
 
 
 def _shown_message(text: str) -> dict[str, Any] | None:
-    """What ``str()`` makes of LangChain's messages: ``content='…' additional_kwargs={} …``."""
+    """Parse ``str()`` of a LangChain message: ``content='…' additional_kwargs={} …``."""
     found = _SHOWN.match(text)
     if found is None:
         return None
@@ -68,7 +68,7 @@ _SPEAKER = re.compile(r"^(system|user|human|assistant|ai|tool|developer|model): 
 
 
 def transcript(text: str) -> list[dict[str, Any]] | None:
-    """Messages that were written one after the other with their authors before them (``user: …``); None where a text is none."""
+    """Return the messages of a text with authors (``user: …``), or None without authors."""
     if _SPEAKER.match(text) is None:
         return None
     found = list(_SPEAKER.finditer(text))
@@ -77,7 +77,10 @@ def transcript(text: str) -> list[dict[str, Any]] | None:
 
 
 def python_value(text: str) -> Any:
-    """What a ``repr`` shows: literals, and objects as their keyword arguments; None where it is none, or was cut."""
+    """Return the value of a ``repr``, or None if it is cut or isn't one.
+
+    Objects become dicts of their keyword arguments.
+    """
     if len(text) > _LONGEST_REPR:
         return None
     try:
@@ -88,7 +91,7 @@ def python_value(text: str) -> Any:
 
 
 def _literal(found: re.Match[str]) -> str:
-    """A text as it is; an enumeration's value; nothing for an object that shows only where it is."""
+    """Return a text unchanged, an enum's value, or ``None`` for an object without a value."""
     return found[0] if found[0][0] != "<" else found["value"] or "None"
 
 
@@ -122,7 +125,7 @@ def _value_of(node: ast.expr, depth: int) -> Any:
 
 
 def _named(name: str, said: dict[str, Any]) -> dict[str, Any]:
-    """An object by the name of its class, where its members alone do not say what it is."""
+    """Return an object with its class as a key, if its members don't identify it."""
     if name in _MESSAGE_CLASSES and "type" not in said:
         return {"type": name, **said}
     if name == "ToolCall" and "tool_name" in said:
@@ -137,7 +140,10 @@ _MESSAGE_CLASSES = frozenset(("AIMessage", "HumanMessage", "SystemMessage", "Too
 
 
 def tree_of(attributes: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
-    """Attributes as nested objects and lists: ``a.0.b``, ``a[0].b``. Values stay closed; a value above others stands under ``""``."""
+    """Return attributes as nested objects and lists.
+
+    Names such as ``a.0.b`` and ``a[0].b`` are paths. Values aren't parsed. A value at the name of an object is under the key ``""``.
+    """
     root: dict[str, Any] = {}
     for key in keys:
         path = (_BRACKETS.sub(r".\1", key) if "[" in key else key).replace(":", ".").split(".")
@@ -158,7 +164,7 @@ def tree_of(attributes: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any
 
 
 class Branch(dict[str, Any]):
-    """An object made of attributes' names; one that came as a value is a dict."""
+    """An object made from attribute names. Objects in values are plain dicts."""
 
 
 def _lists(value: Any) -> Any:

@@ -1,4 +1,7 @@
-"""The words of a name, in any spelling: ``gen_ai.usage.inputTokens`` is gen, ai, usage, input, tokens."""
+"""Splitting of names in any spelling into words.
+
+``gen_ai.usage.inputTokens`` gives gen, ai, usage, input, tokens.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ _words: dict[str, tuple[str, ...]] = {}
 
 
 def words_of(name: str) -> tuple[str, ...]:
-    """The words of a name, in lower case."""
+    """Return a name's words in lower case."""
     known = _words.get(name)
     if known is None:
         if len(_words) >= _MOST_NAMES:
