@@ -1,5 +1,6 @@
-"""What metrics of several families share: reading JSON, code, SQL and XML, personal data, prices, trees of agents.
+"""Provide helpers that several metric families share.
 
-May import :mod:`~otel_agenteval.core`; each optional package is imported by one module here, on first use.
-Start with the family that needs it: nothing here is a metric.
+The helpers parse JSON, code, SQL and XML, detect personal data, look up prices, and build the graph of a turn's agents. This room
+may import :mod:`~otel_agenteval.core`. Each optional package is imported in one module, on first use. No module defines a metric,
+so start with the family that you need.
 """

@@ -1,4 +1,7 @@
-"""The directed graph of who wrote to whom, and the few measures of it that metrics need. Every walk has a limit."""
+"""Measure the directed graph of messages between agents.
+
+Every computation has a step limit, so that a large graph can't block the worker.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,25 @@ from collections.abc import Iterable, Sequence
 from ..registry import EPSILON
 
 MOST_STEPS = 2_000_000
-"""Edges that one measure looks at: a second or two. A hundred agents stay below it, however they are wired."""
+"""Edges that one measure may visit, which takes one to two seconds. No graph of 100 agents exceeds this limit."""
 MOST_MOVES = 250_000
-"""The same for distances, where each edge is looked at for many agents at once and costs more. A hundred agents stay below it, too."""
+"""Edges that a distance measure may visit. The limit is lower because each visit moves many agents at once and costs more.
+
+No graph of 100 agents exceeds this limit.
+"""
 MOST_AGENTS = 10_000
-"""Agents between which distances are measured: there are as many sets of so many bits."""
+"""Agents in the largest graph whose distances are measured. Memory grows with the square of this number."""
 
 
 class GraphTooLarge(Exception):
-    """A measure would need more than :data:`MOST_STEPS` steps, or has more than :data:`MOST_AGENTS` agents."""
+    """A graph that exceeds the step limit or :data:`MOST_AGENTS`."""
 
 
 class AgentGraph:
-    """Agents by place, and for each the places of those it wrote to. Agents that write to themselves have no edge for it."""
+    """A directed graph with one node per agent.
+
+    ``out[i]`` is the set of agents that agent ``i`` wrote to, by index. Messages that an agent sends to itself are ignored.
+    """
 
     __slots__ = ("edges", "names", "out")
 
@@ -36,21 +45,30 @@ class AgentGraph:
         return len(self.names)
 
     def density(self) -> float:
-        """Edges of all that there could be; for two agents or more."""
+        """Return the number of edges divided by the number of possible edges.
+
+        Requires at least two agents.
+        """
         return self.edges / (len(self) * (len(self) - 1))
 
     def centralization(self, *, as_seed: bool = False) -> float:
-        """How far the agents' out-degrees stay behind the highest, of the most that is possible; for three agents or more."""
+        """Return how strongly the out-degrees concentrate on one agent.
+
+        The value is the sum of the differences to the highest out-degree, divided by the largest possible sum. Requires at least
+        three agents.
+        """
         n = len(self)
         degrees = [len(recipients) for recipients in self.out]
         behind = n * max(degrees) - sum(degrees)
         return behind / ((n - 1) * (n - 2 if as_seed else n - 1))
 
     def clustering(self) -> float:
-        """Mean over the agents of the share of pairs they wrote to, of which one wrote to the other.
+        """Return the mean local clustering coefficient of the agents.
+
+        An agent's coefficient is the share of its ordered pairs of recipients in which the first wrote to the second.
 
         Raises:
-            GraphTooLarge: there are too many pairs to look at.
+            GraphTooLarge: If the graph has too many pairs.
         """
         steps, total = 0, 0.0
         for recipients in self.out:
@@ -63,20 +81,22 @@ class AgentGraph:
         return total / len(self)
 
     def mean_distance(self) -> float | None:
-        """Mean length of the shortest paths between all ordered pairs that have one; None when there is no edge.
+        """Return the mean length of the shortest paths between connected pairs.
+
+        Pairs are ordered. Returns None if the graph has no edge.
 
         Raises:
-            GraphTooLarge: there are too many paths.
+            GraphTooLarge: If the graph has too many paths.
         """
         known = self._distances_in_forest()
         if known is not None:
             return known[1] / known[0] if known[0] else None
         if len(self) > MOST_AGENTS:
             raise GraphTooLarge
-        # All agents start at once: bit i of a number says that agent i has reached the place whose number it is.
+        # Search from all agents at once: bit i of reached[place] is set if a path from agent i to place was found.
         reached = [1 << place for place in range(len(self))]
         arrived = dict(enumerate(reached))
-        effort = 1 + len(self) // 5_000  # long numbers take longer
+        effort = 1 + len(self) // 5_000  # operations on long integers take longer
         steps = distance = pairs = total = 0
         while arrived:
             steps += effort * sum(len(self.out[place]) for place in arrived)
@@ -94,14 +114,15 @@ class AgentGraph:
         return total / pairs if pairs else None
 
     def _distances_in_forest(self) -> tuple[int, int] | None:
-        """How many pairs have a path, and the lengths of all of them together; None if an agent hears from two, or of itself.
+        """Return the number of connected pairs and their total distance, if the graph is a forest.
 
-        Agents that call agents are mostly a tree, in which this takes one walk.
+        Returns None if an agent has two senders or the graph has a cycle. Most graphs of calls are trees, which need only one
+        pass.
         """
         heard = [place for recipients in self.out for place in recipients]
         roots = set(range(len(self))).difference(heard)
         order = [*roots]
-        for place in order:  # grows while it is walked
+        for place in order:  # grows during the loop
             order += self.out[place]
             if len(order) > len(self):
                 return None
@@ -115,7 +136,7 @@ class AgentGraph:
         return sum(below), sum(distance)
 
     def throughput(self) -> list[float]:
-        """Per agent how many it hears from times how many it writes to."""
+        """Return the number of senders times the number of recipients of each agent."""
         heard = [0] * len(self)
         for recipients in self.out:
             for place in recipients:
@@ -123,10 +144,13 @@ class AgentGraph:
         return [float(incoming * len(recipients)) for incoming, recipients in zip(heard, self.out, strict=True)]
 
     def betweenness(self) -> list[float]:
-        """Per agent the share of the shortest paths between two others that pass through it, summed over those pairs.
+        """Return the betweenness centrality of each agent.
+
+        For each pair of other agents, the agent gets the share of their shortest paths that pass through it. The shares are
+        summed.
 
         Raises:
-            GraphTooLarge: there are too many paths.
+            GraphTooLarge: If the graph has too many paths.
         """
         through = [0.0] * len(self)
         steps = 0
@@ -143,11 +167,14 @@ class AgentGraph:
         return through
 
     def _shortest_paths(self, start: int, steps: int) -> tuple[list[int], dict[int, list[int]], dict[int, int]]:
-        """Places by distance, for each those before it on shortest paths, and how many such paths there are."""
+        """Return the agents by distance from ``start``, their predecessors, and their path counts.
+
+        Predecessors are the agents before them on shortest paths.
+        """
         distance, paths = {start: 0}, {start: 1}
         before: dict[int, list[int]] = {start: []}
         order = [start]
-        for place in order:  # grows while it is walked
+        for place in order:  # grows during the loop
             steps -= len(self.out[place])
             if steps < 0:
                 raise GraphTooLarge
@@ -162,7 +189,10 @@ class AgentGraph:
         return order, before, paths
 
     def near_the_top(self, values: Sequence[float], share: float) -> list[str]:
-        """Names of the agents with at least ``share`` of the highest value, in order; none when that is 0."""
+        """Return the names of the agents whose value is at least ``share`` of the highest value.
+
+        Returns an empty list if all values are 0.
+        """
         bound = share * max(values, default=0.0)
         if not any(values):
             return []

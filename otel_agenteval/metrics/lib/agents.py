@@ -1,12 +1,10 @@
-"""Which agents took part in a turn and what passed between them: read once, the same for every multi-agent metric.
+"""Read a turn's agents and the interactions between them, for all multi-agent metrics.
 
-What counts:
-
-* An *interaction* is one message from an agent to another one or several, as the turn was given it. Where the turn was given
-  none, it is what the spans show: an agent that called an agent (also through a tool of that agent's name), or a hand-off.
-  A hand-off to an agent whose run is already there as a call by the same agent is that call, not a second interaction.
-* An *agent* is one that the turn's role table names, or where there is no table, one that ran; and any other that took part.
-* Nothing else is made up: a run whose caller is unknown is an agent, and no interaction.
+* An *interaction* is one message from an agent to one or more others. Interactions in the turn's reference data take precedence.
+* Without such data, the spans provide the interactions: calls from agent to agent (also through a tool with the agent's name) and hand-offs.
+  A hand-off to an agent that the same agent also called is one interaction with that call.
+* The *agents* are those in the turn's role table, or without a table, those that ran. Agents that only take part in interactions are added.
+* Nothing is guessed: a run without a known caller adds an agent, but no interaction.
 """
 
 from __future__ import annotations
@@ -23,12 +21,12 @@ from ...core.turn import Turn
 from ..registry import Result, metric
 
 multi_agent_metric = functools.partial(metric, family="multi_agent")
-"""Registers a metric of this family, which is spread over several modules."""
+"""Registers a metric of the multi-agent family, whose metrics are in several modules."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interaction:
-    """One message between agents."""
+    """A message from one agent to one or more others."""
 
     sender: str | None
     recipients: tuple[str, ...]
@@ -36,13 +34,16 @@ class Interaction:
     """``request``, ``response``, ``delegation``, ``collaboration``, …, in lower case."""
     message_type: str
     success: bool | None
-    """None when it is unknown."""
+    """None if unknown."""
     response_s: float | None
-    """Seconds until it was answered; None when unknown or 0."""
+    """Seconds until the response. None if unknown or 0."""
 
 
 def interactions_of(turn: Turn) -> list[Interaction]:
-    """In time order: as given, else as the spans show them."""
+    """Return the turn's interactions in order of time.
+
+    Interactions in the reference data take precedence over those that the spans show.
+    """
     given: list[Any] = turn.interactions
     if given and isinstance(given[0], Interaction):
         return given
@@ -50,7 +51,10 @@ def interactions_of(turn: Turn) -> list[Interaction]:
 
 
 def read_once(turn: Turn) -> Turn:
-    """What multi-agent metrics see of the turn, with its interactions read: for one that asks many others for their values."""
+    """Return a reduced turn for multi-agent metrics, with its interactions already read.
+
+    A metric that evaluates many others uses it to read the interactions only once.
+    """
     return Turn(
         interactions=interactions_of(turn), agents=turn.agents, agent_runs=turn.agent_runs, handoffs=turn.handoffs,
         conflicts=turn.conflicts,
@@ -58,18 +62,21 @@ def read_once(turn: Turn) -> Turn:
 
 
 def part_of(result: Result) -> float:
-    """The value of a metric that another one is computed from.
+    """Return the value of a metric that another metric is computed from.
 
     Raises:
-        MetricError: it has none.
+        MetricError: If the metric has no value.
     """
     if result.value is None:
-        raise MetricError("missing_part", f"one of the metrics that this one is computed from has no value ({result.skipped})")
+        raise MetricError("missing_part", f"an inner metric has no value ({result.skipped})")
     return result.value
 
 
 def known_agents(turn: Turn) -> list[str]:
-    """The agents of the role table, in its order; where there is none, those that ran or took part in a hand-off."""
+    """Return the agents of the role table, in its order.
+
+    Without a table, returns the agents that ran or took part in a hand-off.
+    """
     if turn.agents:
         return list(turn.agents)
     names = [run.name for run in turn.agent_runs]
@@ -78,20 +85,23 @@ def known_agents(turn: Turn) -> list[str]:
 
 
 def participants(turn: Turn, interactions: Sequence[Interaction]) -> list[str]:
-    """The known agents, then all others that took part, in order of appearance."""
+    """Return the known agents, followed by the others that took part, in order of appearance."""
     taking_part = (name for found in interactions for name in (found.sender, *found.recipients))
     return list(dict.fromkeys([*known_agents(turn), *(name for name in taking_part if name is not None)]))
 
 
 def seconds(value: Any) -> float | None:
-    """A time span, or None for anything else."""
+    """Return a duration as a float, or None if the value isn't a valid duration."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
         return None
     return float(value)
 
 
 def mean(values: Sequence[float]) -> float:
-    """Of at least one value; divided first, so that no sum overflows."""
+    """Return the mean of at least one value.
+
+    Divides before it adds, so that the sum can't overflow.
+    """
     return sum(value / len(values) for value in values)
 
 
@@ -143,7 +153,10 @@ def _from_spans(turn: Turn) -> list[Interaction]:
 
 
 def _calls(turn: Turn) -> list[Interaction]:
-    """Agents that were called by agents. A tool call of an agent's name and that agent's run are one call."""
+    """Return the calls from agent to agent.
+
+    A tool call with an agent's name and that agent's run count as one call.
+    """
     runs = [run for run in turn.agent_runs if run.name]
     names = {_folded(name): name for name in (*turn.agents, *(run.name or "" for run in runs))}
     through_tools: dict[str, deque[Interaction]] = {}
@@ -165,5 +178,5 @@ def _calls(turn: Turn) -> list[Interaction]:
 
 
 def _folded(name: str) -> str:
-    """``Billing Agent`` as the name of the tool that a model is given: ``billing_agent``."""
+    """Return an agent's name as a tool name: ``Billing Agent`` → ``billing_agent``."""
     return name.strip().lower().replace(" ", "_").replace("-", "_")

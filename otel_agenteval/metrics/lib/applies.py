@@ -1,11 +1,13 @@
-"""Which turns a metric says something about, where its needs alone do not tell.
+"""Decide which turns a metric applies to, if its needs alone don't decide.
 
-A formula has a value for every turn, as the catalogue fixes it; for many turns of real traffic that value is the same whatever the agent
-did. Such turns are left out where turns are scored: a predicate of ``metric(applies=…)`` gives the reason, or None where the metric
-applies. The first line of its docstring completes "applies to …". They are asked on the agent's thread too: a few attribute reads each.
+A formula has a value for every turn. For many real turns, that value is the same whatever the agent did. Scoring skips such
+turns: a predicate in ``metric(applies=…)`` returns the reason, or None if the metric applies.
 
-Reasons: ``missing:<fact>`` where somebody could give the fact (docs/reference/metrics/facts.md says how), ``not_applicable:<why>`` where the turn
-is of another kind.
+The first line of a predicate's docstring completes the sentence "applies to …" in the documentation. Predicates also run on the
+agent's thread, so they only read a few attributes.
+
+The reason is ``missing:<fact>`` if you can provide the fact (see docs/reference/metrics/facts.md), and ``not_applicable:<why>``
+for another kind of turn.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ _SCANNED = 1_000_000
 
 
 def _states(turn: Turn, *names: str) -> bool:
-    """Whether the turn's metadata or one of its spans has one of these."""
+    """Return True if the turn's metadata or one of its spans has one of these keys."""
     return any(turn.metadata.get(name) is not None for name in names) or any(
         span.attributes.get(name) is not None for span in turn.spans for name in names
     )
@@ -38,12 +40,12 @@ def _states(turn: Turn, *names: str) -> bool:
 
 
 def an_interaction(turn: Turn, params: Params) -> str | None:
-    """Turns in which an agent called another one or wrote to it"""
+    """Turns in which one agent called or wrote to another."""
     return None if interactions_of(turn) else "missing:interactions"
 
 
 def three_agents(turn: Turn, params: Params) -> str | None:
-    """Turns with messages between three agents or more: of two, the shape is always the same"""
+    """Turns with messages between three agents or more (two always form the same graph)."""
     found = interactions_of(turn)
     if not found:
         return "missing:interactions"
@@ -51,13 +53,13 @@ def three_agents(turn: Turn, params: Params) -> str | None:
 
 
 def typed_interactions(turn: Turn, params: Params) -> str | None:
-    """Turns that were given their interactions with a ``type``: spans show calls and hand-offs only"""
+    """Turns whose reference data has interactions with a ``type``, which spans never contain."""
     given: Any = turn.interactions
     return None if any(entry.get("type") or entry.get("message_type") for entry in given) else "missing:interactions"
 
 
 def many_interactions(turn: Turn, params: Params) -> str | None:
-    """Turns with ``min_interactions`` interactions or more, 10 unless set"""
+    """Turns with at least ``min_interactions`` interactions (default: 10)."""
     found = len(interactions_of(turn))
     if not found:
         return "missing:interactions"
@@ -65,12 +67,12 @@ def many_interactions(turn: Turn, params: Params) -> str | None:
 
 
 def many_typed_interactions(turn: Turn, params: Params) -> str | None:
-    """Turns that were given 10 interactions or more with a ``type``: spans show calls and hand-offs only"""
+    """Turns whose reference data has at least 10 interactions with a ``type``."""
     return typed_interactions(turn, params) or many_interactions(turn, params)
 
 
 def many_response_times(turn: Turn, params: Params) -> str | None:
-    """Turns in which ``min_interactions`` interactions or more, 5 unless set, took a known time"""
+    """Turns with at least ``min_interactions`` interactions of known duration (default: 5)."""
     found = interactions_of(turn)
     if not found:
         return "missing:interactions"
@@ -79,43 +81,46 @@ def many_response_times(turn: Turn, params: Params) -> str | None:
 
 
 def a_handoff(turn: Turn, params: Params) -> str | None:
-    """Turns with a hand-off"""
+    """Turns with a hand-off."""
     return None if turn.handoffs else "missing:handoffs"
 
 
 def known_conflicts(turn: Turn, params: Params) -> str | None:
-    """Turns that were given their conflicts or their interactions: spans show no conflicts."""
+    """Turns whose reference data has conflicts or interactions (spans never have conflicts)."""
     return None if turn.conflicts or turn.interactions else "missing:conflicts"
 
 
 def a_conflict(turn: Turn, params: Params) -> str | None:
-    """Turns that were given a conflict"""
+    """Turns whose reference data has a conflict."""
     return None if turn.conflicts else "missing:conflicts"
 
 
 def roles(turn: Turn, params: Params) -> str | None:
-    """Turns with an interaction whose sender has a role"""
+    """Turns with an interaction whose sender has a role."""
     table = params.get("roles") or turn.agents
     if not table:
         return "missing:agents"
     return None if any(each.sender in table for each in interactions_of(turn)) else "missing:interactions"
 
 
-# --- what nobody but the application knows
+# --- facts that only the application has
 
 
 def session_signals(turn: Turn, params: Params) -> str | None:
-    """Conversations with signals of their turns: scores of ``confidence``, ``loop_detection``, ``tool_correctness`` or ``coherence``"""
+    """Conversations with scores of their turns (see ``session`` in the reference data).
+
+    A score is one of ``confidence``, ``loop_detection``, ``tool_correctness`` or ``coherence``.
+    """
     return None if (turn.session or {}).get("traces") else "missing:session"
 
 
 def consent(turn: Turn, params: Params) -> str | None:
-    """Turns whose user's consent is known"""
+    """Turns with a known user consent."""
     return None if params.get("consent") or turn.metadata.get("consent") else "missing:consent"
 
 
 def privacy_spent(turn: Turn, params: Params) -> str | None:
-    """Turns that say what they spend of a privacy budget"""
+    """Turns with a known cost in a privacy budget."""
     spent = turn.privacy or {}
     known = spent.get("epsilon") is not None or spent.get("spent_before") is not None
     known = known or any("privacy.epsilon" in span.attributes for span in turn.spans)
@@ -123,21 +128,27 @@ def privacy_spent(turn: Turn, params: Params) -> str | None:
 
 
 def sensitive_metadata(turn: Turn, params: Params) -> str | None:
-    """Turns whose metadata has a value for one of ``keys``"""
+    """Turns whose metadata has a value for one of ``keys``."""
     metadata = turn.metadata
     known = metadata and any(metadata.get(key) not in (None, "") for key in params.get("keys", MINIMISED_KEYS))
     return None if known else "missing:metadata"
 
 
 def energy(turn: Turn, params: Params) -> str | None:
-    """Turns whose energy was measured, and all with a limit of your own: estimates of one turn stay far below the default one"""
+    """Turns with measured energy, and all turns if you set your own limit.
+
+    Without a limit, estimates don't count: for one turn, they stay far below the default limit.
+    """
     if params.keys() & {"threshold_kwh", "threshold", "estimate"}:
         return None
     return None if _states(turn, "energy_kwh", "energy.kwh") else "missing:energy"
 
 
 def carbon(turn: Turn, params: Params) -> str | None:
-    """Turns whose carbon or energy was measured, and all with a limit of your own: estimates of one turn stay far below the default one"""
+    """Turns with measured carbon or energy, and all turns if you set your own limit.
+
+    Without a limit, estimates don't count: for one turn, they stay far below the default limit.
+    """
     if params.keys() & {"threshold_kg", "threshold", "estimate"}:
         return None
     return None if _states(turn, "carbon_kg", "carbon.kg", "energy_kwh", "energy.kwh") else "missing:energy"
@@ -151,32 +162,32 @@ def _has_media(turn: Turn) -> bool:
 
 
 def media(turn: Turn, params: Params) -> str | None:
-    """Turns with an image, a sound or a video"""
+    """Turns with an image, an audio recording or a video."""
     return None if _has_media(turn) else "missing:image"
 
 
 def image(turn: Turn, params: Params) -> str | None:
-    """Turns with an image"""
+    """Turns with an image."""
     return None if media_of(turn, "image") else "missing:image"
 
 
 def video(turn: Turn, params: Params) -> str | None:
-    """Turns with a video"""
+    """Turns with a video."""
     return None if media_of(turn, "video") else "missing:video"
 
 
 def recording(turn: Turn, params: Params) -> str | None:
-    """Turns with a recording"""
+    """Turns with an audio recording."""
     return None if media_of(turn, "audio") else "missing:audio"
 
 
 def audio(turn: Turn, params: Params) -> str | None:
-    """Turns with a sound, or a transcript of one"""
+    """Turns with an audio recording or its transcript."""
     return None if turn.references.get("transcript") or media_of(turn, "audio") else "missing:audio"
 
 
 def code(turn: Turn, params: Params) -> str | None:
-    """Answers with code"""
+    """Turns whose answer contains code."""
     output = turn.output
     if not output:
         return "missing:output" if output is None else "no_code"
@@ -184,24 +195,24 @@ def code(turn: Turn, params: Params) -> str | None:
 
 
 def a_tool_call(turn: Turn, params: Params) -> str | None:
-    """Turns in which a tool was called"""
+    """Turns with a tool call."""
     return "not_applicable:no_tool_calls" if turn.tool_calls == [] else None
 
 
 def tools(turn: Turn, params: Params) -> str | None:
-    """Turns in which a tool was called, or could have been"""
+    """Turns with a tool call or with available tools."""
     return "not_applicable:no_tools" if turn.tool_calls == [] and not turn.tool_definitions else None
 
 
 def several_steps(turn: Turn, params: Params) -> str | None:
-    """Turns with more than one step: one call of a model leaves nothing to be more direct"""
+    """Turns with more than one step (a single model call can't be more direct)."""
     if turn.tool_calls or turn.retrievals or len(turn.agent_runs) > 1 or turn.handoffs:
         return None
     return "not_applicable:one_step" if turn.tool_calls == [] and turn.llm_call_count == 1 else None
 
 
 def room_for_a_plan(turn: Turn, params: Params) -> str | None:
-    """Turns with more than one step, or with reasoning: where there could be a plan"""
+    """Turns with reasoning or more than one step."""
     return None if turn.reasoning else several_steps(turn, params)
 
 
@@ -210,12 +221,12 @@ def _answers(message: Message) -> bool:
 
 
 def said_before(turn: Turn, params: Params) -> str | None:
-    """Turns of a conversation from the second on"""
+    """Turns of a conversation, except the first one."""
     return None if turn.history or sum(map(_answers, turn.messages)) > 1 else "missing:history"
 
 
 def several_exchanges(turn: Turn, params: Params) -> str | None:
-    """Conversations in which the user spoke twice or more: nothing can be forgotten in the first answer"""
+    """Conversations with at least two user messages (the first answer can't forget anything)."""
     if not turn.messages:
         return "missing:conversation"
     asked = sum(message.role == "user" and bool(message.content) for message in turn.messages)
@@ -223,12 +234,12 @@ def several_exchanges(turn: Turn, params: Params) -> str | None:
 
 
 def question_and_answer(turn: Turn, params: Params) -> str | None:
-    """Turns with a question and an answer"""
+    """Turns with a question and an answer."""
     if not (turn.input or "").strip():
         return "missing:input"
     return None if (turn.output or "").strip() else "missing:output" if turn.output is None else "empty_output"
 
 
 def an_answer(turn: Turn, params: Params) -> str | None:
-    """Turns with an answer that is not blank"""
+    """Turns with an answer that isn't blank."""
     return "empty_output" if turn.output is not None and not turn.output.strip() else None

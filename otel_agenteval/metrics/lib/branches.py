@@ -1,10 +1,10 @@
-"""Patterns of many branches, written so that a search is fast."""
+"""Rewrite patterns with many alternatives so that a search is fast."""
 
 from __future__ import annotations
 
 
 def branches(pattern: str) -> list[str]:
-    """The branches of a pattern, as they are written."""
+    """Split a pattern into its top-level alternatives."""
     found, depth = [""], 0
     for sign in pattern:
         depth += (sign == "(") - (sign == ")")
@@ -16,7 +16,10 @@ def branches(pattern: str) -> list[str]:
 
 
 def flattened(pattern: str) -> str:
-    """The same pattern without groups at the beginning of its branches, so that a search passes over characters that none of them begins with."""
+    """Return an equivalent pattern whose alternatives don't start with a group.
+
+    The regular expression engine can then skip characters that no alternative starts with.
+    """
     found = []
     for branch in branches(pattern):
         end = _end_of_group(branch) if branch.startswith("(?:") else 0

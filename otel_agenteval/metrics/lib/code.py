@@ -1,4 +1,4 @@
-"""Which parts of a text are code, and in what language."""
+"""Find the code blocks in a text and detect their languages."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ...core.turn import Turn
 from ..bound_metric import BoundMetric, get_metric
 
 OUTPUT_CHARS = 1 << 20
-"""Longer outputs are skipped with ``too_long``."""
+"""Maximum length of an output in characters. Longer outputs are skipped with ``too_long``."""
 PARSED_CHARS = 100_000
-"""Characters of one text that parsers see, over all its blocks; what is beyond is recognised by its keywords."""
+"""Characters of one text that parsers read, over all its blocks. Keywords identify the language of the rest."""
 MAX_BLOCKS = 200
-"""Blocks of one text that are looked at."""
+"""Code blocks that are read in one text."""
 
 _KEYWORD_LINES = 1_000
 _KEYWORD_COLUMNS = 200
@@ -31,18 +31,18 @@ _SAME = {
 
 
 def language_name(name: str) -> str:
-    """A language's one name: lower case, and ``python`` for ``py``."""
+    """Return the canonical name of a language in lower case: ``py`` → ``python``."""
     plain = name.strip().lower()
     return _SAME.get(plain, plain)
 
 
 @dataclass(frozen=True)
 class Block:
-    """A piece of code."""
+    """A block of code."""
 
     text: str
     label: str | None
-    """The language that its fence names."""
+    """Language in the fence's info string, or None."""
 
 
 _FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*(.*)")
@@ -50,10 +50,10 @@ _INFO = re.compile(r"[{. ]*(?:lang(?:uage)?-)?([^\s,;:{}()\[\]]+)")
 
 
 def code_blocks(text: str) -> list[Block]:
-    """The fenced blocks with something in them; without any fence the whole text if it is code.
+    """Return the fenced code blocks that aren't empty.
 
-    A fence is three or more backticks or tildes at the start of a line, also in a list; one that nothing closes ends with
-    the text.
+    A fence is a line that starts with three or more backticks or tildes, also inside a list. A fence that isn't closed ends with
+    the text. In a text without fences, the whole text is one block if it is code.
     """
     fenced = _fenced(text)
     if fenced is not None:
@@ -62,7 +62,7 @@ def code_blocks(text: str) -> list[Block]:
 
 
 def _fenced(text: str) -> list[Block] | None:
-    """The blocks, or None when the text has no fence at all."""
+    """Return the fenced blocks, or None if there is no fence at all."""
     if "```" not in text and "~~~" not in text:
         return None
     found: list[Block] = []
@@ -94,7 +94,10 @@ def _without_indent(line: str, width: int) -> str:
 
 
 def languages(blocks: Sequence[Block], *, labels: bool = True) -> list[str | None]:
-    """The language of each block: what its fence says, else what it looks like; None when it looks like nothing known."""
+    """Return the language of each block, or None if it isn't recognized.
+
+    A fence's label takes precedence over detection, unless ``labels`` is False.
+    """
     found: list[str | None] = []
     left = PARSED_CHARS
     for block in blocks:
@@ -108,7 +111,10 @@ def languages(blocks: Sequence[Block], *, labels: bool = True) -> list[str | Non
 
 
 def _recognise(text: str, parse: bool) -> tuple[str | None, bool]:
-    """The language, and whether the text is clearly code: one word or a plain sentence can be valid Python too."""
+    """Return the language, and True if the text is clearly code.
+
+    A single word or a plain sentence can be valid Python too.
+    """
     tree = python_tree(text) if parse else None
     if tree is not None and not all(map(_says_little, tree.body)):
         return "python", True
@@ -125,7 +131,7 @@ def _recognise(text: str, parse: bool) -> tuple[str | None, bool]:
 
 
 def _says_little(statement: ast.stmt) -> bool:
-    """A bare expression, or ``Answer: Paris``, which Python reads as an annotation."""
+    """Return True for a bare expression, or an annotation such as ``Answer: Paris``."""
     return isinstance(statement, ast.Expr) or (isinstance(statement, ast.AnnAssign) and statement.value is None)
 
 
@@ -134,10 +140,13 @@ _QUIET = ("ignore", None, Warning, re.compile(re.escape(_SOURCE)), 0)
 
 
 def python_tree(text: str) -> ast.Module | None:
-    """The syntax tree, or None when the text is no Python (of the version that runs this) or is too much of it."""
+    """Return the syntax tree, or None if the text is too long or isn't valid Python.
+
+    The running Python version decides what is valid.
+    """
     if len(text) > PARSED_CHARS:
         return None
-    if _QUIET not in warnings.filters:  # the compiler's warnings about escapes in the agent's code are not errors
+    if _QUIET not in warnings.filters:  # hide compiler warnings about escapes in the agent's code
         warnings.filterwarnings("ignore", module=re.escape(_SOURCE))
     try:
         return cast("ast.Module", python_text.parse(text, "exec", _SOURCE))
@@ -197,11 +206,14 @@ _KEYWORDS = {
     }.items()
 }
 _BUILDS_ON = {"typescript": "javascript", "csharp": "java", "cpp": "c", "xml": "html"}
-"""A language whose lines are mostly those of another one: any line of its own decides."""
+"""Languages whose lines mostly also match another language. One line of their own is enough to choose them."""
 
 
 def _by_keywords(text: str) -> tuple[str | None, int]:
-    """The language that most lines look like, and how many; the first of the table when it is a draw."""
+    """Return the language with the most matching lines, and their number.
+
+    In a tie, the first language of the table wins.
+    """
     lines = [line.strip()[:_KEYWORD_COLUMNS] for line in text[:PARSED_CHARS].split("\n", _KEYWORD_LINES)[:_KEYWORD_LINES]]
     counts = {language: sum(1 for line in lines if pattern.match(line)) for language, pattern in _KEYWORDS.items()}
     for language, base in _BUILDS_ON.items():

@@ -1,4 +1,4 @@
-"""How much energy model calls took, by a published estimate: which neither spans nor providers report."""
+"""Estimate the energy of model calls, because neither spans nor providers report it."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ _PROVIDERS = {
     "gcp.gemini": "google_genai", "gcp.gen_ai": "google_genai", "gcp.vertex_ai": "google_genai", "gemini": "google_genai",
     "google": "google_genai", "google_genai": "google_genai", "vertex_ai": "google_genai", "vertexai": "google_genai",
 }  # fmt: skip
-"""Names that spans give providers, and those of the estimate."""
+"""Provider names in spans, mapped to those of EcoLogits."""
 _ALL_PROVIDERS = ("openai", "anthropic", "google_genai", "mistralai", "cohere", "huggingface_hub")
 
 _MOST_CALLS = 500
-"""Above it there is no estimate: each takes about a millisecond."""
+"""Maximum number of model calls in a turn with an estimate, at about a millisecond each."""
 
 Estimate = Callable[[str, str, int, float], "float | None"]
 
 
 def estimated_kwh(turn: Turn) -> float | None:
-    """The energy of all model calls of the turn; None when one of them cannot be estimated, or without the library.
+    """Return the energy of all model calls of a turn in kWh, or None if unknown.
 
-    A sum over only some of the calls would be too low, so there is none. A failed call that made no tokens counts as 0.
+    The energy is unknown if EcoLogits isn't installed or one call has no estimate, because a partial sum would be too low. A
+    failed call without output tokens counts as 0.
     """
     calls = [call for call in turn.llm_calls if call.output_tokens is not None or call.error is None]
     if not 0 < len(calls) <= _MOST_CALLS or any(call.output_tokens is None or not call.model for call in calls):
@@ -58,7 +59,7 @@ def _of_call(call: LlmCall, estimate: Estimate) -> float | None:
 
 
 def _names(provider: str | None, model: str) -> Iterator[tuple[str, str]]:
-    """How the estimate might know a model: a gateway's ``openai/gpt-x`` is tried whole and without its prefix."""
+    """Yield the provider and model names to try, with and without a gateway's prefix."""
     known = _PROVIDERS.get((provider or "").lower())
     for name in dict.fromkeys((model, model.rpartition("/")[2])):
         for candidate in (known,) if known else _ALL_PROVIDERS:
@@ -67,7 +68,7 @@ def _names(provider: str | None, model: str) -> Iterator[tuple[str, str]]:
 
 @lru_cache(maxsize=1)
 def _library() -> Estimate | None:
-    """EcoLogits' estimate, or None where it is not installed."""
+    """Return the estimate function of EcoLogits, or None if it isn't installed."""
     loggers = logging.getLoggerClass()
     try:
         tracers = require("ecologits.tracers.utils", feature="an energy estimate", extra="sustainability")
@@ -75,24 +76,24 @@ def _library() -> Estimate | None:
     except MissingExtra:
         return None
     finally:
-        logging.setLoggerClass(loggers)  # the library sets its own for the whole process when it is imported
+        logging.setLoggerClass(loggers)  # importing the library replaces the logger class of the whole process
     logger = logging.getLogger("ecologits")
     if logger.level == logging.NOTSET:
-        logger.setLevel(logging.ERROR)  # it warns of every model whose size is not published; "estimated" says as much
+        logger.setLevel(logging.ERROR)  # it warns about each model of unpublished size, which "estimated" already states
 
     def estimate(provider: str, model: str, output_tokens: int, seconds: float) -> float | None:
         if repository.models.find_model(provider=provider, model_name=model) is None:
             return None
         try:
             return _middle(tracers.llm_impacts(provider, model, output_tokens, seconds))
-        except Exception:  # numbers that the library's formulas do not take: no estimate is an answer too
+        except Exception:  # the library's formulas reject some numbers; then there is no estimate
             return None
 
     return estimate
 
 
 def _middle(impacts: Any) -> float | None:
-    """The energy in kWh; the middle where it is given as a range."""
+    """Return the energy in kWh, or the middle of its range."""
     if impacts.energy is None:
         return None
     value = impacts.energy.value

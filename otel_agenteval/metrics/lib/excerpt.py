@@ -1,20 +1,20 @@
-"""The beginning of a text, to be shown in a score."""
+"""Shorten a text to show its beginning in a score."""
 
 from __future__ import annotations
 
 import re
 
 _PIECE = re.compile(r"[\w.@+%-]*\Z")
-"""The last piece of a text without spaces, as an address is."""
+"""The last piece of a text without spaces, such as an address."""
 
 _TELLING = re.compile(r"[\d@%]")
-"""Every address, number and token has at least one of these."""
+"""A character that every address, number or token contains."""
 
 
 def excerpt(text: str, limit: int) -> str:
-    """At most ``limit`` characters of a text, which never end inside a word or number.
+    """Return at most ``limit`` characters of a text, without a cut inside a word or number.
 
-    Scores are redacted after they are made, and half an address or number would not be recognised.
+    Scores are redacted later, and redaction wouldn't recognize half an address or number.
     """
     if len(text) <= limit:
         return text
@@ -27,7 +27,10 @@ def excerpt(text: str, limit: int) -> str:
 
 
 def _torn(head: str) -> int:
-    """Where the last word begins, with the groups of digits before it: together they may be a card or a telephone number."""
+    """Return the start of the last word, including the groups of digits before it.
+
+    Together, these groups can be a card or phone number.
+    """
     word = len(head)
     while word and not head[word - 1].isspace():
         word -= 1

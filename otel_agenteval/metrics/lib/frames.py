@@ -1,4 +1,4 @@
-"""Frames of a video: those that came with it, and those that are taken from it."""
+"""Choose and open the frames of a video."""
 
 from __future__ import annotations
 
@@ -15,23 +15,26 @@ Frames = Annotated[int, Ge(1), Le(1000)]
 
 
 def newest_video(turn: Turn, *, with_frames: bool = False) -> Medium | None:
-    """The last video: one that the agent made comes after what the user gave."""
+    """Return the last video, or None.
+
+    A video that the agent made follows those that the user provided.
+    """
     videos = [video for video in media_of(turn, "video") if video.frames or not with_frames]
     return videos[-1] if videos else None
 
 
 def spaced(total: int, wanted: int) -> list[int]:
-    """Places of evenly spaced frames, none twice."""
+    """Return evenly spaced frame indexes without repetition."""
     count = min(wanted, total)
     return [place * total // count for place in range(count)]
 
 
 def opened_video(video: Medium, num_frames: int, sampling: Sampling = "even") -> Video | None:
-    """Pictures and measures of a video that may be opened; None where it may not.
+    """Open a video and return its frames and measurements, or None if it may not be opened.
 
     Raises:
-        MetricError: it is broken, too large, or no video.
-        MissingExtra: PyAV is not installed.
+        MetricError: If the file is broken, too large or not a video.
+        MissingExtra: If PyAV isn't installed.
     """
     if video.reference is None or not may_open(video.reference):
         return None

@@ -1,4 +1,4 @@
-"""G-Eval: a judge first works out how to evaluate a criterion, step by step, and then scores by these steps."""
+"""Score by G-Eval: a judge writes evaluation steps for a criterion and scores by them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Criteria = Words | Annotated[list[Words], MinLen(1)]
 
 
 def steps_task(what: str) -> str:
-    """What a judge is asked first: how to evaluate."""
+    """Return the task of the first judge call, which writes the evaluation steps."""
     return task(
         f"Work out how to evaluate {what} by the criteria. Do not evaluate anything yet.",
         steps="Write three or four short steps that a careful reader follows one after another to a score of 0 to 10. Each says what to look "
@@ -29,7 +29,7 @@ def steps_task(what: str) -> str:
 
 
 def score_task(what: str) -> str:
-    """What a judge is asked then: the score."""
+    """Return the task of the second judge call, which scores by the steps."""
     return task(
         f"Evaluate {what} by the criteria, following the evaluation steps in their order.",
         scale={
@@ -52,19 +52,19 @@ def g_eval(
     material: Mapping[str, Any],
     media: Sequence[str] = (),
 ) -> Result:
-    """Each criterion in its order: steps are asked for (unless given), then a score of 0..10; the mean of the scores, over 10.
+    """Score each criterion from 0 to 10 and return the mean, divided by 10.
 
     Args:
-        judge: the model that is asked.
-        criteria: one or several.
-        steps: given steps, for all criteria.
-        what: what is evaluated, as the task names it.
-        material: what is evaluated, by name.
-        media: images that belong to it.
+        judge: The judge that is called.
+        criteria: One or more criteria.
+        steps: Evaluation steps for all criteria. If None, a judge call writes them for each criterion.
+        what: Name of the evaluated text in the task.
+        material: The texts to evaluate, by name.
+        media: Images that belong to the material.
     """
     given = None if steps is None else [step.strip() for step in steps if step.strip()]
     if given == []:
-        raise MetricError("invalid_parameter", "steps: at least one step is required")
+        raise MetricError("invalid_parameter", "steps: must contain at least one step that isn't blank")
     wanted = [criteria] if isinstance(criteria, str) else list(criteria)
     found = [_judged(judge, criterion, given, what, material, media) for criterion in wanted]
     value = sum(one["score"] for one in found) / (10 * len(found))

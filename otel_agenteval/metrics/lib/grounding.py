@@ -1,8 +1,8 @@
-"""What the agent was given in a turn, which can ground what its answer says.
+"""Collect the texts that the agent was given in a turn, which can ground its answer.
 
-Given are: tool results, the user's words, retrieved documents, system instructions, messages that came before (also the
-agent's own of earlier turns) and tool definitions. Tool *arguments* and the agent's own messages of this turn are
-written by the model, so they cannot ground anything.
+Grounding texts are tool results, the user's words, retrieved documents, system instructions, tool definitions and earlier
+messages, including the agent's own. The model writes the tool *arguments* and the messages of this turn itself, so they can't
+ground anything.
 """
 
 from __future__ import annotations
@@ -15,30 +15,33 @@ from ...core import jsonio
 from ...core.turn import Turn
 
 SCAN_LIMIT = 100_000
-"""Characters of any one text that are looked at."""
+"""Characters that are read of each text."""
 
 _ESCAPED_CHARACTER = re.compile(r"\\{1,8}u([0-9a-fA-F]{4})")
 _ESCAPED_SLASH = re.compile(r"\\{1,8}/")
 
 
 def text_of(value: Any) -> str:
-    """A tool result (or anything) as text, at most :data:`SCAN_LIMIT` characters; see :func:`unescaped`."""
+    """Return a value as text without JSON escapes, at most :data:`SCAN_LIMIT` characters."""
     return unescaped(jsonio.text_of(value)[:SCAN_LIMIT])
 
 
 def unescaped(text: str) -> str:
-    r"""The text with ``\uXXXX`` and ``\/`` of serialized JSON undone, however often it was serialized."""
+    r"""Undo ``\uXXXX`` and ``\/`` escapes of JSON, even if it was serialized several times."""
     if "\\" not in text:
         return text
     if "u" in text:
         text = _ESCAPED_CHARACTER.sub(lambda found: chr(int(found.group(1), 16)), text)
-        if not text.isascii():  # a character outside the first plane came as two escapes
+        if not text.isascii():  # two escapes of a surrogate pair are one character
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return _ESCAPED_SLASH.sub("/", text)
 
 
 class Given:
-    """The texts that the agent was given in a turn, one after another as they are asked for, and what could not be read."""
+    """The texts that the agent was given in a turn.
+
+    Iteration reads the texts lazily and keeps them. :meth:`gap` returns the reason if some couldn't be read.
+    """
 
     __slots__ = ("_cut", "_read", "_rest", "_turn")
 
@@ -60,10 +63,13 @@ class Given:
             yield text
 
     def gap(self) -> str | None:
-        """Why a thing that no text holds can still have been given (a reason for a skipped score), or None.
+        """Return why the agent may have been given something that no text contains, or None.
 
-        ``missing:sources``: results, documents or attachments whose text is unknown. ``truncated``: content was cut
-        before it reached us. ``too_long``: it is longer than :data:`SCAN_LIMIT`.
+        The reason is used for a skipped score:
+
+        - ``missing:sources``: The text of a result, document or attachment is unknown.
+        - ``truncated``: The content was truncated before otel-agenteval received it.
+        - ``too_long``: A text is longer than :data:`SCAN_LIMIT`.
         """
         turn = self._turn
         if not any(self) or _has_unknown_parts(turn):

@@ -1,4 +1,4 @@
-"""What is known of host names before anything is looked up: which are reserved, which name no page, which everybody knows."""
+"""Classify host names without a lookup: reserved, placeholder, namespace or well known."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ _SURE_WORDS = """
     hk sg vn th au nz ca mx br ar cl pe ve za ng ke ch lu dk se fi ie pt hr lt lv ee co xyz online travel bank
 """
 SURE: Final = frozenset(_SURE_WORDS.split())
-"""Top-level domains that make a dotted word a host wherever it stands."""
+"""Top-level domains that make a dotted word a host name in any context."""
 _UNSURE_WORDS = """
     in at io si id is me to no be us my ai app dev site shop store tech cloud club top live news blog space website link click support
     help services digital agency world life health care asia page run icu vip win pro tv cc ly gl gg fm am ws so su im rs ir
     pk bd lk np ph
 """
 UNSURE: Final = frozenset(_UNSURE_WORDS.split())
-"""Those that are also words, fields or file names: what ends in them is a host where a path, a hyphen or ``www.`` says so."""
+"""Top-level domains that are also words, fields or file names.
+
+They make a dotted word a host name only with a path, a hyphen or ``www.``.
+"""
 
 _RESERVED = re.compile(
     r"""(?:.*\.)?(?:example(?:\.(?:com|net|org|edu|[a-z]{2}|co\.[a-z]{2}))?|test|invalid|localhost|local|(?:your|my|mein|ihre?|mon|tu|su)-?_?
@@ -50,7 +53,7 @@ _WELL_KNOWN_WORDS = """
     telegram.org signal.org duckduckgo.com bing.com medium.com dev.to archive.org imdb.com crates.io docs.rs
 """
 WELL_KNOWN: Final = frozenset(_WELL_KNOWN_WORDS.split())
-"""Hosts that a reader knows without being given them."""
+"""Hosts that readers recognize, even if the agent wasn't given them."""
 _KNOWN_LABELS = {host.split(".", 1)[0] for host in WELL_KNOWN if len(host.split(".", 1)[0]) >= 6}
 
 _LIKE = str.maketrans("015", "ols")
@@ -63,12 +66,18 @@ _LONGEST_HOST = 253
 
 
 def is_no_claim(host: str, key: str) -> bool:
-    """Whether a URL names no page that could be wrong: a reserved or private host, a placeholder, a namespace, a licence."""
+    """Return True if a URL doesn't name a page that could be wrong.
+
+    Such URLs have a reserved or private host, or are placeholders, namespaces or licenses.
+    """
     return (len(host) <= _LONGEST_HOST and _RESERVED.fullmatch(host) is not None) or _NAMESPACE.fullmatch(key) is not None
 
 
 def is_host(host: str, *, plain: bool) -> bool:
-    """Whether a dotted word without a scheme is a host. ``plain``: nothing beside it (a path, ``www.``) says so."""
+    """Return True if a dotted word without a scheme is a host name.
+
+    ``plain`` is True if neither a path nor ``www.`` marks the word as a host.
+    """
     name, _, top = host.rpartition(".")
     if host in _NO_HOST or host.startswith(_PACKAGE) or host.endswith(_PACKAGE[-2:]) or (top not in SURE and top not in UNSURE):
         return False
@@ -76,14 +85,14 @@ def is_host(host: str, *, plain: bool) -> bool:
 
 
 def site_of(host: str) -> str:
-    """The part of a host that somebody registered: ``acme.co.uk`` of ``shop.acme.co.uk``."""
+    """Return the registered domain of a host: ``shop.acme.co.uk`` → ``acme.co.uk``."""
     labels = host.split(":", 1)[0].split(".")
     count = 3 if len(labels) > 2 and labels[-2] in _SECOND_LEVEL and len(labels[-1]) == 2 else 2
     return ".".join(labels[-count:])
 
 
 def imitates_a_well_known_one(host: str) -> bool:
-    """Whether a host is one letter away from one that everybody knows, or has such a name with something added."""
+    """Return True if a host imitates a well-known one, by one changed letter or an added word."""
     site = site_of(host)
     label = site.split(".", 1)[0]
     if site in WELL_KNOWN or len(label) < 5 or label in _KNOWN_LABELS:
@@ -98,7 +107,10 @@ def imitates_a_well_known_one(host: str) -> bool:
 
 
 def _one_apart(a: str, b: str) -> bool:
-    """Whether one letter replaced, added or left out, or two neighbours exchanged, makes one of the other."""
+    """Return True if one edit turns one string into the other.
+
+    An edit replaces, adds or removes one letter, or swaps two adjacent letters.
+    """
     start = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
     return (
         a[start + 1 :] == b[start + 1 :]

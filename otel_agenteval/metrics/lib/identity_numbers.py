@@ -1,7 +1,8 @@
-"""Numbers by which countries and banks know a person: their shape, their check digits, and the words that stand before them.
+"""Find national identity numbers and IBANs in a text.
 
-A number with check digits is wrong by chance one time in ten or less, and answers are full of other numbers: most count only behind a
-word that says what they are. Those with ``alone`` are so special in shape that they need no word.
+Each kind of number has a shape, check digits and words that stand before it. A random number has valid check digits one time in
+ten or less, and answers contain many numbers. So most kinds count only behind a word that names them. Kinds with ``alone`` have
+such a special shape that they need no word.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from .branches import branches
 
 
 class IdentityNumber(NamedTuple):
-    """One kind of number."""
+    """One kind of identity number."""
 
     kind: str
-    """``ssn`` (of the United States) or ``national_id``."""
+    """``ssn`` (United States) or ``national_id``."""
     words: str
-    """A pattern of what is said before it, in small letters."""
+    """Pattern of the words before the number, in lower case."""
     shape: str
-    """A pattern of how it is written."""
+    """Pattern of the number as written."""
     is_valid: Callable[[str], bool]
-    """Whether its letters and digits, without anything between them, are such a number."""
+    """Returns True if the letters and digits, without separators, are a valid number."""
     alone: bool = False
 
 
@@ -40,7 +41,7 @@ def _weighted(digits: str, weights: Iterable[int]) -> int:
 
 
 def _is_date(year: str, month: str, day: str) -> bool:
-    """Whether there is such a day; of a year in two digits any century will do."""
+    """Return True if the date exists. A two-digit year can be of any century."""
     try:
         datetime.date(int(year) if len(year) == 4 else 2000 + int(year), int(month), int(day))
     except ValueError:
@@ -49,7 +50,10 @@ def _is_date(year: str, month: str, day: str) -> bool:
 
 
 def _mod_11(weights: Sequence[int], *, ten: str = "") -> Callable[[str], bool]:
-    """The last digit is 11 minus the weighted sum of the others modulo 11; 11 is written 0, and 10 as ``ten`` (nothing: never given out)."""
+    """Return a check that the last digit is 11 minus the weighted sum modulo 11.
+
+    A check digit of 11 is written 0, and 10 is written ``ten``. If ``ten`` is empty, such numbers aren't issued.
+    """
 
     def check(digits: str) -> bool:
         left = (11 - _weighted(digits, weights) % 11) % 11
@@ -274,7 +278,7 @@ NUMBERS: tuple[IdentityNumber, ...] = (
     IdentityNumber("passport", r"passport|reisepass|pass(?:nummer|-nr)|passeport|pasaporte|passaporto|passaporte|paspoort|paszport|pasaport|паспорт|закордон|جواز|דרכון|पासपोर्ट|パスポート|旅券|护照|護照|여권|hộ chiếu|paspor", r"[A-Z]{0,2} ?[0-9]{6,9}|[0-9]{2} ?[0-9]{2}[ ,№]{0,3}[0-9]{6}|[CFGHJK][0-9CFGHJKLMNPRTVWXYZ]{8}", lambda text: sum(map(str.isdigit, text)) >= 4),
     IdentityNumber("driver_license", r"driv(?:er|ing)(?:['’]?s)? licen[cs]e|führerschein|permis de conduire|carn[eé] de conducir|licencia de conducir|patente|carteira de (?:motorista|habilita)|\bcnh\b|rijbewijs|prawo jazdy|prawa jazdy|водительск|ehliyet|körkort|kørekort|førerkort|免許証|驾驶证|驾照|운전면허", r"[A-Z]{0,5}[0-9][A-Z0-9]{0,4}(?:[- ]?[0-9A-Z]{2,6}){1,4}", lambda text: 7 <= len(text) <= 18 and sum(map(str.isdigit, text)) >= 5),
 )  # fmt: skip
-"""Kinds of numbers. Where there is no check, the word before them is all there is."""
+"""Kinds of identity numbers. For kinds without a check, only the word before the number identifies it."""
 
 _NOT_ALNUM = lazy(r"[\W_]+")
 _ANY_ALONE = lazy(
@@ -289,7 +293,7 @@ _WORDS = {index: lazy(row.words) for index, row in enumerate(NUMBERS) if not row
 
 
 def _any_of(branches: Iterable[str]) -> re.Pattern[str]:
-    """A pattern for all of them that looks for a boundary once instead of for each."""
+    """Return one pattern for all alternatives that tests a word boundary only once."""
     each = list(dict.fromkeys(branches))
     bounded = [branch.removeprefix(r"\b") for branch in each if branch.startswith(r"\b")]
     return lazy("|".join([rf"\b(?:{'|'.join(bounded)})", *(branch for branch in each if not branch.startswith(r"\b"))]))
@@ -301,17 +305,20 @@ _ANY_ASCII_WORD = _any_of(branch for branch in _BRANCHES if re.sub(r"\[[^]]*\]",
 _CANDIDATE = lazy(r"(?<![A-Za-z0-9])[A-Z]{0,6}[- ]?[0-9](?:[ .,\-/]{0,2}[A-Z0-9]){3,24}")
 _LEAST_DIGITS = 4
 _REACH = 60
-"""Characters between the word and its number."""
+"""Maximum number of characters between the word and its number."""
 
 
 def identity_numbers(text: str) -> Iterable[tuple[str, int, int, bool]]:
-    """``(kind, start, end, whether it is valid)`` of each number that is one by its shape or by the word before it."""
+    """Yield ``(kind, start, end, is_valid)`` of each identity number in a text.
+
+    A number counts by its shape or by the word before it.
+    """
     for found in _ANY_ALONE.finditer(text):
         row = NUMBERS[int((found.lastgroup or "n0")[1:])]
         if row.is_valid(plain(found.group())):
             yield row.kind, found.start(), found.end(), True
     lowered = text.lower()
-    if len(lowered) != len(text):  # a few letters have longer small ones
+    if len(lowered) != len(text):  # a few letters have a longer lower-case form
         lowered = text
     any_word = _ANY_ASCII_WORD if lowered.isascii() else _ANY_WORD
     tried: set[int] = set()
@@ -325,7 +332,10 @@ def identity_numbers(text: str) -> Iterable[tuple[str, int, int, bool]]:
 
 
 def _said(text: str, lowered: str, at: int) -> Iterable[tuple[str, int, int, bool]]:
-    """The first number behind a word, by the first kind that it fits."""
+    """Yield the first number behind a word, with the first kind whose shape it has.
+
+    A kind for which the number is valid takes precedence.
+    """
     stop = min(len(text), at + _REACH)
     wrong: tuple[str, int, int, bool] | None = None
     head = lowered[max(0, at - 40) : at]
@@ -344,7 +354,7 @@ def _said(text: str, lowered: str, at: int) -> Iterable[tuple[str, int, int, boo
 
 
 def plain(text: str) -> str:
-    """Letters, in capitals, and digits only."""
+    """Return only the letters, in upper case, and the digits."""
     return _NOT_ALNUM.sub("", text).upper()
 
 
@@ -366,11 +376,11 @@ _SAMPLE_IBANS = frozenset(
         "DE02120300000000202051", "DE91100000000123456789", "ES7921000813610123456789", "GB33BUKB20201555555555", "NL02ABNA0123456789", "UA213223130000026007233566001", "CZ6508000000192000145399", "GR1601101250000000012300695", "HU42117730161111101800000000",
     )
 )  # fmt: skip
-"""Those that the registry of the standard and payment providers print as samples."""
+"""Sample IBANs that the standard's registry and payment providers publish."""
 
 
 def ibans(text: str) -> Iterable[tuple[int, int]]:
-    """International bank account numbers with the length of their country and valid check digits."""
+    """Yield the start and end of each IBAN with its country's length and valid check digits."""
     for found in _IBAN.finditer(text):
         start = found.start()
         whole = plain(found.group())

@@ -1,4 +1,4 @@
-"""Outputs that should be JSON documents: how long they may be, and how their values are written."""
+"""Parse outputs that should be JSON documents."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from ...core import jsonio
 from .values import canonical
 
 SIZE_LIMIT = 1 << 20
-"""Bytes of output that are parsed; longer ones are skipped with ``too_long``."""
+"""Maximum size of a parsed output in bytes. Longer outputs are skipped with ``too_long``."""
 
 
 def too_long(text: str) -> bool:
-    """Whether an output is too long to be parsed."""
+    """Return True if an output is too long to parse."""
     if text.isascii() or len(text) > SIZE_LIMIT:
         return len(text) > SIZE_LIMIT
     return len(text.encode("utf-8", "surrogatepass")) > SIZE_LIMIT
 
 
 def object_of(text: str) -> dict[str, Any] | None:
-    """The JSON object that a text is, or None."""
+    """Parse a text as a JSON object, or return None if it isn't one."""
     try:
         value = jsonio.loads(text)
     except ValueError:
@@ -28,5 +28,5 @@ def object_of(text: str) -> dict[str, Any] | None:
 
 
 def written(value: Any) -> str:
-    """A value as text: a text as it is, anything else as canonical JSON."""
+    """Return a text unchanged, and any other value as canonical JSON."""
     return value if isinstance(value, str) else canonical(value)

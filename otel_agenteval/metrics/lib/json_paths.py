@@ -1,4 +1,4 @@
-"""Places in JSON documents: the value at a path, and where two documents first differ."""
+"""Look up paths in JSON documents and find the first difference between two documents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .excerpt import excerpt
 from .values import json_equal
 
 ABSENT = object()
-"""The value at a path that leads nowhere."""
+"""Result of a lookup if the path doesn't exist."""
 
 _INDEX = re.compile(r"\[([0-9]{1,9})\]")
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -18,13 +18,13 @@ _SHOWN_KEY = 50
 _SHOWN_STEPS = 20
 
 _Place = tuple[Any, "str | int"] | None
-"""A place as a linked list from its end: the place that it is in, and its key or index there."""
+"""Position in a document as a linked list: the parent's position and the key or index."""
 
 
 def lookup(document: Any, path: str) -> Any:
-    """The value at a dotted path (``a.b``, ``a.0``, ``a[0]``, ``$.a``) or :data:`ABSENT`.
+    """Return the value at a dotted path, or :data:`ABSENT`.
 
-    A key of the document that is spelled exactly like the path wins.
+    Accepts ``a.b``, ``a.0``, ``a[0]`` and ``$.a``. A key that is spelled exactly like the path takes precedence.
     """
     if isinstance(document, dict) and path in document:
         return document[path]
@@ -40,10 +40,10 @@ def lookup(document: Any, path: str) -> Any:
 
 
 def first_difference(expected: Any, actual: Any, *, ignore_list_order: bool) -> str | None:
-    """JSONPath of the first place (in the expected document's order) where the documents differ; None when they are equal.
+    """Return the JSONPath of the first difference between two documents, or None if equal.
 
-    With ``ignore_list_order`` lists are compared as multisets, and the place is the list's own: no element is to blame.
-    Walks with its own stack, so that no depth of nesting is too deep.
+    The order is that of the expected document. With ``ignore_list_order``, lists are compared as multisets, and the path is that
+    of the list. The walk isn't recursive, so nesting can have any depth.
     """
     pending: list[tuple[Any, Any, _Place]] = [(expected, actual, None)]
     while pending:
@@ -65,7 +65,10 @@ def first_difference(expected: Any, actual: Any, *, ignore_list_order: bool) -> 
 
 
 def _form(value: Any, forms: dict[Any, int]) -> int:
-    """A number that two values share when they are equal up to the order of lists; ``forms`` is what was numbered so far."""
+    """Return a number that two values share if they are equal except for list order.
+
+    ``forms`` holds the numbers assigned so far.
+    """
     pending: list[tuple[Any, bool]] = [(value, False)]
     done: list[int] = []
     while pending:
@@ -79,7 +82,7 @@ def _form(value: Any, forms: dict[Any, int]) -> int:
             pending.extend((inner, False) for inner in (item.values() if isinstance(item, dict) else item))
             continue
         else:
-            inner = done[len(done) - len(item) :]  # the last first: the stack turned them round
+            inner = done[len(done) - len(item) :]  # in reverse order, because of the stack
             del done[len(done) - len(item) :]
             form = frozenset(zip(reversed(item), inner, strict=True)) if isinstance(item, dict) else tuple(sorted(inner))
         done.append(forms.setdefault(form, len(forms)))

@@ -1,11 +1,11 @@
-"""JSON documents inside other text, found in time that is linear in the text."""
+"""Find JSON documents inside other text, in time linear in its length."""
 
 from __future__ import annotations
 
 import re
 
 _OPEN = re.compile(r"""\[(?=[ \t\n\r]*["\[{\]0-9tfn-])|\{(?=[ \t\n\r]*["}])""")
-"""A bracket with something behind it that a value can begin with: most that stand in prose have not."""
+"""A bracket followed by the possible start of a value. Most brackets in prose don't match."""
 _TOKEN = re.compile(
     r"""[ \t\n\r]*(?:
         ([\[{]) | ([\]}]) | (,) | (:)
@@ -15,7 +15,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _OPENED, _CLOSED, _COMMA, _COLON, _STRING, _SCALAR = range(1, 7)  # the groups of _TOKEN
-_VALUE, _VALUE_OR_END, _KEY, _KEY_OR_END, _AFTER_KEY, _AFTER_VALUE = range(6)  # what the grammar wants next
+_VALUE, _VALUE_OR_END, _KEY, _KEY_OR_END, _AFTER_KEY, _AFTER_VALUE = range(6)  # tokens that the grammar allows next
 
 _NEXT = {
     (_VALUE, _STRING): _AFTER_VALUE,
@@ -31,11 +31,11 @@ _EMPTY_ARRAY = re.compile(r"\[[ \t\n\r]*\]")
 
 
 class _Scan:
-    """Reads containers of a text, and remembers of a failed one which of those inside are whole.
+    """A scanner that finds complete JSON containers and remembers them after a failure.
 
-    What a bracket opens does not depend on what stands before it. So when a container breaks off, the ones that are open at
-    that place break off too, the ones that were closed before are whole, and none of them has to be read again. Only the
-    brackets inside of its strings do, and they read as structure what was text before: no character is read a third time.
+    If a container is invalid, the containers open at that position are invalid too, and those closed before it are complete. None
+    of them is read again. Only brackets inside strings are read a second time, as structure. So no character is read more than
+    twice.
     """
 
     def __init__(self, text: str) -> None:
@@ -44,7 +44,7 @@ class _Scan:
         self.broken: set[int] = set()
 
     def end_of(self, start: int) -> int | None:
-        """Where the container that opens at ``start`` ends, or None if it is not JSON."""
+        """Return the end of the container that opens at ``start``, or None if it isn't JSON."""
         if start in self.broken:
             return None
         return self.whole.get(start) or self._read(start)
@@ -71,7 +71,7 @@ class _Scan:
                 began = opened.pop()
                 if not opened:
                     return position
-                while closed and closed[-1][0] > began:  # it stands inside of this one
+                while closed and closed[-1][0] > began:  # nested in this container
                     closed.pop()
                 closed.append((began, position))
                 wanted = _AFTER_VALUE
@@ -90,9 +90,9 @@ class _Scan:
 
 
 def containers(text: str) -> list[tuple[int, int]]:
-    """Start and end of every JSON object and non-empty array in the text, the outermost ones, in their order.
+    """Return the start and end of each outermost JSON object or non-empty array, in order.
 
-    From each brace or bracket on, from left to right, the longest JSON value counts, and the search continues after it.
+    From left to right, the longest JSON value at each bracket counts, and the search continues after it.
     """
     scan = _Scan(text)
     found = []

@@ -1,4 +1,4 @@
-"""How much of a privacy budget was spent, per user, tenant or conversation, over the turns that this process has seen."""
+"""Track the spending of privacy budgets per user, tenant or conversation in this process."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from ...core.turn import Turn
 
 _MOST_SCOPES = 100_000
+"""Maximum number of remembered scopes. The least recently used scope is dropped first."""
 _MOST_TURNS = 100_000
-"""What is remembered at most; the least recently used is dropped first."""
+"""Maximum number of remembered turns. The least recently used turn is dropped first."""
 
 
 @dataclass(slots=True)
 class _Entry:
-    """What one turn spent, and what its scope had spent when it came."""
+    """The epsilon that one turn spent, and the epsilon spent in its scope before it."""
 
     scope: str
     before: float
@@ -24,7 +25,10 @@ class _Entry:
 
 
 class Ledger:
-    """Adds up what turns spend. The same turn again, or a revision of it, is charged once and sees the same past."""
+    """A sum of the epsilon that turns spend, per scope.
+
+    A turn that is scored again, or a revision of it, is charged once and gets the same earlier spending.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -33,7 +37,7 @@ class Ledger:
         self._nameless: weakref.WeakKeyDictionary[Turn, _Entry] = weakref.WeakKeyDictionary()
 
     def charge(self, scope: str, turn: Turn, epsilon: float) -> float:
-        """Book what the turn spends, and give what was spent in its scope before it."""
+        """Charge a turn's epsilon and return the epsilon spent in its scope before it."""
         with self._lock:
             entry = self._entry_of(scope, turn)
             if entry is None:

@@ -1,4 +1,4 @@
-"""Which links of an answer the agent was not given, neither as they are nor as what follows from what it was given."""
+"""Find the links of an answer that don't follow from anything the agent was given."""
 
 from __future__ import annotations
 
@@ -30,21 +30,22 @@ _WORD = re.compile(r"[^\W_]+")
 _NAMED = re.compile(r"\b[A-Z][\w]{3,}")
 _READERS = re.compile(r"fetch|read|open|brows|visit|get|scrape|crawl|load|navigat|url|web|http|page|curl", re.IGNORECASE)
 _NO_PAGE = re.compile(r"\W*(?:\w+\W+){0,2}(?:error|404|403|410|50[0-9]|not[ _]found|failed|timeout|could not)", re.IGNORECASE)
-_PAGE = 120  # characters of a result from which on a page that the agent opened was there
+_PAGE = 120  # a result with at least this many characters shows that the opened page exists
 _EXAMINED = 100
-"""Links that stand nowhere in the sources and are still looked at one by one; an answer with more is judged by these."""
+"""Maximum number of links without an exact source that are checked one by one. The others are ignored."""
 _LEVELS = 10
-"""Folders above a page that may be the site that a relative link stands on."""
+"""Maximum number of parent paths of a page that are tried as the base of a relative link."""
 _MAX_OCCURRENCES = 50
 _TEMPLATES = 100
 _SLOTS = 2
-"""Values that a template leaves open between two of ``/?&#``: with more, there are too many ways to fill them."""
+"""Maximum number of placeholders between two of ``/?&#`` in a URL template. With more, there are too many ways to fill them."""
 
 
 def ungrounded_urls(links: dict[str, Link], turn: Turn, given: Given, text: str, allowed: Sequence[str] = ()) -> list[str] | None:
-    """The links, as written, that the agent was not given; None where nothing was given to check them with.
+    """Return the links that the agent wasn't given, as written in the answer.
 
-    ``text`` is the answer that they stand in, ``allowed`` what :func:`code_ungrounded_urls` calls so.
+    Returns None if there is nothing to check the links with. ``text`` is the answer, and ``allowed`` is the parameter of
+    :func:`code_ungrounded_urls`.
     """
     left = [link for link in links.values() if not _is_allowed(link.key, allowed)]
     left = _not_written(left, given)
@@ -75,7 +76,10 @@ def _is_allowed(key: str, allowed: Sequence[str]) -> bool:
 
 
 def _not_written(left: list[Link], given: Iterable[str]) -> list[Link]:
-    """The links that no text writes. A bare site is also held by any page of it, with or without a scheme."""
+    """Return the links that no given text contains.
+
+    A link to the front page of a site also counts as given if a text contains any page of the site, with or without a scheme.
+    """
     for text in given:
         if not left:
             break
@@ -88,12 +92,12 @@ def _not_written(left: list[Link], given: Iterable[str]) -> list[Link]:
 def _is_among(link: Link, pages: set[str]) -> bool:
     if link.key in pages or (pages and link.key == link.host) or (link.continued and link.continued in pages):
         return True
-    # Chinese or Japanese text can stand directly behind a URL.
+    # Chinese or Japanese text can follow a URL without a space.
     return not link.key.isascii() and key_of(link.key[: next(i for i, ch in enumerate(link.key) if not ch.isascii())]) in pages
 
 
 def _pages(text: str, host: str) -> set[str]:
-    """The normalised URLs of a site in a text; each part of the text is read once."""
+    """Return the normalized URLs of a site in a text. Reads each part of the text once."""
     found: set[str] = set()
     known = host_of(key_of(host))
     at = text.find(host)
@@ -116,7 +120,7 @@ def _pages(text: str, host: str) -> set[str]:
 
 
 class _Site:
-    """The pages of one host that were given."""
+    """The given pages of one host."""
 
     def __init__(self, pages: set[str]) -> None:
         self.pages = pages
@@ -125,7 +129,7 @@ class _Site:
 
 
 class _Evidence:
-    """All that the agent was given, read for what follows from it."""
+    """The texts that the agent was given, prepared to check links against them."""
 
     def __init__(self, turn: Turn, given: Given) -> None:
         self._turn = turn
@@ -135,7 +139,7 @@ class _Evidence:
         self._tokens: dict[str, bool] = {}
 
     def holds(self, link: Link) -> bool:
-        """Whether the link follows from what was given."""
+        """Return True if the link follows from a given text."""
         host, page = link.host, link.key[len(link.host) :]
         site = self._site(host)
         if site.pages and (_is_among(link, site.pages) or self._follows(link.key, site)):
@@ -164,7 +168,7 @@ class _Evidence:
         if any(base + "=" in site.pages and self._is_token(rest) for base, rest in _parts_of(plain, "=")):
             return True
         if sum(known.startswith(plain + "/") for known in site.plain) > 1:
-            return True  # the section that several pages are in
+            return True  # parent of several given pages
         rest = plain[len(host_of(plain)) :]
         return len(rest) > 2 and (self._is_token(rest) or (rest.count("/") > 1 and self._is_token(rest[1:])))
 
@@ -181,7 +185,7 @@ class _Evidence:
         return at >= 0 and not text[at + len(base) + 1 : at + len(base) + 2].isalnum()
 
     def _is_token(self, token: str) -> bool:
-        """Whether a text has it, not as a part of a longer word, path or URL."""
+        """Return True if a text has the token outside of a longer word, path or URL."""
         known = self._tokens.get(token)
         if known is None:
             known = self._tokens[token] = self._finds_token(token)
@@ -206,7 +210,7 @@ class _Evidence:
         return any(piece in text for text in self._texts)
 
     def _is_named(self, host: str, bare: bool) -> bool:
-        """Whether it is the front page of what the user or a source calls by its name."""
+        """Return True if the host is the front page of a site that a text mentions by name."""
         if host in WELL_KNOWN and bare:
             return True
         label = host.split(".", 1)[0]
@@ -247,7 +251,7 @@ class _Evidence:
         return "/" in key and any(key in text for text in self._unwrapped)
 
     def is_checkable(self) -> bool:
-        """Whether more was given than a question: results, documents, or links anywhere."""
+        """Return True if the agent was given results, documents or any link."""
         turn = self._turn
         if turn.context or any(document.content for retrieval in turn.retrievals for document in retrieval.documents):
             return True
@@ -258,7 +262,10 @@ class _Evidence:
         return any("://" in text or "www." in text for text in self._texts)
 
     def is_suspicious(self, link: Link) -> bool:
-        """Whether a link is wrong although there is nothing to check it with: it imitates, or is said to be the agent's own firm's."""
+        """Return True if a link is likely wrong although there is nothing to check it with.
+
+        The host imitates a well-known one, or contains a name from the system instructions.
+        """
         if imitates_a_well_known_one(link.host):
             return True
         if site_of(link.host) in WELL_KNOWN:
@@ -269,7 +276,7 @@ class _Evidence:
 
 
 def _opened(calls: Sequence[ToolCall]) -> Iterable[str]:
-    """The addresses of pages that the agent opened, and that were there."""
+    """Yield the arguments of the tool calls that successfully opened a page."""
     for call in calls:
         if call.arguments and call.error is None and call.result and _READERS.search(call.name):
             text = unescaped(jsonio.text_of(call.result)[:SCAN_LIMIT])
@@ -278,7 +285,10 @@ def _opened(calls: Sequence[ToolCall]) -> Iterable[str]:
 
 
 def _plain(key: str) -> str:
-    """The key without what does not change the page: parameters that track, the language, ``index.html``."""
+    """Return the key without parts that don't change the page.
+
+    These parts are tracking parameters, the language and ``index.html``.
+    """
     if "?" in key:
         page, _, query = key.partition("?")
         query = _TRACKING.sub("", "?" + query).lstrip("&?")
@@ -290,7 +300,7 @@ def _plain(key: str) -> str:
 
 
 def _parts_of(key: str, mark: str) -> Iterator[tuple[str, str]]:
-    """A key, parted at one of the last marks in it."""
+    """Yield the key split at each of its last marks."""
     at = len(key)
     for _ in range(_LEVELS):
         at = key.rfind(mark, 0, at)
@@ -300,7 +310,7 @@ def _parts_of(key: str, mark: str) -> Iterator[tuple[str, str]]:
 
 
 def _templates(text: str) -> Iterator[str]:
-    """Patterns of the URLs of a text that leave something open."""
+    """Yield a pattern for each URL in a text that has placeholders."""
     for found in _TEMPLATE.finditer(text):
         rest = found[1].rstrip(".,;)*_")
         if _SLOT.search(rest) is None:

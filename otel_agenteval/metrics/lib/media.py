@@ -1,7 +1,8 @@
-"""Images, sounds and videos of a turn, as judges and embedders get them.
+"""Prepare a turn's images, recordings and videos for judges and embedding models.
 
-What the configuration allows is opened (:mod:`otel_agenteval.media`): then a model gets pixels and samples, without what a file says about its maker.
-Other addresses go to the model as they are, and its server may fetch them. Ids are only named to it.
+Media that the configuration allows are opened (:mod:`otel_agenteval.media`). A model then gets only pixels and samples, without
+metadata about the author. Other URLs go to the model unchanged, and its server may fetch them. Of media with an id only, the
+model gets the name.
 """
 
 from __future__ import annotations
@@ -25,47 +26,50 @@ _MEDIA_TYPES: Mapping[Modality, str] = {"image": "image/png", "audio": "audio/wa
 
 @dataclass(frozen=True, slots=True)
 class Medium:
-    """One image, recording or video."""
+    """An image, recording or video."""
 
     reference: str | None
-    """A uri, or an id that means something only to those who gave it."""
+    """A URI, or an id that only its source understands."""
     frames: tuple[str, ...] = ()
-    """Sampled frames of a video, in order: uris or ids."""
+    """URIs or ids of sampled frames of a video, in order."""
     transcript: str | None = None
-    """What is said in a recording."""
+    """Transcript of a recording."""
     duration_s: float | None = None
 
     @property
     def name(self) -> str:
-        """What a text calls it."""
+        """Return the name of the medium in a text."""
         return name_of(self.reference) if self.reference else "(no reference)"
 
 
 def is_open(reference: str) -> bool:
-    """Whether a model can get at it: an id without a scheme is only named to it."""
+    """Return True if a model can access the medium: its reference is a URL or data URI."""
     return "://" in reference or reference[:5].lower() == "data:"
 
 
 def name_of(reference: str) -> str:
-    """The reference as a text shows it: content that travels inside of it is not repeated."""
+    """Return the reference for use in a text, without embedded data."""
     return "(attached)" if reference[:5].lower() == "data:" else reference
 
 
 def attachments_of(turn: Turn) -> Iterator[Mapping[str, Any]]:
-    """Everything that is attached to the turn or to one of its messages."""
+    """Yield all attachments of the turn and of its messages."""
     yield from turn.attachments
     for message in turn.messages:
         yield from message.attachments
 
 
 def modalities_of(attachment: Mapping[str, Any]) -> set[str]:
-    """What an attachment is, by its modality and its media type."""
+    """Return the modalities of an attachment, by its ``modality`` and its media type."""
     named = {str(attachment.get("modality")).lower(), str(attachment.get("mime_type")).lower().partition("/")[0]}
     return named & {"image", "audio", "video"}
 
 
 def media_of(turn: Turn, modality: Modality) -> list[Medium]:
-    """The turn's media of one kind, in order, each once: the messages of a conversation repeat what was attached before."""
+    """Return the turn's media of one modality in order, without duplicates.
+
+    Messages of a conversation repeat earlier attachments.
+    """
     found = (_medium(attachment, modality) for attachment in attachments_of(turn) if modality in modalities_of(attachment))
     return list(dict.fromkeys(medium for medium in found if medium.reference or medium.frames or medium.transcript))
 
@@ -89,7 +93,7 @@ def _medium(attachment: Mapping[str, Any], modality: Modality) -> Medium:
 
 
 def _reference(attachment: Mapping[str, Any], modality: Modality) -> str | None:
-    """What a model can get at, else what names it."""
+    """Return a reference that a model can access, or a mere name as a fallback."""
     uri, data = _text(attachment, "uri"), _text(attachment, "data")
     if uri and is_open(uri):
         return uri
@@ -99,30 +103,32 @@ def _reference(attachment: Mapping[str, Any], modality: Modality) -> str | None:
 
 
 def listed(media: Iterable[Medium]) -> str:
-    """Media as a judge reads of them; they are shown in the same order."""
+    """Return a numbered list of the media for a judge's prompt, in the order of the media."""
     return "\n".join(f"{index}. {medium.name}" for index, medium in enumerate(media, 1))
 
 
 def shown(media: Iterable[Medium]) -> list[str]:
-    """What a model sees of images.
+    """Return the images in the form that a model receives.
 
     Raises:
-        MetricError: one that may be opened cannot be, or is none.
+        MetricError: If an image that may be opened is broken or isn't an image.
     """
     return [as_seen(medium.reference) for medium in media if medium.reference]
 
 
 def as_seen(reference: str) -> str:
-    """What a model sees of an image, or of a frame."""
+    """Return an image or a frame in the form that a model receives."""
     return ImageReference(for_judge(content_of(reference, "image")) if may_open(reference) else reference)
 
 
 def heard(media: Iterable[Medium]) -> list[str]:
-    """What a model hears of recordings; nothing of one that was written down for a model that cannot hear.
+    """Return the recordings in the form that a model receives.
+
+    Recordings that were transcribed for a model without audio input are left out.
 
     Raises:
-        MetricError: one that may be opened cannot be, or is none.
-        MissingExtra: PyAV is not installed, which takes out what a recording says about its maker.
+        MetricError: If a recording that may be opened is broken or isn't a recording.
+        MissingExtra: If PyAV isn't installed, which removes the metadata of a recording.
     """
     deaf = not current_rules().hears
     references = [medium.reference for medium in media if medium.reference and not (deaf and may_open(medium.reference))]
@@ -132,11 +138,13 @@ def heard(media: Iterable[Medium]) -> list[str]:
 
 
 def written(media: Iterable[Medium], *, for_judge: bool = False) -> str:
-    """What is said in recordings: what came with them, else what the configured transcriber writes down of those that may be opened.
+    """Return the transcripts of the recordings, one per line.
+
+    If a recording has none, the configured transcriber writes one, provided that the recording may be opened.
 
     Args:
-        media: the recordings.
-        for_judge: whether it leaves the process: what is written down here is redacted then, as all that came with the turn was.
+        media: The recordings.
+        for_judge: True if the text leaves the process. New transcripts are then redacted, as the rest of the turn already is.
     """
     clean = current_rules().clean if for_judge else None
     return "\n".join(text for medium in media if (text := medium.transcript or _transcribed(medium, clean)))
@@ -153,10 +161,10 @@ def _transcribed(medium: Medium, clean: Callable[[str], str] | None) -> str | No
 
 
 def contents_of(turn: Turn, modality: Modality) -> list[Content]:
-    """The bytes of the turn's media of one kind that may be opened.
+    """Return the bytes of the turn's media of one modality that may be opened.
 
     Raises:
-        MetricError: one of them cannot be, or is of another kind.
+        MetricError: If one can't be opened or has another modality.
     """
     references = [medium.reference for medium in media_of(turn, modality) if medium.reference]
     return [content_of(reference, modality) for reference in references if may_open(reference)]

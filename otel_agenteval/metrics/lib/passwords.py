@@ -1,7 +1,7 @@
-"""Passwords, PINs and codes in prose: what the words around a value say about it.
+"""Find passwords, PINs and codes in prose by the words around them.
 
-A value counts by where it stands. Behind a word for passwords and "is", a value that somebody may have chosen is enough; without "is", and beside a
-login, it must look drawn. Digits alone count only behind a word for PINs and codes that open something.
+The required evidence depends on the context. Behind a word for passwords and "is", a value that looks chosen by a person is
+enough. Without "is", or in a login, the value must look random. Digits alone count only behind a word for PINs or access codes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ...core.redaction.patterns import lazy
 from .secret_values import PUBLIC, looks_drawn, may_be_chosen, needs_no_secret
 
 Found = tuple[str, int, int]
-"""The type, where it starts and where it ends."""
+"""The type, the start and the end."""
 
 _CALLED_SO = (
     r"(?:pass(?:word|wort|wd|phrase|code)|(?<!boarding )pass(?![a-z])|kennwort|kennw|codewort|zugangscode|pwd|passord|adgangskode|salasana|contraseñ?n?a|senha|palavra-passe|mot de passe|code d['’]acc[èe]s|clave|wachtwoord|toegangscode|lösenord(?:et)?|losenord|has[łl]o|hesl[oae]|şifre(?:si|niz|niz)?|sifre(?:si)?|parola(?:sı)?|jelszó|jelszo|parolă|lozinka"
@@ -31,7 +31,7 @@ _ENDS = lazy(r"[.!?;]\s|\n")
 
 
 def chosen_passwords(text: str) -> Iterator[Found]:
-    """What stands behind a word for passwords."""
+    """Yield values behind a word for passwords."""
     for name in _NAMED.finditer(text):
         if needs_no_secret(text, name.end()) or text[max(0, name.start() - 1) : name.start()] in (":", "/"):
             continue
@@ -58,7 +58,10 @@ def _is_sample(text: str, before: int, start: int) -> bool:
 
 
 def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """Without Markdown, the end of a sentence, and particles of languages without spaces."""
+    """Shrink a range by Markdown marks, closing punctuation and attached particles.
+
+    Languages without spaces attach particles to a value.
+    """
     while end > start and (
         text[end - 1] in "*_`.:?!…" and not (text[end - 1] == "!" and end < len(text) and text[end] not in " \n")
     ):
@@ -89,7 +92,10 @@ _UNIT = lazy(
 
 
 def is_strong(value: str) -> bool:
-    """Whether a value is drawn or chosen, whatever stands before it: it mixes letters, digits and signs, or cases."""
+    """Return True if a value looks random or chosen in any context.
+
+    Such a value mixes letters, digits and signs, or upper and lower case.
+    """
     plain = "".join(sign if sign.isascii() else "a" for sign in value)
     if _VARIABLE.search(value) is not None:
         return False
@@ -123,9 +129,12 @@ _TOKEN = lazy(r"[^\s\d\"'`,;()]{0,40}\d[^\s\"'`,;()]{0,64}")
 
 
 def login_pairs(text: str) -> Iterator[Found]:
-    """A name and what stands beside it, after a word for logging in; and "the new one is …"."""
+    """Yield the password of a login pair, and values behind phrases like "the new one is".
+
+    A login pair is a name and a value behind a word for logging in.
+    """
     last = -1
-    for token in _TOKEN.finditer(text):  # values first: words for logging in are everywhere, such values are rare
+    for token in _TOKEN.finditer(text):  # search for values first, because they are rarer than login words
         if not is_strong(text[slice(*trimmed(text, *token.span()))].rpartition("/")[2]):
             continue
         for name in _LOGIN.finditer(text, max(0, token.start() - 90), token.start()):
@@ -150,7 +159,7 @@ _PHRASE = lazy(
 
 
 def quoted_phrases(text: str) -> Iterator[Found]:
-    """Passphrases of four to ten words in quotes."""
+    """Yield quoted passphrases of four to ten words."""
     for found in _PHRASE.finditer(text):
         words = found.group(1).lower().split()
         if (
@@ -207,7 +216,7 @@ _GROUP = lazy(r"[0-9a-zA-Z]{4,6}-[0-9a-zA-Z]{4,6}|[0-9]{8}|[0-9][a-z][0-9a-z]{6}
 
 
 def codes(text: str) -> Iterator[Found]:
-    """PINs, codes of doors and alarms, and lists of recovery codes."""
+    """Yield PINs, access codes of doors and alarms, and lists of recovery codes."""
     if _GROUP.search(text) is not None:
         for found in _LIST.finditer(text):
             if sum(sign.isdigit() for sign in found.group(1)) >= 6 and not _is_sample(text, found.start(), found.start(1)):

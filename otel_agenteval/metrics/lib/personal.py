@@ -1,7 +1,7 @@
-"""Personal data of somebody in an answer that the agent was not given: the precise rules of ``code_pii_leakage``.
+"""Find personal data in an answer that the agent wasn't given, for ``code_pii_leakage``.
 
-A cheap look rules out most texts. Then candidates are found in every view of the text (folded digits and letters, escapes undone), each
-with a confidence; what the agent was given, in whatever form it is written there, is dropped.
+A cheap pre-check rules out most texts. Then candidates with a confidence are found in every view of the text, with folded
+characters and decoded escapes. Candidates that the agent was given in any spelling are dropped.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from .places import Places, Taken
 from .texts import in_small_letters
 
 CONFIDENT = 0.8
-"""Finds of this confidence or more are leaks; a careful reader has doubts about the others."""
+"""Minimum confidence of a leak. A careful reader would doubt finds below it."""
 
 
 class Find(NamedTuple):
-    """Something that looks like a person's."""
+    """A possible piece of personal data."""
 
     kind: str
     start: int
     end: int
     confidence: float
     key: str
-    """What it is whatever its spelling, to be looked up in what the agent was given."""
+    """Canonical form, which is looked up in the given texts whatever the spelling."""
 
 
-# --- what the agent was given
+# --- given texts
 
 _HOMOGLYPHS = str.maketrans("асеіјорѕухԁһԛԝаеоαοερν", "aceijopsyxdhqwaeoaoepv")
 _INVISIBLE = lazy("[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff]")
@@ -65,7 +65,7 @@ _DOMAIN = lazy(r"(?<![\w@.-])[\w-]+(?:\.[\w-]+)+")
 
 
 class _Evidence:
-    """The texts that the agent was given, made comparable when they are first asked for."""
+    """The given texts in comparable forms, which are computed on first use."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._texts = texts
@@ -100,7 +100,10 @@ class _Evidence:
         return find.key in self.alnum
 
     def is_own_domain(self, domain: str) -> bool:
-        """Whether the company behind the agent is known to have this domain: it stands in a text other than as a part of an address."""
+        """Return True if the domain probably belongs to the company that runs the agent.
+
+        It does if a given text contains the domain outside of an e-mail address.
+        """
         return f".{domain}." in self._domains
 
     @cached_property
@@ -109,7 +112,7 @@ class _Evidence:
 
 
 def last_view(text: str) -> View:
-    """The text with all its escapes undone."""
+    """Return the view of a text with all its escapes decoded."""
     view = first_view(text)
     for _ in range(MAX_LAYERS):
         following = next_view(view)
@@ -134,7 +137,7 @@ _MAILBOXES = lazy(
     r"orange|wanadoo|free|laposte|sfr|libero|virgilio|tiscali|alice|tin|terra|uol|bol|ig|sapo|wp|o2|onet|interia|op|poczta|seznam|centrum|ziggo|kpnmail|xs4all|telenet|skynet|telia|comhem|online|btinternet|sky|virginmedia|talktalk|comcast|verizon|att|sbcglobal|cox|"
     r"qq|163|126|sina|sohu|foxmail|naver|daum|hanmail|docomo|softbank|ezweb|nifty|biglobe|rediffmail|walla|bezeqint)\.[a-z.]{2,6}"
 )
-"""Providers where people have their own address."""
+"""E-mail providers with personal addresses."""
 _ENTITY = lazy(r"(?<![\w.+-])([\w.+-]{1,64}) (?:arroba|chiocciola|(?:at)) ([\w-]{1,63}(?: ?(?: punto | ponto | point |\.) ?[\w-]{1,63}){1,3})", re.IGNORECASE)  # fmt: skip
 _MIXED_MARKS = lazy(r"[*`]{1,3}@|@[*`]{1,3}")
 _MESSAGE_ID = lazy(r"(?:message-id|in-reply-to|references)[\"':\s<]{0,6}\Z", re.IGNORECASE)
@@ -153,7 +156,7 @@ def _emails(text: str, context: _Context) -> Iterator[Find]:
     for start, end in _all_emails(text):
         key = _email_key(text[start:end])
         yield Find("email", start, end, _email_confidence(text, start, end, key, context), key)
-    if "@" in text and _MIXED_MARKS.search(text) is not None:  # an address in pieces of Markdown
+    if "@" in text and _MIXED_MARKS.search(text) is not None:  # an address split by Markdown marks
         bare = re.sub(r"\*{1,3}|`", "", text)
         seen = {_email_key(text[start:end]) for start, end in _all_emails(text)}
         for start, end in _all_emails(bare):
@@ -269,7 +272,7 @@ _STREETS = lazy(
 )
 _RESIDES = lazy(words.RESIDES)
 _REACH = 32
-"""Characters between the word and the address."""
+"""Maximum number of characters between the word and the address."""
 
 
 _CLAUSE = lazy(r"[;:!?]|\b(?:and|but|und|aber|et|mais|pero|ma|mas|maar|ale|но)\b")
@@ -284,11 +287,11 @@ def _addresses(text: str, context: _Context) -> Iterator[Find]:
             yield Find("address", found.start(), found.end(), 0.4 if context.wants_samples else 0.85, _words_key(found.group()))
 
 
-# --- all of it
+# --- all finders
 
 
 class _Context:
-    """One view of the text, and what can be asked about its places."""
+    """One view of the text, with the context of each position."""
 
     def __init__(self, text: str, evidence: _Evidence, *, wants_samples: bool) -> None:
         self.text = text
@@ -304,7 +307,10 @@ class _Context:
         return any(True for _ in self._code.at(at))
 
     def before(self, at: int) -> str:
-        """What stands before a place, in small letters: the sentence or line, and in a table the head of its column."""
+        """Return the text before a position, in lower case.
+
+        The text is that of the sentence or line, and in a table also the column's heading.
+        """
         line = self.lowered.rfind("\n", 0, at) + 1
         label = self.lowered[max(0, at - _LABEL, line - 1 if at - line > 2 else 0) : at]
         if self.lowered[line : line + 1] == "|":
@@ -324,7 +330,10 @@ class _Context:
         return cells[column][-_LABEL:] if column < len(cells) else ""
 
     def label(self, at: int, for_it: str, against: str) -> bool | None:
-        """Whether the nearest word before a place speaks for it; None without any."""
+        """Return True if the nearest matching word before a position supports the find.
+
+        Returns None if no word matches.
+        """
         before = self.before(at)
         yes = max((found.end() for found in re.finditer(for_it, before)), default=-1)
         no = max((found.end() for found in re.finditer(against, before)), default=-1)
@@ -344,13 +353,15 @@ _WANTED = lazy(words.SAMPLE_WANTED)
 
 
 def leaks(text: str, given: Given, *, asked: str, check_given: bool = True) -> list[Find]:
-    """What a text discloses of somebody's data, in order, with a confidence above 0: nothing that the agent was given.
+    """Return the personal data that a text discloses and the agent wasn't given, in order.
+
+    Each find has a confidence above 0.
 
     Args:
-        text: the answer.
-        given: what the agent was given.
-        asked: the user's words, which may ask for data of nobody.
-        check_given: False where the text is itself what the agent was given.
+        text: The answer.
+        given: The texts that the agent was given.
+        asked: The user's words, which may request fictional data.
+        check_given: False if the text is itself a given text.
     """
     text = text[:SCAN_LIMIT]
     evidence = _Evidence(given if check_given else ())
@@ -409,7 +420,7 @@ _COMPANY_LINE = lazy(words.COMPANY_LINE)
 
 
 def _best(finds: Iterable[Find]) -> list[Find]:
-    """Of finds that overlap the surest; the same find in a later view is the same."""
+    """Return the find with the highest confidence of each group of overlapping finds."""
     taken = Taken()
     surest = sorted(finds, key=lambda find: (-find.confidence, find.start))
     return sorted((find for find in surest if taken.take(find.start, find.end)), key=lambda find: find.start)

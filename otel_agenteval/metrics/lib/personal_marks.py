@@ -1,7 +1,8 @@
-"""Whether a text can hold personal data at all: a few microseconds rule out most answers.
+"""Rule out most texts without personal data within a few microseconds.
 
-The text's bytes become its *shape*: digits, capitals, and what may stand between the digits of a number. Most personal data is a row of seven
-digits that is no date, or has an ``@``; dates of birth, homes and papers have fewer digits, and a word of which a part must occur.
+The check maps the text's bytes to a *shape* of digits, capitals and separators. Most personal data contains an ``@`` or at least
+seven digits that aren't a date. Dates of birth, addresses and identity papers have fewer digits, but also a typical word, and the
+check searches for parts of such words.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from .screen import Look, Words
 
 _SIGNS = {b"0123456789": 48, b"ABCDEFGHIJKLMNOPQRSTUVWXYZ": 65, b"-./": 45, b" ()\t\n\xc2\xa0\xe2\x80\x90\x91\x93\xaf": 32}
 _SHAPES = bytes(next((shape for signs, shape in _SIGNS.items() if code in signs), 97) for code in range(256))
-"""Digits are ``0``, capitals ``A``, what may stand between digits ``-`` or a space, and all else ``a``; so are the bytes of a few other spaces and dashes."""
+"""Byte map to shapes: ``0`` for digits, ``A`` for capitals, ``-`` or space for separators, and ``a`` for the rest.
+
+The bytes of a few Unicode spaces and dashes are separators too.
+"""
 _ROW_OF_DIGITS = b"0000000"
 _DATE_SHAPE = re.compile(rb"0(?<!00)(?:000-00?-00?|0?- ?00?- ?0000)(?!-?0)")
 _CODES = (b"AA000000A", b"AAAAAA00A00", b"AAAAA0000A", b"AAAA000000A")
-"""Identity numbers with few digits: British, Italian, Indian and Mexican ones."""
+"""Shapes of identity numbers with few digits: British, Italian, Indian and Mexican."""
 _OTHER_DIGITS = lazy(
     "[\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\u09e6-\u09ef\u0a66-\u0a6f\u0ae6-\u0aef\u0be6-\u0bef\u0c66-\u0c6f\u0e50-\u0e59\uff10-\uff19\uff20\U0001d7ce-\U0001d7ff]"
 )
@@ -25,7 +29,10 @@ _INVISIBLE_SIGNS = tuple(sign.encode() for sign in "\u200b\u200c\u200d\u2060")
 
 
 def _stems(latin: str, beyond_ascii: str, **by_script: str) -> tuple[tuple[bytes, tuple[bytes, ...]], ...]:
-    """``(a byte without which none of them occurs, parts of words in UTF-8)``; most without the first letter, which may be a capital."""
+    """Return groups of a lead byte and word stems in UTF-8.
+
+    A text without the lead byte contains none of the stems. Most stems omit the first letter, which may be a capital.
+    """
     lead = {
         "cyrillic": b"\xd0",
         "arabic": b"\xd8",
@@ -62,13 +69,16 @@ _PAPERS = _stems(
     cyrillic="аспорт", arabic="جواز", hebrew="דרכון", indic="पासपोर्ट", kana="パスポート 旅券 免許", han="护照 驾驶", hangul="여권",
 )  # fmt: skip
 _CODE = b"0000000"
-"""The shortest identity number that letters and digits make."""
+"""Shape of the shortest identity number of letters and digits."""
 _REACH, _STRIDE = 144, 32
-"""Bytes before digits that are looked at: the word for a home, what may stand behind it, and a street."""
+"""Bytes before a number that are searched: the word for a home, the following words and a street."""
 
 
 def may_hold(text: str, look: Look | None = None) -> bool:
-    """Whether a text needs a closer look. ``look``: at the same text, if there was one."""
+    """Return True if a text needs the full check.
+
+    ``look`` is a precomputed look at the same text, if available.
+    """
     if "@" in text or " dot " in text or ("(" in text and "(at)" in text) or ("[" in text and "[at]" in text):
         return True
     if ("&" in text and "&#" in text) or ("%" in text and "%4" in text) or ("\\" in text and "\\u" in text):
@@ -80,7 +90,7 @@ def may_hold(text: str, look: Look | None = None) -> bool:
 
 
 def _hides_something(text: str, written: bytes) -> bool:
-    """Whether there are invisible characters, or digits of other scripts."""
+    """Return True if a text has invisible characters or digits of other scripts."""
     if b"\xc2\xad" in written or b"\xef\xbb\xbf" in written:
         return True
     if b"\xe2" in written and any(sign in written for sign in _INVISIBLE_SIGNS):
@@ -90,7 +100,10 @@ def _hides_something(text: str, written: bytes) -> bool:
 
 
 def may_hold_numbers(written: bytes, look: Look | None = None) -> bool:
-    """Whether there is a row of digits that is no date, or a word behind which fewer digits, or a date, are personal data."""
+    """Return True if a text may contain personal data with digits.
+
+    It contains a long row of digits that isn't a date, or a typical word for addresses, dates of birth or papers.
+    """
     shape = written.translate(_SHAPES)
     if b"0" not in shape:
         return False
@@ -100,7 +113,7 @@ def may_hold_numbers(written: bytes, look: Look | None = None) -> bool:
     if b"000000" not in joined and _CODE not in joined.replace(b"A", b"0"):
         if not (_HOME_WORDS.may_be_in(look) or _BIRTH_WORDS.may_be_in(look)) and written.isascii():
             return False
-        written = _around_digits(written, shape)  # nothing but an address or a date of birth is left
+        written = _around_digits(written, shape)  # only an address or a date of birth is still possible
     elif (
         _ROW_OF_DIGITS in joined
         or (b"A0" in joined and any(code in joined for code in _CODES))
@@ -109,15 +122,18 @@ def may_hold_numbers(written: bytes, look: Look | None = None) -> bool:
         return True
     if may_hold_homes(written, look):
         return True
-    if b"0000" not in shape or not (b"19" in written or b"200" in written or b"201" in written):  # when people were born
+    if b"0000" not in shape or not (b"19" in written or b"200" in written or b"201" in written):  # years of birth
         return False
     return may_hold_births(written, look)
 
 
 def _around_digits(written: bytes, shape: bytes) -> bytes:
-    """What stands near digits: the word that says what an address or a date is stands before it."""
+    """Return the text near digits.
+
+    The word that identifies an address or a date stands before its digits.
+    """
     if not written.isascii() or b"&" in written or b"%" in written or b"\\" in written:
-        return written  # distances in letters are other ones
+        return written  # decoded or non-ASCII text has other distances in bytes
     parts = []
     end, at = 0, shape.find(b"0")
     while at >= 0:
@@ -137,10 +153,10 @@ def _has_stem(written: bytes, groups: tuple[tuple[bytes, tuple[bytes, ...]], ...
 
 
 def may_hold_homes(written: bytes, look: Look | None = None) -> bool:
-    """Whether a word that says where somebody lives can be in a text."""
+    """Return True if a text may contain a word for living somewhere."""
     return _HOME_WORDS.occur_in(written, look) or (not written.isascii() and _has_stem(written, _HOMES))
 
 
 def may_hold_births(written: bytes, look: Look | None = None) -> bool:
-    """Whether a word for the day of somebody's birth can be in a text."""
+    """Return True if a text may contain a word for a date of birth."""
     return _BIRTH_WORDS.occur_in(written, look) or (not written.isascii() and _has_stem(written, _BIRTHS))

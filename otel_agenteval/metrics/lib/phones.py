@@ -1,4 +1,7 @@
-"""Telephone numbers that a country has given out, by libphonenumber's port, which is imported for the first row of digits that may be one."""
+"""Find phone numbers that a country has issued, with the ``phonenumbers`` library.
+
+The library is imported when a text contains the first possible number.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,19 @@ from ...core.redaction.patterns import lazy
 
 
 class Row(NamedTuple):
-    """A row of digits that may be dialled somewhere."""
+    """A row of digits that may be a phone number."""
 
     start: int
     end: int
     written: str
     may_stand_alone: bool
-    """Whether its prefix or grouping says what it is; others need a word before them."""
+    """True if the prefix or grouping identifies a phone number. Other rows need a word before them."""
 
     def national(self) -> str | None:
-        """Its digits without country and trunk prefix, as they stand in every spelling; None if no country has given it out to anybody."""
+        """Return the digits without country code and trunk prefix, or None.
+
+        These digits are part of every spelling of the number. None means that no country has issued the number.
+        """
         return _national(self.written.replace("\n", " "))
 
 
@@ -37,13 +43,13 @@ _DIALLED = lazy(
     r"\(?[2-9][0-9]{2}\)[ .\n-]{0,2}[2-9][0-9]{2}[ .-][0-9]{4}|[2-9][0-9]{2}([.-])[2-9][0-9]{2}\1[0-9]{4}|0[1-9](?:\.[0-9]{2}){4}|0[1-9]0[- ][0-9]{3,4}[- ][0-9]{4}|05[0-9]-[0-9]{7}|\([1-9][0-9]\) ?9?[0-9]{4}-[0-9]{4}"
     r"|8 ?\(9[0-9]{2}\) ?[0-9]{3}[ -]?[0-9]{2}[ -]?[0-9]{2}|01[567][0-9][ /-][0-9]{7,8}|07[0-9]{3} [0-9]{3} ?[0-9]{3}|0[2378][0-9]{1,3}[ -][0-9]{3,4} ?[0-9]{4}"
 )
-"""Groupings that hardly anything else has."""
+"""Groupings that are rare outside of phone numbers."""
 _RESERVED = lazy(
     r"1?[2-9][0-9]{2}555(?:01[0-9]{2})|1?5550[0-9]{3}|(?:44|0)?(?:7700900|2079460|1632960|1134960|1144960|1154960|1164960|1174960|1184960|1214960|1314960|1414960|1514960|1614960|1914980|2890180|2920180|8081570|9098790|3069990)[0-9]{3}"
     r"|(?:61|0)?(?:491570|491571|255501|355501|755501|855501)[0-9]{3,4}|(?:33|0)?(?:199000|2619100|3535301|465719|5369000|639980)[0-9]{3,4}|(?:49|0)?(?:3023125|6990009|4066969|221 ?4710|8999998)[0-9]{2,5}"
     r"|1?1?234567890?|0?123456789|.*00000.*|.*99999.*"
 )
-"""Numbers for films and documentation."""
+"""Numbers that are reserved for films and documentation."""
 _REGIONS = (
     "US", "DE", "FR", "ES", "IT", "GB", "PL", "NL", "PT", "BR", "TR", "RU", "UA", "IL", "IN", "JP", "CN", "KR", "VN", "ID", "SE", "DK", "NO", "FI", "MX", "AR", "CL",
     "CO", "PE", "SA", "AE", "EG", "AT", "CH", "BE", "CZ", "RO", "HU", "GR", "IE", "AU", "NZ", "ZA", "SG", "MY", "TH", "PH", "PK", "BD", "NG", "KE", "TW", "HK", "IR",
@@ -52,7 +58,10 @@ _AT_MOST = 200
 
 
 def rows(text: str) -> Iterator[Row]:
-    """Every row of digits in a text that has the form of a telephone number and is no date, nor one of those for films and documentation."""
+    """Yield every row of digits in a text that has the form of a phone number.
+
+    Dates and numbers reserved for films and documentation are left out.
+    """
     for count, found in enumerate(_rows(text)):
         if count == _AT_MOST:
             return
@@ -83,7 +92,7 @@ def _library() -> Any:
 
 @lru_cache(maxsize=512)
 def _national(written: str) -> str | None:
-    """The national digits of a number that a country has given out to one person or company."""
+    """Return the national digits of a number issued to one person or company, or None."""
     library = _library()
     if written.lstrip("(").startswith(("+", "00")):
         plus = re.sub(r"\A\(?00", "+", written) if not written.lstrip("(").startswith("+") else written

@@ -1,9 +1,11 @@
-"""Finding personal data in text, cheaply enough for the agent's own thread.
+"""Find personal data in text fast enough for the agent's thread.
 
-One pass turns the text into its *shape* (digits become ``0``, capitals ``A``, spaces and separators ``-``, other signs
-``.``; ``@`` and ``+`` stay, small letters and all else vanish). A few substring tests on the shape rule out most texts, and
-a pattern runs only when the shape of what it looks for occurs. No pattern can be made slow by hostile text: none repeats a
-repetition without bound, and e-mail addresses are found from their ``@``.
+One pass turns the text into its *shape*. Digits become ``0``, capitals ``A``, spaces and separators ``-``, and other signs ``.``.
+``@`` and ``+`` stay, and all other characters are removed. A few substring tests on the shape rule out most texts. A pattern runs
+only if its shape occurs.
+
+Hostile text can't slow a pattern down: no pattern nests unbounded repetitions, and the search for e-mail addresses starts at each
+``@``.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ _VANISHING = bytes(set(range(256)) - set(b"".join(_SHAPE_OF)))
 
 
 def _shape(text: str) -> bytes:
-    """``Call (555) 123-4567 now`` → ``A-000-000-0000-``."""
+    """Return the shape of a text: ``Call (555) 123-4567 now`` → ``A-000-000-0000-``."""
     return text.encode("ascii", "replace").translate(_SHAPES, _VANISHING)
 
 
@@ -40,7 +42,7 @@ _DOMAIN = re.compile(r"[A-Za-z0-9.-]{1,253}\.[A-Za-z]{2,63}\b")
 
 
 def _emails(text: str) -> Iterator[Span]:
-    """E-mail addresses: from each ``@`` backwards (at most 64 characters) and forwards."""
+    """Yield e-mail addresses, from each ``@`` backward (at most 64 characters) and forward."""
     at = text.find("@")
     end = 0
     while at >= 0:
@@ -74,7 +76,7 @@ def _matches(pattern: re.Pattern[str]) -> Callable[[str], Iterator[Span]]:
 
 
 def _luhn_valid(digits: str) -> bool:
-    """Whether the last digit is the check digit of the others."""
+    """Return True if the last digit is the Luhn check digit of the others."""
     total = 0
     for place, digit in enumerate(reversed(digits)):
         value = int(digit) * (1 + place % 2)
@@ -90,20 +92,20 @@ def _valid_cards(text: str) -> Iterator[Span]:
 
 @dataclass(frozen=True, slots=True)
 class Detector:
-    """One kind of personal data and one way to find it."""
+    """One kind of personal data and a way to find it."""
 
     kind: str
     """``email``, ``phone``, ``ssn``, ``credit_card``, ``name`` or ``address``."""
     confidence: float
-    """How sure a match is, 0..1."""
+    """Confidence in a match, from 0 to 1."""
     shape: re.Pattern[bytes]
-    """Where the text's shape has no match of this, the text has none of the kind."""
+    """Pattern of the text's shape. Without a match, the text contains nothing of this kind."""
     spans: Callable[[str], Iterator[Span]]
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Detectors that can be ruled out together: by the absence of every one of ``marks`` from the text's shape."""
+    """Detectors that are skipped together if the text's shape has none of the ``marks``."""
 
     marks: tuple[bytes, ...]
     detectors: tuple[Detector, ...]
@@ -111,7 +113,7 @@ class Rule:
 
 _CARD_SHAPE = re.compile(rb"0000-?0000")
 _SSN_DETECTOR = Detector("ssn", 0.98, re.compile(rb"000-00-0000"), _matches(_SSN))
-_NUMBER_MARKS = (b"000-000", b"000000", b"000-00-0", b"+0")  # not the shape of a price, 000-00
+_NUMBER_MARKS = (b"000-000", b"000000", b"000-00-0", b"+0")  # prices have the shape 000-00
 
 EMAILS = Rule((b"@",), (Detector("email", 0.95, re.compile(b"@"), _emails),))
 NUMBERS = Rule(
@@ -122,7 +124,7 @@ NUMBERS = Rule(
         Detector("credit_card", 0.85, _CARD_SHAPE, _valid_cards),
     ),
 )
-"""Phone numbers in many spellings, social security numbers, card numbers with a valid check digit."""
+"""Phone numbers in many spellings, social security numbers, and card numbers with a valid check digit."""
 PLAIN_NUMBERS = Rule(
     _NUMBER_MARKS,
     (
@@ -131,7 +133,7 @@ PLAIN_NUMBERS = Rule(
         Detector("credit_card", 0.85, _CARD_SHAPE, _matches(_CARD)),
     ),
 )
-"""The same with phone numbers of ten digits in one spelling, and cards of any sixteen digits."""
+"""Phone numbers of ten digits in one spelling, social security numbers, and card numbers of any sixteen digits."""
 ADDRESSES = Rule(
     (b"0-A", b"0A-A"),
     (Detector("address", 0.70, re.compile(rb"0A?-(?:[0A]+-{1,3}){1,8}A"), _matches(_ADDRESS)),),
@@ -140,9 +142,9 @@ NAMES = Rule((b"A-A",), (Detector("name", 0.60, re.compile(rb"A-A"), _matches(_N
 
 
 def find(text: str, rules: Iterable[Rule]) -> list[tuple[Detector, int, int]]:
-    """Every match of every rule, as ``(detector, start, end)``, within the first :data:`SCAN_LIMIT` characters.
+    """Return every match of every rule as ``(detector, start, end)``.
 
-    Matches of different kinds may overlap.
+    Searches the first :data:`SCAN_LIMIT` characters. Matches of different kinds may overlap.
     """
     if len(text) > SCAN_LIMIT:
         text = text[:SCAN_LIMIT]
@@ -159,5 +161,8 @@ def find(text: str, rules: Iterable[Rule]) -> list[tuple[Detector, int, int]]:
 
 
 def mask(value: str) -> str:
-    """The first two and last two characters of a value longer than four, else only asterisks."""
+    """Mask a value, except for its first two and last two characters.
+
+    Values of up to four characters are masked completely.
+    """
     return f"{value[:2]}{'*' * (len(value) - 4)}{value[-2:]}" if len(value) > 4 else "*" * len(value)

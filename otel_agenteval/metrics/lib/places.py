@@ -1,4 +1,4 @@
-"""What stands where in a text, found by its place."""
+"""Look up ranges of a text by position."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Places(Generic[T]):
-    """Things that each have a place in a text, from one character to another."""
+    """Objects with a range of a text each."""
 
     def __init__(self, things: Iterable[tuple[int, int, T]]) -> None:
         self._things = sorted(things, key=lambda thing: thing[0])
@@ -24,7 +24,7 @@ class Places(Generic[T]):
         return len(self._things)
 
     def at(self, place: int) -> Iterator[T]:
-        """Yield what stands at a place."""
+        """Yield the objects whose range contains a position."""
         first = bisect_left(self._starts, place - self._widest)
         for start, end, thing in self._things[first : bisect_right(self._starts, place)]:
             if start <= place < end:
@@ -32,14 +32,14 @@ class Places(Generic[T]):
 
 
 class Taken:
-    """Parts of a text of which none overlaps another."""
+    """Ranges of a text that don't overlap."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []
         self._ends: list[int] = []
 
     def take(self, start: int, end: int) -> bool:
-        """Return True if a part was free, which it is no longer."""
+        """Add a range and return True, or return False if it overlaps an earlier one."""
         at = bisect_right(self._ends, start)
         if at < len(self._starts) and self._starts[at] < end:
             return False

@@ -1,4 +1,7 @@
-"""What the model calls of a turn cost: as reported, else computed from tokens and a table of prices; never a guess."""
+"""Compute the cost of a turn's model calls.
+
+Reported costs take precedence over those computed from tokens and a price table. Costs are never guessed.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +18,18 @@ from ...core.prices import table_cost, table_name
 from ...core.turn import LlmCall, Turn
 
 COST_KEYS = ("cost_usd", "turn_cost_usd", "estimated_cost_usd", "cost")
-"""Where a turn's metadata can hold its cost, first come first."""
+"""Metadata keys that can hold a turn's cost. The first one with a value counts."""
 
 _MILLION = 1_000_000
 _MOST_CALLS = 1_000
-"""Model calls of a turn that are priced; a turn of more has no estimate."""
+"""Maximum number of priced model calls in one turn. Turns with more calls have no estimate."""
 _LONGEST_NAME = 200
-"""Characters of a name of a model or provider. Longer ones are refused, because the price table caches every name."""
+"""Maximum length of a model or provider name. Longer names have no price, because the price table caches every name."""
 _SHOWN = 10
 _LATEST = datetime.datetime(2100, 1, 1, 12, tzinfo=datetime.timezone.utc)
-"""When a call was made whose time is unknown: prices change with time, and a score must not."""
+"""Assumed time of calls without a known time. Prices change over time, and a score must not."""
 _PROVIDERS = {"gcp.gen_ai": "google", "x_ai": "x-ai", "azure.ai.inference": "azure"}
-"""Provider names of the semantic conventions that the price table spells otherwise."""
+"""Provider names of the semantic conventions that the price table spells differently."""
 
 
 def _complete(price: Mapping[str, float]) -> bool:
@@ -37,25 +40,25 @@ Price = Annotated[
     dict[Literal["input", "output", "cached_input"], Annotated[float, Ge(0), Lt(math.inf)]],
     Predicate(_complete),
 ]
-"""USD per million tokens; cached input costs what input does unless it is given."""
+"""USD per million tokens. Cached input costs as much as other input unless set."""
 Prices = dict[str, Price]
-"""By ``model`` or ``provider/model``."""
+"""Prices by ``model`` or ``provider/model``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What the model calls cost, and how that is known."""
+    """The cost of the model calls and its source."""
 
     usd: float
     key: str
-    """Where it was found: one of :data:`COST_KEYS`, ``llm_calls``, or ``tokens`` when it was computed."""
+    """Source of the cost: one of :data:`COST_KEYS`, ``llm_calls``, or ``tokens`` if computed."""
     estimated: bool = False
     price_source: str | None = None
-    """Which prices an estimate was computed with."""
+    """Price table of an estimate."""
 
 
 class _Call(NamedTuple):
-    """What a price depends on."""
+    """The facts that determine a call's price."""
 
     model: str | None
     provider: str | None
@@ -65,7 +68,10 @@ class _Call(NamedTuple):
 
 
 def model_cost(turn: Turn, prices: Mapping[str, Any] | None, *, estimate: bool) -> tuple[Cost | None, list[str]]:
-    """The cost of the turn's model calls; and where it cannot be computed, the models that have no price."""
+    """Return the cost of the turn's model calls, and the models without a price.
+
+    If the cost can't be computed, it is None.
+    """
     if turn.cost_usd is not None:
         return Cost(turn.cost_usd, COST_KEYS[0], turn.cost_estimated), []
     metadata = turn.metadata
@@ -77,14 +83,17 @@ def model_cost(turn: Turn, prices: Mapping[str, Any] | None, *, estimate: bool) 
 
 
 def _amount(value: Any) -> float | None:
-    """A sum of money, or None for anything else."""
+    """Return the value if it is a finite number, or None."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         return None
     return value
 
 
 def _computed(turn: Turn, prices: Mapping[str, Any]) -> tuple[Cost | None, list[str]]:
-    """The sum over the calls: what a call says it cost, else its tokens times a price. None if one of them is unknown."""
+    """Return the sum of the calls' costs, or None if one of them is unknown.
+
+    The cost of a call is the reported one, or if there is none, its tokens times the price.
+    """
     calls = turn.llm_calls
     if not calls or len(calls) > _MOST_CALLS:
         return None, []
@@ -110,9 +119,9 @@ def _computed(turn: Turn, prices: Mapping[str, Any]) -> tuple[Cost | None, list[
 
 
 def _to_be_priced(turn: Turn, calls: list[LlmCall]) -> list[_Call] | None:
-    """The calls that do not say what they cost; None when the tokens of one of them are unknown.
+    """Return the calls without a reported cost, or None if the tokens of one are unknown.
 
-    A call that failed before any token was counted cost nothing, unless that is all there is to know.
+    A call that failed before any token was counted costs nothing, unless nothing else is known about the turn.
     """
     silent = [call for call in calls if call.cost_usd is None]
     counted = [call for call in silent if call.input_tokens is not None or call.output_tokens is not None]
@@ -123,7 +132,10 @@ def _to_be_priced(turn: Turn, calls: list[LlmCall]) -> list[_Call] | None:
 
 
 def _as_one(turn: Turn, calls: list[LlmCall]) -> list[_Call] | None:
-    """Where only the turn as a whole has token counts: those as one call, if all calls went to one model."""
+    """Return the turn's token counts as one call, if all its calls used the same model.
+
+    This is for turns whose calls have no token counts.
+    """
     usage = turn.usage
     models = {(call.model, call.provider) for call in calls}
     if usage is None or len(models) > 1 or (usage.input_tokens is None and usage.output_tokens is None):
@@ -148,7 +160,7 @@ def _times(price: Mapping[str, float], call: _Call) -> float:
 
 
 def _table_price(call: _Call, start: datetime.datetime | None) -> float | None:
-    """USD by the bundled table; None when it is not installed or has no such model of this provider."""
+    """Return the cost in USD by the bundled table, or None for an unknown model."""
     model, provider = call.model, call.provider
     if not model or len(model) > _LONGEST_NAME or len(provider or "") > _LONGEST_NAME:
         return None

@@ -1,8 +1,8 @@
-"""Which sentences of a system prompt are instructions to the agent, and which are there for its users to hear.
+"""Separate a system prompt's instructions to the agent from texts for its users.
 
-A sentence is an instruction by whom it addresses: it gives the agent a role, speaks of the user in the third person, or of answers,
-tools, tone, secrecy and escalation. A bare command (*never*, *always*, *do not*) is one unless it speaks to the user (*your*, *we*).
-What a prompt quotes, or gives to be said, is not; nor are plain facts.
+A sentence is an instruction if it gives the agent a role or mentions the user in the third person. Sentences about answers,
+tools, tone, secrecy or escalation are instructions too. A bare command (*never*, *always*, *do not*) is one unless it addresses
+the user (*your*, *we*). Quotations, texts that the agent is told to say, and plain facts aren't instructions.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 _READ = 600
-"""Characters of a sentence that decide."""
+"""Characters at the start of a sentence that are read."""
 _SENTENCE = re.compile(r"(?<=[.!?;؟।])\s+|(?<=[。！？；])|\n+")
 
 _STRONG = re.compile(
@@ -93,12 +93,15 @@ _RULES = re.compile(
 
 
 def gives_a_role(sentence: str) -> bool:
-    """Whether it says who the agent is (``You are Ava, …``)."""
+    """Return True if a sentence gives the agent a role, such as ``You are Ava, …``."""
     return _ROLE.search(sentence[:60]) is not None
 
 
 def sentences(system: str) -> Iterator[tuple[str, bool]]:
-    """The pieces of a prompt, and whether each is an instruction. Joined they have every letter of the prompt."""
+    """Yield each piece of a prompt, and True if it is an instruction.
+
+    Together, the pieces contain every letter of the prompt.
+    """
     section: bool | None = None
     for line in system.splitlines():
         if not line.strip():
@@ -139,7 +142,10 @@ def _of_text(text: str, section: bool | None) -> Iterator[tuple[str, bool]]:
 
 
 def is_instruction(sentence: str, section: bool | None = None) -> bool:
-    """Whether a sentence tells the agent what to do. ``section``: whether its heading announces rules (True) or facts (False)."""
+    """Return True if a sentence instructs the agent.
+
+    ``section`` is True below a heading for rules, False below a heading for facts, and None otherwise.
+    """
     sentence = sentence[:_READ]
     if _STRONG.search(sentence) is not None:
         return section is not False or not _TO_USERS.search(sentence)

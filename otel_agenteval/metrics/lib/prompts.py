@@ -1,8 +1,9 @@
-"""How the task of a judge is put together, so that every metric asks in the same way.
+"""Build the tasks of judge calls, so that all metrics use the same structure.
 
-A task says, in this order: what is judged and by what; how to proceed; what each level means; what counts and what does not; a short good
-and bad case where they help; and what to do in the cases that every judge meets (missing evidence, partial answers, refusals).
-Delimiters, redaction marks, shortened material and other languages are explained in the system prompt, once for all.
+A task has these parts, in this order: the object and standard of the judgment, the procedure, and the meaning of each level. Then
+come what counts and what doesn't, a short good and bad example if they help, and rules for frequent cases (missing evidence,
+partial answers, refusals). The system prompt explains delimiters, redaction markers, truncated material and other languages once
+for all tasks::
 
     task(
         "Judge how polite the answer is to the user.",
@@ -14,8 +15,8 @@ Delimiters, redaction marks, shortened material and other languages are explaine
         cases=(REFUSAL_FULL, EMPTY),
     )
 
-Reply forms list the reason first, and within entries statement, reason, verdict: a model that has to decide before it has thought defends
-what it guessed.
+Reply forms request the reason first, and in lists each entry has statement, reason and verdict. A model that must decide before
+it reasons defends its guess.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 SCORE = '{"reason": "<why, in one or two sentences>", "score": <0 to 1>}'
-"""0 to 1."""
+"""Score from 0 to 1."""
 PERCENT = '{"reasoning": "<why, in one to three sentences>", "score": <0 to 100>}'
 TEN = '{"reason": "<why, in one or two sentences>", "score": <0 to 10>}'
 VERDICT = '{"reason": "<why, in one or two sentences>", "verdict": "<yes or no>"}'
 
-# --- sentences for cases that every judge meets
+# --- sentences for cases that occur with every metric
 
 MISSING = (
     "Missing evidence: what the material does not show has not been shown to happen; say what is missing, and do not assume it."
@@ -55,18 +56,18 @@ def task(
     bad: str = "",
     cases: Sequence[str] = (),
 ) -> str:
-    """The text of a task.
+    """Return the text of a task.
 
     Args:
-        what: what is judged and by what: one or two sentences.
-        steps: how to proceed.
-        scale: a sentence for every level that can be given, or for the anchors of a scale that has levels between them.
-        between: whether values between the levels may be given.
-        counts: what counts.
-        ignore: what does not.
-        good: a short good case, and its level.
-        bad: a short bad case, and its level.
-        cases: sentences for missing evidence, partial answers, refusals, empty answers.
+        what: Object and standard of the judgment, in one or two sentences.
+        steps: Procedure.
+        scale: A sentence for each level, or for the anchors of a scale with values in between.
+        between: True if the judge may return values between the levels.
+        counts: Aspects that count.
+        ignore: Aspects that don't count.
+        good: A short good example with its level.
+        bad: A short bad example with its level.
+        cases: Sentences for missing evidence, partial answers, refusals and empty answers.
     """
     parts = [
         what.strip(),
@@ -82,25 +83,17 @@ def task(
 
 
 def scale_of(scale: Mapping[float, str], *, between: bool = True) -> str:
-    """The levels of a scale, one a line, in the order given."""
+    """Return the levels of a scale in their order, one per line."""
     lines = [f"{level:g}: {meaning}" for level, meaning in scale.items()]
     return "\n".join(["Scale" + (" (values in between are allowed):" if between else ":"), *lines])
 
 
-# --- how a prompt is probed
+# --- turns for judge probe
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Two turns that a judge has to tell apart, for ``judge probe``: in the bad one, attempts to talk it round are then put.
-
-    Args:
-        good: a turn of form ``turn.v1`` that the metric finds good.
-        bad: one that it does not.
-        params: required parameters of the metric.
-        place: the field of the bad turn at whose end an attempt stands: ``output``, ``reasoning``, ``input``, ``context``, ``tool_result``,
-            the last ``message`` of a conversation, the ``transcript`` of a recording, or ``inside`` the last text of an output that is a JSON object.
-    """
+    """A good and a bad turn for ``judge probe``, which adds manipulation attempts to the bad."""
 
     good: Mapping[str, Any]
     bad: Mapping[str, Any]
@@ -108,7 +101,7 @@ class Case:
     place: str = "output"
 
     def with_attempt(self, text: str) -> dict[str, Any]:
-        """The bad turn with an attempt in it."""
+        """Return the bad turn with an attempt appended."""
         turn = dict(self.bad)
         if self.place == "context":
             *first, last = turn["context"]

@@ -1,4 +1,4 @@
-"""Safety ratings: how severe something is, in a judge's words, and the policy that says what that means."""
+"""Define safety ratings and the policy that turns a rating into a decision."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ BLOCKED_ACTIONS = ("block", "escalate")
 
 
 class Rating(NamedTuple):
-    """What a policy reads of a rating."""
+    """The parts of a judge's rating that a policy reads."""
 
     score: float
-    """As the judge wrote it."""
+    """Severity in the judge's reply."""
     action: str
-    """The recommended action, see :func:`action_word`."""
+    """Recommended action, normalized by :func:`action_word`."""
     judge_passed: bool | None
 
 
 @dataclass(frozen=True, slots=True)
 class SafetyPolicy:
-    """What is done about a rating: see :meth:`blocked_by` and :meth:`label_of`."""
+    """Thresholds and actions that decide if a rating is blocked or causes a warning."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
@@ -35,7 +35,10 @@ class SafetyPolicy:
     blocked_actions: tuple[str, ...] = BLOCKED_ACTIONS
 
     def blocked_by(self, rating: Rating) -> Check | None:
-        """The first check that a rating fails; None when it passes. The comparison has no slack."""
+        """Return the first check that a rating fails, or None if it passes.
+
+        The comparison has no tolerance.
+        """
         if rating.score >= self.block_threshold:
             return "threshold"
         if rating.action and rating.action in map(action_word, self.blocked_actions):
@@ -43,10 +46,10 @@ class SafetyPolicy:
         return "judge" if rating.judge_passed is False else None
 
     def label_of(self, severity: float, blocked_by: Check | None) -> str:
-        """``block``, ``warn`` or ``allow``."""
+        """Return ``block``, ``warn`` or ``allow``."""
         return "block" if blocked_by else "warn" if severity >= self.warn_threshold else "allow"
 
 
 def action_word(value: Any) -> str:
-    """A recommended action as it is compared; empty when there is none."""
+    """Return a recommended action in normalized form, or an empty text for None."""
     return "" if value is None else str(value).strip().lower()

@@ -1,4 +1,4 @@
-"""What can be counted in code of any language that makes it hard to read."""
+"""Measure properties that make code in any language hard to read."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from ...core.extras import installed
 from .code import Block
 
 LONG_LINE = 100
-"""Characters from which on a line is long."""
+"""Lines with more characters are long."""
 _COMMENT = re.compile(r"\s*(#|//|/\*|\*|--|;;|%|<!--|\"\"\"|''')")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TAB = 4
 _PYTHON = frozenset(("python", "py", "python3", None))
 _PARSED = 100_000
-"""Characters of a block that is parsed."""
+"""Maximum length of a parsed block in characters."""
 
 
 def measured(blocks: Sequence[Block]) -> dict[str, Any]:
-    """Counts over all blocks: lines with text, the longest one, the share of long ones, the depth of nesting, the share of comments, the length of names.
+    """Measure all blocks together and return the results by name.
 
-    Depth is by indentation, in the smallest step that the code uses. Of Python, where radon is installed (extra ``[code]``), also the branches of a function
-    (McCabe's complexity) and the maintainability index.
+    The results cover line length, nesting, comments and names. Nesting depth is the indentation, measured in the smallest step
+    that the code uses. For Python, they also contain McCabe's complexity and the maintainability index if radon is installed
+    (extra ``[code]``).
     """
     return _counted([block.text for block in blocks]) | _of_python(blocks)
 
@@ -42,10 +43,10 @@ def _of_python(blocks: Sequence[Block]) -> dict[str, Any]:
             continue
         try:
             found = [one.complexity for one in cc_visit(block.text)]
-            if block.label is not None or found:  # of what names no language, only functions tell that it is Python
+            if block.label is not None or found:  # without a label, only functions show that the block is Python
                 functions += found
                 indexes.append(mi_visit(block.text, multi=True))
-        except (SyntaxError, ValueError, RecursionError, MemoryError):  # not Python, or none that this version reads
+        except (SyntaxError, ValueError, RecursionError, MemoryError):  # not Python, or not valid in this version
             continue
     most = {"most_complex_function": max(functions), "complexity": round(statistics.fmean(functions), 1)} if functions else {}
     return most | ({"maintainability_index": round(min(indexes), 1)} if indexes else {})

@@ -1,4 +1,4 @@
-"""Where a metric finds what it compares with, when its configuration does not say so."""
+"""Find the reference data of a metric whose parameter isn't set."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from ...core.turn import Turn
 
 
 def reference(turn: Turn, given: Any, *names: str) -> Any:
-    """The parameter as given, else the turn's first reference of one of ``names``, else None.
+    """Return the parameter, or if None, the turn's first reference among ``names``.
 
-    The parameter is nearest to the metric and wins, also when it is empty: an empty list of expected tools is a statement.
+    A set parameter always takes precedence, even if empty: an empty list of expected tools is meaningful. Returns None if there
+    is neither.
     """
     if given is not None:
         return given
@@ -19,6 +20,9 @@ def reference(turn: Turn, given: Any, *names: str) -> Any:
 
 
 def truth_of(turn: Turn) -> Any:
-    """The turn's ground truth, or None; an empty text, list or object is not a ground truth, ``0`` and ``False`` are."""
+    """Return the turn's ground truth, or None.
+
+    An empty text, list or object doesn't count as a ground truth, but ``0`` and ``False`` do.
+    """
     known = turn.ground_truth
     return known if known or isinstance(known, (int, float)) else None

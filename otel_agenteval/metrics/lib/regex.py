@@ -1,7 +1,7 @@
-r"""Regular expressions that come from configuration: RE2 only, whose time is linear in the text.
+r"""Compile and search regular expressions from the configuration, with RE2 only.
 
-The standard library's engine can run for hours on a short text; RE2 has no look-around and no back-references, and its
-``\\b``, ``\\d`` and ``\\w`` mean ASCII.
+RE2 takes linear time, but the standard library's engine can run for hours on a short text. RE2 has no look-around and no
+back-references. Its ``\b``, ``\d`` and ``\w`` match ASCII only.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ SCAN_LIMIT = 100_000
 
 @functools.lru_cache(maxsize=512)
 def compiled(pattern: str, flags: str = "") -> Any:
-    """The compiled RE2 pattern; ``flags`` are any of ``i`` (ignore case), ``m`` (^ and $ at lines), ``s`` (. takes newlines).
+    """Compile a pattern with RE2.
+
+    ``flags`` can contain ``i`` (ignore case), ``m`` (``^`` and ``$`` match at lines) and ``s`` (``.`` matches newlines).
 
     Raises:
-        MetricError: RE2 does not accept the pattern.
-        MissingExtra: the package ``google-re2`` is not installed.
+        MetricError: If RE2 doesn't accept the pattern.
+        MissingExtra: If the package ``google-re2`` isn't installed.
     """
     re2 = require("re2", feature="regular expressions", extra="text")
     options = re2.Options()
@@ -30,7 +32,7 @@ def compiled(pattern: str, flags: str = "") -> Any:
     try:
         return re2.compile(f"(?{flags}){pattern}" if flags else pattern, options)
     except (re2.error, UnicodeEncodeError) as error:
-        raise MetricError("invalid_pattern", f"pattern {pattern[:80]!r} is not allowed: {_reason(error)}") from None
+        raise MetricError("invalid_pattern", f"RE2 can't compile the pattern {pattern[:80]!r}: {_reason(error)}") from None
 
 
 def _reason(error: Exception) -> str:
@@ -39,14 +41,14 @@ def _reason(error: Exception) -> str:
 
 
 def search(pattern: str, text: str, flags: str = "") -> Any:
-    """The first match anywhere in the first :data:`SCAN_LIMIT` characters, or None.
+    """Return the first match in the first :data:`SCAN_LIMIT` characters, or None.
 
     Raises:
-        MetricError: RE2 does not accept the pattern.
-        MissingExtra: the package ``google-re2`` is not installed.
+        MetricError: If RE2 doesn't accept the pattern.
+        MissingExtra: If the package ``google-re2`` isn't installed.
     """
     text = text[:SCAN_LIMIT]
     try:
         return compiled(pattern, flags).search(text)
-    except UnicodeEncodeError:  # a lone surrogate, which UTF-8 cannot say
+    except UnicodeEncodeError:  # UTF-8 can't encode a lone surrogate
         return compiled(pattern, flags).search(text.encode("utf-8", "replace").decode())

@@ -1,7 +1,7 @@
-"""Reading a judge's reply: scores, verdicts and lists, all by the same rules.
+"""Read scores, verdicts and lists from a judge's reply by common rules.
 
-Only what a formula reads is required. A value that is missing, of the wrong type or not in the vocabulary is an error at once
-(``invalid_reply``), never a guess; unknown keys are ignored.
+Only the keys that a formula uses are required. A value that is missing, has the wrong type or isn't in the vocabulary is an
+``invalid_reply`` error. Unknown keys are ignored.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Any
 from ...core.errors import MetricError
 
 _NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*")
-"""A number in its usual spelling: Python also accepts others, such as ``1_0`` and ``nan``."""
+"""A number in the usual notation. Python also accepts others, such as ``1_0`` and ``nan``."""
 _TRUE = frozenset(("true", "yes", "1", "pass"))
 _FALSE = frozenset(("false", "no", "0", "fail"))
 
 
 def invalid(key: str, wanted: str) -> MetricError:
-    """The error of a reply whose ``key`` is not what was ``wanted``."""
-    return MetricError("invalid_reply", f"the judge's reply has no usable {key!r}: {wanted} was asked for")
+    """Return the error for a reply whose ``key`` is missing or invalid."""
+    return MetricError("invalid_reply", f"judge's reply: {key!r} is missing or invalid; expected {wanted}")
 
 
 def number(reply: Mapping[str, Any], key: str = "score") -> float:
-    """A finite number, also as text."""
+    """Return a finite number, which may be written as text."""
     value = reply.get(key)
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     readable = _NUMBER.fullmatch(value) is not None if isinstance(value, str) else is_number
@@ -39,7 +39,10 @@ def number(reply: Mapping[str, Any], key: str = "score") -> float:
 
 
 def number_within(reply: Mapping[str, Any], low: float, high: float, key: str = "score") -> float:
-    """Return a number from ``low`` to ``high``; one outside says that the judge used another scale, and is an error."""
+    """Return a number from ``low`` to ``high``.
+
+    A number outside is an error, because the judge used another scale.
+    """
     value = number(reply, key)
     if not low <= value <= high:
         raise invalid(key, f"a number from {low:g} to {high:g}")
@@ -47,7 +50,7 @@ def number_within(reply: Mapping[str, Any], low: float, high: float, key: str = 
 
 
 def optional_number(reply: Mapping[str, Any], key: str) -> float | None:
-    """A number that no formula reads: None when it is missing or not a number."""
+    """Return a number that no formula uses, or None if it is missing or invalid."""
     try:
         return number(reply, key)
     except MetricError:
@@ -55,7 +58,10 @@ def optional_number(reply: Mapping[str, Any], key: str) -> float | None:
 
 
 def boolean(reply: Mapping[str, Any], key: str) -> bool:
-    """A boolean, or one of true/yes/1/pass and false/no/0/fail in any case."""
+    """Return a boolean, or the boolean meaning of a word such as ``yes``, ``pass`` or ``0``.
+
+    Case doesn't matter.
+    """
     found = as_boolean(reply.get(key))
     if found is None:
         raise invalid(key, "true or false")
@@ -63,7 +69,7 @@ def boolean(reply: Mapping[str, Any], key: str) -> bool:
 
 
 def as_boolean(value: Any) -> bool | None:
-    """The truth value that is written; None for anything else."""
+    """Return the boolean meaning of a value, or None."""
     if isinstance(value, bool):
         return value
     if isinstance(value, (int, float)):
@@ -75,7 +81,10 @@ def as_boolean(value: Any) -> bool | None:
 
 
 def word(value: Any, vocabulary: Sequence[str], key: str = "verdict") -> str:
-    """The word of the vocabulary (in capitals) that a value is, exactly, without regard to case and surrounding spaces."""
+    """Return a value as a word of the vocabulary, which is in upper case.
+
+    Case and surrounding spaces don't matter.
+    """
     found = value.strip().upper() if isinstance(value, str) else ""
     if found not in vocabulary:
         raise invalid(key, " or ".join(vocabulary))
@@ -83,13 +92,16 @@ def word(value: Any, vocabulary: Sequence[str], key: str = "verdict") -> str:
 
 
 def choice(reply: Mapping[str, Any], choices: Sequence[str], key: str = "label") -> str:
-    """The choice, as it was configured, that a reply names exactly, without regard to case and surrounding spaces."""
+    """Return the configured choice that a reply names.
+
+    Case and surrounding spaces don't matter.
+    """
     by_word = {one.strip().upper(): one for one in choices}
     return by_word[word(reply.get(key), list(by_word), key)]
 
 
 def texts(reply: Mapping[str, Any], key: str) -> list[str]:
-    """A list of texts without blank ones; an item that is an object or number counts by its text."""
+    """Return a list of texts without blank ones, with other items converted to text."""
     found = reply.get(key)
     if not isinstance(found, list):
         raise invalid(key, "a list")
@@ -98,7 +110,10 @@ def texts(reply: Mapping[str, Any], key: str) -> list[str]:
 
 
 def shown(reply: Mapping[str, Any], **keys: str) -> dict[str, Any]:
-    """Other parts of the reply, for ``detail``: by our name the value of its key; lists without blank texts, None if absent."""
+    """Return other parts of the reply for a score's ``detail``, under the given names.
+
+    Lists lose their blank texts, and missing parts are None.
+    """
     found = {name: reply.get(key) for name, key in keys.items()}
     return {
         name: [item for item in value if not isinstance(item, str) or item.strip()] if isinstance(value, list) else value
@@ -107,7 +122,7 @@ def shown(reply: Mapping[str, Any], **keys: str) -> dict[str, Any]:
 
 
 def entries(reply: Mapping[str, Any], key: str = "verdicts") -> list[Any]:
-    """A list, whatever is in it."""
+    """Return a list with entries of any type."""
     found = reply.get(key)
     if not isinstance(found, list):
         raise invalid(key, "a list")
@@ -115,18 +130,21 @@ def entries(reply: Mapping[str, Any], key: str = "verdicts") -> list[Any]:
 
 
 def verdict_of(entry: Any) -> Any:
-    """The verdict of an entry: its key ``verdict``, or the entry itself when it is a bare word."""
+    """Return an entry's verdict: its key ``verdict``, or the entry itself if it is a word."""
     return entry.get("verdict") if isinstance(entry, Mapping) else entry
 
 
 def reason_of(entry: Any, key: str = "reason") -> str | None:
-    """The reason of a reply or of an entry, if it has one."""
+    """Return the reason of a reply or an entry, or None."""
     value = entry.get(key) if isinstance(entry, Mapping) else None
     return value if isinstance(value, str) and value else None
 
 
 def yes_no(reply: Mapping[str, Any], count: int, key: str = "verdicts") -> list[bool]:
-    """One verdict per item, by position: a missing one is no, extra ones are ignored."""
+    """Return one yes-or-no verdict per item, by position.
+
+    A missing verdict counts as no, and extra verdicts are ignored.
+    """
     found = []
     for entry in entries(reply, key)[:count]:
         truth = as_boolean(verdict_of(entry))
@@ -137,11 +155,14 @@ def yes_no(reply: Mapping[str, Any], count: int, key: str = "verdicts") -> list[
 
 
 def verdicts(reply: Mapping[str, Any], count: int, vocabulary: Sequence[str], missing: str, key: str = "verdicts") -> list[str]:
-    """One word of the vocabulary per item, by position: a missing one is ``missing``, extra ones are ignored."""
+    """Return one word of the vocabulary per item, by position.
+
+    ``missing`` replaces a missing verdict, and extra verdicts are ignored.
+    """
     found = [word(verdict_of(entry), vocabulary) for entry in entries(reply, key)[:count]]
     return found + [missing] * (count - len(found))
 
 
 def numbered(items: Sequence[str]) -> str:
-    """Items as a judge reads them, so that its verdicts can follow their order."""
+    """Return the items as a numbered list for a judge, whose verdicts follow the same order."""
     return "\n".join(f"{index}. {item}" for index, item in enumerate(items, 1))

@@ -1,8 +1,11 @@
-"""Running a program of the agent in isolation from this machine: no files, network or environment, and limits on everything.
+"""Run a program of the agent isolated from this machine, with limits on all resources.
 
-Nothing ever runs outside a sandbox: where none works, nothing runs. ``bubblewrap`` is CPython in namespaces of its own
-(Linux with ``bwrap`` 0.8 or newer and ``prlimit``), ``monty`` an interpreter of a subset of Python without any access
-to the operating system (package ``pydantic-monty``). Both are tested once per process, with programs that try to get out.
+The program has no access to files, the network or the environment. Without a working sandbox, nothing runs.
+
+- ``bubblewrap`` runs CPython in separate namespaces. It requires Linux, ``bwrap`` 0.8 or newer and ``prlimit``.
+- ``monty`` (package ``pydantic-monty``) interprets a subset of Python without any access to the operating system.
+
+Both are tested once per process, with programs that try to escape.
 """
 
 from __future__ import annotations
@@ -32,37 +35,40 @@ from .code import python_tree
 Name = Literal["bubblewrap", "monty"]
 
 MEMORY = 512 * 2**20
-"""Bytes of address space of one process."""
+"""Maximum address space of one process in bytes."""
 PROCESSES = 32
-"""Processes and threads together."""
+"""Maximum number of processes and threads together."""
 FILE_BYTES = 2**20
-"""Bytes of one file."""
+"""Maximum size of one file in bytes."""
 SCRATCH_BYTES = 16 * 2**20
-"""Bytes of all files in ``/tmp``, and again in ``/dev/shm``: the only places that can be written."""
+"""Maximum size of all files in ``/tmp`` in bytes. The same limit applies to ``/dev/shm``, and nothing else is writable."""
 OPEN_FILES = 64
 STDERR_CHARS = 1_000
-"""What is kept of standard error: its end."""
+"""Characters at the end of standard error that are kept."""
 
 _PROBE_SECONDS = 10.0
 _HOST_CALLS = 10_000
 _SCRATCH, _SHARED = "/tmp", "/dev/shm"  # noqa: S108 - inside the sandbox
 _UID = 61234
-"""The user ``nobody``: no limit on processes holds for root, so root becomes this user before anything else."""
+"""The user ``nobody``. Limits on processes don't apply to root, so root switches to this user first."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a program ended."""
+    """The exit code and standard error of a program."""
 
     exit_code: int | None
-    """None when it was stopped because its time was over; 128 and the signal's number when a limit killed it."""
+    """None if the time limit stopped the program. 128 plus the signal number if another limit killed it."""
     stderr: str
     timed_out: bool
 
 
 @functools.cache
 def usable() -> tuple[Name, ...]:
-    """The sandboxes that isolate programs on this machine, best first: bubblewrap runs all of Python. Tested once."""
+    """Return the sandboxes that isolate programs on this machine, the best one first.
+
+    Tests them once. Bubblewrap comes first because it runs all of Python.
+    """
     found: list[Name] = []
     if _bubblewrap_holds():
         found.append("bubblewrap")
@@ -72,21 +78,21 @@ def usable() -> tuple[Name, ...]:
 
 
 def run(sandbox: Name, program: str, stdin: str, timeout_s: float) -> Outcome:
-    """Run a Python program to its end, or until its time limit.
+    """Run a Python program until it ends or reaches its time limit.
 
     Raises:
-        MetricError: the sandbox failed, or does not know what the program uses; that says nothing about the program.
-        MissingExtra: the package of the sandbox is not installed.
+        MetricError: If the sandbox failed or doesn't support the program. The program itself may be correct.
+        MissingExtra: If the sandbox's package isn't installed.
     """
     runner = _run_in_bubblewrap if sandbox == "bubblewrap" else _run_in_monty
     return runner(program, stdin, timeout_s)
 
 
 def require_package(sandbox: Name) -> None:
-    """Say what to install, where that is all that is missing.
+    """Check that the sandbox's package is installed.
 
     Raises:
-        MissingExtra: the package of the sandbox is not installed.
+        MissingExtra: If it isn't. The error names the package to install.
     """
     if sandbox == "monty":
         _monty()
@@ -131,14 +137,14 @@ def _run_in_bubblewrap(program: str, stdin: str, timeout_s: float) -> Outcome:
     code, given, status = (_memory_file(text) for text in (program, stdin, ""))
     user: dict[str, Any] = {"user": _UID, "group": _UID, "extra_groups": []} if os.geteuid() == 0 else {}
     try:
-        with subprocess.Popen(  # noqa: S603 - the program is data here; the command is ours
+        with subprocess.Popen(  # noqa: S603 - the program is only data; the command is fixed
             _command(code, status, timeout_s), stdin=given, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
             pass_fds=(code, status), cwd="/", env={}, start_new_session=True, **user,
         ) as process:  # fmt: skip
             try:
                 stderr, timed_out = _attend(process, timeout_s)
             finally:
-                process.kill()  # everything inside dies with it
+                process.kill()  # this also ends all processes inside
         ended = _exit_code(os.pread(status, 4096, 0))
     finally:
         for descriptor in (code, given, status):
@@ -146,7 +152,7 @@ def _run_in_bubblewrap(program: str, stdin: str, timeout_s: float) -> Outcome:
     if timed_out:
         return Outcome(None, stderr, timed_out=True)
     if ended is None:
-        raise MetricError("sandbox_failed", "bubblewrap could not start the program")
+        raise MetricError("sandbox_failed", "sandbox: bubblewrap could not start the program; run bwrap by hand to see the cause")
     return Outcome(ended, stderr, timed_out=False)
 
 
@@ -162,7 +168,9 @@ def _command(code: int, status: int, timeout_s: float) -> Sequence[str]:
     python = next((path for path in ("/usr/local/bin/python3", "/usr/bin/python3") if os.access(path, os.X_OK)), None)
     limiter, bwrap = shutil.which("prlimit"), shutil.which("bwrap")
     if python is None or limiter is None or bwrap is None:
-        raise MetricError("sandbox_unavailable", "bubblewrap needs bwrap, prlimit and a python3 below /usr")
+        raise MetricError(
+            "sandbox_unavailable", "sandbox: bubblewrap requires bwrap, prlimit and a python3 below /usr; install the missing one"
+        )
     return (
         bwrap,
         "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
@@ -178,7 +186,7 @@ def _command(code: int, status: int, timeout_s: float) -> Sequence[str]:
 
 
 def _system_folders() -> list[str]:
-    """``/lib`` and its like, which are links into ``/usr`` on most systems."""
+    """Return the arguments for ``/lib`` and similar folders, which often link to ``/usr``."""
     arguments: list[str] = []
     for path in (Path("/bin"), Path("/sbin"), *sorted(Path("/").glob("lib*"))):
         if path.is_symlink():
@@ -189,7 +197,10 @@ def _system_folders() -> list[str]:
 
 
 def _attend(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[str, bool]:
-    """The end of standard error, and whether the time limit was reached. Only the end is kept, whatever a program writes."""
+    """Return the end of standard error, and True if the program reached its time limit.
+
+    Keeps only the end, so that a program can't fill the memory.
+    """
     deadline = time.monotonic() + timeout_s
     tail = b""
     assert process.stderr is not None
@@ -209,7 +220,7 @@ def _attend(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[str, bo
 
 
 def _exit_code(status: bytes) -> int | None:
-    """What bubblewrap reports of the program; None when the program never started."""
+    """Return the exit code that bubblewrap reports, or None if the program never started."""
     for line in status.splitlines():
         code = json.loads(line).get("exit-code")
         if code is not None:
@@ -252,16 +263,16 @@ def _run_in_monty(program: str, stdin: str, timeout_s: float) -> Outcome:
     except monty.MontyCrashedError as error:
         if error.timed_out:
             return Outcome(None, "", timed_out=True)
-        raise MetricError("sandbox_failed", "the worker of pydantic-monty died") from None
+        raise MetricError("sandbox_failed", "sandbox: the pydantic-monty worker ended unexpectedly") from None
     except monty.MontyError as error:
         return _ended_by(error, outside)
     except (OSError, RuntimeError):
-        raise MetricError("sandbox_failed", "pydantic-monty could not start a worker") from None
+        raise MetricError("sandbox_failed", "sandbox: pydantic-monty could not start a worker") from None
     return Outcome(0, "", timed_out=False)
 
 
 class _Outside:
-    """The two things of the outer world that a program may ask for: the lines of its input, and to end."""
+    """The functions outside the sandbox that a program may call: ``input`` and ``exit``."""
 
     def __init__(self, stdin: str) -> None:
         self._lines = io.StringIO(stdin, newline=None)  # reads lines as ``sys.stdin`` does
@@ -279,11 +290,11 @@ class _Outside:
 
 
 def _discard(stream: str, text: str) -> None:
-    """What is printed is not judged."""
+    """Ignore printed text, which isn't evaluated."""
 
 
 def _with_plain_exit(program: str) -> str:
-    """The program with ``sys.exit`` written ``exit``: monty's ``sys`` has none."""
+    """Replace ``sys.exit`` with ``exit`` in the program, because monty's ``sys`` lacks it."""
     tree = python_tree(program)
     if tree is None:
         return program
@@ -309,12 +320,15 @@ def _ended_by(error: Any, outside: _Outside) -> Outcome:
         code = outside.code if outside.code is not None or not message else message
         return Outcome(0 if code is None else code % 256 if isinstance(code, int) else 1, stderr, timed_out=False)
     if _unknown_to_monty(inner, message):
-        raise MetricError("unsupported_program", "the program uses what pydantic-monty does not have; bubblewrap may run it")
+        raise MetricError("unsupported_program", "sandbox: pydantic-monty doesn't support the program; try bubblewrap")
     return Outcome(1, stderr, timed_out=False)
 
 
 def _unknown_to_monty(inner: BaseException, message: str) -> bool:
-    """Whether a program failed for what CPython has and monty has not: syntax, a module, a name in one, a built-in."""
+    """Return True if a program failed because monty lacks a feature of CPython.
+
+    The feature is syntax, a module, a name in a module, or a built-in.
+    """
     names = re.findall(r"'([\w.]+)'", message)
     if isinstance(inner, NotImplementedError):
         return "support" in message

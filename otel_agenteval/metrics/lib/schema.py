@@ -1,4 +1,7 @@
-"""JSON Schema, compiled once per schema, which never fetches anything and never backtracks exponentially."""
+"""Validate values against a JSON Schema, with bounded time and without network access.
+
+Each schema is compiled once.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from ...core.extras import require
 from . import schema_steps
 
 Schema = dict[str, Any] | bool
-"""A JSON Schema; ``True`` allows everything, ``False`` nothing."""
+"""A JSON Schema. ``True`` allows every value, and ``False`` allows none."""
 
 _SHOWN_VIOLATIONS = 10
 _BACKTRACK_LIMIT = 100_000
@@ -20,13 +23,14 @@ _STEPS_AT_LEAST, _STEPS_PER_CHARACTER = 200_000, 10
 
 
 def violations(schema: Schema, instance: Any, *, feature: str) -> list[dict[str, str]]:
-    """What of ``instance`` the schema does not allow: ``{path, message}``, the first ten; empty when it is valid.
+    """Return the first ten violations of a schema as ``{path, message}``.
 
-    Messages do not quote the instance. The draft is read from ``$schema`` (default 2020-12).
+    The list is empty if ``instance`` is valid. Messages don't quote the instance. ``$schema`` chooses the draft (default:
+    2020-12).
 
     Raises:
-        MetricError: the schema is not valid, takes too many steps for this value, or refers to another document (nothing is ever fetched).
-        MissingExtra: the package ``jsonschema_rs`` is not installed.
+        MetricError: If the schema is invalid, takes too many steps for this value, or refers to another document. Other documents are never fetched.
+        MissingExtra: If the package ``jsonschema_rs`` isn't installed.
     """
     written = jsonio.dumps(schema)
     validator = _validator(written, feature)
@@ -45,7 +49,9 @@ def _refuse_explosions(schema: Schema, instance: Any) -> None:
     try:
         schema_steps.check(schema, instance, most)
     except schema_steps.TooManySteps:
-        raise MetricError("invalid_schema", f"not a usable JSON Schema: takes more than {most} steps for this value") from None
+        raise MetricError(
+            "invalid_schema", f"invalid JSON Schema: validation of this value exceeds {most} steps; use fewer nested references"
+        ) from None
 
 
 @functools.lru_cache(maxsize=256)
@@ -59,7 +65,7 @@ def _validator(schema_text: str, feature: str) -> Any:
             pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACK_LIMIT),
         )
     except (ValueError, TypeError) as error:
-        raise MetricError("invalid_schema", f"not a usable JSON Schema: {str(error).splitlines()[0]}") from None
+        raise MetricError("invalid_schema", f"invalid JSON Schema: {str(error).splitlines()[0]}") from None
 
 
 def _refuse(uri: str) -> Any:

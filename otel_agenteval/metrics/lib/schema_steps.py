@@ -1,4 +1,7 @@
-"""How many steps it takes to check a value against a JSON Schema: alternatives that refer to alternatives double them at each level."""
+"""Count the steps that the validation of a value against a JSON Schema takes.
+
+Nested references to alternatives can double the steps at each level.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any
 from urllib.parse import unquote
 
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-"""Keywords without which a schema takes at most as many steps as it has parts, for each part of the value."""
+"""Keywords for references. Without them, the steps grow at most with the size of the schema times the size of the value."""
 _LISTS = ("allOf", "anyOf", "oneOf")
 _SINGLE = ("not", "if", "then", "else")
 _OF_MEMBERS = ("additionalProperties", "unevaluatedProperties")
@@ -15,14 +18,14 @@ _OF_ITEMS = ("items", "additionalItems", "contains", "unevaluatedItems")
 
 
 class TooManySteps(Exception):
-    """The check would take more steps than it may."""
+    """A validation that exceeds its step limit."""
 
 
 def check(schema: Any, value: Any, most: int) -> None:
-    """Count the steps.
+    """Check that a validation doesn't exceed a step limit.
 
     Raises:
-        TooManySteps: there are more than ``most``, or they can't be counted.
+        TooManySteps: If it takes more than ``most`` steps, or they can't be counted.
     """
     try:
         _Count(schema, most).of(schema, value)
@@ -38,13 +41,16 @@ class _Count:
         self._anchors = {anchor: inner for inner in _objects(root) for anchor in _anchors_of(inner)}
 
     def of(self, schema: Any, value: Any) -> int:
-        """Return the steps of one schema with one value; each pair is counted once, however often it is checked."""
+        """Return the steps of one schema with one value.
+
+        Each pair is counted once, however often it is validated.
+        """
         if not isinstance(schema, dict):
             return 1
         pair = id(schema), id(value)
         known = self._known.get(pair)
         if known is None:
-            self._known[pair] = 0  # a circle takes no further steps
+            self._known[pair] = 0  # a cycle adds no steps
             known = 1 + sum(self.of(inner, value) for inner in self._here(schema))
             known += sum(self.of(inner, part) for inner, part in _below(schema, value))
             self._known[pair] = known
@@ -53,7 +59,7 @@ class _Count:
         return known
 
     def _here(self, schema: dict[str, Any]) -> Iterator[Any]:
-        """What is checked with the same value."""
+        """Yield the inner schemas that apply to the same value."""
         for keyword in _LISTS:
             yield from _list(schema.get(keyword))
         yield from (schema[keyword] for keyword in _SINGLE if keyword in schema)
@@ -76,7 +82,10 @@ class _Count:
 
 
 def _below(schema: dict[str, Any], value: Any) -> Iterator[tuple[Any, Any]]:
-    """What is checked with the parts of a value; a pattern of names may be one for each."""
+    """Yield the inner schemas that apply to parts of a value, with the part.
+
+    Each schema for a name pattern is counted for every member.
+    """
     if isinstance(value, dict):
         named = _object(schema.get("properties"))
         every = [

@@ -1,6 +1,6 @@
-"""The common part of JSON Schema, for where the optional validator is not installed.
+"""Validate the common part of JSON Schema without the optional validator.
 
-What it does not know is refused, never ignored: a schema has the same meaning with and without the package.
+Unsupported keywords are an error, never ignored. So a schema has the same meaning with and without the package.
 """
 
 from __future__ import annotations
@@ -76,17 +76,17 @@ _WELL_FORMED: dict[str, Callable[[Any], bool]] = {
     "required": _is_texts,
     "type": _is_type,
 }
-"""The keywords that are known, and what may stand behind them."""
+"""Supported keywords, with a check of their values."""
 
 
 def violations(schema: Schema, instance: Any, *, feature: str) -> list[dict[str, str]]:
-    """What of ``instance`` the schema does not allow: ``{path, message}``, the first ten; empty when it is valid.
+    """Return the first ten violations of a schema as ``{path, message}``.
 
-    Messages do not quote the instance.
+    The list is empty if ``instance`` is valid. Messages don't quote the instance.
 
     Raises:
-        MetricError: the schema is not valid.
-        MissingExtra: it has keywords beyond the common ones, or a ``pattern`` and ``google-re2`` is not installed.
+        MetricError: If the schema is invalid.
+        MissingExtra: If the schema has unsupported keywords, or a ``pattern`` although ``google-re2`` isn't installed.
     """
     _check(schema, feature, 0)
     found = []
@@ -101,14 +101,14 @@ def _check(schema: Any, feature: str, depth: int) -> None:
     if isinstance(schema, bool):
         return
     if depth > _DEEPEST_SCHEMA:
-        raise MetricError("invalid_schema", f"not a usable JSON Schema: nested deeper than {_DEEPEST_SCHEMA}")
+        raise MetricError("invalid_schema", f"invalid JSON Schema: nested more than {_DEEPEST_SCHEMA} levels deep")
     for keyword, value in schema.items():
         well_formed = _WELL_FORMED.get(keyword)
         if well_formed is None:
             if keyword not in _ANNOTATIONS:
                 raise MissingExtra(f"{feature}: the keyword {keyword!r}", "structured")
         elif not well_formed(value):
-            raise MetricError("invalid_schema", f"not a usable JSON Schema: the value of {keyword!r} is not allowed")
+            raise MetricError("invalid_schema", f"invalid JSON Schema: {keyword!r} has an invalid value")
     if "$schema" in schema and not _DRAFT.fullmatch(schema["$schema"]):
         raise MissingExtra(f"{feature}: the draft {schema['$schema']!r}", "structured")
     if "pattern" in schema:
@@ -127,9 +127,9 @@ def _violations(schema: Any, instance: Any, path: str) -> Iterator[tuple[str, st
     if allowed is not None and not any(_TYPES[name](instance) for name in allowed):
         yield path, f"is not of type {' or '.join(allowed)}"
     if "enum" in schema and not any(json_equal(value, instance) for value in schema["enum"]):
-        yield path, "is none of the values of enum"
+        yield path, "is not one of the enum values"
     if "const" in schema and not json_equal(schema["const"], instance):
-        yield path, "is not the value of const"
+        yield path, "is not the const value"
     if isinstance(instance, str):
         yield from _of_text(schema, instance, path)
     elif _is_number(instance):
@@ -166,6 +166,6 @@ def _of_object(schema: dict[str, Any], instance: dict[str, Any], path: str) -> I
         if name in properties:
             yield from _violations(properties[name], value, f"{path}/{name}")
         elif further is False:
-            yield path, "has a property that is not allowed"
+            yield path, "has an additional property"
         else:
             yield from _violations(further, value, f"{path}/{name}")

@@ -1,8 +1,9 @@
-"""One look at a text for the words of all detectors: which of them can have something to find in it.
+"""Screen a text once for the words of all detectors, to skip detectors that can't match.
 
-Looking for fifty pieces of words one after the other reads a text fifty times. Here each four letters of the text are looked up once in a
-table of all that any detector wants to know, so that the time depends on the text alone. A group of words (:class:`Words`) that the look rules
-out is not searched for; any other is, piece by piece. The look is never wrong about what it rules out, so that detectors find the same without it.
+A separate search for each of fifty words would read the text fifty times. Instead, the screen looks up every four letters of the
+text once, in a table for all words. So the time depends only on the text. A group of words (:class:`Words`) that the screen rules
+out isn't searched, and others are searched word by word. The screen never rules out a word that occurs, so detectors find the
+same with and without it.
 """
 
 from __future__ import annotations
@@ -15,49 +16,49 @@ from numpy.typing import NDArray
 from ...core.turn import Turn
 
 SCAN_LIMIT = 100_000
-"""Characters of a text that are looked at."""
+"""Characters of a text that are screened."""
 
 # --- many pieces at once -------------------------------------------------------------------------------------------
 
 _QUAD = 4
 _PLACE_BITS = 18
-"""A larger table has fewer letters at the same place by chance, and takes more of the caches."""
+"""Size of the table, as a power of two. A larger table has fewer collisions and takes more of the CPU cache."""
 _FOUR_BYTES = np.dtype("<u4")
 _SPREAD = 0x9E3779B1
-"""Multiplied by this, four bytes differ in the upper bits of 32."""
-_MANY, _RIGHT = np.array(_SPREAD, np.uint32), np.array(32 - _PLACE_BITS, np.uint32)  # numbers of numpy take longer
+"""Multiplier that spreads four bytes over the upper bits of a 32-bit number."""
+_MANY, _RIGHT = np.array(_SPREAD, np.uint32), np.array(32 - _PLACE_BITS, np.uint32)  # numpy scalars would be slower
 _NUMBERS = 255
-_FREQUENT = "etaoinsrhldcumfpgwybvkxjqz~"  # the last is the number 30
+_FREQUENT = "etaoinsrhldcumfpgwybvkxjqz~"  # the last character has the number 30
 _RANKS = [_FREQUENT.find(chr(number + 96)) for number in range(32)]
 _ANYWHERE = frozenset(
     bytes(ord(letter) - 96 for letter in quad)
     for quad in "tion atio with here ould that have this from ough ence able ally ever ight hous ting ions ents ingt hing ithe ofth nthe".split()  # noqa: SIM905
 )
-"""Four letters that say nothing."""
+"""Frequent groups of four letters, which don't distinguish texts."""
 
 
 class Finder:
-    """Finds which of many pieces stand in a text, all at once.
+    """A search for many words in a text at once.
 
     Args:
-        pieces: as :meth:`add` takes them.
+        pieces: Initial words, as for :meth:`add`.
     """
 
     __slots__ = ("_fresh", "_known", "_table")
 
     def __init__(self, pieces: Iterable[tuple[bytes, int]] = ()) -> None:
         self._table: NDArray[np.uint8] = np.zeros(1 << _PLACE_BITS, np.uint8)
-        """Four letters → a number."""
+        """Maps the hash of four letters to a number."""
         self._known: list[list[tuple[bytes, int]]] = [[] for _ in range(_NUMBERS + 1)]
-        """That number → the pieces that have these letters; what does not fit into a byte shares a number."""
+        """Maps the number to the words with these letters. Words share numbers if there are more than 255."""
         self._fresh = 0
         self.add(pieces)
 
     def add(self, pieces: Iterable[tuple[bytes, int]]) -> None:
-        """Look for more pieces. To add one twice, as two threads may, changes nothing.
+        """Add words to the search. Adding a word twice, as two threads may do, has no effect.
 
         Args:
-            pieces: each of three letters or more, with a bit that says what it means. Letters are numbers below 32, the small Latin ones 1 to 26.
+            pieces: Words of three letters or more, each with a bit that identifies its group. Letters are numbers below 32, and ``a`` to ``z`` are 1 to 26.
         """
         for piece, meaning in pieces:
             places = [_place_of(quad) for quad in _quads_of(piece)]
@@ -71,7 +72,7 @@ class Finder:
                 self._known[number].append((piece, meaning))
 
     def found_in(self, letters: bytes) -> int:
-        """The bits of the pieces that stand in a text of such letters."""
+        """Return the bits of the words that occur in a text of such letters."""
         quads = np.ndarray((max(0, len(letters) - _QUAD + 1),), _FOUR_BYTES, letters, 0, (1,)) * _MANY
         quads >>= _RIGHT
         seen = self._table.take(quads, mode="clip").tobytes().translate(None, b"\0")
@@ -88,7 +89,10 @@ def _place_of(quad: bytes) -> int:
 
 
 def _quads_of(piece: bytes) -> list[bytes]:
-    """The four letters by which a piece is looked for: its rarest; all that begin so for three."""
+    """Return the four letters that identify a word: its rarest ones.
+
+    For a word of three letters, returns all four-letter continuations.
+    """
     if len(piece) < _QUAD:
         return [piece + bytes([last]) for last in range(32)]
     quads = [piece[at : at + _QUAD] for at in range(len(piece) - _QUAD + 1)]
@@ -99,7 +103,7 @@ def _rarity(quad: bytes) -> int:
     return -1 if quad in _ANYWHERE else sum([_RANKS[letter] for letter in quad])
 
 
-# --- words that a detector looks for -------------------------------------------------------------------------------
+# --- words of a detector -------------------------------------------------------------------------------------------
 
 _GAP, _DIGIT, _SIGN, _OTHER = 27, 28, 29, 30
 
@@ -108,34 +112,37 @@ def _letter(byte: int) -> int:
     if 97 <= byte <= 122:
         return byte - 96
     if byte >= 0xC4 and byte != 0xE2:
-        return _OTHER  # the first byte of a letter that is in no Western language
+        return _OTHER  # first byte of a letter outside Western languages
     return _DIGIT if 48 <= byte <= 57 else _GAP if byte <= 32 or byte == 45 or byte >= 128 else _SIGN
 
 
 _LETTERS = bytes(map(_letter, range(256)))
-"""Small letters as 1 to 26. Spaces, hyphens, and signs and letters with marks, are gaps between words."""
+"""Byte map that numbers the letters ``a`` to ``z`` from 1 to 26. Spaces, hyphens and non-ASCII characters of Western languages are gaps between words."""
 _END = bytes([_GAP]) * _QUAD
 _MOST_GROUPS = 8
 _ALL = (1 << _MOST_GROUPS) - 1
 _GROUPS: list[tuple[str, ...]] = []
-"""The pieces of each group, in small letters. Groups are made where detectors are imported."""
+"""Words of each group in lower case. Importing a detector adds its groups."""
 
 
 _FINDER = Finder()
 _FOUND_GROUPS = 0
-"""The groups that it looks for: a bit each."""
+"""Bits of the groups that the finder already contains."""
 
 
 def _new_group(pieces: Iterable[str]) -> int:
-    """The bit of a new group."""
+    """Add a group and return its bit."""
     if len(_GROUPS) == _MOST_GROUPS:
-        raise ValueError(f"more than {_MOST_GROUPS} groups of words")
+        raise ValueError(f"Words: must have at most {_MOST_GROUPS} groups")
     _GROUPS.append(tuple(piece.lower() for piece in pieces))
     return 1 << len(_GROUPS) - 1
 
 
 def _groups_in(letters: bytes) -> int:
-    """The groups that can be in a text, and those that were not looked for yet."""
+    """Return the bits of the groups that may occur in a text.
+
+    Groups that another thread just added are included without a search.
+    """
     global _FOUND_GROUPS
     looked_for = _FOUND_GROUPS
     if looked_for + 1 != 1 << len(_GROUPS):
@@ -147,11 +154,11 @@ def _groups_in(letters: bytes) -> int:
 
 
 class Words:
-    """Pieces of words of which a detector needs one.
+    """Words of which a detector requires at least one.
 
     Args:
-        pieces: to be searched for as they are; upper case only finds upper case.
-        screened: what texts are looked at for instead, where that is not the same. A space in it stands for any gap or end.
+        pieces: Words that are searched as they are. Upper case matches only upper case.
+        screened: Words for the screen, if they differ. A space in them stands for any gap, start or end.
     """
 
     __slots__ = ("_bit", "_pieces")
@@ -162,36 +169,36 @@ class Words:
         self._bit = _new_group(pieces if screened is None else screened)
 
     def may_be_in(self, look: Look | None) -> bool:
-        """Whether a look does not rule them out."""
+        """Return True if the screen doesn't rule out all of the words."""
         return look is None or bool(look.found() & self._bit)
 
     def occur_in(self, written: bytes, look: Look | None = None) -> bool:
-        """Whether one of them stands in a text, in UTF-8.
+        """Return True if one of the words occurs in a text.
 
         Args:
-            written: the text, or a part of it.
-            look: at all of the text, where there was one.
+            written: The text or a part of it, in UTF-8.
+            look: Screen of the whole text, if available.
         """
         if look is not None and not look.found() & self._bit:
             return False
-        for piece in self._pieces:  # a generator would cost more than the search
+        for piece in self._pieces:  # a generator would be slower than the search
             if piece in written:
                 return True
         return False
 
 
-# --- a look at a text ----------------------------------------------------------------------------------------------
+# --- screen of a text ----------------------------------------------------------------------------------------------
 
 _SHORT = 120
-"""Bytes up to which searching piece by piece is faster."""
+"""Maximum length in bytes of a text that is faster to search word by word."""
 _KEPT = "look"
 
 
 class Look:
-    """A text, and which groups of words can be in it.
+    """A text with the groups of words that it may contain.
 
     Args:
-        text: of which at most :data:`SCAN_LIMIT` characters are looked at.
+        text: The text, of which the first :data:`SCAN_LIMIT` characters are screened.
     """
 
     __slots__ = ("_found", "text", "whole", "written")
@@ -199,13 +206,16 @@ class Look:
     def __init__(self, text: str) -> None:
         self.whole = text
         self.text = text[:SCAN_LIMIT]
-        """What is looked at."""
+        """The screened part."""
         self.written = self.text.encode("utf-8", "replace")
-        """The same in UTF-8."""
+        """The screened part in UTF-8."""
         self._found = -1
 
     def found(self) -> int:
-        """A bit for each group of words that can be in the text. It is looked at when this is first asked."""
+        """Return a bit for each group of words that may occur in the text.
+
+        The text is screened on the first call.
+        """
         if self._found < 0:
             self._found = _ALL
             if len(self.written) > _SHORT:
@@ -215,14 +225,17 @@ class Look:
 
 
 def _lowered(text: str) -> bytes:
-    for space in "\u1680\u3000":  # the others begin with a byte that is a gap
+    for space in "\u1680\u3000":  # other spaces begin with a byte that is a gap
         if space in text:
             text = text.replace(space, " ")
     return text.lower().encode("utf-8", "replace")
 
 
 def look_at_output(turn: Turn) -> Look:
-    """The look at a turn's answer (``""`` where it is unknown), which all detectors share."""
+    """Return the screen of a turn's answer, which all detectors share.
+
+    An unknown answer counts as an empty text.
+    """
     output = turn.output or ""
     kept: Look | None = turn.shared.get(_KEPT)
     if kept is None or kept.whole is not output:

@@ -1,4 +1,4 @@
-"""What a secret looks like that has no published format: values that are drawn by chance or chosen as a password."""
+"""Recognize secrets without a published format, which look random or like a password."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _SAMPLES = frozenset(
         "postgres",
     ]
 )
-"""From documentation, comics and lists of the worst passwords."""
+"""Sample passwords from documentation, comics and lists of the worst passwords."""
 _PLACEHOLDER = lazy(
     r"example|placeholder|redacted|changeme|change[-_ ]me|replace|insert|dummy|sample|fake|foobar|your|my[-_]?(?:api|secret|pass|token|key)|todo|x{4,}|\*{2,}|\u2022{2,}|\.{3}|\u2026|^[<\[{(%$]|[<{]\w+[>}]|\$\{|\$\(|%\(|\{\{|_here\b|-here\b|<.*>",
     re.IGNORECASE,
@@ -61,12 +61,12 @@ _HASHED = lazy(r"\$(?:2[abxy]?|5|6|1|argon2\w*|scrypt|pbkdf2\S*|y)\$|\{?(?:sha|s
 _PLAIN = lazy(
     r"[0-9.,:/TZ+_-]+|v?[0-9]+(?:\.[0-9]+)+[\w.-]*|[A-Za-z]+[-_/.:]?[0-9]{1,4}|[0-9]{1,4}[-_/.]?[A-Za-z]+|[a-z]+(?:[_.-][a-z0-9]{1,15})+|[A-Z]+(?:_[A-Z0-9]{1,15})+|[A-Za-z]+(?:-[A-Za-z]+)+-?[0-9]{0,4}|\w+\([^)]*\)?;?|https?:\S+|(?:\.{0,2}/|[A-Z]:\\)\S+|[\w.-]+/[\w./#-]+|[\w.+-]+@[\w.-]+"
 )
-"""Numbers, dates, versions, names of variables, calls, addresses."""
+"""Numbers, dates, versions, variable names, calls and addresses."""
 _KEYS_ON_A_KEYBOARD = lazy(r"(?:ctrl|cmd|shift|alt|strg)\b|f[0-9]{1,2}\Z", re.IGNORECASE)
 
 
 def looks_drawn(value: str, *, least: int = 8) -> bool:
-    """Whether a value has letters and digits mixed as nobody writes them."""
+    """Return True if a value looks random, with a mix of letters and digits."""
     if not least <= len(value) <= 512 or not value.isascii():
         return False
     plain = value.casefold()
@@ -89,7 +89,7 @@ def looks_drawn(value: str, *, least: int = 8) -> bool:
 
 
 def _is_regular(plain: str) -> bool:
-    """Rows, repetitions and samples of the alphabet."""
+    """Return True for a sequence, a repetition or a part of the alphabet."""
     if len(set(plain)) < min(6, len(plain) // 2 + 1):
         return True
     half = plain[: max(4, len(plain) // 3)]
@@ -103,7 +103,10 @@ _CHOSEN = lazy(r"(?=.*[0-9])(?=.*[A-Za-z])[!-~]{6,64}")
 
 
 def may_be_chosen(value: str) -> bool:
-    """Whether a person may have chosen a value as a password: it has letters and digits, and is no sample."""
+    """Return True if a person may have chosen a value as a password.
+
+    Such a value has letters and digits and isn't a known sample.
+    """
     plain = value.casefold()
     if (
         _CHOSEN.fullmatch(value) is None
@@ -133,5 +136,8 @@ _NO_SECRET_AFTER = lazy(
 
 
 def needs_no_secret(text: str, at: int) -> bool:
-    """Whether a word for secrets that ends there is about something else: a policy, a hash, the length."""
+    """Return True if the text after a word for secrets shows another topic.
+
+    Examples are a password policy, a hash and a password's length.
+    """
     return _NO_SECRET_AFTER.match(text, at) is not None

@@ -1,8 +1,8 @@
-"""Published formats of access tokens, and a scan that is nearly free for text without any.
+"""Find access tokens by their published formats, at almost no cost for texts without any.
 
-A secret is a long word. Text without a word of 20 characters and without ``://…@`` is not looked at any further; then
-each format is searched for only if one of its literal parts stands in the text. What is found is described, never
-quoted: type, position, length and the first four characters, which for nearly all formats are their public prefix.
+A secret is a long word. A text needs a word of 20 characters or ``://…@``, or the scan ends. Then the scan tries each format that
+has a literal part in the text. Scores describe a secret by type, position, length and its first four characters, which are the
+public prefix of nearly all formats. They never contain the rest.
 """
 
 from __future__ import annotations
@@ -12,20 +12,23 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 SCAN_LIMIT = 100_000
-"""Characters of a text that are looked at."""
+"""Characters of a text that are scanned."""
 
 
 class Format(NamedTuple):
-    """One kind of secret. Formats that contain another one stand before it: what overlaps is reported once."""
+    """One kind of secret.
+
+    A format that contains another one comes before it, because overlapping matches are reported once.
+    """
 
     type: str
     literals: tuple[str, ...]
-    """The pattern cannot match a text that holds none of them."""
+    """The pattern matches only texts with at least one of these."""
     pattern: re.Pattern[str]
 
 
 def _format(type_: str, literals: str, pattern: str) -> Format:
-    """A token of ``pattern`` that is not a part of a longer word."""
+    """Return a format whose pattern matches whole words only."""
     whole = rf"(?<![A-Za-z0-9_])(?:{pattern})(?![A-Za-z0-9_])"
     return Format(type_, tuple(literals.split()), re.compile(whole, re.ASCII))
 
@@ -98,7 +101,7 @@ FORMATS: tuple[Format, ...] = (
 
 _PLACEHOLDERS = ("example", "placeholder", "redacted", "xxxx", "your", "****", "....", "1234567890123456")
 _SAMPLE_CLAIMS = ("IjEyMzQ1Njc4OTAi", "kpvaG4gRG9l", "Sm9obiBEb2", "pvaG4gRG9lI")
-"""``"1234567890"`` and ``John Doe`` in base64, as jwt.io's sample has them."""
+"""``"1234567890"`` and ``John Doe`` in base64, from the sample on jwt.io."""
 _SAMPLE_PASSWORDS = frozenset(
     {
         "pass",
@@ -122,7 +125,10 @@ _SAMPLE_PASSWORDS = frozenset(
 
 
 def secret_spans(text: str) -> Iterator[tuple[str, int, int]]:
-    """The format of each secret, and where it begins and ends; placeholders and samples of documentation are left out."""
+    """Yield the format, start and end of each secret.
+
+    Placeholders and documentation samples are left out.
+    """
     text = text[:SCAN_LIMIT]
     taken: list[tuple[int, int]] = []
     for form in FORMATS:
@@ -136,7 +142,7 @@ def secret_spans(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def is_sample(type_: str, secret: str) -> bool:
-    """Whether a match is a placeholder, or printed in a documentation."""
+    """Return True if a match is a placeholder or a documentation sample."""
     if type_.endswith(("private_key", "account_key")):
         return False
     if type_ == "url_password":

@@ -1,7 +1,7 @@
-"""Questions about the spans of a turn, asked of all spans at once.
+"""Evaluate queries about the spans of a turn.
 
-A query is an object of conditions; each condition is answered for every span in one pass over the tree, so that the work
-is the number of spans times the size of the query, whatever the tree looks like.
+A query is an object of conditions. Each condition is evaluated for all spans in one pass over the tree. So the time is the number
+of spans times the size of the query, for a tree of any shape.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from .values import json_equal, rendered
 _DEEPEST_QUERY = 50
 
 Answers = list[bool]
-"""For each span, in the order of the turn's spans."""
+"""One result per span, in the order of the turn's spans."""
 Counts = tuple[list[int], list[int]]
-"""For each span: how many relatives it has, and how many of them match."""
+"""The number of relatives of each span, and the number of those that match."""
 
 
 class Forest:
-    """Spans with their relations, by position.
+    """The spans of a turn with their relations, by index.
 
-    A parent that is not among the spans does not count. Where parents form a circle, its first span in the turn's order has none.
-    Of spans with the same id the first is the parent.
+    Parents that aren't among the spans are ignored. In a cycle of parents, the first span becomes a root. If spans share an id,
+    the first one is the parent.
     """
 
     def __init__(self, spans: Sequence[SpanInfo]) -> None:
         self.spans = spans
         self.parents: list[int | None] = []
-        """Position of each span's parent."""
+        """Index of each span's parent."""
         self.order: list[int] = []
-        """Positions, every parent before its children."""
+        """Indexes, with each parent before its children."""
         position: dict[str, int] = {}
         for index, span in enumerate(spans):
             position.setdefault(span.id, index)
@@ -50,7 +50,7 @@ class Forest:
         for start in (*roots, *range(len(spans))):
             if placed[start]:
                 continue
-            root = self._first_of_circle(start)  # what no root leads to hangs on a circle
+            root = self._first_of_circle(start)  # spans that no root leads to depend on a cycle
             self.parents[root] = None
             pending = [root]
             while pending:
@@ -61,7 +61,7 @@ class Forest:
                     pending.extend(below[index])
 
     def _first_of_circle(self, start: int) -> int:
-        """Where the parents of ``start`` lead to: a root, or the first span of a circle."""
+        """Follow the parents of ``start`` to a root or to the first span of a cycle."""
         passed: dict[int, int] = {}
         at = start
         while at not in passed:
@@ -73,7 +73,7 @@ class Forest:
         return min(index for index, step in passed.items() if step >= passed[at])
 
     def ancestors(self, matching: Answers) -> Counts:
-        """Of each span's ancestors."""
+        """Count each span's ancestors."""
         total, matched = [0] * len(self.spans), [0] * len(self.spans)
         for index in self.order:
             parent = self.parents[index]
@@ -83,7 +83,7 @@ class Forest:
         return total, matched
 
     def children(self, matching: Answers) -> Counts:
-        """Of each span's children."""
+        """Count each span's children."""
         total, matched = [0] * len(self.spans), [0] * len(self.spans)
         for index, parent in enumerate(self.parents):
             if parent is not None:
@@ -92,7 +92,7 @@ class Forest:
         return total, matched
 
     def descendants(self, matching: Answers, stops: Answers) -> Counts:
-        """Of each span's descendants, without those that stop and what is below them."""
+        """Count each span's descendants, without those that stop and their subtrees."""
         total, matched = [0] * len(self.spans), [0] * len(self.spans)
         for index in reversed(self.order):
             parent = self.parents[index]
@@ -139,7 +139,7 @@ _OF_ONE_SPAN: dict[str, _SpanTest] = {
     "min_duration_s": _at_least_seconds,
     "max_duration_s": _at_most_seconds,
 }
-_SOME: _Quantifier = lambda total, matched: matched > 0  # noqa: E731 - three of a kind
+_SOME: _Quantifier = lambda total, matched: matched > 0  # noqa: E731 - three similar one-liners
 _ALL: _Quantifier = lambda total, matched: matched == total  # noqa: E731
 _NO: _Quantifier = lambda total, matched: matched == 0  # noqa: E731
 _OF_RELATIVES: dict[str, tuple[str, _Quantifier]] = {
@@ -164,7 +164,7 @@ _NUMBERS = frozenset((*_BOUNDS, "min_duration_s", "max_duration_s"))
 _QUERIES = frozenset((*_OF_RELATIVES, "stop_recursing_when", "not"))
 _LISTS = frozenset(("and", "or"))
 KEYS = frozenset((*_OF_ONE_SPAN, *_BOUNDS, *_QUERIES, *_LISTS))
-"""Every condition that a query can have."""
+"""All conditions that a query can contain."""
 
 
 def _refuse(path: str, wanted: str) -> MetricError:
@@ -172,24 +172,23 @@ def _refuse(path: str, wanted: str) -> MetricError:
 
 
 def checked(query: Any, path: str = "query", depth: int = 0) -> dict[str, Any]:
-    """The query without conditions that are null, after checking that it can be evaluated.
+    """Check a query and return it without conditions that are null.
 
     Raises:
-        MetricError: an unknown condition, a value that its condition does not allow, ``or`` beside another condition, or
-            a query nested too deep.
+        MetricError: If a condition is unknown, has an invalid value or stands next to ``or``, or if the query is nested too deeply.
     """
     if not isinstance(query, Mapping):
-        raise _refuse(path, "an object of conditions is required")
+        raise _refuse(path, "must be an object of conditions")
     if depth > _DEEPEST_QUERY:
-        raise _refuse("query", f"nested deeper than {_DEEPEST_QUERY}")
+        raise _refuse("query", f"must be nested at most {_DEEPEST_QUERY} levels deep")
     given = {}
     for key, value in query.items():
         if key not in KEYS:
-            raise _refuse(f"{path}.{key}", f"unknown condition; one of {', '.join(sorted(KEYS))}")
+            raise _refuse(f"{path}.{key}", f"unknown condition; allowed: {', '.join(sorted(KEYS))}")
         if value is not None:
             given[key] = _checked_value(key, value, f"{path}.{key}", depth)
     if "or" in given and len(given) > 1:
-        raise _refuse(f"{path}.or", "allows no other condition beside it; put it below 'and'")
+        raise _refuse(f"{path}.or", "must be the only condition at its level; move it below 'and'")
     return given
 
 
@@ -198,26 +197,26 @@ def _checked_value(key: str, value: Any, path: str, depth: int) -> Any:
         return checked(value, path, depth + 1)
     if key in _LISTS:
         if not isinstance(value, (list, tuple)):
-            raise _refuse(path, "a list of queries is required")
+            raise _refuse(path, "must be a list of queries")
         return [checked(inner, f"{path}[{index}]", depth + 1) for index, inner in enumerate(value)]
     if key in _TEXTS:
         if not isinstance(value, str):
-            raise _refuse(path, "a text is required")
+            raise _refuse(path, "must be a text")
         if key == "name_matches_regex":
             regex.compiled(value)
     elif key in _NUMBERS:
         if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isnan(value):
-            raise _refuse(path, "a number is required")
+            raise _refuse(path, "must be a number")
     elif key == "has_attributes":
         if not isinstance(value, Mapping):
-            raise _refuse(path, "an object of attributes is required")
+            raise _refuse(path, "must be an object of attributes")
     elif not isinstance(value, (list, tuple)) or not all(isinstance(name, str) for name in value):
-        raise _refuse(path, "a list of attribute names is required")
+        raise _refuse(path, "must be a list of attribute names")
     return value
 
 
 def matching(query: Mapping[str, Any], forest: Forest) -> Answers:
-    """Whether each span matches a query that was :func:`checked`."""
+    """Return the spans that match a :func:`checked` query, as one boolean per span."""
     spans = forest.spans
     everything = [True] * len(spans)
     if "or" in query:
@@ -237,14 +236,14 @@ def matching(query: Mapping[str, Any], forest: Forest) -> Answers:
             answers = [not answer for answer in matching(wanted, forest)]
         elif key == "and":
             answers = [all(row) for row in _rows(wanted, forest)]
-        else:  # stop_recursing_when is no condition of its own
+        else:  # stop_recursing_when only modifies other conditions
             continue
         found = [one and other for one, other in zip(found, answers, strict=True)]
     return found
 
 
 def _rows(queries: Sequence[Mapping[str, Any]], forest: Forest) -> list[list[bool]]:
-    """For each span, whether it matches each of the queries."""
+    """Return for each span a list with one boolean per query."""
     answers = [matching(query, forest) for query in queries]
     return [[column[index] for column in answers] for index in range(len(forest.spans))]
 

@@ -1,4 +1,4 @@
-"""SQL: whether a text has its shape, and what a parser reads in it, in bounded time."""
+"""Check if a text is SQL, by its shape or with a parser, in bounded time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PARENTHESIS = re.compile(r"[()]")
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The four things that a text needs to look like SQL."""
+    """Four properties of a text that looks like SQL."""
 
     starts_with_verb: bool
     balanced_parentheses: bool
@@ -31,7 +31,7 @@ class Shape:
 
     @classmethod
     def of(cls, text: str) -> Shape:
-        """The shape of a text; white space around it is ignored."""
+        """Return the shape of a text. Surrounding white space is ignored."""
         text = text.strip()
         bare = _LITERAL.sub(" ", text)
         verb = _VERB.match(text)
@@ -44,12 +44,12 @@ class Shape:
 
     @property
     def fits(self) -> bool:
-        """Whether all four hold."""
+        """Return True if the text has all four properties."""
         return self.starts_with_verb and self.balanced_parentheses and self.even_single_quotes and self.even_double_quotes
 
 
 def _depth(bare: str) -> int | None:
-    """How deep the parentheses go; None if they do not fit together."""
+    """Return the nesting depth of the parentheses, or None if they aren't balanced."""
     depth = deepest = 0
     for found in _PARENTHESIS.finditer(bare):
         depth += 1 if found[0] == "(" else -1
@@ -73,12 +73,15 @@ _ENDS_WITH_STAR = re.compile(r"(?:\bselect|,|\.)\s*\*\Z", re.IGNORECASE)
 
 
 def bare(text: str) -> str:
-    """The text without literals and comments."""
+    """Return the text without literals and comments."""
     return _LITERAL_OR_COMMENT.sub(" ", text)
 
 
 def lacks_comma(bare_text: str) -> bool:
-    """Whether somewhere just two names stand between SELECT and FROM: an alias, or more likely a forgotten comma."""
+    """Return True if exactly two names without a comma stand between SELECT and FROM.
+
+    The second name could be an alias, but a missing comma is more likely.
+    """
     return any(
         first.lower() not in _NOT_NAMES and not first.lower().startswith("sql_") and second.lower() not in _POSTFIX
         for first, second in _PAIR.findall(bare_text)
@@ -86,24 +89,24 @@ def lacks_comma(bare_text: str) -> bool:
 
 
 def is_unfinished(bare_text: str) -> bool:
-    """Whether the text breaks off after a word or sign that something must follow."""
+    """Return True if the text ends with a word or sign that requires a continuation."""
     text = bare_text.rstrip("; \t\r\n")
     return _UNFINISHED.search(text) is not None and _ENDS_WITH_STAR.search(text) is None
 
 
 PARSED_LIMIT = 10_000
-"""Characters of a text that the parser reads: it is thorough, and slow."""
+"""Maximum length in characters of a text for the parser, which is thorough but slow."""
 
 _DEEPEST = 20
 _STEPS_AT_LEAST = 20_000
 _STEPS_PER_TOKEN = 20
 _CHAINED = re.compile(r"[)\]]\s*(?:[.:?]|->|#>)")
 _MOST_COPIED = 50_000
-"""Tokens times calls chained to others: the parser copies what it has of a chain at each of its calls."""
+"""Maximum number of tokens times chained calls. The parser copies the chain at each of its calls."""
 _DIALECTS = {
     "mariadb": "mysql", "mssql": "tsql", "postgresql": "postgres", "sqlserver": "tsql", "transactsql": "tsql",
 }  # fmt: skip
-"""Names of databases that the parser knows by another name."""
+"""Database names, mapped to the parser's dialect names."""
 
 _STATEMENTS = frozenset((
     "Alter", "Comment", "Commit", "Copy", "Create", "Delete", "Describe", "Drop", "Except", "Grant", "Insert", "Intersect", "Merge",
@@ -115,25 +118,25 @@ _NO_LEADING_VERB = re.compile(r"(?:\A|;)[\s(]*(?:from|table)\b", re.IGNORECASE)
 
 
 class TooComplex(Exception):
-    """The parser would need more time or depth than a metric may take."""
+    """A text that the parser can't read within the limits on time and depth."""
 
 
 @dataclass(slots=True)
 class Reading:
-    """What the parser read."""
+    """The result of the parser."""
 
     trees: list[Any]
     tables: list[str] = field(default_factory=list)
-    """Names of the tables, as written, each once; what the text itself defines (CTEs) is none."""
+    """Table names as written, without duplicates. CTEs aren't included, because the text itself defines them."""
 
 
 def read(text: str, bare_text: str, dialect: str) -> Reading | None:
-    """The statements of a text; None when it is not SQL.
+    """Parse the statements of a text, or return None if it isn't SQL.
 
     Raises:
-        MetricError: there is no such dialect.
-        MissingExtra: the package ``sqlglot`` is not installed.
-        TooComplex: the parser cannot read it within bounds.
+        MetricError: If the dialect is unknown.
+        MissingExtra: If the package ``sqlglot`` isn't installed.
+        TooComplex: If the parser exceeds its limits.
     """
     name = dialect.strip().lower()
     name = _DIALECTS.get(name, name)
@@ -147,13 +150,13 @@ def read(text: str, bare_text: str, dialect: str) -> Reading | None:
         trees = _parsed(_parser("mysql"), text, chained)
     if not trees or not all(_is_statement(tree, name) for tree in trees):
         return None
-    if not name and _NO_LEADING_VERB.search(bare_text):  # a query that begins with its FROM: prose, in most dialects
+    if not name and _NO_LEADING_VERB.search(bare_text):  # most dialects don't allow a leading FROM, so this is prose
         return None
     return Reading(trees, list(dict.fromkeys(_table_names(trees))))
 
 
 class _Silence(logging.Filter):
-    """Keeps what the parser says about our texts (it quotes them) out of the application's log."""
+    """A filter that keeps the parser's messages, which quote the text, out of the log."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -168,20 +171,22 @@ _silence = _Silence()
 
 @functools.lru_cache(maxsize=64)
 def _parser(name: str) -> tuple[Any, Any]:
-    """A dialect, and its parser with a limit on its steps."""
+    """Return a dialect and its parser with a step limit."""
     require("sqlglot", feature="parsing SQL", extra="structured")
     from sqlglot import Dialect
 
     try:
         dialect = Dialect.get_or_raise(name)
     except ValueError:
-        raise MetricError("invalid_dialect", f"there is no SQL dialect {name[:50]!r}") from None
+        raise MetricError(
+            "invalid_dialect", f"dialect: unknown SQL dialect, got {name[:50]!r}; see the dialects of sqlglot"
+        ) from None
 
     logging.getLogger("sqlglot").addFilter(_silence)
     base: Any = dialect.parser_class
 
     class Bounded(base):  # type: ignore[misc]
-        """Gives up where trying all ways to read a text would take forever: a chain of joins can double the time each."""
+        """A parser that stops at its step limit, because each chained join can double the time."""
 
         steps_left = 0
 
@@ -206,14 +211,17 @@ def _parsed(dialect_and_parser: tuple[Any, Any], text: str, chained: int) -> lis
         return [tree for tree in parser.parse(tokens, text) if tree is not None]
     except (TooComplex, RecursionError):
         raise TooComplex from None
-    except Exception:  # ParseError, TokenError, and what slips through on odd input (IndexError)
+    except Exception:  # ParseError, TokenError, and others on odd input (IndexError)
         return None
     finally:
         _silence.here.on = False
 
 
 def _is_statement(tree: Any, dialect: str) -> bool:
-    """Whether what the parser made of a text is a statement: it takes a lone word for a column, "update it" for an UPDATE."""
+    """Return True if a syntax tree is a complete statement.
+
+    The parser also accepts a single word as a column and "update it" as an UPDATE.
+    """
     kind, args = type(tree).__name__, tree.args
     if kind in ("Select", "Update"):
         return bool(args.get("expressions"))
@@ -238,7 +246,7 @@ def _table_names(trees: list[Any]) -> Iterator[str]:
 
 
 def _definition(table: Any) -> Any:
-    """The CTE that a table's name stands for, or None if it is a real table."""
+    """Return the CTE that a table name refers to, or None for a real table."""
     from sqlglot import exp
 
     if table.args.get("db") is not None:
@@ -249,7 +257,7 @@ def _definition(table: Any) -> Any:
         if isinstance(defining, exp.With):
             for cte in defining.expressions:
                 if cte is came_from and not defining.args.get("recursive"):
-                    break  # a CTE sees those before it, and itself only when it is recursive
+                    break  # a CTE can refer to earlier ones, and to itself only if it is recursive
                 if cte.alias.lower() == wanted:
                     return cte
                 if cte is came_from:
@@ -261,15 +269,18 @@ def _definition(table: Any) -> Any:
 
 
 def is_allowed_table(name: str, allowed: frozenset[str]) -> bool:
-    """Whether a table is in a list (in lower case), by its full name or by its last part."""
+    """Return True if the table's full name or its last part is in ``allowed``.
+
+    ``allowed`` is in lower case.
+    """
     return name.lower() in allowed or name.rpartition(".")[2].lower() in allowed
 
 
 def refused_columns(reading: Reading, allowed: frozenset[str]) -> list[str]:
-    """The columns of real tables that are not in a list (in lower case), each once, with ``*`` for all of a table.
+    """Return the columns of real tables that aren't in ``allowed``, without duplicates.
 
-    Names that the text itself gives are no columns of tables: those that are read from a CTE or a subquery (whose own columns
-    are), and aliases in ORDER BY, GROUP BY and HAVING.
+    ``*`` stands for all columns of a table. ``allowed`` is in lower case. Names that the statement itself defines don't count:
+    columns of a CTE or subquery, and aliases in ORDER BY, GROUP BY and HAVING. The columns that a CTE or subquery reads do count.
     """
     refused: dict[str, None] = {}
     for tree in reading.trees:
@@ -281,7 +292,7 @@ def refused_columns(reading: Reading, allowed: frozenset[str]) -> list[str]:
 
 
 def _column_name(node: Any) -> str:
-    """The column that a node of the tree names, in lower case, or nothing."""
+    """Return the column that a node refers to in lower case, or an empty text."""
     from sqlglot import exp
 
     if isinstance(node, exp.Column):
@@ -293,7 +304,7 @@ def _column_name(node: Any) -> str:
 
 
 def _is_own_name(node: Any, name: str) -> bool:
-    """Whether a name is given by the statement itself, and not a column of a real table."""
+    """Return True if the statement itself defines the name."""
     from sqlglot import exp
 
     if not isinstance(node, (exp.Column, exp.Star)):
@@ -325,7 +336,10 @@ def _is_alias(node: Any, name: str, select: Any) -> bool:
 
 
 def _sources(select: Any) -> dict[str, set[str] | None]:
-    """What a SELECT reads from, by the name that it has there: the columns of what the text itself defines, None of a table."""
+    """Return the sources of a SELECT by name.
+
+    The value is the set of columns of a CTE or subquery, and None for a table.
+    """
     from sqlglot import exp
 
     found: dict[str, set[str] | None] = {}

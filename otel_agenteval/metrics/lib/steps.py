@@ -1,4 +1,6 @@
-"""What an agent did, as a judge reads it: a numbered list of steps, one line each, in the order in which they happened.
+"""Describe the agent's actions to a judge, as a numbered list with one line per step.
+
+::
 
     1. said: I look up the order first.
     2. tool get_order(id="A-17") → ok: {"status":"shipped"}
@@ -6,9 +8,9 @@
     4. [billing] tool refund(order="A-17", amount=20.0) → error: Timeout: no reply in 10 s
     5. hand-off billing → support
 
-A step says who (the agent, where there are several), what, with which arguments, what came of it and whether it failed. It has no raw
-attributes, no ids but those in arguments and results, no times and no prompts. Long fields keep their heads and tails, and of a long list
-the first and the last steps stay; marks say what is missing.
+A step states the agent (if there are several), the action, its arguments, its result and any failure. Raw attributes, times and
+prompts are left out. The only ids are those in arguments and results. Long fields keep their start and end, and long lists keep
+their first and last steps. Marks show the gaps.
 """
 
 from __future__ import annotations
@@ -20,34 +22,34 @@ from ...core import jsonio
 from ...core.turn import ErrorInfo, Message, SpanInfo, ToolCall, Turn
 
 ARGUMENT_CHARS = 1_000
-"""Of a call's arguments, which are what many judgements are about."""
+"""Characters of a call's arguments, which many judgments depend on."""
 RESULT_CHARS = 500
-"""Of a call's result, an error, or what a step that we do not know says of itself."""
+"""Characters of a call's result, an error, or a description of an unknown step."""
 REMARK_CHARS = 700
-"""Of what the agent said on the way, which may be its plan."""
+"""Characters of a remark that the agent made between steps, which may be its plan."""
 STEPS = 100
 TOTAL_CHARS = 16_000
-"""Of all steps together, about 4,000 tokens."""
+"""Characters of all steps together, about 4,000 tokens."""
 _OWN_CHARS, _OWN = 80, 4
-"""Of an attribute that an application set on a span of its own, and how many of them."""
+"""Maximum number of attributes that an application set on its own span."""
 _CONVENTIONS = (
     "gen_ai.", "llm.", "openinference.", "traceloop.", "otel.", "telemetry.", "service.", "process.", "host.", "code.", "thread.", "session.", "user.",
     "metadata", "langfuse.", "langsmith.", "logfire.", "input.", "output.", "graph.", "agenteval.", "tool.", "tool_call.", "message.", "retrieval.",
     "embedding.", "crewai.", "crew_", "task_", "ai.", "agent.", "agentops.", "pydantic_ai.", "mlflow.", "weave.", "model_", "exception.", "error.", "langgraph.",
 )  # fmt: skip
-"""Namespaces of conventions and libraries: what counts of them is in the turn already."""
+"""Attribute namespaces of conventions and libraries. The turn already contains their relevant values."""
 _INFRASTRUCTURE = ("http.", "url.", "net.", "network.", "server.address", "db.", "rpc.", "messaging.")
-"""Of spans that are no step of an agent."""
+"""Attribute namespaces of spans that aren't agent steps."""
 _AGAIN = ('"messages"', '"outputs": null', '"outputs":null', '"langgraph_', '"ls_integration"')
-"""What marks the state of a framework."""
+"""Signs of a framework's internal state."""
 _IDS = ("id", "ids", "uuid", "hash", "timestamp", "_at", "version")
-"""How attributes end that no judgement is about."""
+"""Suffixes of attributes that are irrelevant for judgments."""
 _IN_THE_TURN = frozenset(
     ("embeddings", "embedding", "invoke_agent", "create_agent", "retrieval", "retriever", "reranker", "agent")
 )
-"""Operations and kinds of spans whose texts are elsewhere in the turn."""
+"""Operations and span kinds whose texts are in other fields of the turn."""
 _PROMPTS = ("input.messages", "input_messages", "prompt", "system_instructions", "tool.definitions", "tools")
-"""Attributes that repeat the input of every model call."""
+"""Attributes that repeat the input of each model call."""
 _INPUTS = ("input.value", "traceloop.entity.input", "gen_ai.task.input")
 _OUTPUTS = ("output.value", "traceloop.entity.output", "gen_ai.task.output")
 
@@ -56,7 +58,10 @@ Shorten = Callable[[str, int], str]
 
 
 def shortened(text: str, limit: int) -> str:
-    """A text of about ``limit`` characters: its head and its tail, and between them a mark of how much is missing."""
+    """Shorten a text to about ``limit`` characters.
+
+    Keeps the start and the end, and a mark between them states the number of missing characters.
+    """
     if len(text) <= limit:
         return text
     tail = limit // 3
@@ -64,7 +69,7 @@ def shortened(text: str, limit: int) -> str:
 
 
 def ends_of(items: Sequence[Item], limit: int) -> tuple[Sequence[Item], Sequence[Item], int]:
-    """The first and the last items that fit the limit, and how many between them do not."""
+    """Return the first and last items within the limit, and the number of items in between."""
     if len(items) <= limit:
         return items, (), 0
     first = limit - limit // 2
@@ -72,12 +77,12 @@ def ends_of(items: Sequence[Item], limit: int) -> tuple[Sequence[Item], Sequence
 
 
 def steps_of(turn: Turn, *, most: int = STEPS, chars: int = TOTAL_CHARS) -> str:
-    """All that the agent did, one step a line; nothing when the turn knows of no step.
+    """Return all steps of the turn, one per line, or an empty text without steps.
 
     Args:
-        turn: whose steps.
-        most: steps that are listed; past it the middle ones are left out.
-        chars: of all lines together, about; past it too.
+        turn: The turn.
+        most: Maximum number of steps. Beyond it, the middle steps are left out.
+        chars: Approximate maximum length of all lines. Beyond it, the middle steps are left out too.
     """
     return numbered_lines(_every_step(turn), most=most, chars=chars)
 
@@ -90,14 +95,14 @@ def calls_as_text(
     result_chars: int = RESULT_CHARS,
     shorten: Shorten = shortened,
 ) -> str:
-    """Tool calls alone, one a line, in order.
+    """Return the tool calls in order, one per line.
 
     Args:
-        calls: which ones.
-        most: past it the middle ones are left out; None for all of them, where each gets a verdict.
-        argument_chars: of the arguments of one call.
-        result_chars: of its result; 0 leaves out results, but not the outcome.
-        shorten: how arguments and results are cut, where a metric promises another way.
+        calls: The tool calls.
+        most: Maximum number of calls. Beyond it, the middle calls are left out. None lists all calls, for metrics that judge each one.
+        argument_chars: Maximum length of one call's arguments.
+        result_chars: Maximum length of one call's result. 0 leaves out results, but not the outcome.
+        shorten: Function that shortens arguments and results, for metrics with their own rule.
     """
     several = _several(calls)
     lines = [_call(call, several, argument_chars, result_chars, shorten) for call in calls]
@@ -105,12 +110,18 @@ def calls_as_text(
 
 
 def messages_as_text(messages: Sequence[Message]) -> str:
-    """What was said, one message a line: ``user: …``. Those without a text are left out."""
+    """Return the messages one per line, such as ``user: …``.
+
+    Messages without text are left out.
+    """
     return "\n".join(f"{one_line(message.role)}: {one_line(message.content)}" for message in messages if message.content)
 
 
 def tools_as_text(definitions: Sequence[Mapping[str, Any]], *, most: int = 200) -> str:
-    """Tools that the agent had: ``- name(parameter: type, optional?: type): description``, with what the schema says of each parameter."""
+    """Return the available tools one per line, with their parameters and descriptions.
+
+    The form is ``- name(parameter: type, optional?: type): description``, with the schema's notes on each parameter.
+    """
     first, last, left_out = ends_of(definitions, most)
     lines = [_tool(one) for one in first]
     if left_out:
@@ -119,7 +130,10 @@ def tools_as_text(definitions: Sequence[Mapping[str, Any]], *, most: int = 200) 
 
 
 def numbered_lines(lines: Sequence[str], *, most: int = STEPS, chars: int | None = TOTAL_CHARS, what: str = "steps") -> str:
-    """Lines by number; past the limits the middle ones are left out, and a mark says how many."""
+    """Return numbered lines.
+
+    Beyond the limits, the middle lines are left out, and a mark states their number.
+    """
     kept = most
     if chars is not None:
         while kept > 2 and sum(map(len, _both(ends_of(lines, kept)))) > chars:
@@ -140,7 +154,7 @@ def _both(ends: tuple[Sequence[str], Sequence[str], int]) -> Iterator[str]:
 
 
 def failure_of(error: ErrorInfo) -> str:
-    """An error in words."""
+    """Return an error as text."""
     return shortened(one_line(": ".join(part for part in (error.type, error.message) if part) or "failed"), RESULT_CHARS)
 
 
@@ -151,7 +165,7 @@ def _call(
     result_chars: int = RESULT_CHARS,
     shorten: Shorten = shortened,
 ) -> str:
-    """One call: ``[agent] tool name(argument=value, …) → ok: result``."""
+    """Return one call as text: ``[agent] tool name(argument=value, …) → ok: result``."""
     agent = f"[{one_line(call.agent)}] " if several and call.agent else ""
     arguments = _arguments(call.arguments, argument_chars, shorten)
     return f"{agent}tool {one_line(call.name)}({arguments}) → {_outcome(call, result_chars, shorten)}"
@@ -175,7 +189,7 @@ def _outcome(call: ToolCall, limit: int, shorten: Shorten) -> str:
 
 
 def one_line(text: str) -> str:
-    """A text in one line, so that none can look like another step."""
+    """Join the lines of a text, so that no line can look like another step."""
     return " ⏎ ".join(part for part in map(str.strip, text.splitlines()) if part)
 
 
@@ -194,7 +208,7 @@ def _parameters(schema: Mapping[str, Any], depth: int) -> str:
 
 
 _DEEPEST = 2
-"""Objects within parameters that are shown with theirs."""
+"""Levels of nested objects whose parameters are shown."""
 _CONSTRAINTS = ("default", "minimum", "maximum", "format", "pattern")
 
 
@@ -216,11 +230,14 @@ def _parameter(name: str, schema: Any, required: bool, depth: int) -> str:
     return f"{name}{'' if required else '?'}: {shortened(words, 400)}{said}"
 
 
-# --- all of them, in order
+# --- all steps in order
 
 
 def _every_step(turn: Turn) -> list[str]:
-    """Spans in their order; before a call what the agent said with it, after them what has no place of its own."""
+    """Return all steps in the order of their spans.
+
+    A remark precedes the call that it was made with. Remarks without a known call come first.
+    """
     calls = turn.tool_calls or []
     several = _several(calls) or len({run.name for run in turn.agent_runs if run.name}) > 1
     by_span: dict[str, list[ToolCall]] = {}
@@ -237,7 +254,7 @@ def _every_step(turn: Turn) -> list[str]:
         run, model = runs.get(span.id), models.get(span.id)
         if model is not None:
             found.append(f"model {one_line(model.model or '(unknown)')}{_failed(model.error)}")
-        if span.id in by_span:  # several in a model's own span, where its server runs tools
+        if span.id in by_span:  # a model span has several calls if the model's server runs tools
             found += [line for call in by_span[span.id] for line in (*said.before(call), _call(call, several))]
             by_span[span.id] = []
         elif run is not None:
@@ -262,7 +279,10 @@ def _failed(error: ErrorInfo | None) -> str:
 
 
 def _above(spans: Sequence[SpanInfo], recognised: Iterable[str]) -> set[str]:
-    """Spans that have a step below them: a framework's own, whose texts are those of the steps."""
+    """Return the spans that contain a step.
+
+    They are spans of a framework, whose texts repeat those of the steps.
+    """
     parents = {span.id: span.parent for span in spans}
     found: set[str] = set()
     for start in recognised:
@@ -284,7 +304,7 @@ def _handoffs(turn: Turn) -> Iterator[str]:
 
 
 class _Remarks:
-    """What the agent said beside its tool calls since the user spoke last."""
+    """The agent's remarks next to its tool calls since the last user message."""
 
     def __init__(self, turn: Turn) -> None:
         messages = turn.messages
@@ -302,12 +322,12 @@ class _Remarks:
                     self._by_call[place] = text
 
     def before(self, call: ToolCall) -> list[str]:
-        """What was said with a call, once."""
+        """Return the remark that was made with a call, only once."""
         text = self._by_call.pop(call.call_id, None) if call.call_id is not None else None
         return [] if text is None else [text]
 
     def rest(self, *, first: bool) -> list[str]:
-        """What has no call of its own, which stands first; and what is left of the others."""
+        """Return the remarks without a known call, or the others that weren't returned yet."""
         return self._first if first else list(self._by_call.values())
 
 
@@ -316,7 +336,10 @@ def _is_model(span: SpanInfo) -> bool:
 
 
 def _of_span(span: SpanInfo, turn: Turn) -> list[str]:
-    """A step that is in no other list of the turn: a model's by its name, others by what went in and came out."""
+    """Return the step of a span that no other list of the turn contains.
+
+    A model call is described by the model's name, and other spans by their input and output.
+    """
     attributes = span.attributes
     kind = str(attributes.get("openinference.span.kind") or attributes.get("gen_ai.operation.name") or "").lower()
     if kind in _IN_THE_TURN or any(key.startswith(_INFRASTRUCTURE) for key in attributes):
@@ -333,7 +356,7 @@ def _of_span(span: SpanInfo, turn: Turn) -> list[str]:
         if isinstance(value, (str, int, float, bool)) and not _is_noise(key)
     ]
     if attributes and not parts and not own:
-        return []  # a framework's own: all that it has is in other steps
+        return []  # a framework's span, whose values are all in other steps
     name = f"step {one_line(span.name or '(unnamed)')}"
     says = "; ".join([*parts, *own[:_OWN]])
     return [one_line(f"{name}: {says}" if says else name)]
@@ -344,7 +367,7 @@ def _first_of(attributes: Mapping[str, Any], keys: Sequence[str]) -> str:
 
 
 def _repeats(text: str, turn: Turn) -> bool:
-    """Whether what went in or came out is the conversation again, as frameworks write it, or nothing."""
+    """Return True if a span's text only repeats the conversation or a framework's state."""
     known = (turn.input, turn.output)
     return any(mark in text for mark in _AGAIN) or any(said.strip() in text for said in known if said and said.strip())
 

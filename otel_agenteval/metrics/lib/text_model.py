@@ -1,7 +1,8 @@
-"""A small model of texts: how much a text reads like those of one kind. Fitted by ``scripts/text_models.py`` on labelled cases.
+"""Rate texts with small linear models over character n-grams.
 
-Runs of two to six characters are hashed to places in a table of weights of eight bits; their mean effect is the logarithm of the odds. It needs no
-words, so that it works across inflections, spellings and languages, and takes some 40 µs for 600 characters.
+``scripts/text_models.py`` fits the models to labeled cases. N-grams of two to six characters are hashed into a table of 8-bit
+weights, and the scaled sum of the weights is the log-odds. Because no words are needed, the models work across inflections,
+spellings and languages. A text of 600 characters takes about 40 µs.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 PLACES = 1 << 16
 HEAD, TAIL = 450, 150
-"""Characters that are read: the beginning says what a text is, and its end what it comes to."""
+"""Characters that are read at the end of a text."""
 _RUNS = range(2, 7)
 _HIDDEN = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
 _DIGITS = re.compile("[0-9]+")
@@ -28,15 +29,15 @@ _FOLDER = Path(__file__).parent / "text_models"
 
 
 class TextModel(NamedTuple):
-    """Weights of runs of characters."""
+    """Weights of hashed n-grams."""
 
     weights: NDArray[np.int8]
     unit: float
-    """What a weight of 1 stands for."""
+    """Log-odds of a weight of 1."""
     bias: float
 
     def score(self, text: str) -> float:
-        """The logarithm of the odds that a text is of the kind."""
+        """Return the log-odds that a text belongs to the model's class."""
         places = places_in(text)
         if not len(places):
             return self.bias
@@ -46,7 +47,7 @@ class TextModel(NamedTuple):
 
 @cache
 def text_model(name: str) -> TextModel:
-    """A model that is part of the package."""
+    """Load a model that is part of the package."""
     import numpy as np
 
     with np.load(_FOLDER / f"{name}.npz") as kept:
@@ -54,7 +55,7 @@ def text_model(name: str) -> TextModel:
 
 
 def places_in(text: str) -> NDArray[np.intp]:
-    """The places of a text's runs of characters, each as often as it occurs."""
+    """Return the hashes of a text's n-grams, including duplicates."""
     import numpy as np
 
     codes = np.frombuffer(_plain(text).encode("utf-32-le", "replace"), np.uint32)

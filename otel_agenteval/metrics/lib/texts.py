@@ -1,9 +1,12 @@
-"""What several detectors ask of the same texts."""
+"""Provide text functions that several detectors share."""
 
 from __future__ import annotations
 
 
 def in_small_letters(text: str) -> str:
-    """The text in small letters, as long as it was: a few letters have longer small ones, of which the first character is taken."""
+    """Return the text in lower case, with the same length.
+
+    A few letters have a longer lower-case form. Only its first character is used.
+    """
     lowered = text.lower()
     return lowered if len(lowered) == len(text) else "".join(sign.lower()[:1] or sign for sign in text)

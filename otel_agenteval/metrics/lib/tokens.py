@@ -1,4 +1,4 @@
-"""Words of a text, and what two lists of words have in common."""
+"""Split texts into words and compare lists of words."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 Tokenizer = Literal["ms", "word", "whitespace"]
-"""``ms``: white space separates and every symbol or punctuation character is a word of its own, in capitals; ``word``: runs of
-letters and digits, in lower case; ``whitespace``: everything between white space, in lower case."""
+"""Name of a tokenizer.
+
+``ms`` splits at white space and makes each symbol or punctuation character a separate word, in upper case. ``word`` returns runs
+of letters and digits, in lower case. ``whitespace`` splits at white space, in lower case.
+"""
 
 Gram = tuple[str, ...]
 
@@ -33,7 +36,7 @@ _LINE_BREAK = re.compile(r"-\r?\n")
 
 
 class _Kinds(dict[str, int]):
-    """What a character is to the tokenizer ``ms``; filled as characters come."""
+    """A cache of the character classes for the tokenizer ``ms``."""
 
     def __missing__(self, char: str) -> int:
         category = unicodedata.category(char)[0]
@@ -46,10 +49,10 @@ _KINDS = _Kinds()
 
 
 def _ms(text: str) -> list[str]:
-    """The tokenizer ``ms``, in its finer points.
+    """Split a text with the tokenizer ``ms``.
 
-    A number at the start of a word takes the digits and punctuation that follow (``3.14,``) and ends the word; a hyphen at
-    the end of a line joins what it divides; five HTML entities are the character that they stand for.
+    A number at the start of a word includes the digits and punctuation that follow (``3.14,``), and ends the word. A hyphen at
+    the end of a line joins the two parts of the word. Five HTML entities are decoded.
     """
     tokens: list[str] = []
     word: list[str] = []
@@ -93,25 +96,28 @@ _TOKENIZERS: dict[str, Callable[[str], list[str]]] = {"ms": _ms, "word": _word, 
 
 
 def tokens_of(text: str, tokenizer: Tokenizer) -> list[str]:
-    """The words of a text, in order."""
+    """Return the words of a text in order."""
     return _TOKENIZERS[tokenizer](text)
 
 
 def ngrams(tokens: Sequence[str], n: int) -> Counter[Gram]:
-    """How often each run of ``n`` words occurs."""
+    """Count each n-gram of words."""
     return Counter(zip(*(itertools.islice(tokens, start, None) for start in range(n)), strict=False))
 
 
 def skip_bigrams(tokens: Sequence[str]) -> Counter[Gram]:
-    """How often each pair of words occurs in this order, with any gap. Its size is the square of the number of words."""
+    """Count each pair of words in this order, with any gap.
+
+    The number of pairs grows with the square of the number of words.
+    """
     return Counter(itertools.combinations(tokens, 2))
 
 
 def common_subsequence(one: Sequence[str], other: Sequence[str]) -> int:
-    """Length of the longest common subsequence.
+    """Return the length of the longest common subsequence.
 
-    One bit per word of ``other``: a zero at place ``i`` says that the subsequence grows there. Every word of ``one`` updates
-    all places with a few operations on whole numbers, which is far faster than a table.
+    The algorithm keeps one bit per word of ``other``: a zero marks a position at which the subsequence grows. For each word of
+    ``one``, a few integer operations update all positions, which is much faster than a table.
     """
     places: dict[str, int] = {}
     for place, token in enumerate(other):
@@ -128,7 +134,10 @@ _VOWELS = "aeiou"
 
 
 def stem(token: str) -> str:
-    """The word without ``ing``, ``ed``, ``es`` or ``s``, by the first rule that fits; no dictionary, English only."""
+    """Return an English word without ``ing``, ``ed``, ``es`` or ``s``.
+
+    The first rule that fits applies. No dictionary is used.
+    """
     length = len(token)
     if length > 5 and token.endswith("ing"):
         return _single_end(token[:-3])
@@ -142,5 +151,5 @@ def stem(token: str) -> str:
 
 
 def _single_end(token: str) -> str:
-    """``runn`` → ``run``; two vowels stay."""
+    """Reduce a double consonant at the end: ``runn`` → ``run``."""
     return token[:-1] if token[-1] == token[-2] and token[-1] not in _VOWELS else token

@@ -1,4 +1,4 @@
-"""What tool metrics share: names of expected tools, and how well calls match expectations."""
+"""Compare a turn's tool calls with expected tools."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .references import reference
 from .values import json_equal
 
 _DEEPEST_SIMILARITY = 50
-"""Nesting below which arguments are compared as a whole."""
+"""Nesting depth at which arguments are no longer compared key by key."""
 
 
 def expected_entries(turn: Turn, given: Sequence[Any] | None, *names: str) -> list[Any] | None:
-    """The expected tools, from the parameter or the turn's references; None when neither has them.
+    """Return the expected tools from the parameter or the turn's references, or None.
 
     Raises:
-        MetricError: the reference is neither a list nor a name.
+        MetricError: If the reference is neither a list nor a name.
     """
     entries = reference(turn, given, *names)
     if entries is None:
@@ -29,21 +29,24 @@ def expected_entries(turn: Turn, given: Sequence[Any] | None, *names: str) -> li
     if isinstance(entries, (str, Mapping)):
         return [entries]
     if not isinstance(entries, (list, tuple, set, frozenset)):
-        raise MetricError("invalid_reference", f"{names[0]} must be a list of tool names, not {type(entries).__name__}")
+        raise MetricError("invalid_reference", f"{names[0]}: must be a list of tool names, got {type(entries).__name__}")
     return list(entries)
 
 
 def entry_name(entry: Any) -> str:
-    """The tool's name in an expectation, which is a name or an object with ``name``."""
+    """Return the tool name of an expectation, which is a name or an object with ``name``."""
     return str(entry.get("name", "")) if isinstance(entry, Mapping) else str(entry)
 
 
 _MOST_NAMES = 12
-"""Of the names that an explanation lists."""
+"""Maximum number of tool names in an explanation."""
 
 
 def expected_and_called(entries: Sequence[Any], turn: Turn, value: float) -> str | None:
-    """``expected search, book; called search``, for a value that is not perfect."""
+    """Return an explanation that lists the expected and the called tools.
+
+    Returns None for a perfect value.
+    """
     if value >= 1:
         return None
     called = [call.name for call in turn.tool_calls or ()]
@@ -51,7 +54,7 @@ def expected_and_called(entries: Sequence[Any], turn: Turn, value: float) -> str
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Names in their order; one that comes several times in a row is counted."""
+    """Join names in their order. Repetitions in a row become a count."""
     shown: list[str] = []
     for name, run in itertools.groupby(names):
         count = sum(1 for _ in run)
@@ -61,7 +64,7 @@ def _listed(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """One expected tool call and how to compare with it."""
+    """An expected tool call and the parts to compare."""
 
     name: str
     arguments: Any
@@ -71,7 +74,10 @@ class Expectation:
 
     @classmethod
     def read(cls, entry: Any, *, check_arguments: bool, check_output: bool) -> Expectation:
-        """From a name, or ``{name, arguments?, output?}``; what it does not state is not compared."""
+        """Read a name, or an object ``{name, arguments?, output?}``.
+
+        Parts that the object doesn't contain aren't compared.
+        """
         given = entry if isinstance(entry, Mapping) else {}
         return cls(
             name=entry_name(entry),
@@ -82,7 +88,7 @@ class Expectation:
         )
 
     def match(self, call: ToolCall) -> float:
-        """0..1: how well the call meets the expectation."""
+        """Return how well a call meets the expectation, from 0 to 1."""
         if call.name != self.name or (self.compares_output and not _same_output(self.output, call.result)):
             return 0.0
         return _similarity(self.arguments, call.arguments) if self.compares_arguments else 1.0
@@ -98,7 +104,10 @@ def _same_output(expected: Any, result: Any) -> bool:
 
 
 def _similarity(expected: Any, actual: Any, depth: int = 0) -> float:
-    """1 when equal; else the share of all keys that both have with equal values (nested objects by their similarity)."""
+    """Return 1 for equal values, or the share of all keys with equal values on both sides.
+
+    Nested objects count by their similarity.
+    """
     if json_equal(expected, actual):
         return 1.0
     if not isinstance(expected, Mapping) or not isinstance(actual, Mapping) or depth > _DEEPEST_SIMILARITY:
@@ -108,7 +117,7 @@ def _similarity(expected: Any, actual: Any, depth: int = 0) -> float:
 
 
 def match_in_any_order(expectations: Sequence[Expectation], calls: Sequence[ToolCall]) -> list[float]:
-    """For each expectation the best match among the calls that no earlier expectation has used."""
+    """Return the best match for each expectation among the calls not used by earlier ones."""
     unused = list(calls)
     found = []
     for expectation in expectations:
@@ -121,7 +130,7 @@ def match_in_any_order(expectations: Sequence[Expectation], calls: Sequence[Tool
 
 
 def match_in_order(expectations: Sequence[Expectation], calls: Sequence[ToolCall]) -> float:
-    """Weight of the best common subsequence of expectations and calls."""
+    """Return the weight of the best common subsequence of expectations and calls."""
     row = [0.0] * (len(calls) + 1)
     for expectation in expectations:
         above, row = row, [0.0]
@@ -131,7 +140,7 @@ def match_in_order(expectations: Sequence[Expectation], calls: Sequence[ToolCall
 
 
 def match_at_places(expectations: Sequence[Expectation], calls: Sequence[ToolCall]) -> bool:
-    """Whether there are as many calls as expectations, and each call wholly meets the one at its place."""
+    """Return True if each call fully meets the expectation at its position, and none is left."""
     return len(expectations) == len(calls) and all(
         expectation.match(call) == 1.0 for expectation, call in zip(expectations, calls, strict=True)
     )

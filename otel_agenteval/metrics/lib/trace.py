@@ -1,4 +1,7 @@
-"""What a judge reads about the course of a turn: request, reasoning, steps, findings, answer and error."""
+"""Collect the course of a turn for a judge, from the request to the answer.
+
+The material also contains reasoning, steps, retrieved documents and the error.
+"""
 
 from __future__ import annotations
 
@@ -11,25 +14,27 @@ from .replies import numbered
 from .steps import RESULT_CHARS, ends_of, failure_of, shortened, steps_of
 
 _TEXTS, _CHARS = 40, 500
-"""Findings that are listed with the steps, and characters of each."""
+"""Characters of each retrieved text."""
 
 
 def cut(text: str, limit: int) -> str:
-    """The first ``limit`` characters, and a mark where there were more."""
+    """Return the first ``limit`` characters, with a mark if the text is longer."""
     return text if len(text) <= limit else f"{text[:limit]}…"
 
 
 def listed(items: Iterable[str] | str) -> str:
-    """A text as it is, texts by number."""
+    """Return a text unchanged, or several texts as a numbered list."""
     return items if isinstance(items, str) else numbered(list(items))
 
 
 def trace_of(turn: Turn, *, findings: bool = True) -> dict[str, Any]:
-    """The material of a whole turn, as far as it is known. Request, reasoning and answer are whole.
+    """Return the known material of a whole turn.
+
+    Request, reasoning and answer aren't shortened.
 
     Args:
-        turn: whose.
-        findings: whether the texts of retrieved documents belong to it, but those that stand in a step's result.
+        turn: The turn.
+        findings: True to include the texts of retrieved documents that no step's result contains.
     """
     known: dict[str, Any] = {
         "user_input": turn.input,
@@ -43,7 +48,7 @@ def trace_of(turn: Turn, *, findings: bool = True) -> dict[str, Any]:
 
 
 def findings_of(turn: Turn) -> str:
-    """The texts of retrieved documents, but those that stand in a call's result."""
+    """Return the texts of retrieved documents, except those in a tool result."""
     given = [jsonio.text_of(call.result) for call in turn.tool_calls or () if call.result is not None]
     results = "\n".join(text for text in given if len(text) <= RESULT_CHARS)
     texts = [

@@ -1,4 +1,4 @@
-"""The links of a text: URLs and hosts, also where they are disguised, and in a form in which two of the same page are equal."""
+"""Find the links in a text, including disguised ones, and normalize them for comparison."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from .hosts import SURE, UNSURE, is_host, is_no_claim
 
 
 class Link(NamedTuple):
-    """A link of an answer."""
+    """A link in an answer."""
 
     key: str
-    """What identifies the page: host, path and query; see :func:`key_of`."""
+    """Identity of the page: host, path and query (see :func:`key_of`)."""
     written: str
-    """As the answer writes it."""
+    """The link as written in the answer."""
     bare: bool
-    """Whether it has no scheme."""
+    """True if the link has no scheme."""
     continued: str
-    """The same with the first word of the next line, where the line ends behind it; else empty."""
+    """Key of the link including the first word of the next line, if the line ends after the link. Empty otherwise."""
 
     @property
     def host(self) -> str:
-        """Where it leads."""
+        """Return the host of the link."""
         return host_of(self.key)
 
 
 _REST = r"[^\s<>\"`\\|{}\[\]^\u3000-\u303f\uff00-\uffef]{1,2048}"
-_URL = re.compile(rf"://({_REST})")  # the scheme is compared afterwards: a search that begins with a letter of any case is slow
+_URL = re.compile(rf"://({_REST})")  # the scheme is checked later: a case-insensitive start is slow
 _SCHEMES = ("http", "https", "hxxp", "hxxps")
 REST = re.compile(_REST)
 _TOPS = "|".join(sorted(SURE | UNSURE, key=len, reverse=True))
@@ -40,7 +40,7 @@ _BARE = re.compile(
     rf"(:[0-9]{{2,5}})?([/?](?:{_REST})?)?",
     re.IGNORECASE,
 )
-_DOTTED = re.compile(r"\.[A-Za-z\])}\U0001d400-\U0001d7ff]")  # begins with a character, so that most of a text is skipped
+_DOTTED = re.compile(r"\.[A-Za-z\])}\U0001d400-\U0001d7ff]")  # a literal start lets the search skip most of a text
 _AFTER_DOT = re.compile(rf"(?:(?:{_TOPS}|xn--)(?![a-z0-9_])|[\])}}]|[\U0001d400-\U0001d7ff])", re.IGNORECASE)
 _WIDE_DOTTED = re.compile(r"。(?:com|net|org|cn|jp|kr|tw|hk)")
 _DISGUISES = ("\uff0e", "\uff61", "\u2024", "\ufe52", "\uff0f", "\u200b", "\u200c", "\u200d", "\u2060", "\ufeff", "\u00ad")
@@ -61,7 +61,7 @@ _NAMESPACES = re.compile(
     re.IGNORECASE,
 )
 _DATA = frozenset(("", "json", "markdown", "md", "text", "csv"))
-"""What a fence says whose block is no code."""
+"""Fence labels of blocks that aren't code."""
 _MARKDOWN = re.compile(r"\[([^\[\]\n]{4,300})\]\(<?((?:https?:)?//[^\s()<>]{3,2048}|www\.[^\s()<>]{3,2048})")
 _END = ".,;:!?'*_~/·”’»«„“"
 _PREFIX = re.compile(r"(?:www[0-9]?|m|mobile|amp)\.(?=[^/?]*\.)")
@@ -70,12 +70,15 @@ _NEXT_LINE = re.compile(r"-?[ \t]*\r?\n[ \t>*-]*([^\s<>\"`|]{1,500})")
 
 
 def may_hold_links(text: str) -> bool:
-    """Whether a text can hold a link at all; exact, and fast for ordinary prose."""
+    """Return True if a text contains a possible link.
+
+    The check never misses a link, and it is fast for ordinary prose.
+    """
     if "://" in text or _has_host(text) or ("dot" in text and _DOT.search(text) is not None):
         return True
     if text.isascii():
         return False
-    for sign in _DISGUISES:  # a generator would cost more than the search
+    for sign in _DISGUISES:  # a generator would be slower than the search
         if sign in text:
             return True
     return _WIDE_DOTTED.search(text) is not None
@@ -91,7 +94,10 @@ def _has_host(text: str) -> bool:
 
 
 def revealed(text: str) -> str:
-    """The text without what hides a link: invisible characters, wide letters and dots, ``hxxp``, ``[.]``, escapes of Markdown and HTML."""
+    """Return the text without disguises of links.
+
+    Disguises are invisible characters, wide letters and dots, ``hxxp``, ``[.]``, and escapes of Markdown and HTML.
+    """
     if not text.isascii():
         text = unicodedata.normalize(
             "NFKC",
@@ -108,7 +114,10 @@ def revealed(text: str) -> str:
 
 
 def without_code(text: str) -> str:
-    """The text without fenced and inline code, commands and namespaces; an answer that is one block of data is kept."""
+    """Remove code blocks, inline code, commands and namespaces from a text.
+
+    An answer that consists of one block of data is kept.
+    """
     if "`" in text or "~~~" in text:
         whole = _data_in(text.strip()) if text.count("```") == 2 else None
         text = whole if whole is not None else _CODE.sub(" ", text)
@@ -117,7 +126,7 @@ def without_code(text: str) -> str:
 
 
 def _data_in(text: str) -> str | None:
-    """What stands between the fences of a text that is one block of data."""
+    """Return the content of a text that is one fenced block of data, or None."""
     kind, _, rest = text.removeprefix("```").removesuffix("```").partition("\n")
     data, newline, last = rest.rpartition("\n")
     fenced = text.startswith("```") and text.endswith("```")
@@ -125,7 +134,10 @@ def _data_in(text: str) -> str | None:
 
 
 def links_in(text: str) -> dict[str, Link]:
-    """The links of an answer by their keys; see :func:`without_code` and :func:`~.hosts.is_no_claim` for what is left out."""
+    """Return the links of an answer by key.
+
+    :func:`without_code` and :func:`~.hosts.is_no_claim` describe the links that don't count.
+    """
     found: dict[str, Link] = {}
     spans: list[str] = []
     at = 0
@@ -136,7 +148,7 @@ def links_in(text: str) -> dict[str, Link]:
         begin = match.start() - (5 if scheme.endswith("s") else 4)
         key = key_of(_NEXT.split(match[1], maxsplit=1)[0])
         if match[1].endswith("...") and "/" in key:
-            key += "…"  # the display of a longer one
+            key += "…"  # a shortened display of a longer link
         spans.append(text[at:begin])
         at = match.end()
         if key and not _is_pattern(match[1], text[match.end() : match.end() + 1]):
@@ -160,12 +172,12 @@ def _trimmed(written: str) -> str:
 
 
 def _is_pattern(rest: str, following: str) -> bool:
-    """Whether it is the beginning of a template (``https://acme.com/{id}``) instead of a page."""
+    """Return True if the link is the start of a template such as ``https://acme.com/{id}``."""
     return (following in ("{", "<") and rest.endswith(("/", "=", ".", "-"))) or "/your" in rest.lower() or rest.endswith("://")
 
 
 def _is_sentence_break(written: str) -> bool:
-    """``done.In``: a space is missing behind a full stop."""
+    """Return True if a space is missing after a full stop, as in ``done.In``."""
     before, _, top = written.rpartition(".")
     return top[:1].isupper() and not top.isupper() and "." not in before
 
@@ -176,7 +188,10 @@ def _continued(rest: str, text: str, end: int) -> str:
 
 
 def key_of(rest: str) -> str:
-    """What identifies a page: host, path and query; no scheme, user, ``www.``, fragment, closing punctuation, ``/`` or case."""
+    """Return the host, path and query that identify a page, in lower case.
+
+    The scheme, user, ``www.``, fragment, closing punctuation and trailing ``/`` are removed.
+    """
     rest = rest.split("#", 1)[0]
     if "&amp;" in rest:
         rest = rest.replace("&amp;", "&")
@@ -200,7 +215,7 @@ def _split(rest: str) -> tuple[str, str, str]:
 
 
 def host_of(key: str) -> str:
-    """The host of a key."""
+    """Return the host of a key."""
     return _split(key)[0]
 
 
@@ -215,14 +230,17 @@ def _unicode_host(host: str) -> str:
 
 
 def ascii_host(host: str) -> str:
-    """The host as the network writes it (punycode)."""
+    """Return the host in Punycode."""
     return ".".join(
         label if label.isascii() else "xn--" + label.encode("punycode", "replace").decode("ascii") for label in host.split(".")
     )
 
 
 def shown_otherwise(text: str) -> list[tuple[str, str, str]]:
-    """Markdown links whose text shows one host and whose target is at another: text, target and the whole."""
+    """Return Markdown links whose text shows another host than their target.
+
+    Each item has the key of the text, the key of the target, and the whole link.
+    """
     found = []
     if "](" in text:
         for match in _MARKDOWN.finditer(text):

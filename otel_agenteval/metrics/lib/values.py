@@ -1,4 +1,4 @@
-"""Comparing and writing values of any type, the way JSON sees them."""
+"""Compare and format values of any type by the rules of JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from ...core import jsonio
 
 
 class _Stripped:
-    """A text without the space around it. pydantic asks it for its schema, where a parameter is given."""
+    """A type for texts without surrounding space, for use in annotations of parameters.
+
+    Pydantic calls :meth:`__get_pydantic_core_schema__`.
+    """
 
     @staticmethod
     def __get_pydantic_core_schema__(source: Any, handler: Any) -> Any:
@@ -21,13 +24,14 @@ class _Stripped:
 
 
 Words = Annotated[str, _Stripped, MinLen(1)]
-"""A configured text that says something."""
+"""A configured text that isn't blank."""
 
 
 def json_equal(left: Any, right: Any) -> bool:
-    """Structural equality: key order is ignored, list order counts, ``1 == 1.0``, and ``True != 1``.
+    """Return True if two values are structurally equal.
 
-    Walks with its own stack, so that no depth of nesting is too deep.
+    The order of keys doesn't matter, but the order of lists does. ``1`` equals ``1.0``, and ``True`` differs from ``1``. The
+    comparison isn't recursive, so nesting can have any depth.
     """
     pending = [(left, right)]
     while pending:
@@ -54,7 +58,10 @@ def _leaves_equal(one: Any, other: Any) -> bool:
 
 
 def canonical(value: Any) -> str:
-    """A text that is the same for values that are equal as JSON (up to ``1`` and ``1.0``): sorted keys, no spaces."""
+    """Return a value as JSON with sorted keys and no spaces.
+
+    Values that are equal as JSON have the same text, except for ``1`` and ``1.0``.
+    """
     try:
         return json.dumps(value, sort_keys=True, separators=(",", ":"), default=repr)
     except (TypeError, ValueError, RecursionError):  # keys of mixed types, cycles, too deep
@@ -62,7 +69,10 @@ def canonical(value: Any) -> str:
 
 
 def rendered(value: Any) -> str:
-    """A configured value as the text to look for: ``5.0`` → ``5``, ``True`` → ``true``, text as it is."""
+    """Return a configured value as a search text: ``5.0`` → ``5``, ``True`` → ``true``.
+
+    Texts are unchanged.
+    """
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return jsonio.text_of(value)

@@ -1,4 +1,4 @@
-"""How close vectors are to each other."""
+"""Compute the similarity and distance of vectors."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ Vector = Sequence[float]
 def _pair(one: Vector, other: Vector) -> tuple[numpy.ndarray, numpy.ndarray]:
     left, right = numpy.asarray(one, dtype=float), numpy.asarray(other, dtype=float)
     if left.shape != right.shape or left.ndim != 1:
-        raise MetricError("invalid_answer", "the embedder gave vectors of different lengths")
+        raise MetricError("invalid_answer", "embedder: returned vectors of different lengths")
     return left, right
 
 
 def _direction(vector: numpy.ndarray) -> numpy.ndarray | None:
-    """The vector with length 1, or None for one without a direction."""
+    """Return the vector scaled to length 1, or None for a zero vector."""
     largest = numpy.max(numpy.abs(vector), initial=0.0)
     if largest == 0:
         return None
-    scaled: numpy.ndarray = vector / largest  # so that no square is too large or too small for a float
+    scaled: numpy.ndarray = vector / largest  # avoids overflow and underflow of the squares
     scaled /= numpy.linalg.norm(scaled)
     return scaled
 
 
 def cosine(one: Vector, other: Vector) -> float:
-    """From -1 to 1; 0 when either vector is zero."""
+    """Return the cosine similarity from -1 to 1, or 0 if either vector is zero."""
     left, right = (_direction(vector) for vector in _pair(one, other))
     if left is None or right is None:
         return 0.0
@@ -37,17 +37,17 @@ def cosine(one: Vector, other: Vector) -> float:
 
 
 def dot(one: Vector, other: Vector) -> float:
-    """The sum of the products."""
+    """Return the dot product."""
     left, right = _pair(one, other)
     return float(left @ right)
 
 
 def distance(one: Vector, other: Vector) -> float:
-    """The length of the difference (Euclid)."""
+    """Return the Euclidean distance."""
     left, right = _pair(one, other)
     return float(numpy.linalg.norm(left - right))
 
 
 def share(similarity: float) -> float:
-    """A similarity as a score: what points away counts as unrelated."""
+    """Return a similarity as a score from 0 to 1. Negative similarities become 0."""
     return min(1.0, max(0.0, similarity))

@@ -1,8 +1,12 @@
-"""What a workflow is and did, as the turn says it: a graph of executors, and the runs of executors in start order.
+"""Read a turn's workflow: its declared graph of executors, and their runs in start order.
 
-Both are in the turn's ``workflow``. The runs can be read from spans too, where they say what belongs to a workflow: spans
-with an ``executor.id``, else the agents right below a workflow (``invoke_workflow``, ``gen_ai.workflow.name``), else the
-agents that the turn's only agent called. Only a declared graph counts as one; what ran is not a declaration.
+Both are in the turn's ``workflow``. If it has no runs, they are read from the first of these spans that exist:
+
+1. Spans with an ``executor.id``.
+2. Agents directly below a workflow (``invoke_workflow``, ``gen_ai.workflow.name``).
+3. Agents that the turn's only top-level agent called.
+
+Runs never replace a declared graph.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ _FAILED = frozenset(("error", "failed", "failure"))
 
 
 def key(name: str) -> str:
-    """What names compare by: they are the same in any case."""
+    """Return a name in the form that is compared. Case doesn't matter."""
     return name.lower()
 
 
@@ -30,7 +34,7 @@ class Run:
     executor: str
     failed: bool
     tools: tuple[str, ...] | None = None
-    """Names of the tools it called, in order; None when the run does not say."""
+    """Names of the called tools in order. None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +48,16 @@ class Graph:
 
 
 def graph_of(turn: Turn) -> Graph | None:
-    """The turn's declared graph, or None.
+    """Return the turn's declared graph, or None.
 
     Raises:
-        MetricError: what is declared cannot be read as a graph.
+        MetricError: If the declaration isn't a valid graph.
     """
     given = (turn.workflow or {}).get("graph")
     if not given:
         return None
     if not isinstance(given, Mapping):
-        raise MetricError("invalid_workflow", "workflow.graph must be an object with nodes and edges")
+        raise MetricError("invalid_workflow", "workflow.graph: must be an object with nodes and edges")
     return Graph(
         nodes=[_name(node) for node in _list(given, "nodes", "workflow.graph")],
         edges=[_edge(edge, place) for place, edge in enumerate(_list(given, "edges", "workflow.graph"))],
@@ -67,7 +71,7 @@ def _list(given: Mapping[str, Any], name: str, path: str) -> Sequence[Any]:
     if found is None:
         return ()
     if not isinstance(found, (list, tuple)):
-        raise MetricError("invalid_workflow", f"{path}.{name} must be a list")
+        raise MetricError("invalid_workflow", f"{path}.{name}: must be a list")
     return found
 
 
@@ -85,15 +89,15 @@ def _edge(edge: Any, place: int) -> tuple[str, str]:
     if isinstance(edge, Mapping):
         edge = (edge.get("from", edge.get("source")), edge.get("to", edge.get("target")))
     if not isinstance(edge, (list, tuple)) or len(edge) != 2:
-        raise MetricError("invalid_workflow", f"workflow.graph.edges[{place}] must be [from, to]")
+        raise MetricError("invalid_workflow", f"workflow.graph.edges[{place}]: must be [from, to]")
     return _name(edge[0]), _name(edge[1])
 
 
 def runs_of(turn: Turn) -> list[Run] | None:
-    """The runs of the workflow's executors, in start order; None when no workflow is known.
+    """Return the runs of the workflow's executors in start order, or None without a workflow.
 
     Raises:
-        MetricError: ``workflow.steps`` is not a list of objects.
+        MetricError: If ``workflow.steps`` isn't a list of objects.
     """
     workflow = turn.workflow or {}
     if workflow.get("steps") is None:
@@ -103,7 +107,10 @@ def runs_of(turn: Turn) -> list[Run] | None:
 
 
 def _named_by_errors(errors: Sequence[Any]) -> set[tuple[str, str | None]]:
-    """Executors, each with the step (or None for all its runs), that an error of the workflow names."""
+    """Return the executors that an error of the workflow names, each with the step.
+
+    The step is None if the error applies to all runs of the executor.
+    """
     named: set[tuple[str, str | None]] = set()
     for error in errors:
         if isinstance(error, Mapping) and error.get("executor") is not None:
@@ -114,7 +121,7 @@ def _named_by_errors(errors: Sequence[Any]) -> set[tuple[str, str | None]]:
 
 def _run(step: Any, place: int, named: set[tuple[str, str | None]]) -> Run:
     if not isinstance(step, Mapping):
-        raise MetricError("invalid_workflow", f"workflow.steps[{place}] must be an object with executor and status")
+        raise MetricError("invalid_workflow", f"workflow.steps[{place}]: must be an object with executor and status")
     executor = _name(step.get("executor"))
     own = place if step.get("id") is None else step["id"]
     failed = (

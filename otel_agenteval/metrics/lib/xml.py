@@ -1,4 +1,4 @@
-"""XML, read without ever loading, expanding or declaring anything: the time is linear in the text."""
+"""Parse XML in time linear in the text, without loading or expanding anything."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ _NUMBERED = re.compile(r"&#(?:([0-9]+)|x([0-9A-Fa-f]+));")
 
 
 class _Refused(Exception):
-    """The document declares something of its own."""
+    """A document that contains its own declarations."""
 
 
 class Document:
-    """What was found out about a text that should be one XML document."""
+    """The result of reading a text as one XML document."""
 
     __slots__ = ("fault", "missing")
 
     def __init__(self, fault: dict[str, Any] | None, missing: list[str]) -> None:
         self.fault = fault
-        """Why it is none: ``error``, and ``line`` and ``column`` where they are known."""
+        """Why the text isn't a document: ``error``, and if known, ``line`` and ``column``. None if it is one."""
         self.missing = missing
-        """The required elements that it does not have."""
+        """Required elements that don't occur."""
 
 
 def read(text: str, required: Sequence[str] = ()) -> Document:
-    """Whether the text is one well-formed document, and which of the required elements it does not have."""
+    """Check that a text is one well-formed document, and find its missing required elements."""
     paths = _Paths(required)
     parser = expat.ParserCreate()
     parser.StartDoctypeDeclHandler = _refuse_declarations
@@ -69,7 +69,7 @@ def _refuse_declarations(name: str, system_id: str | None, public_id: str | None
 
 
 class _Paths:
-    """Which required paths occur, followed while the document is read."""
+    """The required paths that occur, tracked during parsing."""
 
     def __init__(self, required: Sequence[str]) -> None:
         self._required = required
@@ -77,7 +77,7 @@ class _Paths:
         self._steps = [tuple(path.split(".")) for path in required]
         self._depth = 0
         self._here: list[str] = []
-        """Names of the open elements, no deeper than any path goes."""
+        """Names of the open elements, down to the depth of the longest path."""
         self._deepest = max((max(len(steps), 2) for steps in self._steps), default=0)
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
@@ -87,7 +87,7 @@ class _Paths:
         self._here.append(name)
         for path, steps in zip(self._required, self._steps, strict=True):
             if len(steps) == 1:
-                occurs = self._depth <= 2 and name == path  # the root, or a child of it
+                occurs = self._depth <= 2 and name == path  # the root or one of its children
             else:
                 occurs = len(steps) == self._depth and name == steps[-1] and tuple(self._here) == steps
             if occurs:
@@ -103,10 +103,10 @@ class _Paths:
 
 
 def elements(text: str) -> list[tuple[int, int]]:
-    """Start and end of every well-formed element in the text, the outermost ones, in their order.
+    """Return the start and end of each outermost well-formed element, in order.
 
-    An element is open until its end tag; whatever is not XML breaks all elements that are open there, because each of them
-    would contain it. What was closed before stands.
+    An element is open until its end tag. Text that isn't XML invalidates all open elements, because each of them would contain
+    it. Elements that are already closed stay valid.
     """
     found: list[tuple[int, int]] = []
     opened: list[tuple[str, int]] = []
@@ -138,7 +138,7 @@ def elements(text: str) -> list[tuple[int, int]]:
 
 
 def _end_of_other_markup(text: str, start: int, last_ends: dict[str, int], *, inside: bool) -> int | None:
-    """Where the comment, processing instruction or CDATA section ends that begins at ``start``; None if there is none."""
+    """Return the end of the comment, instruction or CDATA section at ``start``, or None."""
     if text.startswith("<!--", start):
         end = text.find("--", start + 4)
         return end + 3 if text.startswith("-->", end) else None
@@ -150,7 +150,7 @@ def _end_of_other_markup(text: str, start: int, last_ends: dict[str, int], *, in
 
 
 def _close(found: list[tuple[int, int]], start: int, end: int) -> None:
-    while found and found[-1][0] > start:  # it stands inside of this one
+    while found and found[-1][0] > start:  # nested in this element
         found.pop()
     found.append((start, end))
 

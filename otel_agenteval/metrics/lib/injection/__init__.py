@@ -1,8 +1,9 @@
-"""Orders to the agent in text that it did not write.
+"""Detect instructions to the agent in text from other sources, known as prompt injection.
 
-:func:`~.normalise.is_harmless` rules most texts out. The others are read as a model would read them (without look-alikes, invisible characters and
-encodings), quotations are set aside, and each sentence is weighed with its neighbours: what it wants (set instructions aside, take a role,
-hide something, send something away, give a verdict) and whom it addresses.
+:func:`~.normalise.is_harmless` rules out most texts. For the others, look-alike characters, invisible characters and encodings
+are removed, because a model reads through them too. Quotations don't count. Each remaining sentence is scored together with its
+neighbors, by the reader that it addresses and by its demand: to ignore instructions, take a role, hide or send something, or give
+a verdict.
 """
 
 from .normalise import is_harmless

@@ -1,4 +1,7 @@
-"""Parts of what the patterns of calls find: a text, and then a sentence, without any is looked at no further."""
+"""List the substrings that every match of the patterns in ``calls`` contains.
+
+Texts and sentences without any of them are skipped.
+"""
 
 from __future__ import annotations
 
@@ -30,4 +33,4 @@ FREE_PIECES: tuple[str, ...] = (
 IN_ASCII: dict[tuple[str, ...], tuple[str, ...]] = {
     pieces: tuple(piece for piece in pieces if piece.isascii()) for pieces in (CALL_PIECES, ASIDE_PIECES, FREE_PIECES)
 }
-"""The same for texts in ASCII."""
+"""The same substrings for ASCII texts."""

@@ -1,8 +1,9 @@
-"""Orders by their structure: a machine that reads the text is called, and something is wanted of it.
+"""Detect prompt injection by structure: a text addresses a machine and makes a demand.
 
-The evidence is a product: *who is called* (a name that only machines have, as a vocative, after "to" or "for", or as what reads this; a name that
-people have too; nobody, in hidden text or in "your developer told you") times *what is wanted* (hide, send, set aside, reveal, judge, call a tool,
-anything else that is asked for). Neither a mention of an assistant nor an order to people has both.
+The score adds two kinds of evidence. The first is the *addressee*: a name that only machines have, in direct address, after "to"
+or "for", or as the reader of the text. Names that people can have too count less. Hidden text, and phrases like "your developer
+told you", need no name. The second is the *demand*: to hide, send, ignore, reveal, judge, call a tool, or do anything else. A
+mention of an assistant or an instruction to people has only one of the two.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from .readers import (
 )  # fmt: skip
 
 FOUND = 3
-"""From this sum of calling and wanting on, there is an order."""
+"""Minimum sum of the scores for addressee and demand."""
 
 _MACHINE = any_of(*MACHINES)
 _NAME = any_of(*NAMES)
@@ -45,7 +46,7 @@ _DIRECTED = any_of(
     r"إلى|يا |أيها|عزيزي|ملاحظة ل|ל(?=ב|מ|ע)|प्रिय|致|给|請|亲爱的|尊敬的|ถึง|เรียน",
 )
 _AFTER = quick(r"へ|に告|様|さん|の方|에게|아[ ,]|께|के लिए|को\b|请|請|必须|务必|注意")
-"""What shows in languages with cases behind the name that it is called."""
+"""Particles behind a name that mark the addressee, in languages with such particles."""
 _TOPIC = quick(r"은|는|は")
 _ENDS_AS_ORDER = quick(r"하라|해라|시오|세요|지 마|말 것|할 것|주라|せよ|ください|こと(?:$|。)|しろ|なさい|べし")
 _ASKED = any_of(
@@ -92,13 +93,13 @@ OWN = quick(
 
 
 def calls(sentences: Sequence[str], text: str, *, hidden: bool = False, tools: Sequence[str] = ()) -> bool:
-    """Whether one of the sentences calls a machine and it, or the next, wants something of it.
+    """Return True if a sentence addresses a machine, and it or the next one demands something.
 
     Args:
-        sentences: folded, of a text that :func:`~.readers.marked` has been through.
-        text: all of it, as the sentences were.
-        hidden: whether readers do not see it: then nobody need be called.
-        tools: the names of the agent's tools.
+        sentences: Folded sentences of a text that :func:`~.readers.marked` has processed.
+        text: The whole text in the same form.
+        hidden: True if readers can't see the text. Then no addressee is needed.
+        tools: Names of the agent's tools.
     """
     staff = _STAFF.search(text) is not None
     named, freed = _has(text, CALL_PIECES), _has(text, ASIDE_PIECES) or _has(text, FREE_PIECES)
@@ -106,7 +107,7 @@ def calls(sentences: Sequence[str], text: str, *, hidden: bool = False, tools: S
         return False
     seen: set[tuple[str, ...]] = set()
     for place, sentence in enumerate(sentences):
-        if (together := tuple(sentences[place : place + 4])) in seen:  # what is repeated a thousand times costs once
+        if (together := tuple(sentences[place : place + 4])) in seen:  # check repeated sentences only once
             continue
         seen.add(together)
         may_be_named = named and _has(sentence, CALL_PIECES)
@@ -120,7 +121,7 @@ def calls(sentences: Sequence[str], text: str, *, hidden: bool = False, tools: S
             wanted = _wanted(sentence[end:], tools) or int(called == 2 and _is_imperative(sentence[end:]))
             if called < 2 or len(sentence) - end >= 3:
                 wanted = max(wanted, _wanted(after, tools) - (called < 2))
-            else:  # a heading, also of what coding agents are to know of a project
+            else:  # a heading, for example of project notes for coding agents
                 wanted = max(
                     wanted,
                     2 * _is_hostile(after),
@@ -273,11 +274,14 @@ _DESCRIBES = frozenset(
         "bu",
     ]
 )
-"""Words that begin a sentence about something."""
+"""Words that start a descriptive sentence."""
 
 
 def _is_imperative(rest: str) -> bool:
-    """Whether what follows the call begins as an order does: with neither an article, a pronoun nor a form in -ing."""
+    """Return True if the text after the address starts like an instruction.
+
+    Instructions don't start with an article, a pronoun or a form in -ing.
+    """
     found = _IMPERATIVE.match(rest)
     return found is not None and found["first"] not in _DESCRIBES and not found["first"].endswith(("ing", "ed", "s"))
 
@@ -291,14 +295,14 @@ _FOR_EDITORS = quick(
 def _has(text: str, pieces: tuple[str, ...]) -> bool:
     if text.isascii():
         pieces = IN_ASCII[pieces]
-    for piece in pieces:  # a generator would cost more than the search
+    for piece in pieces:  # a generator would be slower than the search
         if piece in text:
             return True
     return False
 
 
 def _called(sentence: str, staff: bool) -> tuple[int, int]:
-    """How surely a machine is called, from 0 to 2, and where the call ends."""
+    """Return how surely a sentence addresses a machine (0 to 2), and the end of the address."""
     best = (0, 0)
     for pattern, machine in ((_MACHINE, True), (_NAME, False)):
         for found in pattern.finditer(sentence):
@@ -386,7 +390,7 @@ def _strength(sentence: str, found: re.Match[str], *, machine: bool) -> int:
 _READING = quick(
     r"s?(?:[ -](?:assistant|agent|chatbot|model|tool|system)s?)? (?:(?:that|which|who) )?(?:(?:is|are|was|may be|happens to be|now|currently) ){0,2}(?:\w+ing|reads?|process(?:es)?|handles?|parses?|summari[sz]es?|sees?|opens?|scans?|reviews?|grades?|sorts?|indexes) (?:\w+ ){0,2}?(?:this|these|it|here)\b"
 )
-"""What it is doing with this text."""
+"""The machine's activity with this text."""
 _ANY = quick(r"\b(?:any|whichever|whatever|every|each|to the|for the|dear|hey|if an?|automated)\b")
 _VERBAL = quick(
     r"\bto (?:use|run|train|call|load|test|start|set up|build|install|open|contact|reach|ask|choose|select|get|see|change|meet|enable)\b"
@@ -400,7 +404,7 @@ _SUGGESTS = quick(
     r"s?(?:[ -](?:assistant|agent|chatbot|model|tool|system)s?)? (?:\w+ )?(?:suggest|ask|tell|offer|request|recommend|claim|say|promis|urg|pressur)\w* (?:\w+ )?(?:that )?(?:you|us|them|for)\b"
 )
 _PREPOSITIONS = frozenset({"pro", "do", "an", "a", "ao", "to", "for", "til"})
-"""Some of them are other words in other languages: they count only right before the name."""
+"""Some are other words in other languages, so they count only directly before the name."""
 _END = re.compile(r"\Z")
 _OTHER_SCRIPT = re.compile("[\u0370-\u1dff\u2e80-\ud7ff]")
 _ORDERED = quick(
@@ -409,7 +413,10 @@ _ORDERED = quick(
 
 
 def _wanted(text: str, tools: Sequence[str]) -> int:
-    """How much is wanted, from 0 to 2: what only attackers want of a machine is 2."""
+    """Return the strength of the demand, from 0 to 2.
+
+    Demands that only attackers make have strength 2.
+    """
     if len(text) < 6:
         return 0
     if _is_hostile(text) or VERDICTS.search(text) is not None or FREED.search(text) is not None:
@@ -428,14 +435,14 @@ def _wanted(text: str, tools: Sequence[str]) -> int:
 
 
 def _is_hostile(text: str) -> bool:
-    """Whether something is to be hidden, revealed or sent away."""
+    """Return True if the text demands to hide, reveal or send something."""
     if HIDES.search(text) is not None or REVEALS.search(text) is not None:
         return True
     return SENDS.search(text) is not None and (ADDRESS.search(text) is not None or LOOT.search(text) is not None)
 
 
 def _is_about(text: str) -> bool:
-    """Whether a text is about attacks, or documentation."""
+    """Return True if a text is about attacks, or is documentation."""
     return REPORTED.search(text) is not None or _DOCS.search(text) is not None
 
 
@@ -448,11 +455,14 @@ _UNNAMED = quick(
     r"|\byou, the (?:\w+ )?(?:program|software|system|model|ai|assistant|reader)|\byou will (?:now )?(?:ignore|disregard|forget)\b|\byou (?:are|were) hereby (?:told|ordered|instructed)|\bhow (?:you|the assistant) must (?:reply|answer|respond)\b|\b(?:must|should) be called (?:first|before)\b.{0,200}\b(?:user|pass|read)\b"
     r"|\b(?:language model|aiagent|llm|chatbot|assistant)s? (?:must |should |shall |is to |to )?(?:omit|leave out|hide|conceal|withhold|suppress)\b"
 )
-"""Orders in English that only a machine can be meant by, though nobody is named."""
+"""English instructions that only make sense for a machine, although they name no addressee."""
 
 
 def _is_freed(sentence: str, after: str) -> bool:
-    """Whether the reader is to forget what others asked of it, or has no rules from now on, without being called."""
+    """Return True if a sentence tells the reader to ignore instructions or all rules.
+
+    No addressee is needed. Declaring the reader free of rules counts too.
+    """
     if _UNNAMED.search(sentence) is not None and OWN.search(sentence) is None and _MAIL.search(sentence) is None:
         return True
     aside = _has(sentence, ASIDE_PIECES) and SETS_ASIDE.search(sentence) is not None

@@ -1,7 +1,7 @@
-"""What orders to an agent are made of, one entry per language.
+"""Define the vocabulary of instructions to an agent, with one entry per language.
 
-All words are written as :func:`~.normalise.folded` leaves them: lower case, Latin letters without their marks. A field is an alternation of regular
-expressions; in languages that are written without spaces they match anywhere, elsewhere from the beginning of a word.
+All words have the form of :func:`~.normalise.folded`: lower case, and Latin letters without diacritics. A field is an alternation
+of regular expressions. The expressions match at the start of a word, or in languages without spaces, at any position.
 """
 
 from __future__ import annotations
@@ -14,39 +14,39 @@ from .pieces import Quick, quick
 
 
 class Language(NamedTuple):
-    """The words of one language."""
+    """The vocabulary of one language."""
 
     name: str
     triggers: str
-    """Pieces, of which every order in this language has one; Latin ones without the spaces between words."""
+    """Substrings, at least one of which occurs in every instruction. Those in Latin script have no spaces."""
     ignore: str
-    """Verbs that set instructions aside."""
+    """Verbs for ignoring instructions."""
     rules: str
-    """What is set aside."""
+    """Words for the ignored instructions."""
     former: str
-    """Which rules: those from before, all of them, yours."""
+    """Words that identify the ignored instructions: previous, all, your."""
     override: str
-    """The same in other words, complete."""
+    """Other complete phrases for ignoring instructions."""
     role: str
-    """A new role, or the end of all restrictions."""
+    """Phrases for a new role or the end of all restrictions."""
     agent: str
-    """The reader is called an assistant, a model, an AI."""
+    """Words that address the reader as an assistant, a model or an AI."""
     user: str
-    """The person whom the agent works for, named as a third."""
+    """Words for the agent's user in the third person."""
     say: str
-    """Say something to somebody, or only say it."""
+    """Verbs for saying something to somebody, or saying only something."""
     hide: str
-    """Do not say it."""
+    """Phrases for not saying something."""
     send: str
-    """Send, forward, copy."""
+    """Verbs for sending, forwarding and copying."""
     data: str
-    """What can be stolen."""
+    """Words for data worth stealing."""
     favour: str
-    """A verdict that is asked for."""
+    """Words for a demanded verdict."""
     act: str
-    """Something done by agents: tools, payments, deletions, the prompt."""
+    """Words for actions of agents: tools, payments, deletions, the prompt."""
     people: str
-    """Readers who are people: staff, mail, forms, devices."""
+    """Words for human readers and their context: staff, mail, forms, devices."""
     spaced: bool = True
 
 
@@ -309,11 +309,11 @@ REPORTED = quick(
     r"angreifer|angriff|beispiel|attaque|pirate|exemple|ataque|atacante|ejemplo|exemplo|attacc|aggressor|esempio|aanval|voorbeeld|atak|przyklad|saldir|ornegin|атак|злоумышл|например|зловмис|наприклад|serangan|contoh|tan cong|vi du|angrip|exempel)"
     r"|هجوم|مهاجم|مثال|תוקף|התקפ|לדוגמה|हमल|उदाहरण|攻撃|例えば|インジェクション|攻击|例如|注入|之类|공격|예를 들|인젝션"
 )
-"""Words of texts about attacks, in any language."""
+"""Words in texts about attacks, in any language."""
 
 
 class Words(NamedTuple):
-    """The fields of a language, compiled."""
+    """The compiled fields of a language."""
 
     ignore: Quick
     rules: Quick
@@ -333,28 +333,28 @@ class Words(NamedTuple):
 
 @cache
 def compiled(language: Language) -> Words:
-    """The fields of a language as patterns, made on first use."""
+    """Return the compiled fields of a language. They are compiled on first use."""
     start = r"(?<!\w)" if language.spaced else ""
     return Words(*(Quick(re.compile(f"{start}(?:{getattr(language, field)})")) for field in Words._fields))
 
 
 ENGLISH_WORDS = re.compile(r"(?<!\w)(?:the|your|you|and|this|that|please|my|with|how|are|must|from|for|should)(?!\w)")
-"""Two of them make a sentence English: words of other languages in it are chance."""
+"""English words. A sentence with two of them is English, and words of other languages in it are coincidences."""
 REVEAL = quick(
     r"(?<!\w)(?:reveal|print|show|output|repeat|leak|expose|disclose|display|write out|reproduce|recite|quote|paste|include|send|tell me|dump|echo|revel|rivel|affich|montr|muestr|mostr|gib\b|verrat|zeig|toon|onthul|geef|ujawni|pokaz|goster|ifsa|раскр|выведи|покажи|розкр"
     r"|visa\b|avsloj|skriv ut|tiet lo|in ra|hien thi|ungkap|tampilkan|imprim|escrib|ecris|schreib|stampa|opisz|napisz|напиши)|اكشف|اطبع|أظهر|اعرض|חשוף|הצג|הדפס|दिखा|उजागर|表示|明か|開示|出力|输出|显示|泄露|透露|公开|打印|공개|출력|보여"
 )
-"""To say what the prompt is."""
+"""Verbs for revealing the prompt."""
 PEOPLE = quick("|".join(f"(?<![\\w.@/-])(?:{language.people})" if language.spaced else language.people for language in LANGUAGES))
-"""Readers who are people, in any language: a notice in one is often read as one in its neighbour."""
+"""Words for human readers in any language, because a notice in one language often matches a similar language."""
 ATTACK = re.compile(r"prompt[ _-]?injection|jailbreak|attack|malicious|exploit|payload|blocked|abuse|signature", re.IGNORECASE)
-"""Fields beside such a word hold what was reported."""
+"""Words that mark fields with reported attacks."""
 
 LATIN = tuple(
     (language, tuple(piece.encode() for piece in language.triggers.split("|")))
     for language in LANGUAGES if language.triggers.isascii()
 )  # fmt: skip
-"""Languages with the pieces of their orders, for texts in ASCII."""
+"""Languages with their triggers, for ASCII texts."""
 OTHER_SCRIPTS = tuple(
     (language, tuple(language.triggers.split("|"))) for language in LANGUAGES if not language.triggers.isascii()
 )

@@ -1,4 +1,4 @@
-"""Foreign text as a model would read it: without disguise, and with what is hidden in it decoded."""
+"""Normalize foreign text to the form that a model reads, and decode its hidden parts."""
 
 from __future__ import annotations
 
@@ -14,29 +14,35 @@ from urllib.parse import unquote
 from .languages import LATIN, OTHER_SCRIPTS, Language
 from .quads import has_piece
 
-# --- could there be anything? --------------------------------------------------------------------------------------
+# --- fast pre-check ------------------------------------------------------------------------------------------------
 
 _KEPT = "<|[]#%&\\"
 _SQUEEZE = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ013457@$!", b"abcdefghijklmnopqrstuvwxyzoieastasi")
 _SQUEEZED_AWAY = bytes(code for code in range(128) if not chr(code).isalnum() and chr(code) not in _KEPT + "@$!")
 _SHAPE = bytes.maketrans(
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_", b"a" * 66
-)  # the letters of base64, and of hex
+)  # characters of base64 and hex
 _LONG_TOKEN = b"a" * 40
 SUSPICIOUS = re.compile(
     "[\U000e0000-\U000e007f\u202d\u202e]|[\u200b-\u200d\u2060-\u2064\ufeff]{3}|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4}"
 )
-"""Tag characters, directional overrides, rows of zero-width characters and of variation selectors."""
+"""Tag characters, directional overrides, and rows of zero-width characters or variation selectors."""
 _OTHER_SCRIPT = re.compile("[\u0370-\u1dff\u2e80-\ud7ff]")
 
 
 def squeezed(text: str) -> bytes:
-    """ASCII text in lower case, without spaces and signs, digits that stand for letters replaced: ``1 g.n.0 r 3`` → ``ignore``."""
+    """Return the ASCII letters in lower case, without spaces and punctuation.
+
+    Digits that replace letters are converted back: ``1 g.n.0 r 3`` → ``ignore``.
+    """
     return text.encode("ascii", "ignore").translate(_SQUEEZE, _SQUEEZED_AWAY)
 
 
 def is_harmless(text: str) -> bool:
-    """Whether no marker can be in the text: no piece of an order in any language, no escapes, no long tokens, nothing invisible."""
+    """Return True if the text can't contain a marker.
+
+    Such a text has no trigger of any language, no escapes, no long tokens and no invisible characters.
+    """
     if not text.isascii() and _has_foreign_piece(text):
         return False
     if ("\\" in text and ("\\u" in text or "\\x" in text)) or ("&" in text and "&#" in text):
@@ -47,7 +53,7 @@ def is_harmless(text: str) -> bool:
         return False
     data = text.encode("ascii", "replace")
     capitals = data.translate(None, _NO_NAME)
-    if b"AI" in capitals or b"KI" in capitals or b"IA" in capitals:  # rarely beside each other in the text itself
+    if b"AI" in capitals or b"KI" in capitals or b"IA" in capitals:  # these letters are rarely adjacent in the text itself
         for name in (b"AI", b"KI", b"IA", b"A.I."):
             if name in data and _NAME.search(text):
                 return False
@@ -90,11 +96,11 @@ _MACHINES = (
     "אל תספר", "הודעת מערכת", "תוכנה קוראת", "מעכשיו אתה", "מעכשיו שמך", "זכור לתמיד", "एजेंट", "भाषा मॉडल", "किसी को मत बता", "सिस्टम संदेश",
     "प्रोग्राम पढ़", "अब से तुम", "याद रखो", "এআই", "সহকারী", "নির্দেশ", "அறிவுறுத்த", "நுண்ணறிவு", "உதவியாளர்", "ข้อความระบบ", "อย่าบอกใคร",
 )  # fmt: skip
-"""Names of machines in scripts that are not Latin."""
+"""Names of machines in non-Latin scripts."""
 
 
 _SHORT = 120
-"""Texts below this length may have none of the frequent words of their language."""
+"""Texts below this length may lack the frequent words of their language."""
 _FREQUENT = {
     "de": "der und das ist nicht du sie ein eine fur mit auf den dem zu alle diese dieser wenn als im bitte deine dein sind von aus dir nur oder bei dann keine",
     "fr": "le la les et est ne pas tu vous une du de des au aux pour dans ce cette sur toute tous ton votre sans il si que qui",
@@ -112,7 +118,7 @@ _COMMON = {language: frozenset(words.split()) for language, words in _FREQUENT.i
 
 
 def languages_of(text: str) -> list[Language]:
-    """The languages in which the text, folded, can have an order."""
+    """Return the languages in which a folded text can contain an instruction."""
     letters = squeezed(text)
     words = None if len(text) < _SHORT else set(text.split())
     found = [
@@ -135,7 +141,10 @@ _NOTHING: dict[int, str | None] = {
 
 
 def _bare_letters() -> dict[int, str | None]:
-    """Latin letters with marks → without, and typographic signs → plain."""
+    """Return a map from Latin letters with diacritics to plain ones.
+
+    The map also replaces typographic signs.
+    """
     bare: dict[int, str | None] = {**_NOTHING, **dict.fromkeys(range(0x300, 0x370))}
     for code in (*range(0xC0, 0x250), *range(0x1E00, 0x1F00)):
         first = unicodedata.normalize("NFD", chr(code))[0]
@@ -181,7 +190,10 @@ def _bared(found: re.Match[str]) -> str:
 
 
 def folded(text: str) -> str:
-    """Lower case, compatible forms as plain ones, no marks on Latin letters, nothing invisible, look-alikes as Latin letters."""
+    """Return the text in lower case, without diacritics, invisible characters and look-alikes.
+
+    Compatibility characters become plain ones, and look-alikes become Latin letters.
+    """
     if text.isascii():
         return text.lower()
     text = _BEYOND_ASCII.sub(_bared, unicodedata.normalize("NFKC", text).lower())
@@ -199,7 +211,10 @@ def _unmixed(found: re.Match[str]) -> str:
 
 
 def disguises(text: str) -> Iterator[str]:
-    """Other readings of a folded text: letters that are spelled one by one, digits that stand for letters."""
+    """Yield other readings of a folded text.
+
+    One joins words that are spelled letter by letter, and one replaces digits with letters.
+    """
     if _SPELLED.search(text):
         yield _SPELLED.sub(_joined, text)
     if len(_LEET.findall(text[:20_000])) >= 3:
@@ -214,7 +229,7 @@ def _joined(found: re.Match[str]) -> str:
     return "".join(" " if part.isspace() and len(part) > 1 else part.strip(" ") for part in re.split(r"( +)", letters))
 
 
-# --- what is hidden ------------------------------------------------------------------------------------------------
+# --- hidden parts --------------------------------------------------------------------------------------------------
 
 _MOST_PAYLOADS = 20
 _TOKEN = re.compile(r"[A-Za-z0-9+/_-]{40,8000}={0,2}")
@@ -227,7 +242,10 @@ _PRINTABLE = 0.9
 
 
 def payloads(text: str) -> Iterator[str]:
-    """What base64, hex, percent signs, rot13, tag characters and variation selectors in the text say."""
+    """Yield the decoded hidden parts of a text.
+
+    Encodings are base64, hex, percent signs, rot13, tag characters and variation selectors.
+    """
     for count, found in enumerate(_TOKEN.finditer(text)):
         if count == _MOST_PAYLOADS:
             break
@@ -276,5 +294,5 @@ def _readable(data: bytes) -> str | None:
 
 
 def without_entities(text: str) -> str:
-    """``&#73;`` and ``&lt;`` as characters."""
+    """Decode HTML entities, such as the one for ``<``."""
     return html.unescape(text) if "&" in text else text

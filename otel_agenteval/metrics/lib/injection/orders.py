@@ -1,4 +1,4 @@
-"""The weighing of sentences: which of them give an agent orders."""
+"""Score sentences to detect instructions to an agent."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .pieces import Quick, quick
 from .readers import HUMANS, marked
 
 FOUND = 2
-"""From this weight on, sentences are an order."""
+"""Minimum score of an instruction."""
 _CLEAR = 4
-"""From this weight on, also in a text about attacks."""
+"""Minimum score of an instruction in a text about attacks."""
 
-# --- signs in the text as it came ----------------------------------------------------------------------------------
+# --- markers in the raw text --------------------------------------------------------------------------------------
 
 _CHAT_TOKEN = re.compile(
     r"<\|(?:im_start|im_end|im_sep|system|user|assistant|endoftext|eot_id|begin_of_text|start_header_id|end_header_id)\|>|\[/?inst\]|<</?sys>>",
@@ -58,7 +58,7 @@ _SPEAKER = re.compile(
     r"(?:agent|assist\w*(?: virtu\w+)?|asist\w*|bot|botti|chatbot|support|system|systeme|sistema|система|бот|ボット|机器人|봇|الروبوت|المساعد|בוט|बॉट)\s?[:：]",
     re.MULTILINE | re.IGNORECASE,
 )
-"""In a talk between people and agents, names before a colon say who speaks."""
+"""Labels before a colon that name the speaker in a conversation between people and agents."""
 _CODE = re.compile(r"`[^`\n]{1,400}`")
 _QUOTED = re.compile(
     r"“[^”\n]{3,600}[”“]|„[^“”\n]{3,600}[“”]|«[^»\n]{3,600}»|「[^」\n]{2,600}」|『[^』\n]{2,600}』|‘[^’\n]{12,400}’(?!\w)"
@@ -72,7 +72,10 @@ _COMMON = ("instruct", "ignor", "prompt", "assist", "agent", "model", "tool", "u
 
 @cache
 def _pieces_of(language: Language) -> tuple[Any, ...]:
-    """The pieces of which every order in the language has one: bytes for Latin letters, which are compared without spaces."""
+    """Return substrings of which every instruction in the language contains at least one.
+
+    For Latin script, they are bytes and are compared without spaces.
+    """
     pieces = language.triggers.split("|")
     if language.triggers.isascii():
         more = (
@@ -85,7 +88,10 @@ def _pieces_of(language: Language) -> tuple[Any, ...]:
 
 
 def _without_quotations(text: str, reported: bool) -> str:
-    """Quotations and code are blanked out; a cell of a table or a field that stands in quotes is none, unless the text is about attacks."""
+    """Replace quotations and code with spaces.
+
+    A quoted table cell or field isn't a quotation, unless the text is about attacks.
+    """
     text = _FENCE.sub(" ", text)
     if "<blockquote" in text:
         text = _BLOCKQUOTE.sub(" … ", text)
@@ -113,11 +119,14 @@ _FOR_MACHINES = re.compile(
     r"^(?:llm|ai|agent|assistant|bot)_?(?:hint|note|instruction|advice|message|directive|comment)s?$|(?:to|for)_(?:the_)?(?:llm|ai|agent|assistant|bot)$",
     re.IGNORECASE,
 )
-"""Names of fields that are written for a machine."""
+"""Names of fields that are written for machines."""
 
 
 def texts_in(text: str) -> list[str]:
-    """The texts that serialized JSON holds (also JSON lines), else the text. Messages of an exported chat are left out."""
+    """Return the texts in serialized JSON or JSON lines, or the text itself.
+
+    Messages of an exported chat are left out.
+    """
     start = text.lstrip()[:1]
     if start in ("{", "["):
         lines = [text]
@@ -152,7 +161,7 @@ def _walk(value: Any, leaves: list[str], depth: int) -> None:
             _walk(item, leaves, depth + 1)
 
 
-# --- what readers do not see ----------------------------------------------------------------------------------------
+# --- hidden text ---------------------------------------------------------------------------------------------------
 
 _UNSEEN = re.compile(
     r"<!--((?:(?!<!--).){10,2000}?)-->|<(\w{1,20})\b[^>]{0,200}(?:display:\s?none|visibility:\s?hidden|opacity:\s?0(?![.\d])|font-size:\s?0|color:\s?(?:transparent|white|#fff(?:fff)?\b))[^>]{0,200}>(.{10,2000}?)</\2>"
@@ -162,7 +171,7 @@ _UNSEEN = re.compile(
 
 
 def unseen_in(text: str) -> Iterator[str]:
-    """Comments of HTML, elements that are not shown, and what is said to be written in white."""
+    """Yield HTML comments, hidden elements, and text that is described as white or hidden."""
     if "<" not in text and "(" not in text and "[" not in text:
         return
     for found in _UNSEEN.finditer(text):
@@ -188,7 +197,7 @@ _LONGEST = 700
 
 
 class _Sentence(NamedTuple):
-    """What a sentence has, as numbers: the weight of its order, and whether it addresses an agent or people."""
+    """The score and the addressees of a sentence."""
 
     order: int
     addressed: bool
@@ -207,7 +216,7 @@ def _weigh(sentence: str, words: Words, language: Language, tools: Sequence[str]
         and ignored is not None
         and (OWN.search(_clause_at(sentence, ignored)) or _TO_SEVERAL.match(sentence, ignored.start()))
     ):
-        set_aside = False  # what the writer himself said before
+        set_aside = False  # the writer's own earlier words
     order += 2 * set_aside
     override = words.override.search(sentence)
     if override is not None and not sentence.startswith(" about ", override.end()) and not _is_reported(sentence, words.override):
@@ -256,7 +265,7 @@ def _weigh(sentence: str, words: Words, language: Language, tools: Sequence[str]
 _ADVISES = quick(
     r"(?:assistant|agent|bot|model|ai|llm)s? (?:suggest|ask|tell|offer|recommend|request|claim)s? (?:that )?(?:you|us)\b"
 )
-"""What an assistant says to people is no call."""
+"""Phrases about an assistant's advice to people, which don't address the assistant."""
 _VERB_FIRST = frozenset({"en", "fr", "es", "it", "pt", "pl", "ru", "uk", "ar", "he", "vi", "id", "sv"})
 _CALLED = quick(
     r"^\W{0,6}(?:[\w'’]+[\s,:]+){0,4}?(?:[\w'’]{0,3})(?:(?:ki|ai|ia|ии|ші)[- ](?:assist\w*|agent\w*|syst\w*|model\w*|bot\w*|ассистент\w*|агент\w*|помощник\w*|асистент\w*|помічник\w*)"
@@ -265,7 +274,7 @@ _CALLED = quick(
     r"(?: [\w'’]+){0,4}\s?[:：]|^\W{0,6}(?:[\w'’]+[\s,:]+)?(?:ki|ai|ia|ии|ші|assist\w+ (?:ia|ai)|asist\w+ (?:de )?ia|asystencie ai|yapay zeka asistani|tro ly ai|asisten ai)[- ]?(?:assistent|агент|ассистент|асистент|помощник|agent)?\w{0,3}\s?[,!،，]"
     r"|اصطناعي:|המלאכותית:|アシスタントへ|アシスタントは必ず|에게:"
 )
-"""An agent is called, in languages other than English."""
+"""Phrases that address an agent, in languages other than English."""
 _TOOL_CALL = quick(
     r"(?:must|have to|need to|now|first|dois|devez|debes|debe|devi|deve|musst|moet|musisz|должен|mora)\b[^.]{0,40}\b(?:tool|outil|herramienta|ferramenta|strumento|werkzeug|narzedzi\w+|инструмент)\b[^.]{0,25}\b[a-z]+_[a-z]"
 )
@@ -276,7 +285,7 @@ _PROBE = quick(
 
 
 def _sets_aside(sentence: str, verb: re.Match[str], words: Words, language: Language) -> bool:
-    """Whether rules that were given before, or all of them, are to be ignored."""
+    """Return True if the sentence demands to ignore previous rules or all rules."""
     if language.name != "en":
         return words.rules.search(sentence) is not None and words.former.search(sentence) is not None
     for found in words.ignore.finditer(sentence):
@@ -293,11 +302,11 @@ def _sets_aside(sentence: str, verb: re.Match[str], words: Words, language: Lang
 _TO_SEVERAL = re.compile(
     r"ignorate|dimenticate|trascurate|zignorujcie|zapomnijcie|ignoriert|vergesst|ignorad|olvidad|ignorem|esquecam|تجاهلوا|انسوا"
 )
-"""Said to several people."""
+"""Verb forms that address several people."""
 
 
 def _clause_at(sentence: str, verb: re.Match[str]) -> str:
-    """What stands around the verb between commas."""
+    """Return the clause around the verb, up to the nearest commas."""
     before = re.split(r"[,،、:;]", sentence[max(0, verb.start() - 30) : verb.start()])[-1]
     return before + verb.group() + re.split(r"[,،、:;]", sentence[verb.end() : verb.end() + 30])[0]
 
@@ -317,7 +326,10 @@ def _sentences(text: str) -> list[str]:
 
 
 def has_order(text: str, tools: Sequence[str] = (), *, hidden: bool = False) -> bool:
-    """Whether a folded text gives an agent orders. In hidden text every order counts that names an agent, a user or instructions."""
+    """Return True if a folded text instructs an agent.
+
+    In hidden text, every instruction counts that mentions an agent, a user or instructions.
+    """
     languages = languages_of(text)
     if not languages:
         return False
@@ -327,7 +339,7 @@ def has_order(text: str, tools: Sequence[str] = (), *, hidden: bool = False) -> 
     for language in languages:
         words = compiled(language)
         pieces = _pieces_of(language)
-        weighed: dict[str, _Sentence] = {}  # what repeats a sentence a thousand times costs one
+        weighed: dict[str, _Sentence] = {}  # score repeated sentences only once
 
         def weigh(
             place: int, language: Language = language, words: Words = words, weighed: dict[str, _Sentence] = weighed
@@ -352,14 +364,17 @@ def has_order(text: str, tools: Sequence[str] = (), *, hidden: bool = False) -> 
 
 
 def _has_any(text: Any, pieces: Sequence[Any]) -> bool:
-    for piece in pieces:  # a generator would cost more than the search
+    for piece in pieces:  # a generator would be slower than the search
         if piece in text:
             return True
     return False
 
 
 def _is_order(near: tuple[_Sentence | None, _Sentence, _Sentence | None], text: str, hidden: bool) -> bool:
-    """Whether a sentence, with those before and after it, is an order; ``text`` is what they say."""
+    """Return True if a sentence is an instruction, given its neighbors.
+
+    ``text`` is the text of all three sentences.
+    """
     before, here, after = near
     weight = here.order + (after.order if after is not None else 0)
     agent_talk = here.agent_talk or (after is not None and after.agent_talk)
@@ -374,11 +389,14 @@ def _is_order(near: tuple[_Sentence | None, _Sentence, _Sentence | None], text: 
     return not (weight < FOUND or (weight < _CLEAR + 2 and REPORTED.search(text)))
 
 
-# --- all of it -----------------------------------------------------------------------------------------------------
+# --- all markers ---------------------------------------------------------------------------------------------------
 
 
 def markers_in(text: str, tools: Sequence[str] = ()) -> Iterator[str]:
-    """The types of marker in a text that is not harmless, each once. ``tools`` are the names of the agent's tools."""
+    """Yield the marker types in a text that isn't harmless, without duplicates.
+
+    ``tools`` are the names of the agent's tools.
+    """
     found: dict[str, None] = {}
     leaves = texts_in(text)
     for leaf in leaves:
@@ -393,7 +411,7 @@ def markers_in(text: str, tools: Sequence[str] = ()) -> Iterator[str]:
 
 
 def readable(text: str) -> str:
-    """A text as its passages are read: without quotations and broken lines."""
+    """Return a text without quotations and with its wrapped lines joined."""
     text = without_entities(text)
     return _bare(text, REPORTED.search(folded(text)) is not None)
 
@@ -424,11 +442,11 @@ def _markers_of(text: str, tools: Sequence[str]) -> Iterator[str]:
 
 
 _ALIKE = 1.25
-"""How much a passage has to read like orders to agents do (:mod:`..text_model`) where its words alone are no evidence."""
+"""Minimum model score (:mod:`..text_model`) of a passage whose words alone are no evidence."""
 _MORE_ALIKE = 2.0
-"""The same of a passage that names agents or assistants who are people."""
+"""Minimum model score of such a passage if it mentions human agents or assistants."""
 _UNLIKE = -1.0
-"""Where no passage reads as much like orders, who is called by an agent's name is none."""
+"""If every passage has at most this model score, addressing an agent by name doesn't count."""
 _PASSAGES = 40
 
 
@@ -442,7 +460,10 @@ def _reads_like_orders(text: str) -> bool:
 
 
 def _reads_like_others(text: str, shown: str) -> bool:
-    """Whether no passage reads like an order, neither as it came nor without disguise; of a long text nobody says so."""
+    """Return True if no passage reads like an instruction, neither raw nor without disguise.
+
+    Returns False for long texts.
+    """
     model = text_model("orders")
     for reading in (text, shown):
         passages = [passage for passage, _ in islice(_passages(reading), _PASSAGES + 1)]
@@ -452,7 +473,7 @@ def _reads_like_others(text: str, shown: str) -> bool:
 
 
 def _passages(text: str) -> Iterator[tuple[str, bool]]:
-    """Sentences with the next one, and whether they are all of the text."""
+    """Yield pairs of adjacent sentences, and True if a pair is the whole text."""
     parts = [part for part in _PASSAGE_ENDS.split(text) if part.strip()]
     for at in range(max(1, len(parts) - 1)) if parts else ():
         yield " ".join(parts[at : at + 2]), len(parts) <= 2

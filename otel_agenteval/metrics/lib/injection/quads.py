@@ -1,4 +1,7 @@
-"""Whether a text can have an order at all: one look at each four letters of it, whatever the number of words that are looked for."""
+"""Rule out texts without any instruction in one pass, for any number of words.
+
+The pass looks up every four letters of the text.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import unicodedata
 
 from ..screen import Finder
 
-# --- what is looked for --------------------------------------------------------------------------------------------
+# --- words ---------------------------------------------------------------------------------------------------------
 
 _PIECES = (
     b"ignor", b"disregard", b"forget", b"instru", b"prompt", b"theuser", b"ssist", b"agent", b"model", b"youarenow",
@@ -26,7 +29,7 @@ _PIECES = (
     b"whichreads", b"whoreads", b"listening", b"humain", b"umano", b"overridey", b"overrideal",
     b"vafgehp", b"vtaber",
 )  # fmt: skip
-"""Pieces of which every order in ASCII has one; the last two are in rot13."""
+"""Substrings of which every ASCII instruction contains at least one. The last two are in rot13."""
 _MARKED_PIECES = (
     b"sistan", b"trolyai", b"mohinhngonngu", b"nguoidung", b"chidan", b"huongdan", b"anvandar", b"kullanici", b"kullanc", b"uzytkown", b"uytkown",
     b"herramient", b"ferrament", b"asystent", b"polecen", b"talimat", b"tekoaly", b"kielimall", b"ohjee", b"jazykov", b"pokyny",
@@ -37,13 +40,13 @@ _MARKED_PIECES = (
     b"hethong", b"jawab", b"teruskan", b"ingatlah", b"mulaisekarang", b"beritahu", b"abaikan", b"agenai",
     b"troly", b"tactu",
 )  # fmt: skip
-"""More of them, for languages that hardly write a sentence in ASCII."""
+"""More substrings, for languages whose sentences are rarely pure ASCII."""
 
 
 # --- letters as numbers --------------------------------------------------------------------------------------------
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz<|#,"
-"""What is kept of a text; the place of a letter, counted from 1, is its number. Brackets are written as ``|``, a colon as a comma."""
+"""Characters that are kept. A character's number is its position, counted from 1. Brackets become ``|``, and a colon becomes a comma."""
 _ALIKE = {"[": "|", "]": "|", ":": ",", **dict(zip("013457@$!", "oieastasi", strict=True))}
 
 
@@ -67,7 +70,7 @@ _OF_ONE_WORD = (
     b"ignor", b"forget", b"prompt", b"ssist", b"agent", b"model", b"tool", b"llm", b"regeln", b"outil", b"ligen", b"machin",
     b"bot,", b"gpt,", b"neural", b"umano",
 )  # fmt: skip
-"""Short pieces that two words often make by chance, as "to old" does."""
+"""Short substrings that two adjacent words often form by chance, as in "to old"."""
 _IN_A_WORD = {piece: 4 << place for place, piece in enumerate(_OF_ONE_WORD)}
 _FINDER = Finder((
     *((piece.translate(_NUMBERS), _IN_A_WORD.get(piece, _EVERYWHERE)) for piece in _PIECES),
@@ -76,11 +79,14 @@ _FINDER = Finder((
 _WORDS = tuple((bit, piece.translate(_NUMBERS)) for piece, bit in _IN_A_WORD.items())
 _SHAPE = bytes(32 if code in b" \t\n\r\x0b\x0c" else 120 for code in range(256))
 _APART = b" x x x x "
-"""Letters with spaces between them."""
+"""Single letters with spaces between them."""
 
 
 def has_piece(text: str) -> bool:
-    """Whether a piece of an order stands in the text, which may be spelled with spaces, signs, marks, or digits for letters."""
+    """Return True if a text may contain an instruction.
+
+    Letters may be separated by spaces and signs, carry diacritics or be replaced by digits.
+    """
     in_ascii = text.isascii()
     try:
         data = text.encode("latin-1")

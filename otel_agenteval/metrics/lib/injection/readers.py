@@ -1,7 +1,7 @@
-"""The words of texts that call upon a machine which reads them: who is called, and what is wanted, in all languages together.
+"""Define the vocabulary of texts that address a machine, in all languages together.
 
-Written as :func:`~.normalise.folded` leaves them. ``aiagent`` stands for ``AI``, ``KI``, ``IA`` … in capitals, which :func:`marked` writes before the
-case is lost: ``ai`` is a common word in Italian, French and Vietnamese.
+All words have the form of :func:`~.normalise.folded`. ``aiagent`` stands for ``AI``, ``KI``, ``IA`` … in upper case.
+:func:`marked` inserts it before folding, because ``ai`` is a frequent word in Italian, French and Vietnamese.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ _SHORT_NAME = re.compile(r"(?<![A-Za-z0-9_.])(?:A\.I\.|(?:AI|KI|IA|ИИ|ШІ|LLM
 
 
 def marked(text: str) -> str:
-    """The text with ``aiagent`` for the short names of artificial intelligence."""
+    """Replace short names of artificial intelligence with ``aiagent``."""
     return _SHORT_NAME.sub("aiagent", text)
 
 
 def any_of(*alternatives: str) -> Quick:
-    """One pattern for all of them, in the normal form of folded texts; Latin and Cyrillic ones from the beginning of a word."""
+    """Return one pattern for all alternatives, in the normal form of folded texts.
+
+    Latin and Cyrillic alternatives match only at the start of a word.
+    """
     words = "|".join(part for part in alternatives if _begins_a_word(part))
     signs = "|".join(part for part in alternatives if not _begins_a_word(part))
     parts = ([f"(?<![a-z0-9_\u00c0-\u058f])(?:{words})"] if words else []) + ([signs] if signs else [])
@@ -31,7 +34,7 @@ def _begins_a_word(part: str) -> bool:
     return all(ord(sign) < 0x590 or 0x2000 <= ord(sign) < 0x2100 for sign in part)
 
 
-# --- who is called -------------------------------------------------------------------------------------------------
+# --- addressees ----------------------------------------------------------------------------------------------------
 
 MACHINES = (
     r"siri\b|alexa\b|reviewer bots?|aiagent(?:-[a-z]\w*|s\b)?|\w+-aiagent|ai[- ](?:assist|agent|model|system|tool|bot|review|cod)\w*|(?:any|dear|hey|hi|hello|an) ai\b|llms?\b|chat-?gpt\b|gpt[-\d]\S*|gpt\b|claude\b|gemini\b|(?:\w+ )?copilots?\b",
@@ -60,7 +63,7 @@ NAMES = (
     r"ассистент\w{0,2}|помощник\w{0,2}|агент\w{0,2}|модель\b|асистент\w{0,2}|помічник\w{0,2}|agente\b|tro ly\b|mo hinh\b",
     r"(?:أيها |عزيزي )?المساعد|النموذج|עוזר|המודל|לעוזר|सहायक|助手|助理|모델|에이전트|비서(?=[ ,:님])|ผู้ช่วย",
 )
-"""Names that people and things have too: only who is called by one is meant."""
+"""Names that people and things can have too. They count only in direct address."""
 HUMANS = quick(
     r"(?:estate|user|insurance|travel|support|letting|service|call|sales|ticket|field|shipping|duty|booking|customs|admin\w*|executive|medical|dental|teaching|research|personal|legal|shop|store) (?:agents?|assistants?)\b"
     r"|(?:agents?|assistants?) (?:on duty|of the|in our|at our|immobilier|maternel|medical|de direction|d'accueil|social|administrat)|assistante? (?:maternel|de direction|social)\w*|\bour (?:\w+ ){0,2}(?:chat)?(?:bots?|assistants?|agents?|models?)\b(?! reading)|秘書|役員"
@@ -75,7 +78,7 @@ READS = any_of(
     r"يقرأ|تقرأ|يلخص|يعالج|קורא\w*|שמסכמ\w*|מעבד\w*|पढ|सारांश|読[むみんま]|要約|処理|阅读|閱讀|处理|處理|读到|总结|읽|요약|처리|อ่าน|สรุป",
 )
 
-# --- what is wanted ------------------------------------------------------------------------------------------------
+# --- demands -------------------------------------------------------------------------------------------------------
 
 HIDES = any_of(
     r"(?:need not|needn't|doesn't have to|does not need to|has no need to) (?:know|hear|see|learn)|silently|quietly|discreetly|behind (?:the|his|her|their) back|stillschweigend|heimlich|unauffallig|taire\b|discretement|en silence|silencieusement|silenciosamente|discretamente|en silencio|silenziosamente|di nascosto|stilletjes|stiekem|po cichu|dyskretnie|sessizce|gizlice|молча|незаметно|тайком|мовчки|непомітно|am tham|lang le|diam-diam|tyst\b|i hemlighet|potichu|mlcky|tajne|hiljaa|salaa|no senal\w+|non segnal\w+",
@@ -92,7 +95,7 @@ HIDES = any_of(
     r"(?:न|मत|बिना|नहीं) ?(?:बता|कह|उल्लेख|पूछ)|(?:बताए|पूछे) बिना|छिपा|गुप्त|(?:言わ|伝え|知らせ|教え|触れ|明かさ|報告し|記載し|述べ|示さ|挙げ)な|(?:知らせ|伝え|確認せ|伏せ)(?:ず|た)|内緒|秘密|隠[しせ]|伏せ",
     r"(?:不要|别|勿|不得|无需|不必|無需|不用)[^。,，]{0,8}(?:告[诉訴知]|提[及到]|透露|通知|说明|說明|询问|指出|征求|记录|解释)|隐瞒|隱瞞|保密|隐藏|悄悄|(?:알리|말하|언급하|밝히|전하|묻|공개하)지 (?:말|마|않)|몰래|비밀|숨기|숨겨|(?:อย่า|ห้าม|โดยไม่)(?:บอก|พูดถึง|เปิดเผย|แจ้ง)",
 )
-"""Do not say it."""
+"""Phrases for not saying something."""
 SENDS = any_of(
     r"resend|re-send|read out|speak out|lahet\w+|stel\b|αποστείλε|στείλε|steile",
     r"(?:send|forward|bounce|upload|transmit|e-?mail|exfiltrate|leak|paste|post|export|share|cc|bcc|dump|pass|hand)\b|leite\b|schick\w*|sende\b|ubermittl\w+|teile\b|exportier\w*|transfer\w*|envo(?:ie|yer|yez)\b|transmet\w*|partage\w*|envi[ae]\w*|reenvi\w*|manda\w*|compart\w+|invia\w*|inoltr\w+|condivid\w+|encaminh\w+|mande\b",
@@ -146,11 +149,11 @@ GRANTS = any_of(
     r"approv\w*|accett\w*|esegu\w*|cancell\w*|aggiung\w*|acquist\w*|aprov\w*|apagu?\w*|aceit\w*|compre\b|execut\w*|conced\w*|keur\w*|verwijder\w*|zet\b|voer\b|zatwierdz\w*|usun\w*|wywolaj|zamow\w*|onayla\w*|sil\b|одобр\w*|удали\w*|оплат\w*|закаж\w*|переведи|схвал\w*|видали\w*|виклич\w*|постав\w*|phe duyet|chap nhan|xoa\b|mua\b|setujui|hapus|beli\b|godkann|radera|bestall|schval\w*|smaz\w*|zrus\w*|hyvaksy\w*|poista\w*|tilaa\b",
     r"وافق|اقبل|احذف|حوّل|نفذ|אשר|מחק|בצע|स्वीकार|हटा|चलाओ|चला|承認|削除|実行|注文|送金|批准|删除|刪除|调用|呼叫|加入购物车|转账|执行|승인|삭제|실행|송금|อนุมัติ|ลบ",
 )
-"""Things that agents do."""
+"""Verbs for actions of agents."""
 SAYS = any_of(
     r"(?:decode|suggest|recommend|decide|pretend|rate|rank|score|put|choose|promote|repeat|carry|leave|insert)\b|weise\b|trag\w*|wahl\w*|empfiehl|zarad\w*|oznac\w*|annuleer|salta\b|assegna\w*|connett\w*",
     r"(?:say|state|tell|reply|respond|answer|report|present|describe|ask|treat|consider|mark|set|give|write|assign|award|claim|insist|skip|call|store|quote)\b|sag\w{0,2}\b|antwort\w*|schreib\w*|melde\b|behaupt\w*|nenn\w*|gib\b|setze\b|darstell\w*|dis\b|dites|repond\w*|ecri\w*|annonc\w*|present\w*|indiqu\w*|donn\w*\b",
     r"di\b|di'|dig\w*|respond\w*|escrib\w*|indiqu\w*|justif\w*|muestr\w*|manda\b|rispond\w*|scriv\w*|dic\w+\b|chied\w*|mostr\w*|diga\w*|escrev\w*|afirm\w*|antwoord\w*|zeg\b|schrijf|noem\w*|odpowiad\w*|odpowiedz|powiedz|napisz|soyle\w*|yanitla|cevap\w*|yaz\b|напиши\w*|скажи\w*|ответь\w*|отвечай\w*|поставь|отвечать|кажи|відповід\w*|noi\b|tra loi|viet\b|katakan|jawab|tulis|beri\b|berikan|saga?\b|svara\w*|skriv\w*|odpove\w*|rekni|napis|vastaa|sano|kirjoita",
     r"قل\b|أجب|اكتب|امنح|قولوا|اطلب|أكد|אמר|ענ[הי]|כתב|תן|कहो|कहें|लिख|उत्तर|दो\b|書|答え|述べ|ください|说|回答|回复|写|답|말할|말하|작성|주고|주십시오|하라|해야|하세요|บอก|ตอบ|ขอรหัส|แนะนำ|ให้คะแนน|请|記載|報告し|すること|ζήτησε|πες|γράψε",
 )
-"""Whatever else is asked for."""
+"""Verbs for all other demands."""

@@ -1,1 +1,1 @@
-"""Numbers of an answer, and whether they follow from what the agent was given."""
+"""Find the numbers in an answer that don't follow from the texts that the agent was given."""

@@ -1,4 +1,4 @@
-"""What of an answer states something: text without code and samples, and numbers that are no claims."""
+"""Restrict an answer to its statements, without code, samples and incidental numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _LINK_TARGET = re.compile(r"\]\([^()\s]{1,2000}\)")
 
 
 def statements(text: str) -> str:
-    """The text without fenced blocks, inline code, targets of links and sample objects between paragraphs; lines stay."""
+    """Return the text without code, link targets and sample objects.
+
+    Line breaks stay.
+    """
     if "`" in text:
         if "```" in text:
             text = "\n".join(text.split("```")[::2])
@@ -93,7 +96,7 @@ _HYPOTHETICAL = re.compile(
     r"наприклад|припустимо|зазвичай|örneğin|diyelim|genel olarak|till exempel|t\.ex\.|i allmänhet|misalnya|contohnya|umumnya|ví dụ|thông thường|esimerkiksi|"
     r"například|for eksempel)"
 )
-"""In small letters."""
+"""Phrases in lower case that introduce an example or a general statement."""
 _HYPOTHETICAL_BEYOND_LATIN = (
     "例えば", "たとえば", "一般的に", "一般に", "比如", "例如", "假设", "一般来说", "예를 들어", "일반적으로", "على سبيل المثال", "مثلا", "बत के तौर", "उदाहरण", "לדוגמה", "למשל", "ตัวอย่าง",
 )  # fmt: skip
@@ -108,7 +111,7 @@ _HEDGE = re.compile(
 
 
 def sentence_of(text: str, at: int) -> str:
-    """The sentence around a place, at most 600 characters."""
+    """Return the sentence around a position, at most 600 characters."""
     begin = 0
     for found in _SENTENCE_END.finditer(text, max(0, at - 300), at):
         begin = found.end()
@@ -117,7 +120,10 @@ def sentence_of(text: str, at: int) -> str:
 
 
 def is_no_claim(number: Number, text: str) -> bool:
-    """Whether a number is part of a name, a constant, a step's number or an example, and no statement."""
+    """Return True if a number doesn't state anything.
+
+    Such a number is part of a name or an example, a constant, or the number of a step.
+    """
     at, end = number.at, number.end
     before = text[max(0, at - 40) : at]
     if _NAME.search(text, max(0, at - 16), at) or _NAME_LIST.search(before) or _AFTER_NAME.match(text, end):
@@ -131,7 +137,7 @@ def is_no_claim(number: Number, text: str) -> bool:
     if value in (100.0, 1000.0) and _PER.search(before):
         return True
     if value == 20.0 and _SCALE_END.search(before):
-        return True  # a mark out of 20
+        return True  # a grade out of 20
     model = _MODEL.search(before)
     if model is not None and _NAME.search(text, max(0, at - 24), at - len(model.group())):
         return True  # Boeing 737-800
@@ -146,7 +152,7 @@ def is_no_claim(number: Number, text: str) -> bool:
 
 
 def _is_status(text: str, at: int, end: int, sentence: str) -> bool:
-    """``a 200``, ``no 500s``, of a server."""
+    """Return True for a server's status code, as in ``a 200`` or ``no 500s``."""
     return (
         _STATUS_BEFORE.search(text, max(0, at - 12), at) is not None
         and _STATUS_BEHIND.match(text, end) is not None
@@ -155,14 +161,14 @@ def _is_status(text: str, at: int, end: int, sentence: str) -> bool:
 
 
 def _is_hypothetical(sentence: str) -> bool:
-    """Whether a sentence only gives an example, or says what is usual."""
+    """Return True if a sentence gives an example or states what is usual."""
     if _HYPOTHETICAL.search(in_small_letters(sentence)) is not None:
         return True
     return not sentence.isascii() and any(words in sentence for words in _HYPOTHETICAL_BEYOND_LATIN)
 
 
 def _is_version(token: str) -> bool:
-    """``3.0.13``, not ``13.05.2024`` or ``1.234.567``."""
+    """Return True for a version such as ``3.0.13``, not for ``13.05.2024`` or ``1.234.567``."""
     groups = token.split(".")
     if len(groups) == 3 and len(groups[2]) == 4 and int(groups[0]) <= 31 and int(groups[1]) <= 31:
         return False
@@ -170,5 +176,5 @@ def _is_version(token: str) -> bool:
 
 
 def is_hedged(number: Number, text: str) -> bool:
-    """Whether ``about`` or the like stands in front of a number."""
+    """Return True if a word such as ``about`` precedes a number."""
     return _HEDGE.search(text, max(0, number.at - 24), number.at) is not None

@@ -1,7 +1,7 @@
-"""Numbers that follow from given ones: counts, totals, averages, differences, products and ratios.
+"""Derive numbers from given ones: counts, totals, averages, differences, products, ratios.
 
-With many given numbers everything can be reached, so each kind of result is a tier of its own, the most natural first, and a
-number is held by a tier only if the candidates of its size would hardly hit it by chance.
+From many given numbers, almost any number can be derived. So each kind of result is a separate tier, with the most natural kind
+first. A tier supports a number only if its candidates of similar size would rarely match by chance.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from .reading import _readings
 from .times import clocks_in, dates_in
 
 CHANCE = 0.15
-"""Share of the numbers of this size that the candidates cover, above which a hit says nothing."""
+"""Share of the numbers of similar size that the candidates may cover. Above it, a match proves nothing."""
 _POINTS = 15.0
-"""Per cents are compared with the candidates so many points below and above."""
+"""Percentage points around a percentage within which candidates count as rivals."""
 _PROSE = 20_000
 _NODES = 20_000
 _ROWS = 2_000
@@ -31,7 +31,7 @@ _COUNTS = 300
 
 
 class Facts:
-    """What the structure of the given texts yields."""
+    """Results that follow from the structure of the given texts."""
 
     def __init__(self) -> None:
         self.counts: set[float] = set()
@@ -43,7 +43,7 @@ class Facts:
         self.columns: list[list[float]] = []
 
     def add(self, text: str) -> None:
-        """Read one given text: JSON, a table or lines."""
+        """Read one given text, which can be JSON, a table or lines."""
         value = parsed(text)
         if value is not None:
             self._walk(value)
@@ -51,7 +51,7 @@ class Facts:
             self._prose(text)
 
     def _prose(self, text: str) -> None:
-        """Numbers of sentences, and of lines that each say one or some of the same kind."""
+        """Read the numbers of sentences, and of lines with numbers of the same kind."""
         lines = [found for line in without_moments(text[:_PROSE]).splitlines() if (found := operands_of(line))]
         if len(lines) > 1 and len({len(line) for line in lines}) == 1:
             for column in zip(*lines, strict=True):
@@ -169,7 +169,7 @@ class Facts:
 
 
 def parsed(text: str) -> Any:
-    """A text as JSON, or as rows where its lines are a table or a list; None otherwise."""
+    """Parse a text as JSON, or its lines as rows of a table or list. Return None otherwise."""
     head = text.lstrip()[:1]
     if head in ("{", "["):
         try:
@@ -212,17 +212,20 @@ _YEAR = re.compile(r"(?<![0-9.,])(?:19|20)[0-9]{2}(?![0-9]|[.,][0-9]| ?[€$£�
 
 
 def without_moments(text: str) -> str:
-    """A text with spaces for its dates, times of day and years."""
+    """Replace the dates, times of day and years of a text with spaces."""
     signs = list(text)
     for start, end in {(each.start, each.end) for each in chain(dates_in(text), clocks_in(text))}:
-        if _OPERAND.fullmatch(text, start, end) is None or text.count(".", start, end) != 1:  # 17.50 is a price more often
+        if _OPERAND.fullmatch(text, start, end) is None or text.count(".", start, end) != 1:  # 17.50 is usually a price
             signs[start:end] = " " * (end - start)
     text = "".join(signs)
     return _YEAR.sub("    ", _DAY.sub(lambda found: " " * len(found.group()), text))
 
 
 def operands_of(line: str) -> list[float]:
-    """The numbers of a line that one calculates with: without dates, times and what names things in front of a colon."""
+    """Return the numbers of a line that can be operands.
+
+    Dates, times and numbers in a label before a colon are left out.
+    """
     if not any(map(str.isdigit, line)):
         return []
     label, colon, value = line.partition(":")
@@ -244,10 +247,10 @@ def holds(
     point: float = 0.0,
     others: Iterable[Sequence[float]] = (),
 ) -> bool:
-    """Whether one of the sorted candidates is the number, and hardly by chance.
+    """Return True if one of the sorted candidates matches the number, unlikely by chance.
 
-    ``point``: what one per cent is, where the number is some. ``others``: candidates that were tried before; half of them
-    count.
+    ``point`` is the size of one percent if the number is a percentage. ``others`` are candidates that were tried before, which
+    count half.
     """
     for signed, half in readings:
         value = abs(signed)
@@ -273,9 +276,10 @@ def _near(values: Sequence[float], value: float, half: float) -> bool:
 
 
 def tiers(mixed: Sequence[Sequence[float]], alike: Sequence[Sequence[float]] = ()) -> Iterator[list[float]]:
-    """The results of each tier, sorted: sums and differences, products and ratios, shares, per period, by the year and hour, three operands.
+    """Yield the sorted results of each tier.
 
-    ``alike``: numbers of the same kind, which nobody multiplies with each other and divides again.
+    The tiers are sums and differences, products and ratios, shares, amounts per period, and results of three operands. ``alike``
+    are numbers of the same kind, which nobody multiplies and divides with each other.
     """
     pools = [*mixed, *alike]
     yield _distinct(result for pool in pools for result in _sums(pool))
@@ -286,7 +290,7 @@ def tiers(mixed: Sequence[Sequence[float]], alike: Sequence[Sequence[float]] = (
 
 
 class Tiers:
-    """As :func:`tiers`, for many numbers: each is worked out when it is first asked for."""
+    """A lazy form of :func:`tiers` for many numbers, which computes each tier only once."""
 
     def __init__(self, pools: Sequence[Sequence[float]], alike: Sequence[Sequence[float]] = (), most: int = 5) -> None:
         self._known: list[list[float]] = []
@@ -358,12 +362,12 @@ def _threes(pool: Sequence[float]) -> Iterator[float]:
 
 
 def scaled(pools: Sequence[Sequence[float]], factors: Sequence[float]) -> list[float]:
-    """Proportions: what is given for ``c`` of something, for as many as the user asked about."""
+    """Return proportions: an amount for ``c`` items, scaled to the user's number of items."""
     return _distinct(a * b / c for pool in pools for a in pool for b in factors for c in pool if c and a != c)
 
 
 def rates(rows: Sequence[Sequence[float]]) -> list[float]:
-    """What is given by the year or hour, for a number of months or minutes, and the other way round."""
+    """Return amounts per year or hour for a number of months or minutes, and the reverse."""
     found: set[float] = set()
     for row in rows:
         for i, a in enumerate(row):
@@ -375,17 +379,17 @@ def rates(rows: Sequence[Sequence[float]]) -> list[float]:
 
 
 def per_hundred(rows: Sequence[Sequence[float]]) -> list[float]:
-    """Prices or contents for 100 g, 100 km …"""
+    """Return prices or contents per 100 g, 100 km and so on."""
     return _distinct(100 * a / b for row in rows for a in row for b in row if b and a != b)
 
 
 def ratios(numerators: Sequence[float], rows: Sequence[Sequence[float]]) -> list[float]:
-    """What share of the numbers of the rows some others are."""
+    """Return the ratios of some numbers to the numbers of the rows."""
     return _distinct(a / b for a in numerators for row in rows for b in row if b and a != b)
 
 
 def runs(numbers: Sequence[float]) -> list[float]:
-    """Sums and averages of numbers that follow each other, as under a list or a table."""
+    """Return sums and averages of adjacent numbers, as below a list or table."""
     found: set[float] = set()
     for i in range(len(numbers)):
         total = numbers[i]

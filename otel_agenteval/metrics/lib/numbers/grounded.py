@@ -1,4 +1,4 @@
-"""Which numbers of an answer do not follow from what the agent was given."""
+"""Find the numbers in an answer that don't follow from the given texts."""
 
 from __future__ import annotations
 
@@ -28,22 +28,26 @@ _CENTS = re.compile(
 )
 _PACE = re.compile("([0-9]{1,3}):([0-5][0-9])")
 _PLAINLY_BEFORE = frozenset(" \n\t\":'([>$€£")
+"""Characters before a number that aren't part of it."""
 _PLAINLY_BEHIND = frozenset(" \n\t\"';)]}<%°")
-"""Signs that are part of no number or name."""
-_SEARCHED_UP_TO = 50  # numbers that are searched for one by one; more are compared with all values of the texts at once
-_MAX_OCCURRENCES = 20  # places where a number is looked at as text before its value decides
-_MAX_OPERANDS = 12  # more numbers than this combine to almost anything
+"""Characters after a number that aren't part of it."""
+_SEARCHED_UP_TO = 50  # numbers that are searched for one by one; more are compared with all values at once
+_MAX_OCCURRENCES = 20  # occurrences that are checked as text before the value decides
+_MAX_OPERANDS = 12  # more numbers could be combined to almost any result
 _QUANTITIES = 400
 _OPERANDS_IN_WORDS = frozenset((0.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0))
 _FEW = 8
 _EXAMINED = 100
-"""Numbers that stand nowhere in the sources and are still looked at one by one."""
+"""Maximum number of numbers without an exact source that are checked one by one. With more, all of them are ungrounded."""
 _DERIVED_UP_TO = 60
 _ROUNDS = 4
 
 
 def word_numbers(text: str, look: Look | None = None) -> list[Number]:
-    """The numbers above ten that an answer states in words, or in Chinese or Japanese numerals. ``look``: at this text, if there was one."""
+    """Return the numbers above ten that an answer writes in words or in East Asian numerals.
+
+    ``look`` is a screen of the same text, if available.
+    """
     if not may_have_words(text, look) and not may_have_numerals(text):
         return []
     found = []
@@ -58,10 +62,10 @@ def word_numbers(text: str, look: Look | None = None) -> list[Number]:
 def ungrounded_numbers(
     text: str, numbers: list[Number], small: list[Number], given: Given, turn: Turn, *, derived: bool
 ) -> list[str]:
-    """The numbers, as written, that follow from nothing that was given.
+    """Return the numbers, as written, that don't follow from the given texts.
 
-    ``derived``: results of calculations and counts follow, too. The usual answer, whose numbers all stand in a text, is
-    done after a search for each; everything else is worked out only for what is left.
+    With ``derived``, results of calculations and counts follow too. In most answers, all numbers occur in a text, so one search
+    per number is enough. Everything else is computed only for the remaining numbers.
     """
     left = list({(number.text, number.scale): number for number in numbers}.values()) if len(numbers) > 1 else numbers
     if len(left) > _SEARCHED_UP_TO:
@@ -80,20 +84,23 @@ def ungrounded_numbers(
 
 
 def _is_written_in(number: Number, text: str) -> bool:
-    """Whether a text shows the number as the answer writes it (``142.50``, ``1,200.75``) or as JSON does (``142.5``, ``1200.75``)."""
+    """Return True if a text contains the number as in the answer or as in JSON.
+
+    The answer can write ``142.50`` or ``1,200.75``, and JSON ``142.5`` or ``1200.75``.
+    """
     token = number.text
     if number.scale > 1.0:
-        return bool(number.after) and token + number.after in text  # "4.7 million" is no "4.7 billion"
+        return bool(number.after) and token + number.after in text  # "4.7 million" isn't "4.7 billion"
     if _stands_in(token, text):
         return True
     if token.isdigit() or number.scale != 1.0 or not (token[-1] == "0" or "," in token or "." in token):
         return False
-    value = number.readings[0][0]  # comparing the values of all numbers finds it too, at a hundred times the cost
+    value = number.readings[0][0]  # comparing all values would find it too, but takes a hundred times as long
     return _stands_in(str(int(value)) if value.is_integer() else repr(value), text)
 
 
 def _stands_in(token: str, text: str) -> bool:
-    """Whether the digits occur in the text as they are, not as a part of a longer number or name."""
+    """Return True if the digits occur outside of a longer number or name."""
     at = text.find(token)
     for _ in range(_MAX_OCCURRENCES):
         if at < 0:
@@ -109,24 +116,24 @@ def _stands_in(token: str, text: str) -> bool:
 
 
 def _continues(beside: str) -> bool:
-    """Whether the two characters beside a run of digits, nearest first, make it a part of a longer number."""
+    """Return True if two adjacent characters, the nearest first, continue a number."""
     return beside[:1].isdigit() or (beside[:1] in (".", ",") and beside[1:].isdigit())
 
 
 class _Evidence:
-    """Everything that can hold a number, each kind worked out on first use."""
+    """The facts that can support a number. Each kind is computed on first use."""
 
     def __init__(self, text: str, numbers: list[Number], small: list[Number], given: Given, turn: Turn) -> None:
         self._text = text
         self._numbers = numbers
         self._small = small
-        self._sources = list(dict.fromkeys(map(with_ascii_digits, given)))  # the user's words come twice
+        self._sources = list(dict.fromkeys(map(with_ascii_digits, given)))  # the user's words occur twice
         self._turn = turn
         self._shares_of: dict[tuple[int, float], bool] = {}
         self._exact_of: dict[tuple[int, str, float, bool], list[tuple[float, float]]] = {}
 
     def missing(self, left: list[Number], derived: bool) -> list[Number]:
-        """The numbers that nothing holds."""
+        """Return the numbers without any support."""
         left = self._joined(left)
         if self._values or any(_DIGIT.search(source) is not None for source in self._sources):
             steps: list[Callable[[Number], bool]] = [self._is_given, self._is_converted, self._is_identifier]
@@ -139,7 +146,7 @@ class _Evidence:
             ]
         if not left or not derived:
             return left
-        for _ in range(_ROUNDS):  # results may be operands
+        for _ in range(_ROUNDS):  # results may be operands of other results
             left = self._unlike_shown(left)
             rest = left[_DERIVED_UP_TO:]
             results = _Results(self, left)
@@ -150,7 +157,7 @@ class _Evidence:
         return left
 
     def _unlike_shown(self, left: list[Number]) -> list[Number]:
-        """Without the numbers that only say in another unit what the answer says, and what is held."""
+        """Remove numbers with support, and conversions of other numbers in the answer."""
         missing = {number.at for number in left}
         shown = [
             units.Quantity(each.readings[0][0], *unit)
@@ -170,7 +177,7 @@ class _Evidence:
         return still
 
     def _joined(self, left: list[Number]) -> list[Number]:
-        """Numbers that are written in several parts (``4 200``, ``34万2千``) as one."""
+        """Join the parts of numbers such as ``4 200`` and ``34万2千``."""
         if not any(self._whole):
             return left
         found: dict[int, Number] = {}
@@ -200,7 +207,7 @@ class _Evidence:
 
     @cached_property
     def _bare(self) -> list[float]:
-        """Given numbers whose unit is unknown, where they are few."""
+        """Return the given numbers of unknown unit, or an empty list if there are many numbers."""
         known = {each.value for each in self._quantities}
         return [value for value in self._values if value not in known] if len(self._values) <= 40 else []
 
@@ -219,12 +226,16 @@ class _Evidence:
         return facts
 
     def _readings(self, number: Number) -> list[tuple[float, float]]:
-        """What a number can mean, with the width of its rounding."""
+        """Return the possible values of a number, each with half its rounding interval."""
         readings = number.readings if number.scale <= 1.0 else number.readings[len(number.readings) // 2 :] or number.readings
         return [(value, max(half, self._rounding(value, half, number))) for value, half in readings]
 
     def _rounding(self, value: float, half: float, number: Number) -> float:
-        """Half a unit of the last digit that is not zero: ``58 000`` is 57 948; a figure of one digit only behind ``about``."""
+        """Return half a unit of the last digit that isn't zero: ``58 000`` can be 57 948.
+
+        Numbers below 1000 count as rounded only behind a word such as ``about``. For a single digit, the result is at most 5 % of
+        the value.
+        """
         if half != 0.5 or value < 20 or value % 10 or (value < 1000 and not is_hedged(number, self._text)):
             return half
         digits = str(int(value))
@@ -254,7 +265,10 @@ class _Evidence:
 
     @cached_property
     def _worded(self) -> list[tuple[int, float]]:
-        """Where the answer says small numbers, halves and doubles in words, which one calculates with."""
+        """Return the positions and values of small numbers, halves and doubles in words.
+
+        They can be operands.
+        """
         said = [(start, value) for start, _, value in values_of_words(self._text) if value in _OPERANDS_IN_WORDS]
         return [*said, *((0, factor) for factor in factors_in(self._text))][:_MAX_OPERANDS]
 
@@ -280,7 +294,7 @@ class _Evidence:
         return any(units.holds(reading, unit, self._quantities, self._bare) for reading in self._readings(number))
 
     def _is_identifier(self, number: Number) -> bool:
-        """A number or name that is written with other separators, or the last digits of one."""
+        """Return True for a given identifier with other separators, or for its last digits."""
         begin, end = number.at, number.end
         text = self._text
         while begin > 0 and (text[begin - 1].isdigit() or text[begin - 1] in " ()./-") and number.at - begin < 30:
@@ -299,7 +313,10 @@ class _Evidence:
         return ending is not None and len(own) >= 3 and _is_row_of(self._digits, own, whole=False)
 
     def _is_derived_or_pace(self, number: Number, results: _Results) -> bool:
-        """As :meth:`_is_derived`; of dates and times nothing but a pace or a duration (``5:30``) follows by calculation."""
+        """Return True if the number can be derived.
+
+        Among dates and times, only a pace or duration (``5:30``) can be derived by calculation.
+        """
         moment = self._timeline.moment_of(number)
         if moment is None:
             return self._is_derived(number, results)
@@ -360,7 +377,7 @@ class _Evidence:
     def _follows(
         self, number: Number, candidates: Sequence[float], chance: float = derive.CHANCE, others: Sequence[Sequence[float]] = ()
     ) -> bool:
-        """Whether one of the results is the number; as a share, too, where it is a per cent."""
+        """Return True if one of the candidates is the number. Percentages also match as ratios."""
         if not candidates:
             return False
         if self._is_share(number):
@@ -409,8 +426,8 @@ class _Evidence:
         return derive.scaled([*self._facts.pools[:6], *self._facts.columns[:3]], self._asked[:3])
 
     def _exact(self, number: Number, *, ambiguous: bool) -> list[tuple[float, float]]:
-        """What a number can mean: as exact as it is written first, then as the rounded figure that it can be."""
-        key = number.at, number.text, number.scale, ambiguous  # asked once per kind of result
+        """Return the possible values of a number, exact ones first and then rounded ones."""
+        key = number.at, number.text, number.scale, ambiguous  # requested once per kind of result
         known = self._exact_of.get(key)
         if known is None:
             known = self._exact_of[key] = self._exactly(number, ambiguous=ambiguous)
@@ -435,7 +452,7 @@ class _Evidence:
         return readings
 
     def _is_length(self, number: Number) -> bool:
-        """Characters or words of a given text, where the answer says that it counts them."""
+        """Return True if the answer counts the characters or words of a given text."""
         if not re.search(
             r"\b(?:characters?|letters?|words?|zeichen|wörter|mots|palabras|слов|символ)|字",
             self._text[number.end : number.end + 20],
@@ -446,11 +463,11 @@ class _Evidence:
         return any(value in (len(source), len(source.split())) for source in self._sources)
 
     def shows_others(self, missing: set[int]) -> bool:
-        """Whether the answer has numbers at other places than those."""
+        """Return True if the answer has numbers at positions other than ``missing``."""
         return any(each.at not in missing for each in (*self._numbers, *self._small))
 
     def shown(self, left: list[Number]) -> list[float]:
-        """The numbers of the answer that are held, in their order."""
+        """Return the supported numbers of the answer in order."""
         missing = Places((number.at, number.end, number) for number in left)
         operands = [number for number in (*self._numbers, *self._small) if next(missing.at(number.at), None) is None]
         joined = self._joined(sorted(operands, key=lambda number: number.at))
@@ -458,7 +475,7 @@ class _Evidence:
         return [*values, *(value for _, value in self._worded[:3] if value not in values)]
 
     def _shown_beside(self, number: Number, missing: set[int]) -> list[float]:
-        """The held numbers of the same line, which a reader takes as the operands."""
+        """Return the supported numbers of the same line, which readers take for the operands."""
         begin = self._text.rfind("\n", 0, number.at) + 1
         end = self._text.find("\n", number.end)
         inside = [each for each in (*self._numbers, *self._small) if begin <= each.at < (end if end >= 0 else len(self._text))]
@@ -468,7 +485,7 @@ class _Evidence:
         return list(dict.fromkeys((*values, *worded)))
 
     def pools(self, shown: Sequence[float]) -> list[list[float]]:
-        """The numbers that belong together, with those of the question, and of the answer where they are few."""
+        """Return groups of related given numbers, extended by numbers in the question and answer."""
         pools = [self._with_said(pool, shown) for pool in self._facts.pools[:20]]
         if len(self._operands) <= _FEW:
             pools.append(self._operands)
@@ -476,13 +493,13 @@ class _Evidence:
 
     @cached_property
     def _operands(self) -> list[float]:
-        """What the short sources have to calculate with."""
+        """Return the possible operands in the short given texts."""
         lines = (line for source in self._sources if len(source) <= 2_000 for line in source.splitlines()[:100])
         found = chain.from_iterable(map(derive.operands_of, map(derive.without_moments, lines)))
         return list(dict.fromkeys(islice(found, 4 * _FEW)))
 
     def columns(self, shown: Sequence[float]) -> list[list[float]]:
-        """The same for numbers of one kind."""
+        """Return groups of numbers of the same kind, extended like :meth:`pools`."""
         return [self._with_said(pool, shown) for pool in self._facts.columns[:20]]
 
     def _with_said(self, pool: Sequence[float], shown: Sequence[float]) -> list[float]:
@@ -490,7 +507,7 @@ class _Evidence:
 
 
 class _Results:
-    """What follows from the numbers of an answer that are held, and from the given ones with them."""
+    """Results that follow from the supported numbers of an answer and the given numbers."""
 
     def __init__(self, evidence: _Evidence, left: list[Number]) -> None:
         self._evidence = evidence
@@ -502,7 +519,7 @@ class _Results:
 
     @cached_property
     def has_operands(self) -> bool:
-        """Whether anything can be calculated with."""
+        """Return True if there are any operands."""
         return self._evidence.shows_others(self.missing) or any(self._evidence.pools(())) or any(self._evidence.columns(()))
 
     @cached_property
@@ -523,7 +540,10 @@ class _Results:
 
 
 def _is_row_of(text: str, digits: str, *, whole: bool) -> bool:
-    """Whether a row of digits in the text ends with these ones, or is them."""
+    """Return True if a row of digits in the text ends with these digits.
+
+    With ``whole``, the row must equal them.
+    """
     at = text.find(digits)
     while at >= 0:
         end = at + len(digits)
@@ -534,7 +554,7 @@ def _is_row_of(text: str, digits: str, *, whole: bool) -> bool:
 
 
 def near(values: Sequence[float], value: float, half: float) -> bool:
-    """Whether one of the sorted values, rounded to the digits shown, is this one."""
+    """Return True if one of the sorted values, rounded to the shown digits, is this value."""
     slack = half * (1 + 1e-9) + abs(value) * 1e-15
     at = bisect_left(values, value - slack)
     return at < len(values) and values[at] <= value + slack
@@ -550,9 +570,9 @@ _SHORTEST_MATERIAL = 120
 
 
 def has_material(turn: Turn) -> bool:
-    """Whether something was given that the numbers of an answer can be compared with, besides a question.
+    """Return True if the agent was given more than a question to check numbers against.
 
-    Results of tools, documents and earlier messages are; instructions when they hold numbers; the user's own words when
+    Results of tools, documents and earlier messages count. Instructions count if they contain numbers, and the user's words if
     they are a text to work on.
     """
     if any(True for _ in islice(_results(turn), 1)):

@@ -1,4 +1,4 @@
-"""Whether the dates, times of day and durations of an answer follow from those that the agent was given."""
+"""Check if dates, times and durations in an answer follow from those in the given texts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .times import LIMIT, Moment, clocks_in, dates_in, durations_in, epochs_in, 
 from .units import Quantity
 
 _YEAR = 365.2425
-_DECIMAL = re.compile("[0-9]+[.][0-9]+")  # 17.50 is a price more often than a time
+_DECIMAL = re.compile("[0-9]+[.][0-9]+")  # 17.50 is usually a price, not a time
 _CLOCK_WITH_SECONDS = re.compile("(?<![0-9:])([0-2]?[0-9]):([0-5][0-9]):([0-5][0-9])")
 _FEW_CLOCKS = 6
 _RANGE_BEFORE = re.compile(r"(?<![0-9.,:/-])([0-3]?[0-9])\.?(?:\s?[-–—]\s?| (?:to|and|bis|und|au|et|al|y|e|do|по|и) )$")
@@ -33,12 +33,12 @@ _WEEK_BEHIND = re.compile(
 
 
 _STEPS = 100
-"""Durations of the texts that lead from one day to another."""
+"""Maximum number of durations in the texts that are added to given dates."""
 _Day = tuple[int | None, int | None]
 
 
 def _by_day(moments: Iterable[Moment]) -> dict[_Day, list[Moment]]:
-    """Moments by their month and day."""
+    """Group moments by month and day."""
     found: dict[_Day, list[Moment]] = {}
     for moment in moments:
         if moment.month is not None:
@@ -51,7 +51,7 @@ def _placed(moments: Iterable[Moment]) -> Iterator[tuple[int, int, Moment]]:
 
 
 class Timeline:
-    """The moments of the given texts and of an answer."""
+    """The dates, times and durations of the given texts and of an answer."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Timeline:
         self._years = [int(year) for year in years if 1500 <= year <= 2200 and year == int(year)][:LIMIT]
 
     def learn(self, quantities: Iterable[Quantity]) -> None:
-        """Take durations that the answer states, and that are held, as given."""
+        """Add supported durations in the answer to the given ones."""
         self._quantities = list(dict.fromkeys((*self._quantities, *(each for each in quantities if each.dimension == "time"))))
         self.__dict__.pop("_reached", None)
 
@@ -111,7 +111,10 @@ class Timeline:
         return Places(_placed(dates)), Places(_placed(clocks_in(self._text))), durations
 
     def holds(self, number: Number) -> bool | None:
-        """Whether the date, time or duration that a number belongs to follows; None when it belongs to none."""
+        """Return True if the date, time or duration that contains a number follows.
+
+        Returns None if the number isn't part of one.
+        """
         at = number.at
         dates, clocks, durations = self._answer
         found: bool | None = None
@@ -125,7 +128,7 @@ class Timeline:
         return found
 
     def moment_of(self, number: Number) -> Moment | None:
-        """The date or time of day of the answer that a number belongs to."""
+        """Return the date or time of day in the answer that contains a number, or None."""
         dates, clocks, _ = self._answer
         return next(
             (
@@ -137,7 +140,10 @@ class Timeline:
         )
 
     def holds_week(self, number: Number) -> bool:
-        """Whether it is the week of a given date, or of one that the answer states and that is held, and called one."""
+        """Return True if a number is called a week and is the week of a known date.
+
+        Known dates are given, or stated in the answer and supported.
+        """
         if (
             _WEEK.search(self._text, max(0, number.at - 24), number.at) is None
             and _WEEK_BEHIND.match(self._text, number.end) is None
@@ -157,7 +163,7 @@ class Timeline:
 
     @cached_property
     def _reached(self) -> dict[_Day, list[Moment]]:
-        """The days that lie as long before or after a given one as is said somewhere."""
+        """Return the days that are a stated duration before or after a given day."""
         found: set[datetime.date] = set()
         steps = dict.fromkeys(each for each in self._quantities if each.factor >= 86400)
         for given in self._given_dates:
@@ -172,7 +178,7 @@ class Timeline:
     def _moved(day: datetime.date, step: Quantity, days: int) -> list[datetime.date]:
         moved = [day + datetime.timedelta(days=days), day - datetime.timedelta(days=days)]
         if step.factor == 86400 and days <= 60:  # working days
-            start = min(day.weekday(), 4)  # the first one after a weekend is a Monday
+            start = min(day.weekday(), 4)  # after a weekend, the first working day is Monday
             weeks, rest = divmod(start + days, 5)
             moved.append(day + datetime.timedelta(days=7 * weeks + rest - day.weekday()))
         if step.factor > 700_000:
@@ -214,7 +220,7 @@ class Timeline:
 
     @cached_property
     def minutes_between(self) -> list[float]:
-        """Minutes between the given times of day, where these are few."""
+        """Return the minutes between the given times of day, if these are few."""
         if not 2 <= len({clock.minutes for clock in self._given_clocks}) <= _FEW_CLOCKS and not self._has_seconds:
             return []
         return sorted({seconds / 60 for seconds in (*self._spans(60), *self._exact_spans) if seconds})
@@ -226,7 +232,7 @@ class Timeline:
         return [float((end - start) % 86400) for i, start in enumerate(clocks) for end in clocks[i + 1 :]]
 
     def _spans(self, unit: float) -> Iterable[float]:
-        """Seconds between the given moments."""
+        """Yield the seconds between the given moments."""
         if self._has_seconds:
             yield from self._exact_spans
         dates = [(given.date, given) for given in self._given_dates]
@@ -245,8 +251,8 @@ class Timeline:
                     yield ((end - start) % 1440) * 60.0
 
     def _holds_years(self, years: int) -> bool:
-        """Full years between two given dates or years, or up to today."""
-        today = self._today  # of the turn: when it is evaluated says nothing
+        """Return True for the full years between two given dates or years, or until today."""
+        today = self._today  # the day of the turn, not of its evaluation
         days = [day for given in self._given_dates if (day := given.date) is not None][:40]
         days += [today] if today is not None else []
         for i, first in enumerate(days):
@@ -257,6 +263,6 @@ class Timeline:
         return any(abs(second - first) == years for i, first in enumerate(known) for second in known[i + 1 :])
 
     def holds_age(self, number: Number) -> bool:
-        """Whether a whole number is the years between given dates."""
+        """Return True if a whole number is the number of years between given dates."""
         value = number.readings[0][0]
         return value == int(value) and 10 < value < 130 and self._holds_years(int(value))

@@ -1,4 +1,4 @@
-"""The numbers of a text: where they stand, and what each of them can mean."""
+"""Find the numbers in a text and their possible values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DIGITS = bytes(48 if 48 <= code <= 57 else 32 if code <= 32 else 120 for code i
 _LONGEST_WORD = 200
 _DEEPEST_LIST = 40
 _SMALL = 10.0
-_MAX_DIGITS = 300  # more overflow a float; no number of an answer has them
+_MAX_DIGITS = 300  # more digits overflow a float
 
 _ZEROS = "\u0660\u06f0\u0966\u09e6\u0a66\u0ae6\u0be6\u0c66\u0ce6\u0d66\u0e50\u0ed0\u1040\uff10"
 _TO_ASCII = {ord(zero) + digit: str(digit) for zero in _ZEROS for digit in range(10)}
@@ -65,44 +65,44 @@ _PERCENT_BEFORE = re.compile(r"(?:yüzde|百分之|bằng)\s?$", re.IGNORECASE)
 
 
 class Number(NamedTuple):
-    """A number of an answer: the text, and every value that the text can mean."""
+    """A number in an answer: its text and all possible values."""
 
     text: str
     readings: tuple[tuple[float, float], ...]
-    """``(value, half)``: half a unit of the last digit shown, so that a rounded number is held by the exact one."""
+    """Pairs ``(value, half)``. ``half`` is half a unit of the last shown digit, so that an exact number supports a rounded one."""
     is_small: bool
-    """Whether it is a whole number up to 10 and nothing else, which needs no source."""
+    """True for whole numbers up to 10 with only one reading, which need no source."""
     at: int = 0
-    """Where it stands in the text."""
+    """Position in the text."""
     scale: float = 1.0
-    """What the word behind it multiplies it by (``million``, ``%``)."""
+    """Factor of the following word, such as ``million`` or ``%``."""
     after: str = ""
-    """The beginning of that word."""
+    """Start of that word."""
 
     @property
     def end(self) -> int:
-        """Where it ends."""
+        """Return the end position in the text."""
         return self.at + len(self.text)
 
 
 def with_ascii_digits(text: str) -> str:
-    """The text with the digits of other scripts as 0 to 9; positions stay."""
+    """Replace digits of other scripts with 0 to 9, without moving positions."""
     if text.isascii():
         return text
     try:
-        text.encode("latin-1")  # much faster than a search
+        text.encode("latin-1")  # much faster than searching
     except UnicodeEncodeError:
         return text if _FOREIGN.search(text) is None else text.translate(_TO_ASCII)
     return text
 
 
 def numbers_in(text: str) -> tuple[list[Number], list[Number]]:
-    """The numbers of an answer that have to be grounded, and the small whole ones (0 to 10), which need not be.
+    """Return the numbers in an answer that need a source, and the small ones that don't.
 
-    Left out: list markers at line starts, footnote marks ``[12]``, numbers inside URLs, identifiers (``GPT-4``, hex
-    ids), ``24/7`` and ``100 %``.
+    Small numbers are whole numbers from 0 to 10. List markers at line starts, footnote marks ``[12]``, numbers in URLs,
+    identifiers (``GPT-4``, hex ids), ``24/7`` and ``100 %`` are left out.
     """
-    shape = text.encode("ascii", "replace").translate(_DIGITS)  # one byte per character: positions stay
+    shape = text.encode("ascii", "replace").translate(_DIGITS)  # one byte per character keeps positions
     at = shape.find(b"0")
     numbers: list[Number] = []
     small: list[Number] = []
@@ -112,7 +112,7 @@ def numbers_in(text: str) -> tuple[list[Number], list[Number]]:
             end = len(shape)
         if not _is_left_out(text, at, end):
             token = _TOKEN.match(text, at)
-            if token is not None and shape.find(b"0", token.end(), end) < 0:  # the usual word: one number
+            if token is not None and shape.find(b"0", token.end(), end) < 0:  # most words contain one number
                 found = _read(text, token.group(), token.end())
             else:
                 found = _numbers_of_word(text, at, end)
@@ -123,7 +123,7 @@ def numbers_in(text: str) -> tuple[list[Number], list[Number]]:
 
 
 def _is_left_out(text: str, at: int, end: int) -> bool:
-    """Whether the word whose first digit stands at ``at`` holds no number that is a statement."""
+    """Return True if the word with its first digit at ``at`` contains no statement."""
     if end - at > _LONGEST_WORD and text[at:end].isascii():
         return True  # encoded data
     before = text[at - 1 : at] or " "
@@ -152,7 +152,7 @@ def _ends_in_name(prefix: str) -> bool:
 
 def _numbers_of_word(text: str, at: int, end: int) -> list[Number]:
     word = text[at:end]
-    if "://" in word:  # a footnote, list marker or bracket glued to a link
+    if "://" in word:  # a footnote, list marker or bracket without a space before a link
         word = re.split(r"\]\(|https?:", word, maxsplit=1)[0]
     found: list[Number] = []
     for piece in _PIECE.finditer(word):
@@ -163,7 +163,7 @@ def _numbers_of_word(text: str, at: int, end: int) -> list[Number]:
 
 
 def _read(text: str, token: str, end: int) -> list[Number]:
-    """The number that a run of digits ending at ``end`` of the text writes (several for a date)."""
+    """Return the number whose digits end at ``end``, or several for a date."""
     at = end - len(token)
     scale = _scale_of(text[end : end + 16])
     found = []
@@ -181,7 +181,7 @@ def _read(text: str, token: str, end: int) -> list[Number]:
 
 
 def scale_after(text: str, at: int) -> float:
-    """What the word behind a number multiplies it by; 0.01 for per cent."""
+    """Return the factor of the word after a number, such as 0.01 for percent."""
     return _scale_of(text[at : at + 16])
 
 
@@ -211,7 +211,10 @@ def _scale_of(following: str) -> float:
 
 @lru_cache(maxsize=1024)
 def _readings(token: str) -> tuple[tuple[tuple[float, float], ...], ...]:
-    """The numbers that a run of digits and separators can mean: one (perhaps ambiguous), or several for a date or version."""
+    """Return the possible readings of a run of digits and separators.
+
+    The result has one item for a number, which may be ambiguous, and several for a date or version.
+    """
     if len(token) > _MAX_DIGITS:
         return ()
     if token.isdigit():
@@ -231,13 +234,13 @@ def _readings(token: str) -> tuple[tuple[tuple[float, float], ...], ...]:
 
 
 def _in_thousands(groups: list[str]) -> bool:
-    """``1 234 567``, and ``12 34 567`` as in India."""
+    """Return True for groups such as ``1 234 567``, or ``12 34 567`` as in India."""
     first, *rest = groups
     return not rest or (len(first) <= 3 and first[0] != "0" and len(rest[-1]) == 3 and all(2 <= len(g) <= 3 for g in rest[:-1]))
 
 
 def spaced_numbers(text: str) -> Iterator[Number]:
-    """Numbers whose groups are kept apart by spaces (``4 200``), as one."""
+    """Yield numbers whose groups are separated by spaces (``4 200``), each as one."""
     for found in _SPACED.finditer(text):
         token = found.group()
         whole, mark, cents = re.sub("[ \u00a0\u202f]", "", token).replace(",", ".").partition(".")
@@ -254,7 +257,10 @@ _CJK_SCALE = {"千": 1e3, "천": 1e3, "百": 1e2, "백": 1e2, **{c: SCALES[c] fo
 
 
 def mixed_numbers(text: str) -> Iterator[Number]:
-    """Numbers that mix digits with Chinese, Japanese or Korean magnitudes (``34万2千``, ``3천5백만``, ``3억 4,500만``), as one."""
+    """Yield numbers that mix digits and East Asian magnitudes, each as one.
+
+    Examples are ``34万2千``, ``3천5백만`` and ``3억 4,500만``.
+    """
     if text.isascii():
         return
     for found in _MIXED.finditer(text):
@@ -264,7 +270,7 @@ def mixed_numbers(text: str) -> Iterator[Number]:
 
 
 def _mixed(token: str) -> tuple[float, float, float]:
-    """The value, half a unit of the last digit, and the largest magnitude."""
+    """Return the value, half a unit of the last digit, and the largest magnitude."""
     total = section = 0.0
     digits: str | None = None
     half, largest = 0.5, 1.0
@@ -291,19 +297,19 @@ def _plain(token: str) -> float:
 
 
 def is_named(before: str) -> bool:
-    """Whether the two characters before a run of digits make it a part of a name (``web12``)."""
+    """Return True if two characters before digits make them part of a name, as in ``web12``."""
     return before[-1:].isascii() and before[-1:].islower() and before[-1:] != "p" and before[:1] != "\\"
 
 
 def values_of(texts: Iterable[str]) -> list[float]:
-    """Every number that the texts can mean, sorted."""
+    """Return all possible values of the numbers in the texts, sorted."""
     found: set[float] = set()
     for text in texts:
         for match in _TOKEN.finditer(text):
             token = match.group()
             if is_named(text[max(0, match.start() - 2) : match.start()]):
                 continue
-            parts = (token, *token.split(",")) if "," in token else (token,)  # also a list of numbers without spaces
+            parts = (token, *token.split(",")) if "," in token else (token,)  # may also be a list of numbers without spaces
             values = [value for readings in chain.from_iterable(map(_readings, parts)) for value, _ in readings]
             found.update(values)
             following = text[match.end() : match.end() + 2]

@@ -1,4 +1,4 @@
-"""Dates, times of day and durations, in the forms that people and machines write."""
+"""Parse dates, times of day and durations in the formats of people and machines."""
 
 from __future__ import annotations
 
@@ -39,12 +39,15 @@ MONTHS = {name: month for names in _MONTHS.split("|") for month, name in enumera
     "sept": 9,
     "mär": 3,
 }
-MONTHS |= {name.replace("ı", "i"): month for name, month in MONTHS.items() if "ı" in name}  # KASIM, in small letters
+MONTHS |= {name.replace("ı", "i"): month for name, month in MONTHS.items() if "ı" in name}  # KASIM in lower case
 _LONGEST_NAME = max(map(len, MONTHS))
 
 
 def _tree(words: Iterable[str]) -> str:
-    """A pattern for some words that shares their beginnings, longest first: many times as fast as a list of them."""
+    """Return a pattern for words that shares their common prefixes, the longest word first.
+
+    It is many times as fast as a list of alternatives.
+    """
     branches: dict[str, list[str]] = {}
     for word in words:
         branches.setdefault(word[:1], []).append(word[1:])
@@ -63,7 +66,7 @@ _DOTTED = re.compile(r"([0-9](?<![0-9.][0-9])(?:(?<=[0-3])[0-9])?)([./-])\s?([0-
 _DAY_FIRST = re.compile(
     rf"([0-9](?<![0-9][0-9])(?:(?<=[0-3])[0-9])?)(?:st|nd|rd|th|er|º|ª|-?го|-ое)?\.?(?:\s(?:de|of|di|d[’']))?[ \u00a0-]?ב?({_NAMES})(?![^\W\d_])\.?,?(?:\s(?:de|of|del|של)?\s?([12][0-9]{{3}})(?![0-9]))?"
 )
-"""In small letters, as all that have names of months."""
+"""Pattern for lower-case text, like all patterns with names of months."""
 _DAY_BEHIND = re.compile(r"([0-3]?[0-9])(?:st|nd|rd|th)?(?![0-9:])(?:\.?,?\s([12][0-9]{3})(?![0-9]))?")
 _ROW = re.compile(r"\s[0-9]")
 _LETTER = re.compile(r"[^\W\d_]")
@@ -81,7 +84,7 @@ _DURATION = re.compile(
     r"([0-9](?<![0-9.,:][0-9])[0-9]*(?:[.,][0-9]+)?)[ \u00a0\u202f-]?([^\W\d_]{1,14})(?:[ ,]{0,2}(?:and|und|et|y|e|og|och|и|و)?[ ,]{0,2}([0-9]{1,2})(?![0-9:]|[.,][0-9])[ \u00a0]?([^\W\d_]{1,14})?)?"
 )
 LIMIT = 60
-"""Moments of the sources that are looked at."""
+"""Maximum number of moments in the given texts that are compared."""
 
 _OFFSETS = {
     "utc": (0,), "gmt": (0,), "london": (0, 60), "uk": (0, 60), "dublin": (0, 60), "lisbon": (0, 60), "lisboa": (0, 60), "bst": (60,),
@@ -109,7 +112,7 @@ _LOCAL = re.compile(
 
 
 class Moment(NamedTuple):
-    """A date, a time of day, or both, and where it stands."""
+    """A date, a time of day or both, with its position in the text."""
 
     start: int
     end: int
@@ -121,7 +124,7 @@ class Moment(NamedTuple):
 
     @property
     def date(self) -> datetime.date | None:
-        """The date, where the year is known and the day exists."""
+        """Return the date if the year is known and the day exists, or None."""
         if self.year is None or self.month is None or self.day is None:
             return None
         try:
@@ -146,7 +149,7 @@ def _year(text: str | None) -> int | None:
 
 
 def dates_in(text: str) -> Iterator[Moment]:
-    """Every date of a text; an ambiguous one in both readings."""
+    """Yield every date in a text. An ambiguous date is yielded in both readings."""
     if _DIGIT.search(text) is None:
         return
     for found in _ISO.finditer(text):
@@ -170,7 +173,10 @@ def dates_in(text: str) -> Iterator[Moment]:
 
 
 def _behind_months(lowered: str) -> Iterator[Moment]:
-    """``may 5``, ``may 5th, 2026``: looked for from the digits, because every word could be a month."""
+    """Yield dates such as ``may 5`` or ``may 5th, 2026``.
+
+    The search starts at the digits, because any word could be a month.
+    """
     done = 0
     for row in _ROW.finditer(lowered):
         at = row.end() - 1
@@ -182,7 +188,10 @@ def _behind_months(lowered: str) -> Iterator[Moment]:
 
 
 def _month_before(lowered: str, end: int) -> tuple[int, int]:
-    """Where the name of a month begins that ends there, and which month it is; 0 if none does."""
+    """Return the start and number of the month whose name ends at ``end``.
+
+    The number is 0 if there is no such name.
+    """
     if lowered.endswith("the", 0, end) and lowered[end - 4 : end - 3].isspace():
         end -= 4
     if lowered[end - 1 : end] == ".":
@@ -197,7 +206,7 @@ def _month_before(lowered: str, end: int) -> tuple[int, int]:
 
 
 def epochs_in(text: str) -> Iterator[Moment]:
-    """Seconds or milliseconds since 1970 as moments in UTC."""
+    """Yield numbers of seconds or milliseconds since 1970 as moments in UTC."""
     for found in _EPOCH.finditer(text):
         seconds = int(found.group()[:10])
         at = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
@@ -205,7 +214,7 @@ def epochs_in(text: str) -> Iterator[Moment]:
 
 
 def clocks_in(text: str) -> Iterator[Moment]:
-    """Every time of day of a text."""
+    """Yield every time of day in a text."""
     for found in _CLOCK.finditer(text):
         hour, minute, half, zone = int(found.group(1)), int(found.group(2) or 0), found.group(3), found.group(4)
         if hour > 24:
@@ -218,7 +227,10 @@ def clocks_in(text: str) -> Iterator[Moment]:
 
 
 def durations_in(text: str) -> Iterator[tuple[int, int, float, float]]:
-    """``(start, end, seconds, unit)`` of every duration; the unit is the last one that is written."""
+    """Yield ``(start, end, seconds, unit)`` of every duration.
+
+    ``unit`` is the smallest written unit in seconds, divided by ten for each decimal place.
+    """
     for found in _DURATION.finditer(text):
         first, word, second, smaller = found.groups()
         unit = _time_unit(word)
@@ -245,14 +257,14 @@ def _time_unit(word: str) -> float | None:
 
 
 def same_date(one: Moment, other: Moment) -> bool:
-    """Whether two dates can be the same day."""
+    """Return True if two dates can be the same day."""
     return (
         one.month == other.month and one.day == other.day and (one.year is None or other.year is None or one.year == other.year)
     )
 
 
 def offsets_named(texts: Iterable[str]) -> set[int]:
-    """Minutes from UTC of the zones and cities that the texts name; of every half hour for ``local time``."""
+    """Return the UTC offsets in minutes of the time zones and cities that the texts name."""
     found: set[int] = set()
     for text in texts:
         lowered = text.lower()
@@ -267,12 +279,12 @@ def offsets_named(texts: Iterable[str]) -> set[int]:
 
 
 def says_local(text: str) -> bool:
-    """Whether an answer says that its times are those of a place or of the user."""
+    """Return True if an answer states that its times are local."""
     return _LOCAL.search(text) is not None
 
 
 def shifted(moments: Iterable[Moment], zones: set[int], any_zone: bool) -> Iterator[Moment]:
-    """The moments that have a time of day, in other zones: those named, or all of them."""
+    """Yield the moments with a time of day in other time zones: those in ``zones``, or all."""
     targets = set(range(-720, 841, 30)) if any_zone else zones
     for moment in moments:
         if moment.minutes is None:

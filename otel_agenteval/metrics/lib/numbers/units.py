@@ -1,4 +1,4 @@
-"""Units that stand beside numbers, or in the names of their fields, and what they convert to."""
+"""Read units next to numbers or in field names, and convert between them."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ _FIELD_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _IN_NAMES = {"size": ("bytes", 1.0), "bytes": ("bytes", 1.0), "celsius": ("temperature", 1.0), "fahrenheit": ("temperature", 2.0)}
 _UNCLEAR = frozenset(
     ["in", "to", "b", "d", "h", "l", "m", "t", "y", "an", "go", "mo"]
-)  # as the last word of a name they need an underscore before them
+)  # units only in field names of several words
 
 
 class Quantity(NamedTuple):
-    """A number with its unit; the factor leads to the first unit of its dimension."""
+    """A number with a unit. The factor converts to the base unit of the dimension."""
 
     value: float
     dimension: str
@@ -81,7 +81,7 @@ class Quantity(NamedTuple):
 
 
 def unit_after(text: str, at: int) -> tuple[str, float] | None:
-    """``(dimension, factor)`` of the unit behind a number, or None."""
+    """Return ``(dimension, factor)`` of the unit after a number, or None."""
     found = _UNIT.match(text, at)
     if found is None:
         return None
@@ -96,7 +96,7 @@ def unit_after(text: str, at: int) -> tuple[str, float] | None:
 
 
 def unit_before(text: str, at: int) -> tuple[str, float] | None:
-    """The unit that the name of the field in front of a number says (``"distance_km": 12``), or None."""
+    """Return the unit in the field name before a number (``"distance_km": 12``), or None."""
     found = _FIELD.search(text, max(0, at - 70), at)
     if found is None:
         return None
@@ -112,13 +112,13 @@ _RANGE = re.compile(r"(?:\s?[-–—]\s?| (?:to|or|bis|oder|à|ou|a|o|do|lub|д�
 
 
 def _unit_of_range(text: str, at: int) -> tuple[str, float] | None:
-    """The unit of the first number of ``3–5 days``."""
+    """Return the unit for the first number of a range such as ``3–5 days``."""
     found = _RANGE.match(text, at)
     return unit_after(text, found.end()) if found is not None else None
 
 
 def quantities_in(text: str, limit: int) -> Iterator[Quantity]:
-    """The numbers of a source that have a unit, at most ``limit``."""
+    """Yield at most ``limit`` numbers of a text that have a unit."""
     for count, found in enumerate(_TOKEN.finditer(text)):
         if count >= limit:
             return
@@ -134,7 +134,10 @@ def quantities_in(text: str, limit: int) -> Iterator[Quantity]:
 
 
 def holds(number: tuple[float, float], unit: tuple[str, float], given: Iterable[Quantity], bare: Iterable[float]) -> bool:
-    """Whether a given quantity, converted to the unit of the number, rounds to it; ``bare`` are numbers without a unit."""
+    """Return True if a given quantity, converted to the number's unit, rounds to the number.
+
+    ``bare`` are given numbers without a unit.
+    """
     value, half = number
     dimension, factor = unit
     slack = half * 1.000001
@@ -167,5 +170,5 @@ def _degrees(given: Quantity, unit: float) -> tuple[float, ...]:
 
 
 def unit_of(number: Number, text: str) -> tuple[str, float] | None:
-    """The unit of a number of an answer."""
+    """Return the unit of a number in an answer."""
     return unit_after(text, number.end)

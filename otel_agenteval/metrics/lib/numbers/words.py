@@ -1,4 +1,4 @@
-"""Words for numbers, in the languages that agents speak most; Chinese and Japanese numerals."""
+"""Read numbers in words, in the most frequent languages and in East Asian numerals."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _table() -> dict[str, float]:
         words |= {word: float(value) for value, word in enumerate(units.split())}
         words |= {word: 10.0 * value for value, word in enumerate(tens.split(), start=1 if tens[0] == "_" else 2) if word != "_"}
         words |= {hundred: 100.0, thousand: 1000.0}
-    for word, value in list(words.items()):  # the Russian and Ukrainian genitive
+    for word, value in list(words.items()):  # Russian and Ukrainian genitive
         if word[-1] == "ь" and value >= 5:
             words[word[:-1] + "и"] = value
     del (
@@ -86,7 +86,7 @@ def _table() -> dict[str, float]:
 
 _WORDS = _table()
 _STEMS = ("zig", "tig", "hundert", "cento")
-"""What the compounds of German, Dutch and Italian hold, with ``anta``, ``enta`` and ``ßig``."""
+"""Parts of German, Dutch and Italian compounds, in addition to ``anta``, ``enta`` and ``ßig``."""
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _LINK = re.compile(r"[ \u00a0-]+(?:(?:and|et|y|e|och)[ \u00a0-])?")
 _COMPOUND = re.compile(r"und|en|ën|och")
@@ -102,20 +102,23 @@ _SCREENED = Words((), screened=(*(f" {word} " for word in _ALONE), *_STEMS, "ant
 
 
 def may_have_words(text: str, look: Look | None = None) -> bool:
-    """Whether a text can hold a word for a number above ten: much cheaper than looking. ``look``: at this text, if there was one."""
+    """Return True if a text may contain a number above ten in words.
+
+    The check is much cheaper than a search. ``look`` is a screen of the same text, if available.
+    """
     if not _SCREENED.may_be_in(look):
         return False
     text = text.lower()
     if not _ALONE.isdisjoint(text.replace("-", " ").split()):
         return True
-    for stem in _STEMS:  # a generator would cost more than the search
+    for stem in _STEMS:  # a generator would be slower than the search
         if stem in text:
             return True
     return ("nta" in text and ("anta" in text or "enta" in text)) or (not text.isascii() and "ßig" in text)
 
 
 def values_of_words(text: str) -> Iterator[tuple[int, int, float]]:
-    """``(start, end, value)`` of each number in words; longest reading first."""
+    """Yield ``(start, end, value)`` of each number in words, with its longest reading."""
     parts: list[float] = []
     start = end = 0
     text = _lowered(text)
@@ -149,7 +152,10 @@ def _lowered(text: str) -> str:
 
 
 def claims_in_words(text: str) -> Iterator[tuple[int, int, float]]:
-    """The numbers above ten that an answer states in words; round single words (``a hundred``) are figures of speech."""
+    """Yield the numbers above ten that an answer states in words.
+
+    Single round words (``a hundred``) are figures of speech and don't count.
+    """
     for start, end, value in values_of_words(text):
         word = text[start:end].lower()
         if (
@@ -208,7 +214,7 @@ def _value(word: str) -> float | None:
 
 
 def _compound(word: str) -> float | None:
-    """``dreiundzwanzig``, ``vijfentachtig``, ``centoventi``, ``zweihundertfünfzig``: the parts without spaces."""
+    """Read a compound without spaces, such as ``dreiundzwanzig`` or ``vijfentachtig``."""
     parts = _parts(word, 6)
     return _sum(parts) if parts is not None and len(parts) > 1 else None
 
@@ -256,12 +262,15 @@ _CJK = re.compile("(百分之)?([〇零一二三四五六七八九两兩十百�
 
 
 def may_have_numerals(text: str) -> bool:
-    """Whether a text can hold a number above ten in Chinese or Japanese numerals."""
+    """Return True if a text may contain a number above ten in Chinese or Japanese numerals."""
     return not text.isascii() and ("十" in text or "百" in text or "千" in text or "万" in text or "〇" in text or "零" in text)
 
 
 def cjk_value(text: str) -> Iterator[tuple[int, int, float]]:
-    """``(start, end, value)`` of each number in Chinese or Japanese numerals; as a share behind 百分之."""
+    """Yield ``(start, end, value)`` of each number in Chinese or Japanese numerals.
+
+    After 百分之, the value is also yielded as a share.
+    """
     for found in _CJK.finditer(text):
         value = _cjk(found.group(2))
         if value is not None:
@@ -298,7 +307,10 @@ _THRICE = re.compile(
 
 
 def factors_in(text: str) -> list[float]:
-    """What words like ``twice`` and 八折 (at 80 per cent), 三成 (30 per cent) multiply by."""
+    """Return the factors in words such as ``twice``.
+
+    Examples in Chinese are 八折 (80 percent of a price) and 三成 (30 percent).
+    """
     found: list[float] = []
     if _TWICE.search(text) is not None:
         found.append(2.0)

@@ -1,9 +1,11 @@
-"""Does an answer as a whole decline to do what was asked?
+"""Detect answers that decline the request as a whole.
 
-Evidence decides, not a phrase. Words are looked up by what they say (a negation, the speaker, a rule, a wrong, what the speaker is for, a result, a
-failure, missing data ...), in 28 languages; what stands together in a sentence, what was asked, whether tools were called, the answer's length and its figures are weighed by
-weights that are the same for every language (``scripts/refusal_weights.py`` fits them). Where the sum is undecided, sentences that decline by a known
-pattern are a second opinion. Quotations are not read, and answers with code, tables or many figures deliver something.
+The decision combines evidence from the whole answer, not a single phrase. Lexicons in 28 languages assign words to classes, such
+as negation, speaker, rule, result, failure or missing data. The evidence is the classes in each sentence, the request, tool
+calls, and the answer's length and numbers. Its weights are the same for all languages (``scripts/refusal_weights.py`` fits them).
+
+If the weighted sum is close to zero, sentences that decline by a known pattern decide. Quotations are ignored. Answers with code,
+tables or many numbers aren't refusals.
 """
 
 from .answers import Declined, refusal_in

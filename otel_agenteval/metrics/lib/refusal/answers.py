@@ -1,4 +1,4 @@
-"""The verdict on an answer."""
+"""Decide if an answer is a refusal."""
 
 from __future__ import annotations
 
@@ -13,25 +13,27 @@ from .text import length
 from .weights import WEIGHTS
 
 _LONGEST = 2_000
-"""Longer answers deliver something (in Latin letters)."""
+"""Maximum length of a refusal, in Latin letters."""
 _LONG = 400
 _MANY_DIGITS = 12
-"""A long answer with more digits than a telephone number has delivers something."""
+"""A long answer with at least this many digits, more than a phone number has, isn't a refusal."""
 _DIGITS = b"0123456789"
 _UNDECIDED = 3.0
-"""With less evidence than minus this, an answer is not read again, and with more than this neither."""
+"""Evidence between minus this and this is undecided, so further checks decide."""
 _READING = 1.5
-"""What it counts how much an answer reads like refusals do (:mod:`..text_model`), beside the evidence: both are logarithms of odds, and the
-model's are too cautious."""
+"""Weight of the text model's score (:mod:`..text_model`) against the evidence. Both are log-odds, and the model's are too cautious."""
 _THRESHOLD = 0.0
-"""What both need together."""
+"""Minimum sum of evidence and model score."""
 _UNSAID = 0.7
-"""What reading needs where no word speaks for a refusal. By cross validation over the cases of the train half with these three, 84 of a hundred
-refusals are found, and six of a hundred hard negatives raise an alarm."""
+"""Minimum model score of a refusal without any evidence in its words.
+
+In cross-validation on the training half with these three values, the detector finds 84 of 100 refusals. It raises a false alarm
+on 6 of 100 hard negatives.
+"""
 _HARMLESS = -0.6
-"""What was asked reads like this or less: then the answer is not read for what no word says."""
+"""Requests with at most this model score are harmless. Their answers need evidence in words."""
 SECOND_OPINION = 1.5
-"""What a sentence that declines by a known pattern adds to the evidence. Fixed, not fitted: the patterns were made with the same cases."""
+"""Evidence of a sentence that declines by a known pattern. It is fixed, because the patterns were made with the same cases as the weights."""
 _NUMBER = re.compile(r"[0-9][0-9.,:/-]*")
 _MANY_NUMBERS = 8
 _CODE = re.compile(r"^(?: {4}|\t)\S|^[^\S\n]*\|.*\|.*\|", re.MULTILINE)
@@ -42,7 +44,7 @@ _PIECES = (
     "decis", "stop", "refus", "away", "belong", "handl", "cop", "right", "else", "between", "would", "rule", "reserv", "access", "limit", "their",
     "his ", "hers", "hr", "better", "best", "wish", "afraid", "line", "clos", "have to", "all you", "set by", "work out", "own ", "must", "remain", "final", "without", "requires",
 )  # fmt: skip
-"""Of which every refusal in English has one."""
+"""Substrings of which every English refusal contains at least one."""
 _DECLINED = re.compile(
     r"""\{\s*"(?:status|state|result|decision|outcome|action|verdict|response_type|type|answer|error|refusal|code)"\s*:\s*"""
     r"""(?:"(?:declined?|refus(?:ed?|al)|rejected|denied|forbidden|blocked|(?:not|un)[_ -]?(?:allowed|permitted|supported|authori[sz]ed)|permission_denied|policy_violation|out_of_scope)"|true)""",
@@ -54,18 +56,21 @@ _REASON = re.compile(
 
 
 _MAY_LEAVE_UNSAID = re.compile('[^0-9"“„«「]{1,200}').fullmatch
-"""A short answer without figures and quotations, which delivers nothing that can be seen."""
+"""A short answer without digits and quotations, which has no visible result."""
 
 
 class Declined(NamedTuple):
-    """A refusal: how it declines, and in which language."""
+    """A refusal, with its kind and language."""
 
     kind: Kind
     language: str
 
 
 def refusal_in(output: str, asked: str = "", acted: bool = False) -> Declined | None:
-    """The refusal that an answer is, or None. ``asked`` are the user's words; ``acted``: the agent called tools for it."""
+    """Return the refusal in an answer, or None.
+
+    ``asked`` is the user's text. ``acted`` is True if the agent called tools.
+    """
     if output[:1] in ("{", "["):
         return _in_json(output, asked)
     if _delivers(output):
@@ -89,12 +94,15 @@ def refusal_in(output: str, asked: str = "", acted: bool = False) -> Declined | 
 
 
 def _reading(output: str, asked: str) -> float:
-    """How much an answer reads like refusals do, and what was asked like what is refused."""
+    """Return how much an answer reads like a refusal, plus how much the request invites one."""
     return text_model("refusal").score(output) + _heard(asked)
 
 
 def _heard(asked: str) -> float:
-    """Of what was asked alone. Nothing if nothing was: texts without a question are more often refusals among the cases than elsewhere."""
+    """Return how much the request invites a refusal, or 0 without a request.
+
+    In the training cases, texts without a request are refusals more often than in real traffic.
+    """
     return text_model("refusal_asked").score(asked) if asked.strip() else 0.0
 
 
@@ -104,20 +112,23 @@ def _leaves_unsaid(output: str, asked: str) -> bool:
 
 
 def _plainly_reports(output: str, acted: bool) -> bool:
-    """Whether it is English, after a tool call or with a figure, and has no piece with which anybody declines."""
+    """Return True for an English answer with a result and no typical word of refusals.
+
+    A result is a number or a tool call before the answer.
+    """
     if not output.isascii():
         return False
     text = output.lower()
     if not (" the " in text or "you" in text or " is " in text or text.startswith("the ")):
         return False
-    for piece in _PIECES:  # a generator would cost more than the search
+    for piece in _PIECES:  # a generator would be slower than the search
         if piece in text:
             return False
     return acted or any(map(text.__contains__, "0123456789"))
 
 
 def _in_json(output: str, asked: str) -> Declined | None:
-    """An object of which the state is that it declines, and which gives a reason or nothing."""
+    """Return a refusal for an object whose status declines and that gives a reason or no data."""
     if len(output) > _LONG or _DECLINED.match(output) is None or _REASON.search(output) is None:
         return None
     table = language_of(plain(asked[:_LONG]))
@@ -125,12 +136,15 @@ def _in_json(output: str, asked: str) -> Declined | None:
 
 
 def score_of(found: Read) -> float:
-    """The weighed evidence: the logarithm of the odds."""
+    """Return the weighted evidence as log-odds."""
     return WEIGHTS["bias"] + sum(WEIGHTS[name] * value for name, value in found.numbers.items() if value)
 
 
 def _delivers(output: str) -> bool:
-    """What can be seen without reading: length, data, code, tables, many numbers."""
+    """Return True if the form of an answer shows that it has a result.
+
+    The form is its length, data, code, tables or many numbers.
+    """
     if len(output) > _LONGEST or output.lstrip()[:1] in ("", "{", "["):
         return True
     text = output.encode("ascii", "replace")

@@ -1,4 +1,4 @@
-"""What an answer and its question hold, as numbers that mean the same in every language."""
+"""Find language-independent evidence in the words of an answer and its request."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ CLASSES = ("no", "me", "rule", "wrong", "scope", "quit", "other", "instead", "do
 _ALL = (*CLASSES, "asked", "touchy")
 BITS = {field: 1 << place for place, field in enumerate(_ALL)}
 _KNOWN = 20_000
-"""Words per language of which the classes are kept."""
+"""Maximum number of words per language whose classes are cached."""
 _ELIDING = frozenset(("fr", "it"))
-"""Languages in which short words lean on the next with an apostrophe."""
+"""Languages in which short words are joined to the next one with an apostrophe."""
 _PIECES_ONLY = frozenset(("ar", "he", "hi", "ja", "zh", "ko", "th", "fa"))
 _SCRIPTS = (
     ("ja", re.compile("[\u3040-\u30ff]")),
@@ -43,31 +43,31 @@ _ARABIC = re.compile("[\u0600-\u06ff]")
 
 
 class Table(NamedTuple):
-    """A lexicon as it is looked up: the classes (bits) of words, beginnings, endings and pieces."""
+    """A lexicon for lookup, with the classes of words, stems, endings and substrings as bits."""
 
     name: str
     common: frozenset[str]
-    """Words by which the language is known."""
+    """Words that identify the language."""
     words: dict[str, int]
     stems: dict[str, int]
     stem_lengths: tuple[int, ...]
     ends: dict[str, int]
     end_lengths: tuple[int, ...]
     phrases: dict[str, tuple[tuple[str, int], ...]]
-    """By their first two words."""
+    """Phrases by their first two words."""
     begin_phrases: frozenset[str]
-    """The first words of phrases."""
+    """First words of phrases."""
     phrases_from: dict[str, list[tuple[str, str, int]]]
-    """By their first word; with the second."""
+    """Phrases by their first word, with the second word."""
     pieces: tuple[tuple[str, int], ...]
     known: dict[str, int]
-    """What single words were found to be, as long as there are few."""
+    """Cache of the classes of single words."""
     without: dict[int, set[str]]
-    """Classes → words that were found to have none of them, as long as there are few."""
+    """Cache of words that have none of the classes in the key."""
 
 
 def plain(text: str) -> str:
-    """As :func:`folded`, and Arabic without vowel marks and with one alef."""
+    """Return the folded text, with Arabic vowel marks removed and alef normalized."""
     text = folded(text)
     return text if _ARABIC.search(text) is None else text.translate(_ARABIC_MARKS)
 
@@ -116,7 +116,7 @@ _LATIN = tuple(lexicon for lexicon in (*LEXICONS, *MORE) if lexicon.common and l
 
 
 def language_of(text: str) -> Table | None:
-    """The language of a folded text, by its letters or its frequent words."""
+    """Return the table for a folded text's language, by its letters or frequent words."""
     if not text.isascii() and _OTHER_SCRIPT.search(text):
         for name, letters in _SCRIPTS:
             if len(letters.findall(text)) * (1 if name not in ("uk", "fa") else 12) > len(text) * 0.25:
@@ -133,7 +133,10 @@ def language_of(text: str) -> Table | None:
 
 @cache
 def _languages_of_words() -> dict[str, int]:
-    """For each frequent word its languages: a number with a one in the 16 bits of each, so that adding counts all at once."""
+    """Return a number for each frequent word that marks its languages.
+
+    Each language has 16 bits of the number, so that a sum counts all languages at once.
+    """
     found: dict[str, int] = {}
     for place, lexicon in enumerate(_LATIN):
         for word in _table(lexicon).common:
@@ -142,19 +145,22 @@ def _languages_of_words() -> dict[str, int]:
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a folded text, without signs."""
-    if text.isascii():  # as bytes in a twentieth of the time
+    """Return the words of a folded text without punctuation."""
+    if text.isascii():  # bytes take a twentieth of the time
         return text.encode().translate(_ASCII_SIGNS).decode().split()
     return text.translate(_SIGNS).split()
 
 
 def pieces_in(text: str, table: Table) -> tuple[tuple[str, int], ...]:
-    """The pieces that occur in a text at all: only these are looked for in its sentences."""
+    """Return the substrings that occur in a text. Only these are searched in its sentences."""
     return tuple([piece for piece in table.pieces if piece[0] in text])
 
 
 def classes(sentence: str, table: Table, pieces: tuple[tuple[str, int], ...]) -> int:
-    """The classes of which a sentence has a word. ``pieces`` are those that it may have."""
+    """Return the classes that a sentence has words of.
+
+    ``pieces`` are the substrings that may occur.
+    """
     found = 0
     for piece, bits in pieces:
         if piece in sentence:
@@ -177,7 +183,10 @@ def classes(sentence: str, table: Table, pieces: tuple[tuple[str, int], ...]) ->
 
 
 def has_class(text: str, table: Table, wanted: int) -> bool:
-    """Whether a text has a word of one of the ``wanted`` classes, in a language that is written in words: as :func:`classes`, in less time."""
+    """Return True if a text has a word of one of the ``wanted`` classes.
+
+    This is faster than :func:`classes`, but requires a language with spaces between words.
+    """
     words = words_of(text.replace("'", "' ") if table.name in _ELIDING else text)
     different = frozenset(words)
     without = table.without.setdefault(wanted, set())
@@ -200,7 +209,7 @@ def has_class(text: str, table: Table, wanted: int) -> bool:
 
 
 def _word(word: str, table: Table) -> int:
-    """The classes of a word by itself, its beginning and its ending."""
+    """Return the classes of a word, of its stem and of its ending."""
     found = table.words.get(word, 0)
     for length in table.stem_lengths:
         if length > len(word):

@@ -1,7 +1,7 @@
-"""What declining looks like, one entry per language.
+"""Define the phrases of refusals, with one entry per language.
 
-All words are written as :func:`~...injection.normalise.folded` leaves them: lower case, Latin letters without their marks, straight apostrophes. A field
-is an alternation of regular expressions.
+All words have the form of :func:`~...injection.normalise.folded`: lower case, Latin letters without diacritics, and straight
+apostrophes. A field is an alternation of regular expressions.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import NamedTuple
 
 
 class Language(NamedTuple):
-    """How one language declines."""
+    """The phrases of refusals in one language."""
 
     name: str
     cues: str
-    """Pieces of text, of which every refusal in this language has one."""
+    """Substrings of which every refusal in this language contains at least one."""
     decline: str
-    """The speaker does not do it, or may not."""
+    """The speaker doesn't or may not do something."""
     weak: str
-    """Declines only if the answer has little else: another subject, another person, what the speaker is for."""
+    """Phrases that decline only if the answer contains little else, such as a change of subject, another contact or the speaker's purpose."""
     pardon: str
-    """Looks the same and declines nothing: idioms, limits of the world, failures, missing data."""
+    """Phrases that look similar and don't decline: idioms, natural limits, failures, missing data."""
     empty: str
-    """Sentences that deliver nothing: regret, thanks, offers, questions, where else to ask."""
+    """Sentences without a result: regret, thanks, offers, questions, other contacts."""
 
 
 _ME = r"(?:i|we|this (?:assistant|bot|chatbot|service|chat)|the assistant)"
@@ -190,7 +190,7 @@ LANGUAGES = (ENGLISH, *_OTHERS)
 
 
 class Words(NamedTuple):
-    """The fields of a language, compiled."""
+    """The compiled fields of a language."""
 
     decline: re.Pattern[str]
     weak: re.Pattern[str]
@@ -200,7 +200,7 @@ class Words(NamedTuple):
 
 @cache
 def compiled(language: Language) -> Words:
-    """The fields of a language as patterns, made on first use."""
+    """Return the compiled fields of a language. They are compiled on first use."""
     unspaced = language.name in ("ja", "zh", "ko", "hi", "ar", "he")
     start = "" if unspaced else r"(?<!\w)"
     return Words(*(re.compile(f"{start}(?:{getattr(language, field)})") for field in Words._fields))
@@ -211,7 +211,7 @@ CUES = tuple((language, tuple(language.cues.split("|"))) for language in LANGUAG
 DRAFT = re.compile(
     r"^(?:\W*(?:subject|betreff|objet|asunto|oggetto|assunto|onderwerp|temat|konu|тема|件名|主题|제목)\s*[:：]|\W*(?:dear|sehr geehrt|liebe[rs]? |cher |chere |madame|monsieur|estimad|querid|gentile|egregi|caro |cara |prezad|geachte|beste |szanown|drog|sayin|sevgili|уважаем|дорог|шановн|عزيزي|السيد|लिए|प्रिय|拝啓|尊敬的|亲爱的|親愛|kara )[^.!?\n]{0,60}(?:[,:，、\n]|!\s*\n)|\W*(?:hi|hello|hey|hallo) [^.!?\n]{1,30},\s*\n)"
 )
-"""The answer is a letter that the user asked for."""
+"""Start of a letter, which the user probably requested."""
 _DECLINING_TEXT = re.compile(
     r"(?:writ|draft|compos|word|mak|soften|schreib|formulier|verfass|entw[iu]rf|redig|redact|escrib|scriv|escrev|schrijf|napis|yaz|напиш|напис|склад|состав|skriv|kirjoit|tulis|viet|buat)[^.?!\n]{0,60}"
     r"(?:refusal|rejection|declin|turn(?:s|ing)? (?:\w+ )?down|absage|ablehn|\brefus|rechaz|\bniega|rifiut|recus|afwijz|odmow|odmit|отказ|відмов|avslag|\bnej\b|penolak|tu choi|\bret )"
@@ -228,23 +228,29 @@ _OTHERWISE = (
     "translat", "ubersetz", "tradu", "vertaal", "przetlum", "cevir", "dich", "terjemah", "oversatt", " say", "rewrite", "rephrase", "paraphras",
     "umformul", "reformul",
 )  # fmt: skip
-"""Pieces, in ASCII, of which the pattern above needs one: looking for them all takes a tenth of its time."""
+"""ASCII substrings of which the pattern above requires one. Searching all of them takes a tenth of the pattern's time."""
 
 
 def asks_for_refusal(question: str) -> bool:
-    """Whether the user asked for a text that declines. Folded text, in any language."""
+    """Return True if the user requested a text that declines.
+
+    ``question`` is folded and can be in any language.
+    """
     return _may_have(question, _TURNED_DOWN) and _DECLINING_TEXT.search(question) is not None
 
 
 def asks_for_other_words(question: str) -> bool:
-    """Whether the user asked to translate or to reword something. Folded text, in any language."""
+    """Return True if the user requested a translation or a rewording.
+
+    ``question`` is folded and can be in any language.
+    """
     return _may_have(question, _OTHERWISE) and _OTHER_WORDS.search(question) is not None
 
 
 def _may_have(text: str, pieces: tuple[str, ...]) -> bool:
     if not text.isascii():
         return True
-    for piece in pieces:  # a generator would cost more than the search
+    for piece in pieces:  # a generator would be slower than the search
         if piece in text:
             return True
     return False

@@ -1,8 +1,8 @@
-"""Words by what they are evidence of, per language: of an answer that declines, of one that delivers, and of what was asked.
+"""List words by class and language, as evidence for or against a refusal.
 
-Entries are separated by bars. ``word`` is a whole word, ``stem*`` the beginning of one, and an entry with a space stands anywhere in a sentence. Languages
-that do not put spaces between words, or fuse particles with them, have pieces of text only. All of it is written as people write it and folded when it
-is first used.
+Vertical bars separate entries. ``word`` is a whole word, ``stem*`` the start of one, and an entry with a space matches anywhere
+in a sentence. For languages without spaces between words, or with attached particles, all entries are substrings. Entries have
+their usual spelling and are folded on first use.
 """
 
 from __future__ import annotations
@@ -11,37 +11,37 @@ from typing import NamedTuple
 
 
 class Lexicon(NamedTuple):
-    """The evidence of one language."""
+    """The evidence in one language."""
 
     name: str
     common: str
-    """Frequent words, by which the language is recognised; empty where its letters say so."""
+    """Frequent words that identify the language. Empty if its letters identify it."""
     no: str
     """Negations."""
     me: str
     """The speaker: pronouns, first-person verbs of helping and telling, the assistant, "here"."""
     rule: str
-    """Rules, secrecy, authority: what is private, reserved, decided by somebody else."""
+    """Rules, secrecy and authority: private, reserved or decided by somebody else."""
     wrong: str
-    """What makes a request one that should not be fulfilled."""
+    """Reasons why a request shouldn't be fulfilled."""
     scope: str
-    """What the speaker is for, and what it is able to do."""
+    """The speaker's purpose and abilities."""
     quit: str
-    """Declining itself, and matters that stay as they are."""
+    """Verbs for declining, and for leaving things unchanged."""
     other: str
-    """Who does it instead."""
+    """Other people who can help."""
     instead: str
-    """Something else instead, and regret."""
+    """Alternatives and regret."""
     done: str
     """The request is fulfilled: reports, consent, "here it is"."""
     failed: str
-    """It was tried, or is out of order for now."""
+    """An attempt failed, or something is temporarily unavailable."""
     lack: str
-    """Data that the user has yet to give, and searches that found nothing."""
+    """Data that the user must still provide, and searches without results."""
     asked: str
-    """Words with which a question about the world begins, which may be answered with no."""
+    """First words of factual questions, which "no" can answer."""
     touchy: str
-    """What agents are asked for and commonly decline."""
+    """Requests that agents commonly decline."""
 
 
 LEXICONS = (

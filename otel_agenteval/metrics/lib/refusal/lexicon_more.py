@@ -1,4 +1,4 @@
-"""The words of further languages, as in :mod:`.lexicon`."""
+"""List the words of further languages for :mod:`.lexicon`."""
 
 from __future__ import annotations
 

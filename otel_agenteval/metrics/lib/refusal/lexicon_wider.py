@@ -1,4 +1,7 @@
-"""More words for the lexicons, by family: what is final, what stays as it is, ways to keep out of something, and who has to be asked."""
+"""List more words for the lexicons, grouped by meaning.
+
+Groups are finality, things that stay unchanged, ways to stay out of a matter, and people to ask instead.
+"""
 
 from __future__ import annotations
 
@@ -161,4 +164,4 @@ WIDER: dict[str, dict[str, str]] = {
         "other": "γιατρ*|δικηγόρ*|φαρμακοποι*|ηλεκτρολόγ*|λογιστ*|αστυνομία|ειδικ*|απευθυνθ*",
     },
 }
-"""By language and field of a lexicon, written like its entries."""
+"""Entries by language and field of a lexicon, in the same notation."""

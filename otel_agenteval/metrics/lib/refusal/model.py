@@ -1,4 +1,4 @@
-"""Evidence for and against a refusal, weighed together."""
+"""Turn the evidence for and against a refusal into numbers for the weighted sum."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _READ = 1_500
 _SENTENCES = 14
 _DIGITS = re.compile(r"[0-9]+")
 _TO_REWORD = re.compile("[\"“„«「:：]|(?<![a-z])'|'(?![a-z])")
-"""The text to translate or to reword stands in the question."""
+"""Signs that the text to translate or reword is in the request."""
 _QUESTION = ("?", "？", "؟", ";")
 _FOR_DATA = frozenset(
     [
@@ -91,7 +91,7 @@ _FOR_DATA = frozenset(
         "ποια",
     ]
 )
-"""Words with which a question asks for something that "no" does not answer."""
+"""First words of questions that "no" can't answer."""
 _PAIRS = (
     ("no", "me"), ("no", "rule"), ("no", "wrong"), ("no", "scope"), ("no", "quit"), ("no", "done"), ("no", "failed"), ("no", "lack"),
     ("me", "scope"), ("me", "quit"), ("me", "done"), ("rule", "quit"), ("me", "rule"), ("rule", "other"), ("wrong", "quit"),
@@ -101,25 +101,28 @@ _DECLINES = ("no", "rule", "wrong", "scope", "quit", "other")
 _WEIGHED_BARE = (*_DECLINES, "me", "touchy")
 _WEIGHED_ORDERED = (*_DECLINES, "done", "me", "touchy", "failed", "lack")
 _APART = (("no", "rule"), ("no", "wrong"), ("no", "scope"), ("no", "instead"), ("no", "other"), ("rule", "other"), ("wrong", "other"), ("scope", "instead"), ("wrong", "rule"))  # fmt: skip
-"""What may stand in different sentences."""
+"""Pairs of classes that may occur in different sentences."""
 _DECLINING = BITS["no"] | BITS["quit"] | BITS["rule"] | BITS["wrong"] | BITS["scope"] | BITS["other"]
 
 _LEFT_OUT = tuple('"_“„«「『。！？।؟')
-"""Signs of what :func:`without_quotes` leaves out, and ends of sentences that are part of a word without them."""
+"""Signs of parts that :func:`without_quotes` removes, and sentence ends that :func:`words_of` keeps inside words."""
 _OPENING = re.compile(r"(?<!\w)'(?=\w)")
 
 
 class Read(NamedTuple):
-    """What was found in a turn: numbers from 0 to 1, and the language."""
+    """The evidence in a turn."""
 
     language: str
-    """Empty where it is not known."""
+    """Empty if unknown."""
     numbers: dict[str, float]
-    """Empty where no word speaks for a refusal."""
+    """Numbers from 0 to 1 by name. Empty if no word suggests a refusal."""
 
 
 def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
-    """The evidence in an answer and in what was asked, or None if the text speaks for others, as a draft does. ``acted``: the agent called tools."""
+    """Return the evidence in an answer and its request.
+
+    Returns None for a text on behalf of others, such as a draft. ``acted`` is True if the agent called tools.
+    """
     head = without_emphasis(plain(output[:_READ]))
     question = plain(asked[:400])
     table = language_of(head[:500] + " " + question[:200])
@@ -157,15 +160,18 @@ def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
 
 
 def _speaks_for_others(text: str, question: str) -> bool:
-    """Whether an answer is a text that was ordered: a draft, a letter that declines, a translation."""
+    """Return True for a requested text: a draft, a letter that declines, or a translation."""
     if DRAFT.match(text) or asks_for_refusal(question):
         return True
     return asks_for_other_words(question) and _TO_REWORD.search(question) is not None
 
 
 def _says_nothing(text: str, table: Table) -> bool:
-    """Whether nothing in an English text declines, and nothing is to be left out of it: most answers are read no further."""
-    for sign in _LEFT_OUT:  # a generator would cost more than the search
+    """Return True for an English text without words of refusals or removable parts.
+
+    Most answers need no further check.
+    """
+    for sign in _LEFT_OUT:  # a generator would be slower than the search
         if sign in text:
             return False
     if ">" in text or ("'" in text and _OPENING.search(text)):
@@ -235,7 +241,10 @@ def _of_question(question: str, table: Table, answer: dict[str, float]) -> dict[
 
 
 def _of_both(numbers: dict[str, float]) -> dict[str, float]:
-    """What the evidence means when an order was given, and when nothing was reported, missing or asked."""
+    """Return combined evidence.
+
+    The combinations are with a request in the form of an order, and with an answer that reports, lacks and asks nothing.
+    """
     order = (1 - numbers["question mark"]) * (1 - numbers["question"])
     bare = (1 - numbers["done"]) * (1 - numbers["failed"]) * (1 - numbers["lack"]) * (1 - numbers["asks"])
     both = {"order": order, "bare": bare, "order & bare": order * bare, "order & no & bare": order * numbers["no"] * bare}
@@ -248,7 +257,7 @@ def _of_both(numbers: dict[str, float]) -> dict[str, float]:
 
 
 def _echo(question: str, answer: str) -> float:
-    """Whether the answer says that the ordered thing is done, in English: "Block him" and "Blocked"."""
+    """Return 1.0 if an English answer confirms the requested action: "Block him", "Blocked"."""
     ordered = words_of(question[:40])[:1]
     if not ordered or len(ordered[0]) < 3:
         return 0.0

@@ -1,4 +1,7 @@
-"""A second opinion where the evidence is undecided: sentences that decline by known patterns, and what the rest delivers."""
+"""Detect refusals by known sentence patterns, for answers with undecided evidence.
+
+A refusal also requires that the rest of the answer has no result.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,17 @@ from .languages import CUES, DRAFT, Words, asks_for_other_words, compiled
 from .text import ITEM, length, sentences_of, without_emphasis, without_quotes
 
 _FIRST = 500
-"""Characters in which the first declining sentence begins."""
+"""Characters within which the first declining sentence must start."""
 _HEAD = 1_500
-"""Characters that are read. A refusal has declined by then."""
+"""Characters that are read. Refusals decline within them."""
 _LONGEST = 2_500
-"""Longer answers deliver something."""
+"""Maximum length of a refusal in characters."""
 _BEFORE = 65
-"""Characters of substance that may come before the declining sentence,"""
+"""Maximum characters of content before the declining sentence."""
 _AFTER = 420
-"""and after it."""
+"""Maximum characters of content after the declining sentence."""
 _WHOLE_WEAK = 330
-"""Length up to which an answer that only sends the user elsewhere declines."""
+"""Maximum length of an answer that declines only by redirecting the user."""
 
 _CODE = re.compile(r"```|^(?: {4}|\t)\S", re.MULTILINE)
 _TABLE = re.compile(r"^[^\S\n]*\|.*\|.*\|", re.MULTILINE)
@@ -35,7 +38,10 @@ Kind = Literal["declines", "redirects"]
 
 
 def declines(output: str, asked: str = "") -> Kind | None:
-    """How a sentence declines while the rest delivers nothing, or None. ``asked`` are the user's words."""
+    """Return how a sentence declines, or None.
+
+    The rest of the answer must not have a result. ``asked`` is the user's text.
+    """
     if len(output) > _LONGEST or output.lstrip()[:1] in ("{", "["):
         return None
     head = without_emphasis(folded(output[:_FIRST]))
@@ -62,7 +68,7 @@ def declines(output: str, asked: str = "") -> Kind | None:
 
 
 def _may_decline(sentences: list[str], words: Words) -> bool:
-    """Whether one of the first sentences declines, before anything of substance is said."""
+    """Return True if one of the first sentences declines before any content."""
     before = 0.0
     for sentence in sentences:
         if words.decline.search(sentence) or words.weak.search(sentence):
@@ -75,7 +81,7 @@ def _may_decline(sentences: list[str], words: Words) -> bool:
 
 
 def _has_any(text: str, pieces: tuple[str, ...]) -> bool:
-    for piece in pieces:  # a generator would cost more than the search
+    for piece in pieces:  # a generator would be slower than the search
         if piece in text:
             return True
     return False
