@@ -5,6 +5,7 @@
 # make coverage  what the last `make test COVER=yes` ran of the package, held against pyproject.toml
 # make wheel     the built package with the lowest versions that it declares: core tests in a clean environment
 # make lint      ruff (rules and format), spelling, prose and mypy                           (make lint ARGS="--show 20" lists flagged sentences)
+# make house     the structure of the package: lines, import circles, complex functions, repeated names   (make house ARGS=--show)
 # make unseen    what is read right of agents that no dialect knows: one dialect after the other is left out
 # make bench     what collecting and scoring costs                                           (make bench AGAINST=../other-checkout ARGS=--check PEERS=yes)
 # make hosts     one agent under every kind of host program, on every Python here, with the oldest and the newest SDK
@@ -18,7 +19,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test coverage wheel servers otelcol lint unseen bench hosts quickstarts docs format pin tools
+.PHONY: help demo test coverage wheel servers otelcol lint house unseen bench hosts quickstarts docs format pin tools
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -95,8 +96,13 @@ lint: $(DEV)
 	@$(BIN)/codespell
 	@echo "==> prose"
 	@$(BIN)/python scripts/prose.py $(ARGS)
+	@echo "==> structure"
+	@$(BIN)/python scripts/house.py
 	@echo "==> mypy"
 	@$(BIN)/mypy
+
+house: $(DEV)
+	@$(BIN)/python scripts/house.py $(ARGS)
 
 unseen: $(DEV)
 	@echo "==> leaving out one dialect after the other, then all (a minute or two)"

@@ -211,6 +211,7 @@ def test_make_alone_lists_the_targets() -> None:
         "servers",
         "otelcol",
         "lint",
+        "house",
         "unseen",
         "bench",
         "hosts",

@@ -1,0 +1,155 @@
+"""Measure the structure of the package, and hold each figure to a limit.
+
+    python scripts/house.py          one row for each figure; exit status 1 above a limit of [tool.house] in pyproject.toml
+    python scripts/house.py --show   the same, with the places behind each figure
+
+Limits only go down.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import subprocess
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "otel_agenteval"
+MOST_COGNITIVE = 25
+MOST_LITERALS = 20
+
+
+def lines_of(*folders: Path) -> int:
+    """Return the number of lines of Python below some folders."""
+    return sum(len(path.read_bytes().splitlines()) for folder in folders for path in folder.rglob("*.py"))
+
+
+def module_of(path: Path) -> str:
+    """Return a module's dotted name."""
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imports_of(path: Path, tree: ast.AST, modules: set[str]) -> Iterator[str]:
+    """Yield the modules of the package that a module imports anywhere."""
+    name = module_of(path)
+    package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in modules)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) + 1 - node.level] if node.level else []
+            source = ".".join([*base, *([node.module] if node.module else [])])
+            for alias in node.names:
+                inner = f"{source}.{alias.name}"
+                yield from (found for found in ((inner,) if inner in modules else (source,)) if found in modules)
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Return the groups of modules that import each other in a loop (Kosaraju)."""
+    order: list[str] = []
+    seen: set[str] = set()
+    reverse: dict[str, set[str]] = defaultdict(set)
+    for source, targets in graph.items():
+        for target in targets:
+            reverse[target].add(source)
+
+    def walk(start: str, edges: dict[str, set[str]], into: list[str]) -> None:
+        stack = [(start, iter(edges.get(start, ())))]
+        seen.add(start)
+        while stack:
+            node, following = stack[-1]
+            if (step := next((one for one in following if one not in seen), None)) is None:
+                into.append(node)
+                stack.pop()
+            else:
+                seen.add(step)
+                stack.append((step, iter(edges.get(step, ()))))
+
+    for node in graph:
+        if node not in seen:
+            walk(node, graph, order)
+    seen.clear()
+    found = []
+    for node in reversed(order):
+        if node not in seen:
+            group: list[str] = []
+            walk(node, reverse, group)
+            found.append(sorted(group))
+    return [group for group in found if len(group) > 1]
+
+
+def cognitive() -> list[str]:
+    """Return the functions above the limit of cognitive complexity."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "complexity.json"
+        program = Path(sys.executable).with_name("complexipy")
+        command = [program, PACKAGE, "--quiet", "--ignore-complexity", "--output-format", "json", "--output", out]
+        subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
+        rows = json.loads(out.read_text())
+    worst = sorted(rows, key=lambda row: -row["complexity"])
+    return [f"{row['path']}: {row['function_name']} {row['complexity']}" for row in worst if row["complexity"] > MOST_COGNITIVE]
+
+
+def literal_lists(path: Path, tree: ast.Module) -> Iterator[str]:
+    """Yield the module's long lists of texts, which belong in data files."""
+    for node in ast.walk(tree):
+        values = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", [])
+        texts = [one for one in values if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+        words = len(texts[0].value.split()) if len(texts) == 1 else len(texts)
+        if words > MOST_LITERALS:
+            yield f"{path.relative_to(ROOT)}:{node.lineno}: {words}"
+
+
+def figures() -> dict[str, tuple[int, list[str]]]:
+    """Return each figure with the places behind it."""
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
+    modules = {module_of(path) for path in trees}
+    graph = {module_of(path): set(imports_of(path, tree, modules)) - {module_of(path)} for path, tree in trees.items()}
+    found = [", ".join(group) for group in circles(graph)]
+    classes = Counter(node.name for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    doubled = [f"{name} ×{count}" for name, count in classes.most_common() if count > 1]
+    lists = [place for path, tree in trees.items() for place in literal_lists(path, tree)]
+    complex_ones = cognitive()
+    rooms = [path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()]
+    dialects = [path.name for path in (PACKAGE / "dialects").glob("*.py")]
+    return {
+        "package-lines": (lines_of(PACKAGE), []),
+        "metrics-lines": (lines_of(PACKAGE / "metrics"), []),
+        "test-and-script-lines": (lines_of(ROOT / "tests", ROOT / "scripts"), []),
+        "dialect-modules": (len(dialects), []),
+        "rooms": (len(rooms), []),
+        "import-circles": (len(found), found),
+        f"functions-above-complexity-{MOST_COGNITIVE}": (len(complex_ones), complex_ones),
+        "class-names-used-twice": (len(doubled), doubled),
+        f"lists-of-more-than-{MOST_LITERALS}-texts": (len(lists), lists),
+    }
+
+
+def main() -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--show", action="store_true", help="print the places behind each figure")
+    arguments = parser.parse_args()
+    limits = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["house"]
+    status = 0
+    for name, (value, places) in figures().items():
+        over = value > limits[name]
+        status |= over
+        print(f"{name:<34} {value:>7,}  limit {limits[name]:>7,}{'  EXCEEDED' if over else ''}")
+        if arguments.show or over:
+            print(*(f"    {place}" for place in places), sep="\n")
+    return int(status)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
