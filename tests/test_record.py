@@ -157,7 +157,7 @@ def test_a_python_that_runs_nothing_of_ours_is_said(record: Record, tmp_path: Pa
     [
         (["--"], "what is to be run? For example: otel-agenteval record -- python app.py"),
         (["--", "no-such-program"], "no-such-program: cannot be started: No such file or directory"),
-        (["-o", "no/where.jsonl", "--", "true"], "there is no folder"),
+        (["-o", "no/where.jsonl", "--", "true"], "no doesn't exist"),
     ],
 )
 def test_wrong_use(arguments: list[str], says: str, tmp_path: Path) -> None:

@@ -265,9 +265,9 @@ def test_a_file_of_another_kind_is_refused_and_left_as_it_is(stored: StoredFiles
         open_file(path, other.schema).close()
         before = path.read_bytes()
         if other is not kind:
-            with pytest.raises(sqlite3.DatabaseError, match=f"is not a {kind.schema.name}"):
+            with pytest.raises(sqlite3.DatabaseError, match=f"must be a {kind.schema.name}"):
                 open_file(path, kind.schema)
-            assert f"is not a {kind.schema.name}" in (kind.schema.fault_of(str(path)) or "")
+            assert f"must be a {kind.schema.name}" in (kind.schema.fault_of(str(path)) or "")
         else:
             assert kind.schema.fault_of(str(path)) is None
         assert path.read_bytes() == before

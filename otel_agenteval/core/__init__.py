@@ -1,5 +1,5 @@
-"""Words that everybody uses: the turn, the score, names on the wire, self-metrics, errors, and small tools that know nothing of agents.
+"""Shared building blocks: turns, scores, names on the wire, self-metrics, errors and small helpers.
 
-May import nothing of ours; of third parties, orjson and pydantic-core, and on first use httpx and the packages of its extras.
-Start at :mod:`.turn` and :mod:`.score`: everything else makes one of them or carries it somewhere.
+May import no other room. Allowed third-party packages: orjson and pydantic-core, plus httpx and the packages of extras on first
+use. Start at :mod:`.turn` and :mod:`.score`: every other room produces them or passes them on.
 """

@@ -1,6 +1,7 @@
-"""What a value from outside may measure: databases, wire formats and label sets all have bounds, and one value beyond them costs its batch.
+"""Size limits for names and counts from outside.
 
-Counts and names are held to these bounds where they are read, so that nothing behind has to check them again.
+Databases, wire formats and label sets have limits, and one oversized value can fail a whole batch. Readers apply these limits
+once, so later stages don't check again.
 """
 
 from __future__ import annotations
@@ -9,13 +10,16 @@ import hashlib
 from collections.abc import Iterable
 
 MOST = 2**63 - 1
-"""The largest count that a column and an OTLP integer hold."""
+"""Largest count that fits a database column and an OTLP integer."""
 NAME_BYTES = 1024
-"""The longest name in UTF-8. PostgreSQL refuses to index a text that is over 2,700 bytes."""
+"""Longest name, in bytes of UTF-8. PostgreSQL refuses to index texts longer than 2,700 bytes."""
 
 
 def bounded_name(name: str) -> str:
-    """Return a name as it is, or its beginning with a mark that differs between names which differ only behind that."""
+    """Return the name, shortened to :data:`NAME_BYTES` bytes if it is longer.
+
+    A shortened name ends with a hash of the full name, so two long names that differ only at the end stay distinct.
+    """
     if len(name) <= NAME_BYTES // 4:  # a character takes at most four bytes
         return name
     raw = name.encode(errors="replace")
@@ -26,11 +30,14 @@ def bounded_name(name: str) -> str:
 
 
 def is_count(number: float) -> bool:
-    """Return True if a number can be a count."""
+    """Return True if the number is in the range allowed for counts."""
     return 0 <= number <= MOST
 
 
 def sum_of(counts: Iterable[int | None]) -> int | None:
-    """Return the sum of the counts that are known; None if there are none. It may be beyond what a count may be."""
+    """Return the sum of the known counts, or None if all are unknown.
+
+    The sum can exceed :data:`MOST`.
+    """
     known = [count for count in counts if count is not None]
     return sum(known) if known else None

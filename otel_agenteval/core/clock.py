@@ -1,4 +1,4 @@
-"""Time, injected everywhere so that tests never sleep."""
+"""Clocks, passed in as arguments so that tests can replace them and never sleep."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Two readings: deadlines use the monotonic one, timestamps the wall one."""
+    """A source of time: monotonic for deadlines, wall-clock for timestamps."""
 
     def monotonic(self) -> float:
-        """Seconds from an arbitrary start; never goes back."""
+        """Return seconds since an arbitrary start. The value never decreases."""
 
     def time_ns(self) -> int:
-        """Nanoseconds since the Unix epoch."""
+        """Return nanoseconds since the Unix epoch."""
 
 
 class SystemClock:

@@ -1,7 +1,8 @@
-"""One deadline for all of a piece of work, whatever it waits for.
+"""Deadlines that cover a whole request, including every wait in it.
 
-Timeouts of sockets and clients bound each wait by itself: a host that sends a byte now and then, or answers a name slowly, is waited for
-without end. What can look at a deadline between its waits gets a :class:`Deadline`; what cannot runs :func:`within` one.
+Timeouts of sockets and HTTP clients limit each wait separately. A host that sends one byte at a time, or resolves its name
+slowly, can exceed any of them. Code that can check the time between waits uses a :class:`Deadline`. Code that can't runs inside
+:func:`within`.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ T = TypeVar("T")
 
 
 class Deadline:
-    """The moment until which a request may take.
+    """The time by which a request must finish.
 
     Args:
-        clock: its monotonic time is meant.
-        stop: seconds of it.
+        clock: source of monotonic time.
+        stop: the deadline, in seconds of ``clock.monotonic()``.
     """
 
     __slots__ = ("_clock", "_stop")
@@ -33,10 +34,10 @@ class Deadline:
         self._stop = stop
 
     def left(self) -> float:
-        """Return the seconds until then.
+        """Return the remaining seconds.
 
         Raises:
-            TimeoutError: none are left.
+            TimeoutError: If the deadline has passed.
         """
         left = self._stop - self._clock.monotonic()
         if left <= 0:
@@ -44,10 +45,12 @@ class Deadline:
         return left
 
     def bind(self, connected: socket.socket) -> None:
-        """Let the next call on a socket take no longer than what is left, or one part in a hundred more: each change is a system call.
+        """Set the socket's timeout to the remaining time.
+
+        A timeout that is at most 1 % too long stays unchanged, because each change is a system call.
 
         Raises:
-            TimeoutError: nothing is left.
+            TimeoutError: If the deadline has passed.
         """
         left, bound = self.left(), connected.gettimeout()
         if bound is None or not left <= bound <= left * 1.01:
@@ -55,10 +58,16 @@ class Deadline:
 
 
 def within(seconds: float, work: Callable[[], T]) -> T:
-    """Return what work returns, from a thread of its own that is left alone once the time is over.
+    """Run a function on a separate thread and return its result.
+
+    If time runs out, the thread is abandoned but not stopped.
+
+    Args:
+        seconds: how long to wait.
+        work: the function.
 
     Raises:
-        TimeoutError: it was not done in time.
+        TimeoutError: If the function doesn't finish in time.
     """
     context = contextvars.copy_context()
     found: list[T] = []
@@ -71,7 +80,7 @@ def within(seconds: float, work: Callable[[], T]) -> T:
             faults.append(error)
 
     thread = started(run, "agenteval-within")
-    if thread is None:  # the interpreter is going down
+    if thread is None:  # the interpreter is shutting down
         return work()
     thread.join(seconds)
     if faults:
@@ -82,11 +91,11 @@ def within(seconds: float, work: Callable[[], T]) -> T:
 
 
 def addresses_of(host: str, port: int, deadline: Deadline) -> list[tuple[Any, ...]]:
-    """Return the addresses of a host as ``socket.getaddrinfo`` does, whose own time nothing bounds.
+    """Resolve a host with ``socket.getaddrinfo``, which has no timeout of its own.
 
     Raises:
-        TimeoutError: the resolver did not answer in time.
-        OSError: the name has no address.
+        TimeoutError: If the resolver doesn't answer in time.
+        OSError: If the name has no address.
     """
 
     def look_up() -> list[tuple[Any, ...]]:

@@ -1,7 +1,7 @@
-"""Encryption of what we keep in files: the turns in a queue, the replies in a cache.
+"""Encryption of stored content: turns in a queue and replies in a cache.
 
-Fernet (AES-128 in CBC mode with HMAC-SHA256) from the package ``cryptography``, extra ``[encryption]``. Several keys, separated by
-commas, let a key be replaced: the first one encrypts, and each of them decrypts.
+Uses Fernet (AES-128 in CBC mode with HMAC-SHA256) from the package ``cryptography``, extra ``[encryption]``. To rotate keys,
+configure several, separated by commas. The first key encrypts, and every key can decrypt.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ class Seal:
     """Encrypts and decrypts bytes. Thread-safe.
 
     Args:
-        keys: one or several, separated by commas: 32 bytes each in URL-safe base64, as ``Fernet.generate_key()`` makes them.
+        keys: one or more keys, separated by commas. Each is 32 bytes in URL-safe base64, as ``Fernet.generate_key()`` returns
+    it.
 
     Raises:
-        ConfigError: a key is not valid. Its text is not shown.
-        MissingExtra: ``cryptography`` is not installed.
+        ConfigError: If a key is invalid. The message doesn't contain it.
+        MissingExtra: If ``cryptography`` isn't installed.
     """
 
     def __init__(self, keys: str) -> None:
@@ -32,7 +33,7 @@ class Seal:
             made = []
         if not made:
             raise ConfigError(
-                "encryption_key: this value is not allowed; it must be keys of 32 bytes in URL-safe base64, separated by commas"
+                "encryption_key: must be one or more 32-byte keys in URL-safe base64, separated by commas, got another value"
             )
         self._fernet: Any = fernet.MultiFernet(made)
 
@@ -40,18 +41,18 @@ class Seal:
         return "Seal()"
 
     def encrypt(self, content: bytes) -> bytes:
-        """The content, so that it may be kept."""
+        """Return the content encrypted."""
         sealed: bytes = self._fernet.encrypt(content)
         return sealed
 
     def decrypt(self, sealed: bytes) -> bytes:
-        """The content that was encrypted.
+        """Return the content decrypted.
 
         Raises:
-            SealError: none of the keys decrypts it.
+            SealError: If no key decrypts it.
         """
         try:
             content: bytes = self._fernet.decrypt(sealed)
         except (self._invalid, TypeError):
-            raise SealError("stored content cannot be decrypted: judge.encryption_key is not the key that encrypted it") from None
+            raise SealError("judge.encryption_key: no key decrypts the stored content; add the key that encrypted it") from None
         return content

@@ -1,26 +1,26 @@
-"""Every exception that this package raises to its caller.
+"""Exceptions that the package raises to its callers.
 
     AgentEvalError
-    ├── ConfigError        a name, a parameter, a key or a value is not allowed
+    ├── ConfigError        a name, parameter, key or value isn't allowed
     │   └── MissingExtra   the feature needs an optional package; the message names the extra
-    ├── JudgeError         a judge or an embedder could not be reached, or its reply could not be read
-    │   └── NotAnswered    there was no reply, or it was a refusal
-    ├── MetricError        a metric cannot be evaluated with this configuration or this turn
-    ├── SealError          encrypted data cannot be decrypted
-    └── StoreError         a score store cannot be read
+    ├── JudgeError         a judge or embedder failed, or its reply can't be parsed
+    │   └── NotAnswered    no reply, or the server refused the request
+    ├── MetricError        a metric can't evaluate this turn, or can't work with this configuration
+    ├── SealError          encrypted data can't be decrypted
+    └── StoreError         a score store can't be read
 
-    ValueError             (Python's own: the fault lies in the data)
-    ├── NotASpan           a message holds no usable span or log record
-    └── NotOtlp            the bytes are not an OTLP request
+    ValueError             (Python's own: the data is at fault)
+    ├── NotASpan           a message contains no usable span or log record
+    └── NotOtlp            the bytes aren't an OTLP request
 
-    ConnectionError        (Python's own: a server refuses, or cannot be reached)
-    └── Unusable           a database cannot be used at the moment
+    ConnectionError        (Python's own: a server refuses the connection or is unreachable)
+    └── Unusable           a database is temporarily unavailable
 
-    NoModel                a metric asked a model, and none is configured
+    NoModel                a metric needs a model, and none is configured
 
-None of them travels through the pipeline: a metric that fails becomes a score with ``status="error"``, and a span that cannot be
-read is counted. They are raised only where a person or a program asked for something and can act on the answer. Exceptions
-that a room raises and catches itself stay in that room.
+None of them passes through the pipeline. A metric that fails becomes a score with ``status="error"``, and an unreadable span is
+counted. They are raised only to callers who can act on them. Exceptions that a room raises and catches itself are defined in
+that room.
 """
 
 from __future__ import annotations
@@ -30,33 +30,39 @@ from collections.abc import Iterable
 
 
 class AgentEvalError(Exception):
-    """Base of all errors of this package."""
+    """Base class of the package's errors."""
 
 
 class ConfigError(AgentEvalError):
-    """A name, parameter or value that is not allowed. The message says where it stands and what is allowed."""
+    """An invalid name, parameter or value.
+
+    The message states the location and the allowed values.
+    """
 
 
 class MissingExtra(ConfigError):
-    """An optional package is not installed. The message gives the ``pip install`` line."""
+    """An optional package isn't installed. The message contains the ``pip install`` command."""
 
     def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(f"{feature} needs the extra [{extra}]: pip install 'otel-agenteval[{extra}]'")
+        super().__init__(f"{feature} requires the extra [{extra}]: pip install 'otel-agenteval[{extra}]'")
         self.extra = extra
 
 
 class JudgeError(AgentEvalError):
-    """A judge or embedder could not be reached, or its reply could not be read. The message holds no content."""
+    """A judge or embedder failed, or its reply can't be parsed.
+
+    The message contains no content.
+    """
 
     def __init__(self, message: str, error_type: str = "judge_error", retry_after: float = 0.0) -> None:
         super().__init__(message)
         self.error_type = error_type
         self.retry_after = retry_after
-        """Seconds for which the server wants no more requests; 0 when it did not say."""
+        """Seconds that the server asked to wait before the next request, or 0 if it gave none."""
 
 
 class NotAnswered(JudgeError):
-    """The server of a judge or an embedder sent no reply, or refused the request."""
+    """The server of a judge or embedder sent no reply or refused the request."""
 
     def __init__(
         self,
@@ -71,17 +77,17 @@ class NotAnswered(JudgeError):
         super().__init__(message, error_type, retry_after)
         self.status = status
         self.transient = transient
-        """Whether the same request may succeed the next time."""
+        """True if a retry of the same request may succeed."""
         self.hints = hints
-        """What a refusal is about: ``context``, ``format``, ``temperature``, ``refusal``, ``credit``, ``batch``, ``key``, or some ``parameter``."""
+        """Causes of the refusal: ``context``, ``format``, ``temperature``, ``refusal``, ``credit``, ``batch``, ``key`` or ``parameter``."""
 
 
 class MetricError(AgentEvalError):
-    """Raised by a metric function that cannot evaluate its configuration or its turn: the score gets ``status="error"``.
+    """A metric can't evaluate the turn, or can't work with its configuration. The score becomes an error.
 
     Args:
-        error_type: a short name of the kind of fault, with few possible values: it becomes a label of metrics.
-        message: what is wrong, for a person.
+        error_type: short name of the failure. It becomes a label of metrics, so use few different values.
+        message: explanation for a person.
     """
 
     def __init__(self, error_type: str, message: str) -> None:
@@ -90,7 +96,7 @@ class MetricError(AgentEvalError):
 
 
 class NoModel(Exception):
-    """Raised where a metric asks a judge or an embedder and none is configured: the score gets ``status="skipped"``."""
+    """A metric needs a judge or an embedder, and none is configured. The score is skipped."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -98,32 +104,35 @@ class NoModel(Exception):
 
 
 class SealError(AgentEvalError):
-    """Encrypted data cannot be decrypted: it is damaged, or its key is not among the keys that were given."""
+    """Encrypted data is damaged, or none of the configured keys decrypts it."""
 
 
 class StoreError(AgentEvalError):
-    """A score store cannot be read: the file does not exist, or it is something else."""
+    """A score store can't be read: the file is missing or isn't a score store."""
 
 
 class Unusable(ConnectionError):
-    """A database cannot be used at the moment."""
+    """A database is temporarily unavailable."""
 
     def __init__(self, message: str, reason: str) -> None:
         super().__init__(message)
         self.reason = reason
-        """What the server says, or the network. It holds no content."""
+        """Error text of the server or the network. It contains no content of turns."""
 
 
 class NotOtlp(ValueError):
-    """The bytes are not an OTLP request of the expected kind. The message holds nothing of them."""
+    """The bytes aren't an OTLP request of the expected kind. The message quotes none of them."""
 
 
 class NotASpan(ValueError):
-    """A message holds no usable span or log record; the text says why."""
+    """A message contains no usable span or log record. The text states the reason."""
 
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
-    """The ``count`` known names that look most like ``name``, best first (always that many when there are enough)."""
+    """Return the ``count`` known names most similar to ``name``, best match first.
+
+    Fewer names are returned only if fewer are known.
+    """
     names = sorted(set(known))
     close = difflib.get_close_matches(name, names, n=count, cutoff=0.0)
     return close[:count]

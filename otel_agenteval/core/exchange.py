@@ -1,4 +1,4 @@
-"""What a judge was asked, word by word."""
+"""A record of one judge call: the prompt and the reply."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One question to a judge as it was sent, and what came back. Both are content."""
+    """A judge call's prompt as it was sent, and its reply. Both are content."""
 
     stage: str
-    """What was asked for, in the metric's words."""
+    """Step of the metric that made the call, in the metric's own words."""
     model: str
     question: str
-    """The text of the last message; media are not in it."""
+    """Text of the last message, without media."""
     reply: str | None
-    """As the model wrote it; None where nothing came."""
+    """The model's raw reply, or None if there was none."""

@@ -1,4 +1,4 @@
-"""Optional packages: imported on first use, with an error that names the extra to install."""
+"""Optional packages: import on first use, with an error that names the missing extra."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _EXTRA_PROBES = {
 
 
 def extra_installed(extra: str) -> bool:
-    """Whether the extra's package can be imported."""
+    """Return True if the extra's package is installed."""
     return installed(_EXTRA_PROBES[extra])
 
 
 def installed(module: str) -> bool:
-    """Whether a package can be imported."""
+    """Return True if a package can be found, without importing it."""
     return importlib.util.find_spec(module) is not None
 
 
@@ -29,7 +29,7 @@ def require(module: str, *, feature: str, extra: str) -> Any:
     """Import an optional package on first use.
 
     Raises:
-        MissingExtra: it is not installed; the message names the extra.
+        MissingExtra: If the package isn't installed. The message names the extra.
     """
     try:
         with late_imports():

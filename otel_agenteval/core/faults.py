@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, all of it at once."""
+"""A collector for configuration errors, so that all of them are reported together."""
 
 from __future__ import annotations
 
@@ -6,31 +6,34 @@ from .errors import ConfigError
 
 
 class Faults:
-    """Collects what several steps find wrong, so that all of it is said at once: ``with faults:`` around each, and :meth:`check` at the end."""
+    """Collects configuration errors from several steps.
+
+    Wrap each step in ``with faults:``, and call :meth:`check` at the end.
+    """
 
     def __init__(self) -> None:
         self._lines: dict[str, None] = {}
 
     @property
     def lines(self) -> list[str]:
-        """What was found, a line each."""
+        """Collected error lines, without duplicates."""
         return list(self._lines)
 
     def __enter__(self) -> None:
         """Begin a step."""
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
-        """Keep what the step raised, if it is a fault of the configuration."""
+        """Record the step's ``ConfigError``, if any. Other exceptions propagate."""
         if not isinstance(error, ConfigError):
             return False
         self._lines.update(dict.fromkeys(str(error).splitlines()))
         return True
 
     def check(self) -> None:
-        """Raise what was found.
+        """Raise all collected errors as one.
 
         Raises:
-            ConfigError: all of it.
+            ConfigError: If any step failed. The message has one line per error.
         """
         if self._lines:
             raise ConfigError("\n".join(self._lines))

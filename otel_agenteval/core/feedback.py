@@ -1,4 +1,4 @@
-"""What a person said of a turn: a thumb, a rating, an edited answer, a comment."""
+"""User feedback on a turn: thumbs, ratings, edited answers and comments."""
 
 from __future__ import annotations
 
@@ -14,48 +14,48 @@ from .score import Facts, Score
 from .semconv import EVALUATION_NAME, EVENT, RESULT_ID
 
 METRIC = "code_user_feedback"
-"""The metric under which feedback counts: 1 is the best that somebody can say, 0 the worst."""
+"""Metric name of feedback scores. 1 is the best rating, 0 the worst."""
 EVENT_NAME = "user_feedback"
-"""Of the events and log records in which feedback travels; other spellings are read too."""
+"""Name of feedback events and log records. Other common spellings are accepted too."""
 GOOD = frozenset((
     "up", "thumbs_up", "thumb_up", "thumbsup", "upvote", "like", "liked", "positive", "good", "helpful", "yes", "true", "accept", "accepted",
     "correct", "satisfied", "happy", "pass", "👍",
 ))  # fmt: skip
-"""Words for 1."""
+"""Words that mean a score of 1."""
 BAD = frozenset((
     "down", "thumbs_down", "thumb_down", "thumbsdown", "downvote", "dislike", "disliked", "negative", "bad", "unhelpful", "not_helpful", "no", "false",
     "reject", "rejected", "incorrect", "wrong", "dissatisfied", "unsatisfied", "unhappy", "fail", "edited", "👎",
 ))  # fmt: skip
-"""Words for 0. An answer that somebody edited was not good enough as it was."""
+"""Words that mean a score of 0. ``edited`` is one: the user had to correct the answer."""
 _SEPARATORS = re.compile(r"[\s.\-]+")
 _IDS = re.compile(r"(?:[0-9a-f]{2}-)?([0-9a-f]{32})(?:-([0-9a-f]{16}))?(?:-[0-9a-f]{2})?")
-"""A turn id, a trace id, or a ``traceparent`` of W3C."""
+"""Matches a turn id, a trace id, or a W3C ``traceparent``."""
 _MAX_TEXT = 10_000
 STARS = (1.0, 5.0)
-"""The scale of a rating that does not say its own."""
+"""Default scale of a rating, as worst and best."""
 
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """What a person said."""
+    """One user's feedback on a turn."""
 
     score: float
-    """From 0 to 1."""
+    """From 0 (worst) to 1 (best)."""
     value: float | None = None
-    """What was given, where it was a number of another scale."""
+    """The given number, if it was on a scale other than 0 to 1."""
     scale: tuple[float, float] | None = None
-    """The worst and the best of that scale."""
+    """That scale, as worst and best."""
     label: str | None = None
-    """In a word."""
+    """The rating as a word."""
     comment: str | None = None
-    """In a sentence."""
+    """Free text."""
     edited: str | None = None
-    """The answer as the person would have had it."""
+    """The answer as the user corrected it."""
     id: str = ""
-    """The same for the same feedback, however often it is sent."""
+    """Identifies the feedback, so that repeated deliveries count once."""
 
     def score_of(self, turn_id: str, revision: int, threshold: float) -> Score:
-        """The score of a turn that this is."""
+        """Return the feedback as a score of the turn."""
         facts = Facts(METRIC, "code", "1", "up", threshold, "numeric", "1", "trend")
         detail: dict[str, Any] = {
             name: value
@@ -81,19 +81,19 @@ def feedback_of(
     id: Any = None,  # noqa: A002 - as callers and requests name it
     seed: str = "",
 ) -> Feedback:
-    """Feedback as somebody gave it.
+    """Build feedback from a rating, a label, a comment or an edited answer.
 
     Args:
-        score: a number of the scale, or true or false.
-        label: a word; it stands for a score where it is one of :data:`GOOD` or :data:`BAD`.
-        comment: what was said.
-        edited: the answer as it should have been.
-        scale: the worst and the best score, ``[1, 5]``; by default ``[0, 1]``.
-        id: the same for the same feedback; by default a hash of what was given.
-        seed: of that hash.
+        score: a number within the scale, or true or false.
+        label: a word. If ``score`` is missing, a word in :data:`GOOD` or :data:`BAD` gives it.
+        comment: free text.
+        edited: the corrected answer.
+        scale: the worst and the best score, such as ``[1, 5]``. The default is ``[0, 1]``.
+        id: identifies the feedback across deliveries. The default is a hash of the other values.
+        seed: makes that hash specific to, for example, a turn.
 
     Raises:
-        ConfigError: it says neither good nor bad, or a value is not allowed.
+        ConfigError: If the rating is missing or a value isn't allowed.
     """
     texts = {name: _text(name, value) for name, value in (("label", label), ("comment", comment), ("edited", edited), ("id", id))}
     number, ends = _number(score), _scale(scale)
@@ -101,15 +101,15 @@ def feedback_of(
         found = 0.0 if texts["edited"] is not None else word_score(texts["label"] or "")
         if found is None:
             raise ConfigError(
-                "feedback: a score is required, or a label that says good or bad (thumbs_up, thumbs_down, like, dislike, 👍, 👎, …), or the edited answer"
+                "feedback: no rating found; give a score, a known label (thumbs_up, thumbs_down, like, dislike, 👍, 👎, …), or the edited answer"
             )
     elif number is None:
-        raise ConfigError(f"feedback.score: {_shown(score)} is not allowed; it must be a number, true or false")
+        raise ConfigError(f"feedback.score: must be a number, true or false, got {_shown(score)}")
     else:
         worst, best = ends
         if not min(ends) <= number <= max(ends):
             raise ConfigError(
-                f"feedback.score: {number:g} is not within the scale {worst:g} to {best:g}; say which scale with scale"
+                f"feedback.score: must be within the scale {worst:g} to {best:g}, got {number:g}; set another scale with scale"
             )
         found = (number - worst) / (best - worst)
     own = _hash(seed, str(score), *(str(texts[name]) for name in ("label", "comment", "edited")))
@@ -120,21 +120,23 @@ def feedback_of(
 
 
 def word_score(word: str) -> float | None:
-    """1 for a word that says good, 0 for one that says bad, None for any other."""
+    """Return 1 for a word in :data:`GOOD`, 0 for a word in :data:`BAD`, or None."""
     plain = normal(word)
     return 1.0 if plain in GOOD else 0.0 if plain in BAD else None
 
 
 def normal(name: str) -> str:
-    """A name in small letters, its parts joined by ``_``."""
+    """Return a name in lower case, with its parts joined by ``_``."""
     return _SEPARATORS.sub("_", name.strip().lower())
 
 
 def ids_of(turn: Any) -> tuple[int, int]:
-    """The trace id and span id in ``TRACE_ID-SPAN_ID``, a ``traceparent`` or a span context; of a ``TRACE_ID`` alone the second is 0.
+    """Parse a turn's trace id and span id.
+
+    Accepts ``TRACE_ID-SPAN_ID``, ``TRACE_ID``, a ``traceparent`` or a span context. Without a span id, the second number is 0.
 
     Raises:
-        ConfigError: it is none of these.
+        ConfigError: If the value is something else.
     """
     trace_id, span_id = getattr(turn, "trace_id", None), getattr(turn, "span_id", None)
     if isinstance(trace_id, int) and isinstance(span_id, int) and trace_id:
@@ -142,7 +144,7 @@ def ids_of(turn: Any) -> tuple[int, int]:
     found = _IDS.fullmatch(turn.strip().lower()) if isinstance(turn, str) else None
     if found is None or not int(found[1], 16):
         raise ConfigError(
-            f"feedback.turn_id: {_shown(turn)} is not allowed; it must be TRACE_ID-SPAN_ID, TRACE_ID, both in hex digits, or a traceparent"
+            f"feedback.turn_id: must be TRACE_ID-SPAN_ID or TRACE_ID in hex digits, or a traceparent, got {_shown(turn)}"
         )
     return int(found[1], 16), int(found[2] or "0", 16)
 
@@ -160,11 +162,14 @@ def _scale(value: Any) -> tuple[float, float]:
         worst, best = (_number(one) for one in value)
         if worst is not None and best is not None and worst != best:
             return worst, best
-    raise ConfigError(f"feedback.scale: {_shown(value)} is not allowed; it must be the worst and the best score, as [1, 5]")
+    raise ConfigError(f"feedback.scale: must be the worst and the best score, got {_shown(value)}; example: [1, 5]")
 
 
 def _shown(value: Any) -> str:
-    """A value in a message that may be logged: what somebody wrote is not quoted."""
+    """Describe a value for an error message.
+
+    User text isn't quoted, because messages are logged.
+    """
     if value is None or isinstance(value, (bool, int, float)):
         return str(value)
     return f"a text of {len(value)} characters" if isinstance(value, str) else f"{type(value).__name__}"
@@ -174,7 +179,7 @@ def _text(name: str, value: Any) -> str | None:
     if value is None or value == "":
         return None
     if not isinstance(value, str):
-        raise ConfigError(f"feedback.{name}: {_shown(value)} is not allowed; it must be text")
+        raise ConfigError(f"feedback.{name}: must be text, got {_shown(value)}")
     return value[:_MAX_TEXT]
 
 
@@ -182,7 +187,7 @@ def _hash(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-# --- feedback in events and attributes, as others write it ---------------------------------------------------------------
+# --- feedback in events and attributes of other tools --------------------------------------------------------------------
 
 _SCORES = (
     "score",
@@ -226,16 +231,16 @@ NAMES = frozenset((
     "feedback", "rating", "user_rating", "star_rating", "thumbs_up_down", "user_score", "user_vote", *_WORDS_OF_EVENTS,
     *(f"{subject}_feedback" for subject in _SUBJECTS),
 ))  # fmt: skip
-"""Names of events that are feedback, in their :func:`normal` form."""
+"""Event names that mark feedback, normalized by :func:`normal`."""
 LOGFIRE_SCOPE = "logfire.feedback"
-"""Scope of the spans in which Logfire records feedback: each a child of the span that it is about."""
+"""Instrumentation scope of Logfire's feedback spans. Each is a child of the span that was rated."""
 LOGFIRE_FEEDBACK = "logfire.feedback.name"
-"""Their attribute that names the attribute with the value."""
+"""Attribute of a Logfire feedback span. Its value names the attribute that holds the rating."""
 _known_names: dict[str, bool] = {}
 
 
 def is_feedback(name: str) -> bool:
-    """Whether an event of this name is feedback."""
+    """Return True if an event with this name is feedback."""
     found = _known_names.get(name)
     if found is None:
         found = normal(name) in NAMES
@@ -245,21 +250,25 @@ def is_feedback(name: str) -> bool:
 
 
 def is_feedback_record(name: str, attributes: Mapping[str, Any]) -> bool:
-    """Whether an event or log record is feedback: by its name, or as an evaluation of such a name that is none of ours."""
+    """Return True if an event or log record is feedback.
+
+    An evaluation result counts if its name marks feedback and otel-agenteval didn't emit it.
+    """
     if name == EVENT:
         return RESULT_ID not in attributes and is_feedback(str(attributes.get(EVALUATION_NAME, "")))
     return is_feedback(name)
 
 
 def in_record(name: str, attributes: Mapping[str, Any], body: Any = None, seed: str = "") -> Feedback | None:
-    """As :func:`in_event`, of anything that :func:`is_feedback_record`."""
+    """Return the feedback in a record that :func:`is_feedback_record` accepts, or None."""
     return in_event(EVENT_NAME if name == EVENT else name, attributes, body, seed)
 
 
 def in_event(name: str, attributes: Mapping[str, Any], body: Any = None, seed: str = "") -> Feedback | None:
-    """The feedback in an event or log record that is feedback by its name; None where it says nothing that can be read.
+    """Return the feedback in an event or log record, or None if it has no readable rating.
 
-    Attributes are known by the last part of their names: ``score``, ``user_feedback.score`` and ``app.feedback.score`` are the same.
+    Only the last part of an attribute name counts: ``score``, ``user_feedback.score`` and ``app.feedback.score`` are
+    equivalent.
     """
     said: dict[str, Any] = {}
     if isinstance(body, Mapping):
@@ -288,7 +297,10 @@ def in_event(name: str, attributes: Mapping[str, Any], body: Any = None, seed: s
 
 
 def _scale_of(score: float, said: Mapping[str, Any], *, rating: bool) -> tuple[float, float] | None:
-    """The scale of a number: what stands beside it, one to five for ratings, and -1 to 1 for a thumb down."""
+    """Return the scale of a number, or None for the default of 0 to 1.
+
+    The attributes can define it. Ratings default to 1 to 5 (or 10), and a value of -1 implies -1 to 1.
+    """
     most = next((number for key in _MOST if (number := _number(said.get(key))) is not None), None)
     least = next((number for key in _LEAST if (number := _number(said.get(key))) is not None), None)
     if most is not None:
@@ -312,7 +324,7 @@ def _id_in(said: Mapping[str, Any]) -> str | None:
 
 
 def in_annotation(attributes: Mapping[str, Any], seed: str = "") -> Feedback | None:
-    """The feedback in the attributes of a span that Logfire made for it."""
+    """Return the feedback in the attributes of a Logfire feedback span, or None."""
     name = attributes.get(LOGFIRE_FEEDBACK)
     if not isinstance(name, str):
         return None
@@ -320,6 +332,6 @@ def in_annotation(attributes: Mapping[str, Any], seed: str = "") -> Feedback | N
 
 
 def in_attribute(name: str, value: Any, seed: str = "") -> Feedback | None:
-    """The feedback in a span attribute that the configuration names; None where it cannot be read."""
+    """Return the feedback in a configured span attribute, or None if it can't be parsed."""
     last = name.rpartition(".")[2]
     return in_event(last, {last if normal(last) in _SCORES else "value": value}, None, seed)

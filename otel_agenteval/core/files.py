@@ -1,4 +1,4 @@
-"""Files of ours: readable for their owner only, as they can quote people and agents; and each of one version."""
+"""Helpers for the package's own files, which may contain content and have a format version."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import os
 
 
 def private(path: str, flags: int) -> int:
-    """An ``opener`` that creates files with mode 0600. A file that exists keeps its mode."""
+    """Open a file, for use as an ``opener``. New files get mode 0600.
+
+    Content in these files must be readable only by their owner. An existing file keeps its mode.
+    """
     return os.open(path, flags, 0o600)
 
 
 def another_version(found: int, known: int, if_older: str) -> str:
-    """Return the rest of a sentence that refuses a file of another version, with what to do.
+    """Return the end of an error message for a file with an unsupported format version.
 
     Args:
         found: version of the file.
-        known: the one that is read.
-        if_older: what to do about an older one.
+        known: version that this program reads.
+        if_older: the fix to suggest for an older file.
     """
     age, fix = ("a newer", "upgrade otel-agenteval") if found > known else ("an older", if_older)
     return f"of {age} version, got {found}, this program reads {known}; {fix}"

@@ -1,4 +1,4 @@
-"""Values kept beside objects of the application, for as long as those live."""
+"""A mapping from objects to values that doesn't keep the objects alive."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ Value = TypeVar("Value")
 
 
 class ByIdentity(Generic[Value]):
-    """What belongs to this very object, whatever it equals: providers of other packages may compare by their fields, and then have no hash.
+    """Maps objects to values by identity, not by equality.
 
-    An object is not kept alive. One that cannot be referred to weakly has no place here, and its value is forgotten at once. Not for
-    several threads at a time.
+    Telemetry providers of other packages can define equality by their fields, and then aren't hashable. The mapping holds weak
+    references. A value for an object that can't be weakly referenced is discarded. Not thread-safe.
     """
 
     def __init__(self) -> None:
         self._kept: dict[int, tuple[weakref.ref[Any], Value]] = {}
 
     def get(self, owner: object) -> Value | None:
-        """What was put for the object; None if nothing was."""
+        """Return the object's value, or None."""
         kept = self._kept.get(id(owner))
         return kept[1] if kept is not None and kept[0]() is owner else None
 
     def put(self, owner: object, value: Value) -> None:
-        """Keep a value until the object is gone."""
+        """Store a value until the object is garbage-collected."""
         identity = id(owner)
 
         def forget(gone: weakref.ref[Any]) -> None:
             kept = self._kept.get(identity)
-            if kept is not None and kept[0] is gone:  # else another object has this identity by now
+            if kept is not None and kept[0] is gone:  # the id may already belong to a new object
                 self._kept.pop(identity, None)
 
         try:

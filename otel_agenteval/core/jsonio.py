@@ -1,7 +1,7 @@
-"""JSON in and out; no input can crash or hang it.
+"""JSON parsing and writing that no input can crash or stall.
 
-Telemetry cuts strings in the middle (attribute length limits, Collectors), so there is also a reader that keeps what a
-cut document still holds. Depth is bounded by the parsers; a document that is too deep is "not JSON".
+Attribute length limits and Collectors truncate strings, so :func:`loads_cut` recovers the readable part of a truncated
+document. The parsers limit nesting. A document that is nested too deeply counts as invalid JSON.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import orjson
 from .wellformed import MAX_DEPTH, decoded, plain, well_formed
 
 _ENCODER = 254
-"""Deepest nesting that the encoder takes."""
+"""Deepest nesting that orjson can write."""
 
 
 def loads(text: str | bytes) -> Any:
     """Parse strict JSON (RFC 8259: no NaN, no comments).
 
     Raises:
-        ValueError: not JSON, or nested so deep that a turn with it could not be written.
+        ValueError: If the text isn't JSON, or is nested so deeply that a turn containing it couldn't be written.
     """
     found = _parsed(text)
     if len(text) > 2 * MAX_DEPTH:
@@ -32,7 +32,7 @@ def loads(text: str | bytes) -> Any:
         for _ in range(_ENCODER - MAX_DEPTH):
             held = (held,)
         try:
-            orjson.dumps(held)  # takes a fifth of the parser's time, and refuses what is deeper
+            orjson.dumps(held)  # refuses deeper nesting, in a fifth of the parsing time
         except TypeError:
             raise ValueError("nested too deep") from None
     return found
@@ -54,9 +54,9 @@ _ESCAPE = re.compile(
 
 
 def _mended(text: str | bytes) -> bytes | None:
-    """A document without halves of surrogate pairs and bytes that are not UTF-8; None where it has none."""
+    """Return the document without lone surrogates and invalid UTF-8, or None if it's clean."""
     if isinstance(text, str):
-        if "\\ud" not in text and "\\uD" not in text and well_formed(text) is text:  # nearly always: it is plain text, no JSON
+        if "\\ud" not in text and "\\uD" not in text and well_formed(text) is text:  # the usual case: plain text, not JSON
             return None
         raw = text.encode("utf-8", "surrogatepass")
     else:
@@ -81,16 +81,19 @@ def _whole_pair(found: re.Match[bytes]) -> bytes:
 
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _OBJECT, _LIST, _VALUE = 256, 96, 64
-"""Bytes that Python takes for an object with one member, a list, and a value."""
+"""Sizes in bytes of Python objects: a dict with one member, a list, a value."""
 _FOUR_BYTES = (*(bytes((lead,)) for lead in range(0xF0, 0xF5)), b"\\ud", b"\\uD")
-"""Where a character stands that takes four bytes: then all of its text do."""
+"""Marks of a character that needs four bytes. Python then stores the whole string with four bytes per character."""
 
 
 def weight(document: bytes) -> int:
-    """Bytes that what a JSON document says takes at most as Python objects, without parsing it: up to fifty times its length."""
+    """Estimate the memory that a document's values need as Python objects, without parsing it.
+
+    The result is an upper limit in bytes. It can be up to fifty times the document's length.
+    """
     text = len(document) * (4 if any(mark in document for mark in _FOUR_BYTES) else 1 if document.isascii() else 2)
     structure = _structure(document)
-    if structure > 4 * len(document):  # in earnest, or only in the texts of it
+    if structure > 4 * len(document):  # the brackets and commas may be inside strings: count again without those
         structure = _structure(_STRING.sub(b'""', document))
     return text + structure
 
@@ -101,11 +104,12 @@ def _structure(document: bytes) -> int:
 
 
 def loads_lenient(text: str | bytes) -> Any:
-    """As :func:`loads`, but bare NaN and Infinity are taken too: some programs write them into telemetry. For whole documents, whose
-    reader bounds the depth of each value in them.
+    """Parse JSON that may contain bare NaN and Infinity, as some programs write them.
+
+    Use it for whole documents only: the caller must limit the nesting of the values.
 
     Raises:
-        ValueError: not JSON, or nested deeper than the parser allows.
+        ValueError: If the text isn't JSON, or is nested more deeply than the parser allows.
     """
     try:
         return _parsed(text)
@@ -120,7 +124,10 @@ def loads_lenient(text: str | bytes) -> Any:
 
 
 def loads_or_text(text: str) -> tuple[Any, bool]:
-    """The value of a JSON document, what is left of one that was cut, or the text itself; and whether it was cut."""
+    """Return a JSON value, and True if the document was truncated.
+
+    The value is the parsed document, the readable part of a truncated one, or the text itself.
+    """
     try:
         return loads(text), False
     except ValueError:
@@ -134,7 +141,7 @@ def loads_or_text(text: str) -> tuple[Any, bool]:
 
 
 def loads_cut(text: str) -> Any:
-    """What a JSON document that was cut at its end still holds, or None if that is nothing."""
+    """Return the readable part of a truncated JSON document, or None if there is none."""
     from pydantic_core import from_json
 
     try:
@@ -145,10 +152,13 @@ def loads_cut(text: str) -> Any:
 
 
 def dumps(value: Any) -> str:
-    """Compact JSON text that :func:`loads` reads; objects that JSON does not know become their ``str``, non-finite numbers null."""
+    """Return compact JSON that :func:`loads` accepts.
+
+    Objects that JSON can't represent become their ``str``, and non-finite numbers become null.
+    """
     try:
         return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
-    except (TypeError, ValueError, RecursionError):  # halves of surrogate pairs, integers past 64 bits, circular or too deep
+    except (TypeError, ValueError, RecursionError):  # lone surrogates, integers over 64 bits, circular references, deep nesting
         pass
     try:
         text = json.dumps(_finite(value, 0), default=str, separators=(",", ":"), ensure_ascii=False)
@@ -170,12 +180,12 @@ def _finite(value: Any, depth: int) -> Any:
 
 
 def frozen(value: Any) -> Hashable:
-    """Return what stands for a JSON value where a hash is needed: equal for equal values, and for no others."""
+    """Return a hashable equivalent of a JSON value. Equal values give equal results."""
     if isinstance(value, Mapping):
         return frozenset((key, frozen(inner)) for key, inner in value.items())
     return tuple(map(frozen, value)) if isinstance(value, (list, tuple)) else value
 
 
 def text_of(value: Any) -> str:
-    """Text as it is, anything else as compact JSON (``5`` → ``5``, ``True`` → ``true``)."""
+    """Return text unchanged, None as an empty text, and other values as compact JSON."""
     return value if isinstance(value, str) else "" if value is None else dumps(value)

@@ -1,11 +1,13 @@
-"""Decides which values of a label get a series of their own, when there is room for only some of them.
+"""Selects the label values that get their own series, within a limited number of places.
 
-If the first values kept their places for ever, a burst of names that are never seen again would take every place. So a place is kept by
-use. While places are free, each value gets one at once. After that a value has to be seen repeatedly. It then takes the place of a value
-that was unused for :data:`IDLE`, or that was seen once, or that was seen half as often and not recently. All counts are halved at times,
-so that they say how often a value was seen recently.
+If the first values kept their places forever, a burst of one-time names would occupy all of them. Places are therefore kept by
+use:
 
-Not thread-safe: the owner serialises the calls.
+- While places are free, every new value gets one.
+- After that, a new value must be seen repeatedly.
+- It then replaces a value that was unused for :data:`IDLE`, seen only once, or seen at most half as often and not recently.
+
+Counts are halved from time to time, so that they reflect recent use. Not thread-safe: the owner serializes the calls.
 """
 
 from __future__ import annotations
@@ -15,19 +17,19 @@ from collections.abc import Hashable
 from typing import Generic, TypeVar
 
 IDLE = 3_600.0
-"""Seconds without use after which any other value may take a place."""
+"""Seconds without use after which any other value can take a place."""
 _RECENT = 60.0
-"""Seconds after its last use in which a value that was seen repeatedly keeps its place, even from one that is seen more often."""
+"""Seconds after its last use during which a repeatedly seen value keeps its place, even from a more frequent value."""
 _CANDIDATES = 10
-"""How many values without a place are remembered, per place."""
+"""Number of remembered values without a place, per place."""
 _MEMORY = 10
-"""How many sightings, per place, until all counts are halved."""
+"""Number of sightings, per place, after which all counts are halved."""
 
 Value = TypeVar("Value", bound=Hashable)
 
 
 class _Place:
-    """How a value that has a place is used."""
+    """Usage of a value that has a place."""
 
     __slots__ = ("count", "used")
 
@@ -37,10 +39,10 @@ class _Place:
 
 
 class LabelValues(Generic[Value]):
-    """Places for values of one kind.
+    """A limited set of label values, replaced by frequency and recency of use.
 
     Args:
-        places: how many values may have one.
+        places: maximum number of values.
     """
 
     __slots__ = ("_candidates", "_limit", "_places", "_sightings")
@@ -48,9 +50,9 @@ class LabelValues(Generic[Value]):
     def __init__(self, places: int) -> None:
         self._limit = places
         self._places: OrderedDict[Value, _Place] = OrderedDict()
-        """By last use: the first has been unused for longest."""
+        """Ordered by last use, least recently used first."""
         self._candidates: OrderedDict[int, int] = OrderedDict()
-        """How often values without a place were seen, by hash: a name may be long, and two names that share a count do no harm."""
+        """Sightings of values without a place, by hash to save memory. A hash collision does no harm."""
         self._sightings = 0
 
     def __contains__(self, value: Value) -> bool:
@@ -58,16 +60,16 @@ class LabelValues(Generic[Value]):
 
     @property
     def full(self) -> bool:
-        """Whether a new value would need the place of another."""
+        """True if a new value would have to replace another one."""
         return len(self._places) >= self._limit
 
     def use(self, value: Value, now: float, sightings: int = 1) -> None:
-        """Note the use of a value that has a place. Does nothing for any other value.
+        """Record the use of a value that has a place. Other values are ignored.
 
         Args:
-            value: the value.
+            value: the label value.
             now: monotonic seconds.
-            sightings: how many more times it was seen; 0 for another use in what was counted before.
+            sightings: how many new sightings to count. 0 marks further use within a sighting that was already counted.
         """
         place = self._places.get(value)
         if place is not None:
@@ -77,10 +79,15 @@ class LabelValues(Generic[Value]):
             self._note(sightings)
 
     def ask(self, value: Value, now: float, sightings: int = 1) -> tuple[bool, Value | None]:
-        """Ask for a place for a value that has none. Arguments as for :meth:`use`.
+        """Request a place for a value that has none.
+
+        Args:
+            value: the label value.
+            now: monotonic seconds.
+            sightings: how many new sightings to count.
 
         Returns:
-            Whether it has one now, and the value that lost its own for it.
+            True if the value now has a place, and the value that it replaced, if any.
         """
         self._note(sightings)
         if not self.full:
@@ -99,19 +106,19 @@ class LabelValues(Generic[Value]):
         return True, leaving
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget all values and counts."""
         self._places.clear()
         self._candidates.clear()
         self._sightings = 0
 
     def _weaker_than(self, count: int, now: float) -> Value | None:
-        """The value that loses its place to one that was seen ``count`` times; None if there is none."""
-        if not self._places:  # there are no places at all
+        """Return the value to replace with one that was seen ``count`` times, or None."""
+        if not self._places:  # the limit is 0
             return None
         oldest = next(iter(self._places))
         if now - self._places[oldest].used > IDLE:
             return oldest
-        if count < 2:  # most of what a burst brings is never seen again
+        if count < 2:  # most values of a burst are never seen again
             return None
         weakest, place = min(self._places.items(), key=lambda item: item[1].count)
         if place.count <= 1 or (2 * place.count <= count and now - place.used > _RECENT):

@@ -1,7 +1,7 @@
-"""Imports that happen when something is used for the first time, on whatever thread that is.
+"""Imports on first use, made safe for processes that fork.
 
-A process that is forked in the middle of an import leaves its child a module that nobody finishes, and a lock that nobody releases. So a
-fork waits for ours.
+If a process forks in the middle of an import, the child inherits a half-loaded module and a lock that no thread releases. A
+fork therefore waits until these imports finish.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ import threading
 from collections.abc import Iterator
 
 PATIENCE = 1.0
-"""Seconds that anybody waits here. What is stuck for longer waits for a lock of the one who waits for it."""
+"""Seconds that an import or a fork waits for the lock.
+
+A longer wait is a deadlock: the holder waits for a lock of the waiting thread.
+"""
 
 _lock = threading.RLock()
 _held = False
@@ -20,7 +23,7 @@ _held = False
 
 @contextlib.contextmanager
 def late_imports() -> Iterator[None]:
-    """Code in which modules may be imported."""
+    """Make forks wait while the enclosed code imports modules."""
     lock = _lock
     held = lock.acquire(timeout=PATIENCE)
     try:

@@ -1,4 +1,4 @@
-"""A value that is read once it is needed."""
+"""A value that is parsed on first use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Later:
-    """Content that its reader turns into a common shape of JSON types, once it is needed."""
+    """Raw content, and the function that converts it to JSON types when needed."""
 
     __slots__ = ("raw", "reader")
 

@@ -1,8 +1,11 @@
-"""Which processes are workers of one program: forks of a server, and what ``multiprocessing`` starts.
+"""Detects which processes are workers of the same program: a server's forks, or children of ``multiprocessing``.
 
-A shell that starts two programs is the parent of both, and yet they have nothing to do with each other. So a parent counts only where this
-process goes on with its parent's program: it was forked and never began another (the kernel gives each program that begins stack addresses of
-its own), or it was started by ``multiprocessing``, which says so.
+A common parent isn't enough: a shell that starts two unrelated programs is the parent of both. A parent counts only if this
+process continues the parent's program:
+
+- It was forked and didn't execute another program. The kernel gives each executed program its own stack addresses, so forks
+    share them.
+- ``multiprocessing`` started it, which is visible in its command line.
 """
 
 from __future__ import annotations
@@ -14,30 +17,30 @@ from typing import NamedTuple
 _PROC = Path("/proc")
 _STARTED_BY_MULTIPROCESSING = (b"--multiprocessing-fork", b"--billiard-fork", b"multiprocessing.forkserver")
 _HIGHEST = 16
-"""Generations that are looked at."""
+"""Maximum number of generations to follow upwards."""
 
 
 class Process(NamedTuple):
-    """A process, told from a later one of the same number by when it began."""
+    """A process, distinguished by its start time from later processes with the same number."""
 
     pid: int
     started: int
-    """Clock ticks since the machine started; 0 where the system does not say."""
+    """Clock ticks from boot to the start of the process, or 0 if the system doesn't report them."""
 
     @property
     def name(self) -> str:
-        """For names of files."""
+        """Identifier for use in file names."""
         return f"{self.pid}-{self.started}"
 
     @classmethod
     def named(cls, name: str) -> Process | None:
-        """The process of such a name; None if it is none."""
+        """Return the process with this :attr:`name`, or None if the name is invalid."""
         pid, _, started = name.partition("-")
         return cls(int(pid), int(started)) if pid.isdigit() and started.isdigit() else None
 
     @property
     def is_alive(self) -> bool:
-        """Whether it still runs. One that another user runs does."""
+        """True if the process still runs, including under another user."""
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
@@ -49,17 +52,17 @@ class Process(NamedTuple):
 
 
 def this_process() -> Process:
-    """The one that asks."""
+    """Return the current process."""
     return process_of(os.getpid())
 
 
 def process_of(pid: int) -> Process:
-    """A process that runs."""
+    """Return a running process by its number."""
     return Process(pid, _state_of(pid)[1])
 
 
 def first_of_program() -> Process:
-    """The process with which the program of this one began: the server of a worker, else this process itself."""
+    """Return the process that started this program: a worker's server, or this process itself."""
     found = os.getpid()
     parent = _parent_of(found)
     if parent and (_is_child_by_multiprocessing(parent) or _goes_on_with(found, parent) or _is_worker_of_gunicorn()):
@@ -73,14 +76,17 @@ def first_of_program() -> Process:
 
 
 def _is_child_by_multiprocessing(parent: int) -> bool:
-    import multiprocessing.process as processes  # most programs have it already
+    import multiprocessing.process as processes  # most programs have already imported it
 
     known = processes.parent_process()
     return known is not None and known.pid == parent
 
 
 def _is_worker_of_gunicorn() -> bool:
-    """Whether gunicorn's worker runs here, for systems without ``/proc``, and for workers that gave up their server's rights."""
+    """Return True in a gunicorn worker whose ancestry isn't readable.
+
+    This is the case without ``/proc``, or if the worker dropped its server's privileges.
+    """
     return os.environ.get("SERVER_SOFTWARE", "").startswith("gunicorn/") and not _same_program_is_known()
 
 
@@ -89,7 +95,7 @@ def _same_program_is_known() -> bool:
 
 
 def _goes_on_with(child: int, parent: int) -> bool:
-    """Whether the child goes on with the program of its parent."""
+    """Return True if the child continues its parent's program."""
     if any(sign in _read(_PROC / str(child) / "cmdline") for sign in _STARTED_BY_MULTIPROCESSING):
         return True
     addresses = _read(_PROC / str(child) / "auxv")
@@ -103,7 +109,7 @@ def _addresses_are_random() -> bool:
 
 
 def _parent_of(pid: int) -> int:
-    """The parent's number; 0 if there is none, or none that can be seen."""
+    """Return the parent's number, or 0 if there is none or it isn't visible."""
     if pid == os.getpid():
         return os.getppid()
     fields = _fields_of(pid)
@@ -111,13 +117,16 @@ def _parent_of(pid: int) -> int:
 
 
 def _state_of(pid: int) -> tuple[str, int]:
-    """A letter for what it does, and when it began."""
+    """Return the process state as a letter, and the start time."""
     fields = _fields_of(pid)
     return (fields[0], int(fields[19])) if fields else ("", 0)
 
 
 def _fields_of(pid: int) -> list[str]:
-    """What the kernel says of a process, from its state on: its name before that may hold anything."""
+    """Return the kernel's fields on a process, from its state on.
+
+    The name before the state can contain any characters, so it is skipped.
+    """
     return _read(_PROC / str(pid) / "stat").rpartition(b")")[2].decode().split()
 
 

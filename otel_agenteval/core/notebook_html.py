@@ -1,4 +1,4 @@
-"""Turns and scores as a notebook shows them: small tables of HTML, with everything that an agent or a user said as text and nothing else."""
+"""HTML tables of turns and scores for notebooks. Text of agents and users is escaped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MARKS = {True: "✓", False: "✗", None: "·"}
 
 
 def turn_html(turn: Turn) -> str:
-    """Who answered, what was asked and answered, and what was called on the way."""
+    """Return a table of a turn: agent, input, tools, output and error."""
     facts = [turn.agent or "agent without a name", turn.service or "", f"{len(turn.llm_calls)} model calls"]
     facts += [f"{turn.duration_s:.2f} s"] if turn.duration_s is not None else []
     facts += [f"{turn.usage.input_tokens or 0:,} + {turn.usage.output_tokens or 0:,} tokens"] if turn.usage is not None else []
@@ -31,7 +31,7 @@ def turn_html(turn: Turn) -> str:
 
 
 def scores_html(scores: Sequence[Score], title: str = "scores") -> str:
-    """A line for each score: what failed first, what was skipped last."""
+    """Return a table with one row per score: failures first, skipped scores last."""
     order = {"error": 0, "ok": 1, "skipped": 2}
     ranked = sorted(scores, key=lambda score: (order[score.status], score.verdict is not False, score.metric))
     lines = [(f"{_MARKS[score.verdict]} {score.metric}", _said(score)) for score in ranked[:_MOST_ROWS]]
@@ -56,7 +56,7 @@ def _said(score: Score) -> str:
 
 
 def table_html(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table with a line of heads."""
+    """Return a table with a header row."""
     first = "".join(f'<th style="text-align:left">{escape(head)}</th>' for head in heads)
     others = "".join(
         "<tr>" + "".join(f'<td style="text-align:left">{escape(_cut(cell))}</td>' for cell in row) + "</tr>" for row in rows

@@ -1,6 +1,7 @@
-"""HTTP requests to hosts of others, by httpx: each has one deadline for name, connection, proxy, headers and body.
+"""HTTP requests to other hosts, each with one deadline for name lookup, connection, proxy, headers and body.
 
-httpx bounds each wait by itself, so that a host can send a byte now and then without end. Here every wait is bound by what is left.
+httpx limits each wait separately, so a host that sends one byte at a time could keep a request open forever. Here, every wait
+is limited by the remaining time.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from .proxies import proxy_for
 
 _DEADLINE: ContextVar[Deadline | None] = ContextVar("otel_agenteval_deadline", default=None)
 _WRITTEN_AT_ONCE = 16_384
-"""Bytes between two looks at the deadline."""
+"""Bytes to write between two checks of the deadline."""
 _LIMITS = {"max_connections": 100, "max_keepalive_connections": 20, "keepalive_expiry": 5.0}
 _TRUSTING = threading.Lock()
 
 
 @contextmanager
 def bounded_by(deadline: Deadline) -> Iterator[None]:
-    """Bound all that this thread or task waits for in requests of a :class:`Transport`."""
+    """Apply a deadline to all waits of :class:`Transport` requests in this thread or task."""
     token = _DEADLINE.set(deadline)
     try:
         yield
@@ -39,7 +40,7 @@ def bounded_by(deadline: Deadline) -> Iterator[None]:
 
 
 def client_to(url: str, *, verify: ssl.SSLContext | None = None, headers: Mapping[str, str] | None = None) -> httpx.Client:
-    """Return a client for the server at an address, through the proxy that the environment names for it."""
+    """Return a client for the server at a URL. It uses the proxy from the environment, if any."""
     return httpx.Client(
         transport=Transport(verify or trusted(), proxy_for(url)), trust_env=False, follow_redirects=False,
         headers={"accept-encoding": "identity", **(headers or {})},
@@ -49,11 +50,20 @@ def client_to(url: str, *, verify: ssl.SSLContext | None = None, headers: Mappin
 def answer_of(
     client: httpx.Client, method: str, url: str, *, seconds: float, most: int, clock: Clock = SYSTEM_CLOCK, **request: Any
 ) -> tuple[httpx.Response, bytes]:
-    """Send a request; return the response and its body, of which at most so many bytes are read.
+    """Send a request, and return the response with up to ``most`` bytes of its body.
+
+    Args:
+        client: a client from :func:`client_to`.
+        method: the HTTP method.
+        url: the address.
+        seconds: time limit for the whole request.
+        most: limit for the body in bytes. The rest isn't read.
+        clock: measures the time limit.
+        request: further arguments of ``httpx.Client.stream``.
 
     Raises:
-        httpx.TimeoutException: all of it was not done in time.
-        httpx.HTTPError: it failed for another reason.
+        httpx.TimeoutException: If the request doesn't finish in time.
+        httpx.HTTPError: If it fails for another reason.
     """
     with (
         bounded_by(Deadline(clock, clock.monotonic() + seconds)),
@@ -68,7 +78,10 @@ def answer_of(
 
 
 def trusted() -> ssl.SSLContext:
-    """Return what all connections trust: this machine's certificates and those of ``SSL_CERT_FILE``, read once by one thread."""
+    """Return the TLS settings of all connections.
+
+    They trust the machine's certificates and those in ``SSL_CERT_FILE``, which are read once.
+    """
     with _TRUSTING:
         return _read_trusted()
 
@@ -79,14 +92,14 @@ def _read_trusted() -> ssl.SSLContext:
 
 
 class Transport(httpx.BaseTransport):
-    """Connections of httpx that keep to the deadline of :func:`bounded_by`.
+    """httpx connections that observe the deadline of :func:`bounded_by`.
 
     Args:
-        verify: what encrypted connections trust.
-        proxy: through which they go.
+        verify: TLS settings of encrypted connections.
+        proxy: URL of a proxy to use.
 
     Raises:
-        ImportError: the proxy needs a package that is not installed.
+        ImportError: If the proxy requires a package that isn't installed.
     """
 
     def __init__(self, verify: ssl.SSLContext, proxy: str | None = None) -> None:
@@ -102,10 +115,10 @@ class Transport(httpx.BaseTransport):
         elif installed("socksio"):
             self._pool = httpcore.SOCKSProxy(**given)
         else:
-            raise ImportError("a SOCKS proxy needs httpx[socks]")
+            raise ImportError("a SOCKS proxy requires the package socksio: pip install 'httpx[socks]'")
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request and read the head of its answer."""
+        """Send a request and read the response's headers."""
         assert isinstance(request.stream, httpx.SyncByteStream)
         url = httpcore.URL(
             scheme=request.url.raw_scheme, host=request.url.raw_host, port=request.url.port, target=request.url.raw_path
@@ -120,7 +133,7 @@ class Transport(httpx.BaseTransport):
         return httpx.Response(answer.status, headers=answer.headers, stream=_Body(answer.stream), extensions=answer.extensions)
 
     def close(self) -> None:
-        """Release the connections."""
+        """Close the connections."""
         self._pool.close()
 
 
@@ -140,7 +153,7 @@ class _Body(httpx.SyncByteStream):
 
 @contextmanager
 def _faults_of_httpx() -> Iterator[None]:
-    """Raise the exceptions of httpcore as those of httpx, which have the same names."""
+    """Convert httpcore exceptions to the httpx exceptions with the same names."""
     try:
         yield
     except (
@@ -177,11 +190,11 @@ class _Backend(httpcore.NetworkBackend):
             raise httpcore.ConnectTimeout from None
         except OSError as error:
             raise httpcore.ConnectError(type(error).__name__) from None
-        raise httpcore.ConnectError("the name has no address")
+        raise httpcore.ConnectError("the host name has no address")
 
 
 class _Stream(httpcore.NetworkStream):
-    """A connection whose every wait is bound by what is left of the deadline."""
+    """A connection whose waits are limited by the deadline."""
 
     def __init__(self, stream: httpcore.NetworkStream) -> None:
         self._stream = stream

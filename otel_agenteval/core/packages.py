@@ -1,4 +1,4 @@
-"""What is installed in this Python, as far as it tells why nothing is traced."""
+"""Installed packages, and reasons why their instrumentations record no spans."""
 
 from __future__ import annotations
 
@@ -14,24 +14,27 @@ _GROUPS = ("opentelemetry_instrumentor", "openinference_instrumentor")
 
 
 class Instrumentation(NamedTuple):
-    """A package that traces another one."""
+    """An installed package that instruments other packages."""
 
     name: str
     version: str
     targets: tuple[str, ...]
-    """Names of the packages that it traces; it may know several of which one is enough."""
+    """Packages that it instruments. One of them is enough if it names several."""
     unmet: tuple[str, ...]
-    """What it asks of them and they do not have."""
+    """Version requirements on the targets that aren't met."""
 
     @property
     def is_broken(self) -> bool:
-        """Whether its library is there, and in no version that it knows: it does not trace at all then, and says so in a log line at most."""
+        """True if a target is installed, but no target in a supported version.
+
+        Such an instrumentation records nothing, and at most logs a line about it.
+        """
         return len(self.unmet) == len(self.targets) > 0 and any(target in installed() for target in self.targets)
 
 
 @cache
 def installed() -> dict[str, str]:
-    """Versions of all packages, by their names in normal form."""
+    """Return the versions of all installed packages, by normalized name."""
     found: dict[str, str] = {}
     for one in importlib.metadata.distributions():
         name = one.metadata["Name"]
@@ -41,12 +44,12 @@ def installed() -> dict[str, str]:
 
 
 def normal(name: str) -> str:
-    """A package's name as it is compared: ``Google_ADK`` is ``google-adk``."""
+    """Return a package name in normalized form: ``Google_ADK`` becomes ``google-adk``."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def instrumentations() -> Iterator[Instrumentation]:
-    """Those that are installed, with what keeps them from tracing."""
+    """Yield the installed instrumentations, with their unmet requirements."""
     for one in importlib.metadata.distributions():
         name = one.metadata["Name"]
         if not name or not any(entry.group in _GROUPS for entry in one.entry_points):
@@ -58,14 +61,14 @@ def instrumentations() -> Iterator[Instrumentation]:
 
 
 def broken() -> list[str]:
-    """Instrumentations that do not trace, because their library is there in a version that they do not know; a few words about each."""
+    """Describe each instrumentation that records nothing because no target has a supported version."""
     return [f"{one.name} {one.version} needs {' or '.join(one.unmet)}" for one in sorted(instrumentations()) if one.is_broken]
 
 
 def _is_met(requirement: str) -> bool:
-    """Whether a requirement is met by what is installed; taken for met where nobody can say."""
+    """Return True if installed packages meet the requirement, or if that can't be determined."""
     try:
-        from packaging.requirements import InvalidRequirement, Requirement  # instrumentations bring it along
+        from packaging.requirements import InvalidRequirement, Requirement  # a dependency of every instrumentation
     except ImportError:
         return True
     try:

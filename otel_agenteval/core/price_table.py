@@ -1,10 +1,11 @@
-"""The list prices that come with this package: those of one version of genai-prices, as rates per token.
+"""List prices that ship with this package: one version of genai-prices, as rates per token.
 
-genai-prices itself keeps every price of every model as objects of its own, with an HTTP client to renew them: tens of thousands of objects
-that the garbage collector of the application goes over again and again, for the one or two models that an agent uses. Here the table is a
-file (``price_table.json``, made by ``scripts/price_table.py``), read when a model is first seen, of which that model's rates are kept.
+genai-prices itself loads every price of every model as Python objects, and an HTTP client to update them. The application's
+garbage collector then visits tens of thousands of objects again and again, although an agent uses one or two models. Here, the
+table is a file (``price_table.json``, written by ``scripts/price_table.py``). It is read when a model first appears, and only
+that model's rates are kept.
 
-Models and providers are found by the same rules, in the same order.
+Models and providers are matched by the same rules as in genai-prices, in the same order.
 """
 
 from __future__ import annotations
@@ -24,41 +25,41 @@ _UTC = datetime.timezone.utc
 
 
 class Tokens(NamedTuple):
-    """Tokens that a call used."""
+    """Token counts of a model call."""
 
     input: int
     output: int
     cached: int = 0
-    """Of the input."""
+    """Cached tokens, which are part of the input."""
 
 
 class Rates(NamedTuple):
-    """USD per token."""
+    """Prices in USD per token."""
 
     fresh: Decimal
     output: Decimal
     cached: Decimal | None
-    """None: tokens from a cache cost what others do, however many are said to be."""
+    """None if cached tokens cost the same as other input tokens."""
     call: Decimal = Decimal(0)
-    """USD for each call, whatever its tokens."""
+    """USD per call, in addition to its tokens."""
 
     def times(self, tokens: Tokens) -> Decimal:
-        """USD of a call."""
+        """Return the cost of a call in USD."""
         cached = 0 if self.cached is None else tokens.cached
         return self.call + self.fresh * (tokens.input - cached) + (self.cached or 0) * cached + self.output * tokens.output
 
 
 class Prices(NamedTuple):
-    """What a model costs during some time, by how much input a call has."""
+    """A model's prices in one period, by amount of input."""
 
     since: datetime.date | None
     daily: tuple[datetime.time, datetime.time] | None
-    """Only between these times of the day, UTC."""
+    """Daily hours (UTC) in which these prices apply. None for all day."""
     steps: tuple[tuple[int | None, Rates], ...]
-    """Up to how many tokens of input the rates hold; None for the last."""
+    """Rates by input size. Each entry applies up to that many input tokens, and the last has no limit (None)."""
 
     def hold_at(self, at: datetime.datetime) -> bool:
-        """Whether these are the prices of a call at this time (UTC)."""
+        """Return True if the prices apply to a call at this time (UTC)."""
         if self.since is not None and at.date() < self.since:
             return False
         if self.daily is None:
@@ -71,7 +72,11 @@ class Prices(NamedTuple):
 def cost(
     model: str, tokens: Tokens, at: datetime.datetime, *, provider: str | None = None, base_url: str | None = None
 ) -> Decimal | None:
-    """USD of a call; None when the table has no such model, or its counts cannot be right. For the arguments see ``prices.table_cost``."""
+    """Return the cost of a call in USD, or None if the table can't price it.
+
+    This is the case if the model is unknown or the counts are impossible. The arguments are described at
+    :func:`.prices.table_cost`.
+    """
     found = _prices(model, provider, base_url)
     if found is None:
         return None
@@ -85,25 +90,25 @@ def cost(
 
 @functools.cache
 def source() -> tuple[str, tuple[int, ...]]:
-    """The name of the table, with its version, and the version as numbers."""
+    """Return the table's name with its version, and the version as numbers."""
     version: str = _table()["version"]
     return f"genai-prices {version}", numbers(version)
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """The leading numbers of a version, for comparisons."""
+    """Return the first three numbers of a version, for comparison."""
     return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
 
 
 def _table() -> dict[str, Any]:
-    """The file, read anew: models are looked up once each."""
+    """Read the table file. It isn't kept in memory, because each model is looked up only once."""
     table: dict[str, Any] = orjson.loads(_FILE.read_bytes())
     return table
 
 
 @functools.lru_cache(maxsize=4_096)
 def _prices(model: str, provider: str | None, base_url: str | None) -> tuple[Prices, ...] | None:
-    """A model's prices, each of which takes precedence over those before it."""
+    """Return a model's prices. Later entries take precedence over earlier ones."""
     providers = _table()["providers"]
     name = model.lower()
     if provider is not None and provider.lower() == "litellm" and "/" in name:
@@ -138,7 +143,10 @@ def _by_name(providers: list[Any], name: str) -> Any:
 
 
 def _model(providers: list[Any], served: Any, name: str) -> Any:
-    """The prices of the provider's first model of this name; else of the providers whose models it serves too."""
+    """Return the prices of the provider's first model that matches the name.
+
+    If the provider has none, search the providers whose models it also serves.
+    """
     others = [next((one for one in providers if one["id"] == other), None) for other in served.get("others", ())]
     for provider in (served, *others):
         for match, prices in provider["models"] if provider is not None else ():
@@ -157,7 +165,7 @@ def _with_dashes(found: re.Match[str]) -> str:
 
 
 def _matches(clause: list[Any], text: str) -> bool:
-    """Whether a rule of the table is true of a lower-case text."""
+    """Return True if the text, in lower case, matches a rule of the table."""
     kind, *parts = clause
     if kind == "or":
         return any(_matches(part, text) for part in parts)

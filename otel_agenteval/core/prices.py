@@ -1,9 +1,10 @@
-"""List prices of model calls, from the table of genai-prices. Nothing is fetched.
+"""List prices of model calls, from a table and without network access.
 
-The table that comes with this package (:mod:`.price_table`) is asked, unless a newer genai-prices is installed (extra ``[cost]``).
-genai-prices takes a third of a millisecond to price one call, and every model call of every turn is priced, often on the agent's thread.
-Its prices are rates per token, some with steps: from so many tokens of input on, all tokens cost more. Those rates are
-found once, by asking the package, and applied here. The package itself is asked only where a price is made otherwise.
+The table is the bundled one (:mod:`.price_table`), or an installed genai-prices (extra ``[cost]``) if it is newer.
+
+genai-prices takes a third of a millisecond per call, and every model call of every turn is priced, often on the agent's thread.
+Its prices are rates per token. Some have steps: above a number of input tokens, all tokens cost more. This module derives the
+rates once from the package and applies them itself. It calls the package only for prices that aren't fixed rates.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from .errors import MissingExtra
 from .price_table import Rates, Tokens
 
 _UNKNOWN = (LookupError, ValueError, ArithmeticError)
-"""Raised for an unknown model or provider, and for prices that a usage does not fit."""
+"""Exceptions for an unknown model or provider, or for token counts that the price can't handle."""
 _TRIED = 1_000_000
 _ENDLESS = 1_000_000_000
-"""Tokens that no call has."""
+"""More input tokens than any call has."""
 
 
 @functools.cache
 def newer_package() -> Any:
-    """genai-prices, if what is installed is newer than the table that comes with us; else None."""
+    """Return genai-prices if the installed version is newer than the bundled table, or None."""
     try:
         if price_table.numbers(importlib.metadata.version("genai-prices")) > price_table.source()[1]:
             return require("genai_prices", feature="prices newer than those of this package", extra="cost")
@@ -41,27 +42,27 @@ def newer_package() -> Any:
 
 @functools.cache
 def table_name() -> str:
-    """What prices from the table are called, with the version."""
+    """Return the name and version of the price table in use."""
     if newer_package() is None:
         return price_table.source()[0]
     return f"genai-prices {importlib.metadata.version('genai-prices')}"
 
 
 _LONGEST_NAME = 500
-"""Characters of a name or address that is looked up: some patterns of the table take time for long ones."""
+"""Longest model name, provider or URL to look up, in characters. Some table patterns are slow on long text."""
 
 
 def table_cost(
     model: str, tokens: Tokens, at: datetime.datetime, *, provider: str | None = None, base_url: str | None = None
 ) -> float | None:
-    """USD; None where the table has no such model, or a name is longer than any of its names.
+    """Return the cost of a call in USD, or None if the model is unknown or a name is too long.
 
     Args:
-        model: as the server calls it.
-        tokens: those that the call used.
-        at: when it was made; prices change with time.
-        provider: the model's provider, as the table calls it.
-        base_url: where it was asked, in place of a provider.
+        model: the server's name for the model.
+        tokens: the call's token counts.
+        at: time of the call. Prices change over time.
+        provider: the table's name for the provider.
+        base_url: the server's URL, as an alternative to the provider.
     """
     if any(len(name) > _LONGEST_NAME for name in (model, provider or "", base_url or "")):
         return None
@@ -85,7 +86,7 @@ def table_cost(
 
 
 def usage_of(tokens: Tokens) -> Any:
-    """Tokens as the package counts them."""
+    """Return token counts in the form that genai-prices expects."""
     from genai_prices import Usage
 
     return Usage(input_tokens=tokens.input, output_tokens=tokens.output, cache_read_tokens=tokens.cached or None)
@@ -93,7 +94,6 @@ def usage_of(tokens: Tokens) -> Any:
 
 @functools.lru_cache(maxsize=4_096)
 def _model(model: str, provider: str | None, base_url: str | None) -> Any:
-    """A model of the table."""
     try:
         return newer_package().calc_price(usage_of(Tokens(0, 0)), model, provider_id=provider, provider_api_url=base_url).model
     except _UNKNOWN:
@@ -101,13 +101,13 @@ def _model(model: str, provider: str | None, base_url: str | None) -> Any:
 
 
 _RATES: dict[tuple[int, int], tuple[Any, Rates | None]] = {}
-"""By the id of a price of the table, which is kept with its rates, and the step; there are no more than the table has."""
+"""Rates by the price's ``id`` and step. The price is kept with its rates, so that the id stays valid."""
 _STEPS: dict[int, tuple[Any, tuple[int, ...]]] = {}
-"""By the id of a price: up to how many tokens of input each of its steps but the last goes."""
+"""Steps by the price's ``id``: the largest input of each step except the last."""
 
 
 def rates_of(price: Any, given: int) -> Rates | None:
-    """The rates per token of a price for a call with so much input; None if it is not made of fixed rates."""
+    """Return a price's rates for this many input tokens, or None if they aren't fixed."""
     steps = _STEPS.get(id(price))
     if steps is None:
         _STEPS[id(price)] = steps = price, steps_of(price)
@@ -123,13 +123,18 @@ def rates_of(price: Any, given: int) -> Rates | None:
 
 
 def steps_of(price: Any) -> tuple[int, ...]:
-    """Up to how much input each step of a price but the last goes."""
+    """Return the largest number of input tokens of each step except the last."""
     parts = [part for part in vars(price).values() if part is not None and not isinstance(part, Decimal)]
     return tuple(sorted({int(tier.start) for part in parts for tier in getattr(part, "tiers", ())}))
 
 
 def _tried(price: Any, step: Sequence[int]) -> Rates | None:
-    """The rates from more than the first to the second number of tokens of input, if every answer of the table agrees with them."""
+    """Derive the rates of one step, or return None if they aren't fixed.
+
+    Args:
+        price: a price of genai-prices.
+        step: the step's input tokens: more than the first number, up to the second.
+    """
 
     def asked(*tokens: int) -> Decimal:
         total: Decimal = price.calc_price(usage_of(Tokens(*tokens)))["total_price"]

@@ -1,4 +1,4 @@
-"""Work on several cores: functions that are called in processes of their own."""
+"""Functions that run in separate processes, to use several CPU cores."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ R = TypeVar("R")
 
 
 def cores() -> int:
-    """The cores that this process may use."""
+    """Return the number of CPU cores that this process can use."""
     try:
         return len(os.sched_getaffinity(0))
-    except AttributeError:  # not every system knows it
+    except AttributeError:  # not available on every system
         return os.cpu_count() or 1
 
 
 def jobs_of(text: str | None) -> int:
-    """The number of processes that an option asks for; without one, all cores.
+    """Parse the ``--jobs`` option. Without a value, return the number of cores.
 
     Raises:
-        ConfigError: no number from 1.
+        ConfigError: If the value isn't a positive number.
     """
     if text is None:
         return cores()
     if not text.isdigit() or int(text) < 1:
-        raise ConfigError(f"--jobs: {text!r} is not allowed; it must be a number from 1")
+        raise ConfigError(f"--jobs: must be a positive number, got {text!r}")
     return int(text)
 
 
 class Processes:
-    """Calls functions in processes of their own, or with one job in this one.
+    """A pool of processes that call functions. With only one job, this process calls them.
 
-    Functions and what they take and give must be picklable. Processes are started anew (``spawn``): a fork would take over locks and
-    connections of this one.
+    Functions, arguments and results must be picklable. Processes are spawned, because a fork would inherit locks and
+    connections.
 
     Args:
-        jobs: how many.
+        jobs: number of processes.
     """
 
     def __init__(self, jobs: int) -> None:
@@ -65,14 +65,14 @@ class Processes:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """The result for each item, in the order of the items; a few items are read ahead.
+        """Yield the result of each item in order, and read a few items ahead.
 
         Raises:
-            AgentEvalError: a process was killed.
+            AgentEvalError: If a process was killed.
         """
         source = iter(items)
         first = list(itertools.islice(source, 2))
-        if self._pool is None or len(first) < 2:  # one item is done before a process has begun
+        if self._pool is None or len(first) < 2:  # one item finishes before a process has started
             yield from map(function, itertools.chain(first, source))
             return
         waiting: deque[Future[R]] = deque()
@@ -85,12 +85,15 @@ class Processes:
                 yield waiting.popleft().result()
         except BrokenProcessPool:
             raise AgentEvalError(
-                "a process of this command was killed, perhaps for want of memory; --jobs 1 needs least"
+                "--jobs: a worker process was killed, possibly out of memory; --jobs 1 uses the least memory"
             ) from None
 
 
 def _begin(*_: Any) -> None:
-    """End when the first process does, however it ends. An interrupt from the keyboard reaches all processes, so it is ignored here."""
+    """Make the process ignore Ctrl-C and exit when its parent does.
+
+    An interrupt from the keyboard reaches all processes of the command, and the parent handles it.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

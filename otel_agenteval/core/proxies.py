@@ -1,4 +1,4 @@
-"""The proxies that the environment names."""
+"""Proxies configured by environment variables."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import urllib.request
 
 
 def proxy_for(url: str) -> str | None:
-    """Return the proxy that the environment names (``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY``, and not in ``NO_PROXY``)."""
+    """Return the proxy that the environment configures for a URL, or None.
+
+    Reads ``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY`` and ``NO_PROXY``.
+    """
     parts = urllib.parse.urlsplit(url)
     proxies = urllib.request.getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")
     if proxy is None or urllib.request.proxy_bypass(parts.netloc.rpartition("@")[2]):
         return None
-    return proxy if "://" in proxy else f"http://{proxy}"  # as curl and others read it
+    return proxy if "://" in proxy else f"http://{proxy}"  # as curl does

@@ -1,4 +1,4 @@
-"""Python as text, what ``repr`` and ``str`` wrote: read without running it, in time that grows with its length."""
+"""Parsers for Python source and for the output of ``repr`` and ``str``. They run no code and take linear time."""
 
 from __future__ import annotations
 
@@ -9,20 +9,23 @@ from typing import Any, Literal
 from .wellformed import plain
 
 LONGEST = 1_000_000
-"""Characters of a text that is read at all."""
+"""Longest text to parse, in characters."""
 _F_STRING = re.compile(r"(?<![A-Za-z0-9_])(?:[rR]?[fF]|[fF][rR])['\"]")
 _MOST_FIELDS = 100_000_000
-"""Braces times characters of a text with f-strings: Python's parser copies what is left of one at each of its fields."""
+"""Limit for the product of braces and characters in a text with f-strings.
+
+Python's parser copies the rest of an f-string at each of its fields, so parsing takes quadratic time.
+"""
 
 
 def parse(text: str, mode: Literal["eval", "exec"] = "eval", name: str = "<text>") -> Any:
-    """Return the syntax tree of an expression, or of a module with ``mode`` ``exec``.
+    """Return the syntax tree of an expression, or of a module if ``mode`` is ``exec``.
 
     Raises:
-        ValueError: not Python, of the version that runs this, or too much of it.
+        ValueError: If the text isn't valid in the running Python version, or is too long.
     """
     if len(text) > LONGEST or (text.count("{") * len(text) > _MOST_FIELDS and _F_STRING.search(text) is not None):
-        raise ValueError("too much to parse")
+        raise ValueError("text is too long to parse")
     try:
         return ast.parse(text, name, mode)
     except (SyntaxError, MemoryError, RecursionError) as error:
@@ -30,12 +33,12 @@ def parse(text: str, mode: Literal["eval", "exec"] = "eval", name: str = "<text>
 
 
 def literal(source: str | ast.expr) -> Any:
-    """Return the value that a literal, or the tree of one, shows, with JSON types only.
+    """Return the value of a literal, or of its syntax tree, converted to JSON types.
 
     Raises:
-        ValueError: not a literal, or too much of one.
+        ValueError: If the text isn't a literal, or is too long.
     """
     try:
         return plain(ast.literal_eval(parse(source.lstrip(" \t")) if isinstance(source, str) else source))
-    except (MemoryError, RecursionError, TypeError) as error:  # nested too deep, or a dictionary with a list as a key
+    except (MemoryError, RecursionError, TypeError) as error:  # nested too deeply, or a dictionary with a list as a key
         raise ValueError(f"not a literal: {type(error).__name__}") from None

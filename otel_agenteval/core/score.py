@@ -1,4 +1,4 @@
-"""The result of one metric on one turn: a value, a reason why there is none, or an error; never two of these."""
+"""The result of one metric on one turn: a value, a reason for skipping, or an error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ScoreType = Literal["numeric", "boolean"]
 Policy = Literal["gate", "trend"]
 
 GATED, SHED = "gated", "shed"
-"""``detail["reason"]`` of a skipped score that was not evaluated: a selector excluded the turn, or there was no time."""
+"""``detail["reason"]`` of a metric that didn't run: a selector excluded the turn, or there was no time."""
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "status": ("ok", "skipped", "error"),
@@ -28,7 +28,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 
 
 class Facts(NamedTuple):
-    """The fields that all scores of one configured metric share; they are built once."""
+    """The fields that all scores of one configured metric share. They are built once."""
 
     metric: str
     kind: Kind = "code"
@@ -39,11 +39,14 @@ class Facts(NamedTuple):
     version: str = "1"
     policy: Policy = "trend"
     identity: bytes = b""
-    """Distinguishes the metric and its parameters from all others in a ``result_id``."""
+    """Distinguishes the metric and its parameters in a ``result_id``."""
 
     @property
     def gives_verdict(self) -> bool:
-        """Whether its scores pass or fail. A neutral metric only measures, until the configuration gives it a bound or makes it a gate."""
+        """True if the metric's scores pass or fail.
+
+        A neutral metric has no verdict unless the configuration sets a threshold or makes it a gate.
+        """
         return self.direction != "neutral" or self.threshold is not None or self.policy == "gate"
 
 
@@ -55,31 +58,35 @@ FIELDS = (
 
 
 def result_id_of(facts: Facts, turn_id: str, revision: bytes) -> str:
-    """The id of a configured metric's result on a turn, as 32 hex digits. It can be computed before the result exists."""
+    """Return the id of a metric's result on a turn, as 32 hex digits.
+
+    The id can be computed before the result exists.
+    """
     return hashlib.sha256(turn_id.encode() + facts.identity + revision).hexdigest()[:32]
 
 
 class Score:
-    """One metric's result on one turn (or conversation).
+    """One metric's result on one turn or conversation.
 
     Attributes:
-        metric: canonical name, ``code_…``, ``embed_…`` or ``llm_…``.
-        value: the number; ``None`` unless ``status`` is ``ok``. Booleans are 1.0 and 0.0.
-        passed: whether the value meets the threshold; ``None`` for a metric that only trends.
-        status: ``ok``; ``skipped`` (a need is absent, see ``detail["reason"]``); ``error`` (see ``error_type``).
-        label: low-cardinality word for the result: ``pass``/``fail`` where ``passed`` is known, ``yes``/``no`` of a neutral detector.
+        metric: canonical name: ``code_…``, ``embed_…`` or ``llm_…``.
+        value: the number, or ``None`` unless ``status`` is ``ok``. Booleans are 1.0 and 0.0.
+        passed: True if the value meets the threshold, or ``None`` for a metric without a threshold.
+        status: ``ok``, ``skipped`` (see ``detail["reason"]``) or ``error`` (see ``error_type``).
+        label: low-cardinality word for the result: ``pass`` or ``fail`` if ``passed`` is known, ``yes`` or ``no`` for a neutral
+            detector.
         explanation: one sentence for a person. It can quote the agent's content.
         detail: facts behind the value. ``detail["vacuous"]`` marks a perfect value that only means "nothing to evaluate".
         also: companion results by name, each a Score.
-        kind: ``code``, ``embed`` or ``llm``: how it was computed, and what it costs.
+        kind: ``code``, ``embed`` or ``llm``: how the value was computed, and so what it costs.
         unit: UCUM unit of ``value`` (``1``, ``s``, ``{token}``, ``USD``, ``{item}``, ``{level}``).
-        direction: ``up`` when more is better, ``down`` when less is, ``neutral`` otherwise.
-        threshold: the bound that ``passed`` compares with.
+        direction: ``up`` if more is better, ``down`` if less is better, or ``neutral``.
+        threshold: the value that ``passed`` compares with.
         type: ``boolean`` or ``numeric``.
-        version: the metric's version; a change of formula changes it.
-        error_type: low-cardinality name of the failure when ``status`` is ``error``.
-        policy: ``gate`` (must always pass) or ``trend`` (watch it).
-        result_id: the same in every outlet; empty until the score belongs to a turn in a pipeline.
+        version: the metric's version. It changes with the formula.
+        error_type: low-cardinality name of the failure if ``status`` is ``error``.
+        policy: ``gate`` (must always pass) or ``trend`` (to be watched).
+        result_id: identical in every outlet. Empty until the score belongs to a turn in a pipeline.
     """
 
     __slots__ = (
@@ -99,7 +106,7 @@ class Score:
     facts: Facts
     """The fields that all scores of one metric share."""
     about: tuple[str, bytes] | None
-    """Id and revision of the turn that the score is about; None outside of a pipeline."""
+    """Id and revision of the scored turn. None outside a pipeline."""
     metric: str = property(attrgetter("facts.metric"))  # type: ignore[assignment]
     kind: Kind = property(attrgetter("facts.kind"))  # type: ignore[assignment]
     unit: str = property(attrgetter("facts.unit"))  # type: ignore[assignment]
@@ -154,7 +161,10 @@ class Score:
         also: dict[str, Score] | None,
         error_type: str | None,
     ) -> Score:
-        """A score of a configured metric: as the constructor, but with facts that were already built, because one is made per metric and turn."""
+        """Return a score of a configured metric.
+
+        Faster than the constructor, because ``facts`` already exist. One score is created per metric and turn.
+        """
         score = cls.__new__(cls)
         score.facts = facts
         score.value = value
@@ -169,7 +179,7 @@ class Score:
         score.about = None
         return score
 
-    # Most scores have neither, so an empty dictionary is only created on first access.
+    # Most scores have neither detail nor companions, so the dictionaries are created on first access.
 
     @property
     def detail(self) -> dict[str, Any]:
@@ -187,7 +197,7 @@ class Score:
 
     @property
     def result_id(self) -> str:
-        """32 hex digits. Computed when an outlet first asks, so that the agent's thread does not pay for the hash."""
+        """The id as 32 hex digits, computed on first use to keep the hash off the agent's thread."""
         if not self._result_id and self.about is not None:
             turn_id, revision = self.about
             self._result_id = result_id_of(self.facts, turn_id, revision)
@@ -195,19 +205,20 @@ class Score:
 
     @property
     def vacuous(self) -> bool:
-        """Whether the value only means that there was nothing to evaluate."""
+        """True if the value only means that there was nothing to evaluate."""
         return self._detail is not None and bool(self._detail.get("vacuous"))
 
     @property
     def verdict(self) -> bool | None:
-        """Whether the turn passes, as every outlet and report says it; None where the metric gives no verdict.
+        """True if the turn passes, False if it fails, or None if the metric gives no verdict.
 
-        ``passed`` is what the metric found: a detector that is neutral (``code_refusal``) has it too, and no turn fails by it.
+        Outlets and reports show this value. ``passed`` is the raw comparison: a neutral detector such as ``code_refusal`` has
+        it too, but never fails a turn.
         """
         return self.passed if self.facts.gives_verdict else None
 
     def as_sent(self) -> dict[str, Any]:
-        """As :meth:`to_dict`, for what leaves: ``passed`` is only there where it is a verdict."""
+        """Return :meth:`to_dict` for export: ``passed`` is included only if it is a verdict."""
         out = self.to_dict()
         if self.verdict is None:
             del out["passed"]
@@ -216,7 +227,12 @@ class Score:
         return out
 
     def reworded(self, text: Callable[[str], str], facts: Callable[[dict[str, Any]], dict[str, Any]]) -> Score:
-        """A copy of the score whose texts and detail went through the two functions. This score is not changed."""
+        """Return a copy with texts and detail passed through the two functions. The score itself is unchanged.
+
+        Args:
+            text: converts the label, the explanation and the error type.
+            facts: converts the detail.
+        """
         detail, also = self._detail, self._also
         label, explanation, error_type = (
             text(given) if given else given for given in (self.label, self.explanation, self.error_type)
@@ -231,7 +247,7 @@ class Score:
         return same
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; keys without content are left out, except ``value`` and ``passed``."""
+        """Return plain JSON values, without empty keys except ``value`` and ``passed``."""
         out: dict[str, Any] = {"metric": self.metric, "value": self.value, "passed": self.passed, "status": self.status}
         for key in ("label", "explanation", "threshold", "error_type", "result_id"):
             item = getattr(self, key)
@@ -247,27 +263,27 @@ class Score:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Score:
-        """The inverse of :meth:`to_dict`; absent keys take their defaults.
+        """Parse the output of :meth:`to_dict`. Absent keys get their defaults.
 
         Raises:
-            ConfigError: an unknown key, or a value that its key does not allow.
+            ConfigError: If a key is unknown or has a value that isn't allowed.
         """
         fields = dict(data)
         for key in fields:
             if key not in FIELDS:
                 raise ConfigError(f"score.{key}: unknown key; did you mean {' or '.join(nearest(key, FIELDS, 2))}?")
         if not isinstance(fields.get("metric"), str):
-            raise ConfigError("score.metric: a name is required")
+            raise ConfigError("score.metric: must be a metric name, got none")
         for key, allowed in _CHOICES.items():
             if key in fields and fields[key] not in allowed:
-                raise ConfigError(f"score.{key}: {fields[key]!r} is not allowed; it must be one of {', '.join(allowed)}")
+                raise ConfigError(f"score.{key}: must be one of {', '.join(allowed)}, got {fields[key]!r}")
         value = fields.get("value")
         if value is not None:
             if not isinstance(value, (int, float)):
-                raise ConfigError(f"score.value: {value!r} is not a number")
+                raise ConfigError(f"score.value: must be a number, got {value!r}")
             fields["value"] = float(value)
         if fields.get("passed") not in (None, True, False):
-            raise ConfigError(f"score.passed: {fields['passed']!r} is not allowed; it must be true, false or null")
+            raise ConfigError(f"score.passed: must be true, false or null, got {fields['passed']!r}")
         kind = fields["metric"].split("_", 1)[0]
         fields.setdefault("kind", kind if kind in ("code", "embed", "llm") else "code")
         fields["detail"] = dict(fields.get("detail") or {})

@@ -1,9 +1,9 @@
-"""Every name that leaves on the wire: events, attributes and metrics, each in one place.
+"""Every name on the wire: events, attributes and metrics.
 
-The convention's names are OpenTelemetry's GenAI semantic conventions (development status); the others are ours and live
-under ``agenteval.``. Dialects of other instrumentations, which are only *read*, stand with their readers.
+The ``gen_ai.`` names follow OpenTelemetry's GenAI semantic conventions (development status). The others are this project's own,
+under ``agenteval.``. Names that are only read, from other instrumentations, are defined next to their readers.
 
-A metric is added by adding it to :data:`INSTRUMENTS`; its Prometheus name follows from :func:`prometheus_name`.
+To add a metric, add it to :data:`INSTRUMENTS`. Its Prometheus name follows from :func:`prometheus_name`.
 """
 
 from __future__ import annotations
@@ -14,37 +14,37 @@ from dataclasses import dataclass
 from typing import Literal
 
 SCOPE = "otel_agenteval"
-"""Instrumentation scope of everything we emit; spans of this scope are never evaluated."""
+"""Instrumentation scope of all emitted telemetry. Spans of this scope are never evaluated."""
 
-# --- the convention's ------------------------------------------------------------------------------------------------
+# --- names of the semantic conventions --------------------------------------------------------------------------------
 
 EVENT = "gen_ai.evaluation.result"
-"""Name of the event: one evaluation of one turn."""
+"""Name of the event that reports one evaluation of one turn."""
 
 EVALUATION_NAME = "gen_ai.evaluation.name"
 SCORE_VALUE = "gen_ai.evaluation.score.value"
-"""Double."""
+"""A double."""
 SCORE_LABEL = "gen_ai.evaluation.score.label"
-"""Low cardinality: ``pass``, ``fail``, …"""
+"""Low-cardinality label, such as ``pass`` or ``fail``."""
 EXPLANATION = "gen_ai.evaluation.explanation"
 RESPONSE_ID = "gen_ai.response.id"
-"""Of the model call that answered."""
+"""Response id of the model call that produced the answer."""
 CONVERSATION_ID = "gen_ai.conversation.id"
 AGENT_NAME = "gen_ai.agent.name"
 ERROR_TYPE = "error.type"
 SERVICE_NAME = "service.name"
 SERVICE_VERSION = "service.version"
 
-# --- ours ------------------------------------------------------------------------------------------------------------
+# --- own names --------------------------------------------------------------------------------------------------------
 
 RESULT_ID = "agenteval.result.id"
-"""The same in every outlet."""
+"""Id of the score, identical in every outlet."""
 INSTANCE_ID = "agenteval.instance.id"
-"""The engine that made the score: one id per process."""
+"""Engine that made the score. One id per process."""
 CHANGE_EVENT = "agenteval.change"
-"""Name of the event: the scores of a metric have changed."""
+"""Name of the event that reports a change in a metric's scores."""
 CHANGE_VERDICT = "agenteval.change.verdict"
-"""``worse``, ``better``, or ``changed`` where the metric has no better."""
+"""``worse``, ``better``, or ``changed`` for a neutral metric."""
 CHANGE_DETECTOR = "agenteval.change.detector"
 """``cusum``, ``ewma`` or ``release``."""
 CHANGE_BEFORE = "agenteval.change.mean.before"
@@ -53,17 +53,17 @@ CHANGE_DIFFERENCE = "agenteval.change.difference"
 CHANGE_LOW = "agenteval.change.difference.ci_low"
 CHANGE_HIGH = "agenteval.change.difference.ci_high"
 CHANGE_SINCE = "agenteval.change.since"
-"""ISO 8601."""
+"""Start of the change, in ISO 8601."""
 CHANGE_N = "agenteval.change.n_eff"
 CHANGE_TURNS = "agenteval.change.turns"
-"""Ids of turns that show it."""
+"""Ids of example turns."""
 CHANGE_TRACES = "agenteval.change.traces"
 CHANGE_VERSION_BEFORE = "agenteval.change.version.before"
 CHANGE_VERSION = "agenteval.change.version"
 CASE_ID = "agenteval.case.id"
 """Baggage key of ``expect(case_id=…, propagate=True)``."""
 TENANT = "agenteval.tenant"
-"""The tenant that the turn belongs to, where the sidecar has tenants."""
+"""Tenant of the turn, if the sidecar has tenants."""
 TURN_ID = "agenteval.turn.id"
 TURN_SUPERSEDES = "agenteval.turn.supersedes"
 TURN_REVISION = "agenteval.turn.revision"
@@ -77,18 +77,20 @@ PASSED = "agenteval.passed"
 THRESHOLD = "agenteval.threshold"
 POLICY = "agenteval.policy"
 SAMPLE_PROBABILITY = "agenteval.sample.probability"
-"""Of a judged score: P(judged | the turn was seen)."""
+"""Probability that a received turn is judged. On judged scores."""
 UPSTREAM_PROBABILITY = "agenteval.sample.upstream_probability"
-"""Of a judged score: P(the trace was kept by head samplers), where its trace state says so."""
+"""Probability that head samplers kept the trace, if its trace state contains one. On judged scores."""
 DECIDED_BY = "agenteval.sample.decided_by"
-"""Of a judged score: ``rate``, ``rule``, ``quota``, ``budget``, or the metric that was asked before and decided."""
+"""Reason why the turn was judged: ``rate``, ``rule``, ``quota``, ``budget``, or the name of an earlier metric in the cascade that
+decided. On judged scores.
+"""
 JUDGE_MODEL = "agenteval.judge.model"
 JUDGE_COST = "agenteval.judge.cost_usd"
-"""Cost of the requests to models for this score, where it is known."""
+"""Cost of the score's model requests, if known."""
 JUDGE_INPUT_TRUNCATED = "agenteval.judge.input_truncated"
-"""True where the judge did not see all of what it was to judge (``judge.max_input_tokens``)."""
+"""True if ``judge.max_input_tokens`` truncated the judge's input."""
 
-# --- metrics: all ours, the convention has none for evaluations ------------------------------------------------------
+# --- metrics: all own names, because the conventions define none for evaluations ---------------------------------------
 
 SCORE = "agenteval.score"
 MEASURE_DURATION = "agenteval.measure.duration"
@@ -133,7 +135,7 @@ ESTIMATE_LOW = "agenteval.estimate.ci_low"
 ESTIMATE_HIGH = "agenteval.estimate.ci_high"
 ESTIMATE_N = "agenteval.estimate.n_eff"
 ESTIMATES = (ESTIMATE_MEAN, ESTIMATE_LOW, ESTIMATE_HIGH, ESTIMATE_N)
-"""What is believed of all turns, from those that were judged."""
+"""Estimates for all turns, based on the judged ones."""
 ESTIMATE_PASSES = "agenteval.estimate.pass_rate"
 ESTIMATE_PASSES_LOW = "agenteval.estimate.pass_rate.ci_low"
 ESTIMATE_PASSES_HIGH = "agenteval.estimate.pass_rate.ci_high"
@@ -168,38 +170,38 @@ KAFKA_PARTITIONS = "agenteval.kafka.partitions"
 KAFKA_REBALANCES = "agenteval.kafka.rebalances"
 
 OTHER = "__other__"
-"""Label value that takes what is over the cap."""
+"""Label value for all values over the limit."""
 
 SPAN_LABELS = frozenset({"agent", "model", "service_name"})
-"""Attributes of metrics whose values come from spans: without a cap, traffic could make any number of them."""
+"""Labels with values from spans. They have a limit, because traffic can produce any number of values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instrument:
-    """One metric: what the Meter API and Prometheus both need to know of it."""
+    """One metric, as the OpenTelemetry Meter API and Prometheus need it."""
 
     name: str
-    """As in OTLP."""
+    """OTLP name."""
     kind: Literal["counter", "histogram", "gauge"]
     unit: str
-    """UCUM; an annotation (``{turn}``) names what is counted."""
+    """UCUM unit. An annotation such as ``{turn}`` names the counted thing."""
     attributes: tuple[str, ...]
     description: str
     buckets: tuple[float, ...] = ()
-    """Upper bounds (inclusive) of a histogram's buckets, without the last, infinite one."""
+    """Inclusive upper bounds of a histogram's buckets, without the infinite last one."""
     about_us: bool = False
-    """Whether it measures this package instead of the agents."""
+    """True if the metric measures otel-agenteval instead of the agents."""
     over: Literal["sum", "min", "max"] = "sum"
-    """What several processes' gauges are together; :data:`ESTIMATES` are something else."""
+    """How to combine a gauge of several processes. :data:`ESTIMATES` are combined differently."""
 
 
 _FRACTIONS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99, 1.0)
 _AGENT_SECONDS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6)
-"""As the convention has them for ``gen_ai.invoke_agent.duration``."""
+"""Buckets of the conventions' ``gen_ai.invoke_agent.duration``."""
 _METRIC_SECONDS = (0.000_01, 0.000_1, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0)
 _LATE_SECONDS = (0.1, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1800.0, 3600.0)
 _TOKENS = tuple(float(4**power) for power in range(14))
-"""1 … 67108864, as the convention had them for token usage."""
+"""Powers of 4 from 1 to 67108864, the conventions' buckets for token usage."""
 _USD = (0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
 _ITEMS = (0.0, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 _LEVELS = tuple(float(level) for level in range(11))
@@ -207,146 +209,146 @@ _LEVELS = tuple(float(level) for level in range(11))
 _OF_A_SCORE = ("metric", "kind", "agent", "model", "service_name")
 _OF_A_TURN = ("agent", "model", "service_name")
 _OF_A_BOUND = ("metric", "window")
-"""The metric that a bound is for, empty for all; ``minute``, ``hour`` or ``day``."""
+"""Labels of a budget limit: its metric, or empty for all metrics, and ``minute``, ``hour`` or ``day``."""
 _OF_PASSES = ("metric", "agent", "window", "method")
 _OF_AN_ESTIMATE = ("metric", "agent", "window")
 
 INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(SCORE, "histogram", "1", _OF_A_SCORE, "Scores from 0 to 1.", _FRACTIONS),
     Instrument(MEASURE_DURATION, "histogram", "s", _OF_A_SCORE, "Scores that are durations.", _AGENT_SECONDS),
-    Instrument(MEASURE_TOKENS, "histogram", "{token}", _OF_A_SCORE, "Scores that are numbers of tokens.", _TOKENS),
+    Instrument(MEASURE_TOKENS, "histogram", "{token}", _OF_A_SCORE, "Scores that are token counts.", _TOKENS),
     Instrument(MEASURE_COST, "histogram", "{USD}", _OF_A_SCORE, "Scores that are costs in US dollars.", _USD),
-    Instrument(MEASURE_ITEMS, "histogram", "{item}", _OF_A_SCORE, "Scores that are numbers of things.", _ITEMS),
+    Instrument(MEASURE_ITEMS, "histogram", "{item}", _OF_A_SCORE, "Scores that count items.", _ITEMS),
     Instrument(MEASURE_SEVERITY, "histogram", "{level}", _OF_A_SCORE, "Scores that are levels of severity or risk.", _LEVELS),
-    Instrument(ESTIMATE_MEAN, "gauge", "", _OF_AN_ESTIMATE, "Mean of a judged metric over all turns of the window, from those that were judged."),
-    Instrument(ESTIMATE_LOW, "gauge", "", _OF_AN_ESTIMATE, "Lower end of its 95 % interval."),
-    Instrument(ESTIMATE_HIGH, "gauge", "", _OF_AN_ESTIMATE, "Upper end of its 95 % interval."),
-    Instrument(ESTIMATE_N, "gauge", "{turn}", _OF_AN_ESTIMATE, "How many turns, drawn alike, would tell as much."),
+    Instrument(ESTIMATE_MEAN, "gauge", "", _OF_AN_ESTIMATE, "Estimated mean of a judged metric over all turns of the window."),
+    Instrument(ESTIMATE_LOW, "gauge", "", _OF_AN_ESTIMATE, "Lower end of the mean's 95 % interval."),
+    Instrument(ESTIMATE_HIGH, "gauge", "", _OF_AN_ESTIMATE, "Upper end of the mean's 95 % interval."),
+    Instrument(ESTIMATE_N, "gauge", "{turn}", _OF_AN_ESTIMATE, "Effective sample size of the estimate: the number of evenly sampled turns with the same precision."),
     Instrument(
         ESTIMATE_PASSES, "gauge", "", _OF_PASSES,
-        "Share of all turns that pass a judged metric: as the judge has it (raw), or corrected by the mistakes that labels have shown (rogan_gladen, ppi).",
+        "Estimated share of all turns that pass a judged metric: uncorrected (raw), or corrected for judge errors found with labels (rogan_gladen, ppi).",
     ),
-    Instrument(ESTIMATE_PASSES_LOW, "gauge", "", _OF_PASSES, "Lower end of its 95 % interval."),
-    Instrument(ESTIMATE_PASSES_HIGH, "gauge", "", _OF_PASSES, "Upper end of its 95 % interval."),
-    Instrument(ALLOCATED_RATE, "gauge", "", ("metric", "agent"), "Share of an agent's turns that judge.budget.allocate has judged by a metric.", over="max"),
-    Instrument(ALLOCATED_TURNS, "gauge", "{turn}", ("metric", "agent"), "How many turns that is in an hour, as planned."),
-    Instrument(CHANGE_TIME, "gauge", "s", ("metric", "agent", "verdict"), "When the scores of a metric were last found to have changed (worse, better, changed), in seconds since the Unix epoch.", over="max"),
-    Instrument(CHANGE_SIZE, "gauge", "", ("metric", "agent", "verdict"), "By how much their mean moved then.", over="max"),
-    Instrument(RESULTS, "counter", "{result}", ("metric", "agent", "outcome"), "What came of each metric on each turn."),
-    Instrument(DROPPED, "counter", "{result}", ("metric", "reason"), "Results of the outcome dropped, by what was in the way."),
+    Instrument(ESTIMATE_PASSES_LOW, "gauge", "", _OF_PASSES, "Lower end of the pass rate's 95 % interval."),
+    Instrument(ESTIMATE_PASSES_HIGH, "gauge", "", _OF_PASSES, "Upper end of the pass rate's 95 % interval."),
+    Instrument(ALLOCATED_RATE, "gauge", "", ("metric", "agent"), "Share of an agent's turns that judge.budget.allocate assigns to a judged metric.", over="max"),
+    Instrument(ALLOCATED_TURNS, "gauge", "{turn}", ("metric", "agent"), "Planned number of judged turns per hour."),
+    Instrument(CHANGE_TIME, "gauge", "s", ("metric", "agent", "verdict"), "Time of the last detected change in a metric's scores (worse, better, changed), in seconds since the Unix epoch.", over="max"),
+    Instrument(CHANGE_SIZE, "gauge", "", ("metric", "agent", "verdict"), "Shift of the mean in the last detected change.", over="max"),
+    Instrument(RESULTS, "counter", "{result}", ("metric", "agent", "outcome"), "Results of metrics on turns, by outcome."),
+    Instrument(DROPPED, "counter", "{result}", ("metric", "reason"), "Results with the outcome dropped, by reason."),
     Instrument(
         SKIPPED, "counter", "{result}", ("metric", "reason"),
-        "Results of the outcome skipped, by why the metric had nothing to say about the turn.",
+        "Results with the outcome skipped, by reason.",
     ),
-    Instrument(TURNS, "counter", "{turn}", ("agent", "service_name", "close_reason", "complete"), "Turns that were closed."),
+    Instrument(TURNS, "counter", "{turn}", ("agent", "service_name", "close_reason", "complete"), "Closed turns."),
     Instrument(
         FEEDBACK, "counter", "{feedback}", ("outcome",),
-        "What users said of turns: in_trace, joined, unmatched (its turn is not known), no_turn, unreadable or dropped.", about_us=True,
+        "User feedback: in_trace, joined, unmatched (the turn is unknown), no_turn, unreadable or dropped.", about_us=True,
     ),
     Instrument(
         TURNS_READ, "counter", "{turn}", ("scope", "reading"),
-        "Turns by the instrumentation scope that wrote them, and by whether its dialect is known (exact) or they were read by their shape (inferred).",
+        "Turns by instrumentation scope, and by whether a dialect read the spans (exact) or their shape was interpreted (inferred).",
         about_us=True,
     ),
     Instrument(
-        UNREAD_TRACES, "counter", "{trace}", ("scope",), "Traces that hold what looks like a model's work, and gave no turn.", about_us=True,
+        UNREAD_TRACES, "counter", "{trace}", ("scope",), "Traces that seem to contain model calls but produced no turn.", about_us=True,
     ),
     Instrument(
         VALUES_LIMITED, "counter", "{value}", ("kind",),
-        "Values in spans that are out of bounds: a token count that is left out (count), a cost or duration that is left out (amount), a name that is cut (name).",
+        "Out-of-range values in spans: an ignored token count (count), an ignored cost or duration (amount), a shortened name (name).",
         about_us=True,
     ),
     Instrument(TURN_DURATION, "histogram", "s", _OF_A_TURN, "Time from the start to the end of a turn's root.", _AGENT_SECONDS),
     Instrument(TURN_COST, "counter", "{USD}", _OF_A_TURN, "Cost of the turns' model calls in US dollars."),
     Instrument(
         TURN_TOKENS, "counter", "{token}", (*_OF_A_TURN, "token_type"),
-        "Tokens of the turns' model calls: input (cached ones included) and output (reasoning included).",
+        "Tokens of the turns' model calls: input (including cached) and output (including reasoning).",
     ),
-    Instrument(SPANS_RECEIVED, "counter", "{span}", (), "Spans that came in.", about_us=True),
-    Instrument(SPANS_DROPPED, "counter", "{span}", ("reason",), "Spans that were not used.", about_us=True),
-    Instrument(FAULTS, "counter", "{fault}", ("where",), "Faults of ours, kept away from the agent.", about_us=True),
-    Instrument(LATE_SPANS, "counter", "{span}", (), "Spans that came after their turn was closed.", about_us=True),
-    Instrument(LATE_SPAN_AGE, "histogram", "s", (), "Time from a turn's close to a span of it.", _LATE_SECONDS, True),
-    Instrument(TURNS_OPEN, "gauge", "{turn}", (), "Turns that are not closed yet.", about_us=True),
-    Instrument(QUEUE_SIZE, "gauge", "", ("queue",), "How much waits, in the unit of the queue's bound.", about_us=True),
-    Instrument(QUEUE_CAPACITY, "gauge", "", ("queue",), "The queue's bound: bytes of turns, or jobs.", about_us=True),
+    Instrument(SPANS_RECEIVED, "counter", "{span}", (), "Received spans.", about_us=True),
+    Instrument(SPANS_DROPPED, "counter", "{span}", ("reason",), "Spans that were not used, by reason.", about_us=True),
+    Instrument(FAULTS, "counter", "{fault}", ("where",), "Internal errors that were kept away from the agent, by location.", about_us=True),
+    Instrument(LATE_SPANS, "counter", "{span}", (), "Spans that arrived after their turn was closed.", about_us=True),
+    Instrument(LATE_SPAN_AGE, "histogram", "s", (), "Time from the close of a turn to the arrival of a late span.", _LATE_SECONDS, True),
+    Instrument(TURNS_OPEN, "gauge", "{turn}", (), "Open turns.", about_us=True),
+    Instrument(QUEUE_SIZE, "gauge", "", ("queue",), "Current size of a queue, in the unit of its capacity.", about_us=True),
+    Instrument(QUEUE_CAPACITY, "gauge", "", ("queue",), "Capacity of a queue, in bytes of turns or in jobs.", about_us=True),
     Instrument(QUEUE_HELD, "gauge", "{job}", ("queue",), "Jobs that wait in memory because the queue's file or server can't be used.", about_us=True),
-    Instrument(METRIC_DURATION, "histogram", "s", ("kind",), "Time that a turn's metrics of a kind took.", _METRIC_SECONDS, True),
-    Instrument(EMIT_ERRORS, "counter", "{error}", ("outlet", "reason"), "What an outlet could not do.", about_us=True),
+    Instrument(METRIC_DURATION, "histogram", "s", ("kind",), "Time that a turn's metrics took, by kind.", _METRIC_SECONDS, True),
+    Instrument(EMIT_ERRORS, "counter", "{error}", ("outlet", "reason"), "Errors of an outlet, by reason.", about_us=True),
     Instrument(
         EMIT_RECORDS, "counter", "{record}", ("outlet", "outcome"),
-        "Scores, and spans about them, that an outlet sent or kept (sent), or why it did not.", about_us=True,
+        "Score and span records that an outlet sent or stored (sent), or the reason why it didn't.", about_us=True,
     ),
-    Instrument(EMIT_WAITING, "gauge", "{record}", ("outlet",), "Scores, and spans about them, that an outlet still has to deliver.", about_us=True),
+    Instrument(EMIT_WAITING, "gauge", "{record}", ("outlet",), "Score and span records that are waiting in an outlet.", about_us=True),
     Instrument(
-        OUTLET_DELIVERING, "gauge", "", ("outlet",), "Whether an outlet delivers: 1, or 0 if its last attempt failed; the log and /readyz?verbose have the reason.",
+        OUTLET_DELIVERING, "gauge", "", ("outlet",), "1 if an outlet delivers, or 0 if its last attempt failed. The log and /readyz?verbose report the reason.",
         about_us=True, over="min",
     ),
-    Instrument(SPAN_EVENTS, "counter", "{event}", ("outcome",), "Span events, by whether they could be added.", about_us=True),
+    Instrument(SPAN_EVENTS, "counter", "{event}", ("outcome",), "Score events on root spans, by whether they could be added.", about_us=True),
     Instrument(
         JUDGE_REQUESTS, "counter", "{request}", ("outcome",),
-        "Requests to judge and embedder: ok, error, unreadable (asked for again), or gated (not asked: the budget was used up).", about_us=True,
+        "Requests to judges and embedders: ok, error, unreadable (retried), or gated (not sent: the budget is used up).", about_us=True,
     ),
     Instrument(
         JUDGE_CACHE, "counter", "{question}", ("outcome",),
-        "Questions to a judge that keeps replies: hit (not asked), miss, or audit (asked whatever is known).", about_us=True,
+        "Judge calls with a reply cache: hit (not sent), miss, or audit (sent although cached).", about_us=True,
     ),
-    Instrument(JUDGE_SPENT, "counter", "{USD}", (), "Cost of judge and embedder in US dollars, where it is known.", about_us=True),
-    Instrument(BUDGET_REMAINING, "gauge", "{USD}", _OF_A_BOUND, "US dollars that are left of judge.budget.", about_us=True),
-    Instrument(BUDGET_CALLS, "gauge", "{request}", _OF_A_BOUND, "Questions that are left of judge.budget.", about_us=True),
-    Instrument(BUDGET_TOKENS, "gauge", "{token}", _OF_A_BOUND, "Tokens that are left of judge.budget.", about_us=True),
+    Instrument(JUDGE_SPENT, "counter", "{USD}", (), "Known cost of judges and embedders in US dollars.", about_us=True),
+    Instrument(BUDGET_REMAINING, "gauge", "{USD}", _OF_A_BOUND, "US dollars that remain in judge.budget.", about_us=True),
+    Instrument(BUDGET_CALLS, "gauge", "{request}", _OF_A_BOUND, "Judge calls that remain in judge.budget.", about_us=True),
+    Instrument(BUDGET_TOKENS, "gauge", "{token}", _OF_A_BOUND, "Tokens that remain in judge.budget.", about_us=True),
     Instrument(
         LOAD_LEVEL, "gauge", "{level}", (),
-        "What is left out while the worker cannot follow: 0 nothing, 1 llm, 2 embed too, 3 heavy code metrics too.", about_us=True, over="max",
+        "Metrics that an overloaded worker skips: 0 none, 1 llm, 2 also embed, 3 also heavy code metrics.", about_us=True, over="max",
     ),
     Instrument(
         SERVE_REQUESTS, "counter", "{request}", ("transport", "signal", "outcome"),
-        "Requests to the sidecar: ok, partial (some records rejected), or why it was refused.", about_us=True,
+        "Requests to the sidecar: ok, partial (some records rejected), or the reason for refusal.", about_us=True,
     ),
-    Instrument(SERVE_SCRAPES, "counter", "{request}", ("client",), "Requests for /metrics, by who asked: prometheus, another scraper, or other.", about_us=True),
-    Instrument(SERVE_BYTES, "counter", "By", (), "Bytes of requests to the sidecar, as they came.", about_us=True),
-    Instrument(JOURNAL_SIZE, "gauge", "By", (), "Bytes of requests that the journal keeps.", about_us=True),
-    Instrument(JOURNAL_AGE, "gauge", "s", (), "Time since the oldest request came that the journal keeps.", about_us=True),
-    Instrument(JOURNAL_FAILURES, "counter", "{write}", (), "Writes of the journal that failed.", about_us=True),
-    Instrument(JOURNAL_REPLAYED, "counter", "{request}", (), "Requests that an earlier process had left in the journal.", about_us=True),
-    Instrument(TENANT_BYTES, "counter", "By", ("tenant",), "Bytes of a tenant's requests that were taken, unpacked.", about_us=True),
-    Instrument(TENANT_SPANS, "counter", "{span}", ("tenant",), "Spans in a tenant's requests that were taken.", about_us=True),
+    Instrument(SERVE_SCRAPES, "counter", "{request}", ("client",), "Requests for /metrics, by client: prometheus, another scraper, or other.", about_us=True),
+    Instrument(SERVE_BYTES, "counter", "By", (), "Bytes of requests to the sidecar, before decompression.", about_us=True),
+    Instrument(JOURNAL_SIZE, "gauge", "By", (), "Size of the requests in the journal.", about_us=True),
+    Instrument(JOURNAL_AGE, "gauge", "s", (), "Age of the oldest request in the journal.", about_us=True),
+    Instrument(JOURNAL_FAILURES, "counter", "{write}", (), "Failed journal writes.", about_us=True),
+    Instrument(JOURNAL_REPLAYED, "counter", "{request}", (), "Requests replayed from an earlier process's journal.", about_us=True),
+    Instrument(TENANT_BYTES, "counter", "By", ("tenant",), "Bytes of a tenant's accepted requests, after decompression.", about_us=True),
+    Instrument(TENANT_SPANS, "counter", "{span}", ("tenant",), "Spans in a tenant's accepted requests.", about_us=True),
     Instrument(
         TENANT_REFUSED, "counter", "{request}", ("tenant", "reason"),
-        "A tenant's requests that were not taken, by the quota that was used up or what else was in the way.", about_us=True,
+        "A tenant's refused requests, by used-up quota or other reason.", about_us=True,
     ),
-    Instrument(TENANT_OPEN, "gauge", "{turn}", ("tenant",), "A tenant's turns that are not closed yet.", about_us=True),
-    Instrument(SERVE_RUNNING, "gauge", "{request}", (), "Requests that were admitted and are not answered yet.", about_us=True),
+    Instrument(TENANT_OPEN, "gauge", "{turn}", ("tenant",), "A tenant's open turns.", about_us=True),
+    Instrument(SERVE_RUNNING, "gauge", "{request}", (), "Admitted requests without a response yet.", about_us=True),
     Instrument(SERVE_CONNECTIONS, "gauge", "{connection}", ("listener",), "Open connections, by listener.", about_us=True),
     Instrument(
         SERVE_CONNECTIONS_REFUSED, "counter", "{connection}", ("listener",),
-        "Connections that were closed at once, for there were too many, of all or of one client.", about_us=True,
+        "Connections that were refused because the total or one client's number was too high.", about_us=True,
     ),
-    Instrument(BUILD_INFO, "gauge", "", ("version", "python"), "Always 1: which version runs, on which Python.", about_us=True, over="max"),
+    Instrument(BUILD_INFO, "gauge", "", ("version", "python"), "Always 1. The labels contain the running version and the Python version.", about_us=True, over="max"),
     Instrument(
         CERTIFICATE_EXPIRY, "gauge", "s", ("file",),
-        "When the first certificate in cert_file or client_ca_file of serve.tls expires, in seconds since the Unix epoch.", about_us=True,
+        "Earliest expiry of the certificates in cert_file or client_ca_file of serve.tls, in seconds since the Unix epoch.", about_us=True,
     ),
     Instrument(
-        RELOAD_OK, "gauge", "", (), "Whether the configuration was taken when it was last read: 1, or 0 when the one before stays in use.",
+        RELOAD_OK, "gauge", "", (), "1 if the last reload of the configuration succeeded, or 0 if the previous configuration stays in use.",
         about_us=True,
     ),
-    Instrument(RELOAD_TIME, "gauge", "s", (), "When a configuration was last taken, in seconds since the Unix epoch.", about_us=True),
-    Instrument(KAFKA_LAG, "gauge", "{message}", ("topic", "partition"), "Messages of a partition that were not read yet.", about_us=True),
+    Instrument(RELOAD_TIME, "gauge", "s", (), "Time of the last successful reload of the configuration, in seconds since the Unix epoch.", about_us=True),
+    Instrument(KAFKA_LAG, "gauge", "{message}", ("topic", "partition"), "Unread messages of a partition.", about_us=True),
     Instrument(
         KAFKA_REPLAY, "gauge", "{message}", ("topic", "partition"),
-        "Messages that were read and not committed: what is read again when the partition moves.", about_us=True,
+        "Messages that were read but not committed. They are read again if the partition moves to another worker.", about_us=True,
     ),
     Instrument(
         KAFKA_MESSAGES, "counter", "{message}", ("topic", "outcome"),
-        "Messages by what became of them: taken, dead_letter, or replayed (only looked at: their turns were scored before).", about_us=True,
+        "Messages by outcome: taken, dead_letter, or replayed (read only, because their turns were scored before).", about_us=True,
     ),
-    Instrument(KAFKA_PARTITIONS, "gauge", "{partition}", (), "Partitions that this worker reads.", about_us=True),
-    Instrument(KAFKA_REBALANCES, "counter", "{rebalance}", ("kind",), "Partitions that were assigned, revoked or lost.", about_us=True),
+    Instrument(KAFKA_PARTITIONS, "gauge", "{partition}", (), "Partitions assigned to this worker.", about_us=True),
+    Instrument(KAFKA_REBALANCES, "counter", "{rebalance}", ("kind",), "Assigned, revoked or lost partitions.", about_us=True),
 )  # fmt: skip
-"""Every metric that we emit."""
+"""Every metric that otel-agenteval emits."""
 
-# --- label values that are known before anything happens -------------------------------------------------------------
+# --- label values known in advance -------------------------------------------------------------------------------------
 
 _TAKEN = ("ok", "partial")
 _REFUSED = ("bad_data", "too_large", "unauthenticated", "timeout", "throttled", "overloaded", "stopping", "error")
@@ -405,19 +407,23 @@ KNOWN_LABELS: Mapping[str, tuple[Mapping[str, tuple[str, ...]], ...]] = {
     KAFKA_MESSAGES: ({"outcome": ("taken", "dead_letter", "replayed")},),
     KAFKA_REBALANCES: ({"kind": ("assigned", "revoked", "lost")},),
 }  # fmt: skip
-"""Counter → groups of label values that may be counted. Their series are there from the start, as 0: ``rate()`` sees nothing of
-a series that begins with its first burst. A value that is missing here is counted all the same, from its first time on."""
+"""Counter → groups of known label values.
+
+Their series exist from the start with the value 0, because ``rate()`` misses the first burst of a new series. Other values are
+counted too, from their first occurrence on.
+"""
 
 
 def known_label_sets(name: str, given: Mapping[str, Collection[str]]) -> Iterator[dict[str, str]]:
-    """Every known combination of a counter's labels.
+    """Yield every known combination of a counter's labels.
 
     Args:
-        name: of the counter.
-        given: values of labels that only configuration knows (``metric``); of a label that has known values, which ones are wanted.
+        name: name of the counter.
+        given: label values. Required for labels that only the configuration determines (``metric``). For other labels, selects
+            from the known values.
 
     Raises:
-        KeyError: a label has neither known values nor given ones.
+        KeyError: If a label has neither known nor given values.
     """
     attributes = next(instrument.attributes for instrument in INSTRUMENTS if instrument.name == name)
     for group in KNOWN_LABELS[name]:
@@ -433,14 +439,20 @@ _PROMETHEUS_UNITS = {"s": "seconds", "By": "bytes"}
 
 
 def prometheus_unit(instrument: Instrument) -> str:
-    """The unit as OpenMetrics spells it, ``""`` for none: annotations have none, and ``1`` is a ratio on gauges only."""
+    """Return the unit as OpenMetrics spells it, or an empty text.
+
+    Annotations have no unit, and ``1`` is a ratio on gauges only.
+    """
     if instrument.unit == "1":
         return "ratio" if instrument.kind == "gauge" else ""
     return "" if instrument.unit.startswith("{") else _PROMETHEUS_UNITS.get(instrument.unit, instrument.unit)
 
 
 def prometheus_name(instrument: Instrument) -> str:
-    """The metric's name in Prometheus, as OpenTelemetry translates it (a histogram's series add ``_bucket`` and so on)."""
+    """Return the metric's Prometheus name, following OpenTelemetry's translation rules.
+
+    The series of a histogram add suffixes such as ``_bucket``.
+    """
     name = instrument.name.replace(".", "_")
     unit = prometheus_unit(instrument)
     if unit and not name.endswith(f"_{unit}"):

@@ -1,8 +1,8 @@
-"""The SQLite files of this package: how they are created, opened, migrated, shared and closed.
+"""SQLite files of the package: creation, opening, migration, sharing between processes, and closing.
 
-``application_id`` says what a file is, and ``user_version`` how many steps of its :class:`Schema` were applied to it. Opening a file applies the
-missing steps in one transaction: all of them or, on a full disk for example, none. A file of a later version, or of another
-kind, is refused before anything is written to it. To change a schema, append a :class:`Step`; never edit an earlier one.
+``application_id`` identifies the kind of a file, and ``user_version`` counts the applied steps of its :class:`Schema`. Opening
+a file applies all missing steps in one transaction, or none of them if that fails. A file of a later version or of another kind
+is rejected unchanged. To change a schema, append a :class:`Step`. Never edit an earlier one.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from .writable import fault_of_file
 
 _RETRY_EVERY = 0.01
 _FORK_WAITS = 1.0
-"""Seconds that a fork waits for a transaction."""
+"""Seconds that a fork waits for a transaction to end."""
 _WAL_BYTES = 64 << 20
-"""A write-ahead log that has grown longer is cut to this when it is merged."""
+"""Size to which SQLite truncates a larger write-ahead log after merging it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,32 +32,34 @@ class Step:
     """One change of a schema."""
 
     change: str = ""
-    """SQL statements, each of which ends a line. They run inside a transaction."""
+    """SQL statements that each end at the end of a line. They run inside a transaction."""
     columns: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Columns to add before that: table → column → type. A column that exists is left as it is."""
+    """Columns to add before that: table → column → type. Existing columns stay unchanged."""
     reading: str = ""
-    """SQL that makes temporary views, through which a reader sees a file without this step as if it had it. Missing ``columns`` read as NULL
-    without a view."""
+    """SQL that creates temporary views for readers of a file without this step. The views imitate its result.
+
+    Columns in ``columns`` need no view: they read as NULL.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A kind of file: its name, and all the steps that lead to its tables."""
+    """A kind of file: its name, and the steps that create its tables."""
 
     name: str
-    """As in "judge queue"."""
+    """For messages, such as "judge queue"."""
     application_id: int
     steps: tuple[Step, ...]
     unnumbered: frozenset[str] = frozenset()
-    """Tables that may exist in files from before the steps were numbered. The first steps must accept any of them."""
+    """Tables that may exist in files from before steps were numbered. The first steps must accept any of them."""
     shrinks: bool = False
-    """Whether free pages can be given back to the file system."""
+    """True if free pages can be returned to the file system."""
 
     def version_in(self, db: sqlite3.Connection, path: str | os.PathLike[str]) -> int:
-        """How many steps were applied to a file.
+        """Return the number of steps applied to a file.
 
         Raises:
-            sqlite3.DatabaseError: the file is of another kind, or of a later version.
+            sqlite3.DatabaseError: If the file is of another kind or of a later version.
         """
         with _snapshot(db):  # another process may migrate the file at this moment
             numbers = [int(db.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version")]
@@ -70,10 +72,10 @@ class Schema:
             raise sqlite3.DatabaseError(f"{path}: {self.name} {fault}, or choose another file")
         if (application_id, version) == (0, 0) and tables <= self.unnumbered:
             return 0
-        raise sqlite3.DatabaseError(f"{path} is not a {self.name}, and is left as it is")
+        raise sqlite3.DatabaseError(f"{path}: must be a {self.name}, got another kind of file; choose another path")
 
     def migrate(self, db: sqlite3.Connection, path: str | os.PathLike[str]) -> None:
-        """Apply the missing steps. Another process may have applied them meanwhile."""
+        """Apply the missing steps, if no other process has applied them meanwhile."""
         with transaction(db):
             version = self.version_in(db, path)
             if version == len(self.steps):
@@ -88,38 +90,40 @@ class Schema:
             db.execute(f"PRAGMA user_version = {len(self.steps)}")
 
     def fault_of(self, path: str) -> str | None:
-        """Why a file cannot be used, as far as can be seen without changing it; None if it seems that it can."""
+        """Return the reason why a file can't be used, or None if none is visible.
+
+        The check doesn't change the file, so it can't find every problem.
+        """
         file = Path(path).absolute()
         fault = fault_of_file(file)
         if fault is not None:
             return fault
-        if not os.access(file.parent, os.W_OK | os.X_OK):  # its write-ahead log is written beside it
-            return f"nothing can be written into {file.parent}"
+        if not os.access(file.parent, os.W_OK | os.X_OK):  # the write-ahead log is in the same folder
+            return f"folder {file.parent} isn't writable"
         if not file.exists():
             return None
         if not os.access(file, os.R_OK | os.W_OK):
-            return f"{file} cannot be read and written"
+            return f"{file} isn't readable and writable"
         try:
             with closing(_connect(file, 0.0, mode="rw")) as db:
                 self.version_in(db, file)
-        except sqlite3.OperationalError:  # another process has it at the moment
+        except sqlite3.OperationalError:  # another process is using it
             return None
         except sqlite3.DatabaseError as error:
-            return f"{file} is not an SQLite file" if "not a database" in str(error) else str(error)
+            return f"{file} isn't an SQLite file" if "not a database" in str(error) else str(error)
         return None
 
 
 class SqliteFile:
-    """A connection to a file, opened at first use. Thread-safe: one thread uses it at a time.
+    """A connection to a file, opened on first use. Thread-safe: one thread uses it at a time.
 
-    The file is closed while the process forks. Then parent and child open it again, each for itself.
+    The file is closed while the process forks. Afterwards, parent and child each open it again. Every method raises
+    ``sqlite3.Error`` or ``OSError`` if the file can't be used. In this case, the call has written nothing.
 
     Args:
-        path: of the file; its folder must exist.
-        schema: what the file is.
-        busy: seconds that a call waits for another process.
-
-    Every method raises ``sqlite3.Error`` or ``OSError`` when the file cannot be used. Then nothing of that call was written.
+        path: path of the file. Its folder must exist.
+        schema: kind of the file.
+        busy: seconds to wait for other processes.
     """
 
     def __init__(self, path: str | os.PathLike[str], schema: Schema, busy: float = 5.0) -> None:
@@ -134,35 +138,35 @@ class SqliteFile:
     def _make_locks(self) -> None:
         self._lock = threading.Lock()
         self._next = threading.Lock()
-        """Held by who waits for the other one: a fork gets its turn though a thread has the file again and again."""
+        """Held while waiting for ``_lock``, so that a fork gets its turn even if a thread uses the file continuously."""
 
     @property
     def closed(self) -> bool:
-        """Whether the file was closed for good."""
+        """True if the file was closed for good."""
         return self._closed
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All that is done inside, or nothing if it raises."""
+        """Run a transaction that is rolled back if the enclosed code raises."""
         with self.connection() as db, transaction(db):
             yield db
 
     @contextmanager
     def connection(self) -> Iterator[sqlite3.Connection]:
-        """For single statements, each of which is a transaction."""
+        """Provide the connection for single statements. Each statement is its own transaction."""
         with self._next:
             self._lock.acquire()
         try:
             yield self._open()
         except sqlite3.OperationalError as error:
-            if not is_busy(error):  # a file that was opened while it could not be written stays so until it is opened again
+            if not is_busy(error):  # a connection opened while the file was read-only stays read-only: reopen it
                 self._forget()
             raise
         finally:
             self._lock.release()
 
     def close(self, *, for_good: bool = False) -> None:
-        """Close the file. A later use opens it again, unless it was closed for good."""
+        """Close the file. A later use reopens it, unless it is closed for good."""
         with self._lock:
             self._closed = self._closed or for_good
             self._forget()
@@ -180,7 +184,7 @@ class SqliteFile:
         return self._db
 
     def _before_fork(self) -> bool:
-        """Close the file, and keep it closed until the fork is done; False if a transaction takes too long."""
+        """Close the file until the fork is done. Return False if a transaction takes too long."""
         if not self._next.acquire(timeout=_FORK_WAITS):
             return False
         if not self._lock.acquire(timeout=_FORK_WAITS):
@@ -202,7 +206,7 @@ class SqliteFile:
 
 _FILES: weakref.WeakSet[SqliteFile] = weakref.WeakSet()
 _LEFT_TO_THE_PARENT: list[sqlite3.Connection] = []
-"""Inherited connections, which the child must neither use nor close."""
+"""Inherited connections. The child must neither use nor close them."""
 _FORKING = threading.local()
 
 
@@ -220,52 +224,53 @@ def _after_fork_in_child() -> None:
         file._after_fork_in_child()
 
 
-# SQLite remembers in the memory of a process which locks it has. A child would believe that it has those of its parent: then the parent,
-# when it closes the file, deletes the log that the child writes to.
+# SQLite tracks its locks in process memory, so a forked child would assume that it holds its parent's locks. The parent could then
+# close the file and delete the log that the child is writing to.
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
 
 
 def open_file(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0, *, exclusive: bool = False) -> sqlite3.Connection:
-    """A connection to a file to which all steps of a schema were applied. A new file is readable for its owner only.
+    """Open or create a file, apply the schema's missing steps, and return a connection.
 
-    Any thread may use the connection, which begins no transactions by itself. The file has a write-ahead log that is not synced with every
-    transaction: what was written survives the end of the process, and the last moments may be lost when the machine fails.
+    Any thread may use the connection. It doesn't begin transactions by itself. The write-ahead log isn't synced with every
+    transaction: data survives the end of the process, but a machine failure can lose the last moments. A new file is readable
+    for its owner only.
 
     Args:
-        path: of the file; its folder must exist.
-        schema: what the file is.
-        busy: seconds that this call, and each change later on, waits for another process.
-        exclusive: whether to keep all others from the file as long as the connection is open. Then no call waits.
+        path: path of the file. Its folder must exist.
+        schema: kind of the file.
+        busy: seconds that this call, and each later change, waits for other processes.
+        exclusive: True to lock out all other connections while this one is open. Then no call waits.
 
     Raises:
-        OSError: the file cannot be created.
-        sqlite3.Error: it cannot be used. A file of another kind or of a later version is not changed.
+        OSError: If the file can't be created.
+        sqlite3.Error: If the file can't be used. A file of another kind or of a later version stays unchanged.
     """
-    with suppress(
-        FileExistsError
-    ):  # one that exists is not opened here: closing it would end the locks that this process has on it
+    with suppress(FileExistsError):  # don't open an existing file here: closing it would release this process's locks on it
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     until = time.monotonic() + busy
     while True:
         try:
             return _opened(path, schema, busy, exclusive=exclusive)
-        except sqlite3.OperationalError as error:  # SQLite itself does not wait while another process changes the journal mode
+        except sqlite3.OperationalError as error:  # SQLite doesn't wait while another process changes the journal mode
             if exclusive or not is_busy(error) or time.monotonic() >= until:
                 raise
         time.sleep(_RETRY_EVERY)
 
 
 def open_to_read(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0) -> sqlite3.Connection:
-    """A connection that cannot write, with the tables of the schema's last step whatever the version of the file.
+    """Return a read-only connection that shows the tables of the schema's last step.
+
+    Older files appear as if they were migrated.
 
     Raises:
-        sqlite3.Error: the file cannot be read, or is of another kind or of a later version.
+        sqlite3.Error: If the file can't be read, or is of another kind or of a later version.
     """
     db = _connect(path, busy, mode="ro")
     try:
         version = schema.version_in(db, path)
         if not _tables_of(db):
-            raise sqlite3.DatabaseError(f"{path} is not a {schema.name}, but an empty file")
+            raise sqlite3.DatabaseError(f"{path}: must be a {schema.name}, got an empty file")
         lacking: dict[str, set[str]] = {}
         for step in schema.steps[version:]:
             for table, columns in step.columns.items():
@@ -283,13 +288,16 @@ def open_to_read(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0
 
 
 def is_busy(error: sqlite3.Error) -> bool:
-    """Whether a call failed because another connection had the file."""
+    """Return True if a call failed because another connection was using the file."""
     return isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
 
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """All that is done inside, or nothing if it raises. A commit that fails, on a full disk say, is rolled back too."""
+    """Run a transaction that is rolled back if the enclosed code raises.
+
+    A failed commit, for example on a full disk, is rolled back too.
+    """
     db.execute("BEGIN IMMEDIATE")
     try:
         yield db
@@ -302,7 +310,7 @@ def transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def _snapshot(db: sqlite3.Connection) -> Iterator[None]:
-    """All that is read inside is of one moment."""
+    """Run the enclosed reads on a single state of the file."""
     if db.in_transaction:
         yield
         return
@@ -315,7 +323,7 @@ def _snapshot(db: sqlite3.Connection) -> Iterator[None]:
 
 
 def columns_of(db: sqlite3.Connection, table: str) -> set[str]:
-    """Names of a table's columns; none where there is no such table."""
+    """Return the names of a table's columns. Empty if the table doesn't exist."""
     return {row[1] for row in db.execute(f"PRAGMA table_info({table})")}
 
 
@@ -326,13 +334,13 @@ def _opened(path: str | os.PathLike[str], schema: Schema, busy: float, *, exclus
             db.execute("PRAGMA locking_mode = EXCLUSIVE")
         version = schema.version_in(db, path)
         if version == 0 and schema.shrinks:
-            db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # before the first table, or never
+            db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # has an effect only before the first table exists
         if db.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
             db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
         if exclusive or version < len(schema.steps):
-            schema.migrate(db, path)  # even without a step to apply, its transaction takes the exclusive lock
+            schema.migrate(db, path)  # even without missing steps, its transaction acquires the exclusive lock
     except BaseException:
         db.close()
         raise
@@ -349,7 +357,10 @@ def _tables_of(db: sqlite3.Connection) -> set[str]:
 
 
 def _statements(script: str) -> Iterator[str]:
-    """The statements of a script one by one: ``executescript`` would end the transaction first."""
+    """Yield a script's statements one by one.
+
+    ``executescript`` would commit the current transaction first.
+    """
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line

@@ -1,7 +1,7 @@
-"""Numbers about turns, scores and the engine itself, kept until they are collected.
+"""Counters, gauges and histograms about turns, scores and the engine, kept in memory until they are collected.
 
-The accumulators are our own because they have to be cheap (a worker feeds some fifty per turn), bounded whatever the traffic brings, and
-readable by several outlets at once. Nothing here does I/O, and no callback runs under the lock.
+These accumulators replace the OpenTelemetry SDK's because they must be fast (a worker makes about fifty updates per turn),
+limited in size, and readable by several outlets. This module does no I/O and runs no callback while it holds the lock.
 """
 
 from __future__ import annotations
@@ -33,43 +33,46 @@ Labels = tuple[str, ...]
 """Label values in the order of the instrument's attributes."""
 
 Observation = tuple[str, Labels, float]
-"""Instrument name, label values, and what to add (counters) or to observe (histograms)."""
+"""Instrument name, label values, and the amount to add (counters) or to observe (histograms)."""
 
 Read = Callable[[], Iterable[tuple[Mapping[str, str], float]]]
-"""Returns the present values of something that is counted elsewhere."""
+"""Returns the current values of something that is counted elsewhere."""
 
 MAX_TAPPED = 10_000
-"""How many single values wait for an outlet. Beyond that the oldest are lost to it."""
+"""Single values that wait for an outlet. If there are more, the oldest are discarded."""
 
 
 _MOST_PLANNED, _MOST_PLANS = 64, 256
-"""How many label sets have plans, and how many each of them."""
+"""Limits for label sets with plans, and for plans per label set."""
 
 
 class Exemplar(NamedTuple):
-    """One observation that stands for its bucket."""
+    """One observation that represents its bucket."""
 
     labels: Mapping[str, str]
-    """``trace_id`` and ``span_id``, in hex."""
+    """``trace_id`` and ``span_id`` in hex."""
     value: float
     time_s: float
     """Seconds since the Unix epoch."""
 
 
 class Distribution(NamedTuple):
-    """A histogram's state: per bucket (the last one infinite) how many, and the latest exemplar."""
+    """State of a histogram: count and latest exemplar per bucket. The last bucket is infinite."""
 
     counts: tuple[int, ...]
     sum: float
     exemplars: tuple[Exemplar | None, ...]
     least: float
-    """The smallest value; infinity before the first."""
+    """Smallest value, or infinity if there is none."""
     most: float
-    """The largest value."""
+    """Largest value, or minus infinity if there is none."""
 
 
 class Family(NamedTuple):
-    """The present state of one instrument, by label values: ``values`` for counters and gauges, else ``distributions``."""
+    """Current state of one instrument, by label values.
+
+    ``values`` is for counters and gauges, ``distributions`` for histograms.
+    """
 
     instrument: Instrument
     values: dict[Labels, float]
@@ -77,7 +80,7 @@ class Family(NamedTuple):
 
 
 class _Cell:
-    """One label set of a histogram."""
+    """State of a histogram for one label set."""
 
     __slots__ = ("counts", "exemplars", "least", "most", "sum")
 
@@ -89,7 +92,7 @@ class _Cell:
         self.exemplars: list[tuple[Mapping[str, str], float, float] | None] = [None] * buckets
 
     def plus(self, other: _Cell) -> _Cell:
-        """Add all that the other holds."""
+        """Add another cell's observations to this cell."""
         self.sum += other.sum
         self.least, self.most = min(self.least, other.least), max(self.most, other.most)
         for bucket, count in enumerate(other.counts):
@@ -105,15 +108,16 @@ class _Cell:
 
 
 class Plan:
-    """What something adds each time it happens: one to a counter, and perhaps a value to a histogram.
+    """A repeated update: add one to a counter, and optionally observe a value in a histogram.
 
-    Where that is counted is looked up the first time, and again after label values have lost their places.
+    The telemetry caches the location of the updated values in the plan. It looks them up again after a label value was
+    replaced.
 
     Args:
         counter: name of the counter.
-        counted: its label values.
+        counted: label values of the counter.
         histogram: name of the histogram.
-        observed: its label values.
+        observed: label values of the histogram.
     """
 
     __slots__ = ("cell", "counted", "counter", "epoch", "histogram", "observed", "of_cell", "of_count")
@@ -124,14 +128,14 @@ class Plan:
         self.histogram = histogram
         self.observed = observed
         self.epoch = -1
-        """Of the telemetry, when the rest was looked up; the telemetry alone reads and writes it."""
+        """Epoch of the telemetry at the time of the lookup. Used only by the telemetry, as are the fields below."""
         self.of_count: Any = None
         self.of_cell: Any = None
         self.cell: Any = None
 
 
 class _Series:
-    """All label sets of one instrument."""
+    """State of one instrument, for all its label sets."""
 
     __slots__ = (
         "buckets",
@@ -156,21 +160,21 @@ class _Series:
         self.key_of = _key_of(instrument.attributes)
         self.values: dict[Labels, float] = {}
         self.expected: dict[Labels, float] = {}
-        """Label sets that are shown before they are first counted, as 0."""
+        """Label sets that are reported as 0 before they are first counted."""
         self.cells: dict[Labels, _Cell] = {}
         self.capped: dict[int, LabelValues[str]] = {
             i: LabelValues(max_values) for i, name in enumerate(instrument.attributes) if name in SPAN_LABELS
         }
-        """Which values have series of their own, by position of the attributes that are capped."""
+        """Values with their own series, by position of the limited attribute."""
         self.keys_of: dict[tuple[int, str], set[Labels]] = {}
-        """The label sets that a capped value is part of, by its position."""
+        """Label sets that contain a limited value, by its position and the value."""
         self.pick: Callable[[Labels], Any] = itemgetter(*self.capped) if self.capped else tuple
-        """The capped values of a label set, as one thing to compare."""
+        """Returns the limited values of a label set, for comparison."""
         self.moves = 0
-        """How often a label value lost its place."""
+        """Number of label values that were replaced."""
         self.sighting = 0
         self.last: Any = None
-        """The capped values of the last label set. A turn has many observations, but each value counts as seen once in it."""
+        """Limited values of the last label set. A turn makes many observations, but counts as one sighting of each value."""
         self.watches: list[Read] = []
         self.taps: list[deque[Observation]] = []
 
@@ -185,14 +189,17 @@ class _Series:
             tap.clear()
 
     def use(self, key: Labels, sighting: int, now: float, counts: int) -> None:
-        """Note a use of the values of a known label set: once per sighting, for the first label set in it."""
+        """Record a use of a known label set's values, once per sighting."""
         for position, kept in self.capped.items():
             kept.use(key[position], now, counts)
         self.sighting = sighting
         self.last = self.pick(key)
 
     def admit(self, key: Labels, sighting: int, now: float, counts: int, max_series: int) -> Labels:
-        """The label set under which a new ``key`` is counted: itself if its values get a place, else with ``__other__`` in it."""
+        """Return the label set under which to count a new ``key``.
+
+        It is the key itself, or the key with ``__other__`` for each value that gets no place.
+        """
         picked = self.pick(key)
         if self.sighting == sighting and self.last == picked:
             counts = 0
@@ -212,7 +219,7 @@ class _Series:
         return self._within(tuple(folded), max_series)
 
     def shown(self, key: Labels, max_series: int) -> Labels:
-        """What :meth:`admit` would return for a value that is seen for the first time; changes nothing."""
+        """Return the result of :meth:`admit` for a new key, without changing anything."""
         folded = list(key)
         for position, kept in self.capped.items():
             if kept.full and key[position] not in kept:
@@ -220,7 +227,7 @@ class _Series:
         return self._within(tuple(folded), max_series)
 
     def place(self, key: Labels) -> None:
-        """Note a label set that is new."""
+        """Register a new label set."""
         for position in self.capped:
             self.keys_of.setdefault((position, key[position]), set()).add(key)
 
@@ -230,7 +237,10 @@ class _Series:
         return tuple([OTHER if position in self.capped else value for position, value in enumerate(key)])
 
     def _leave(self, position: int, value: str) -> None:
-        """Take a value's place: what was counted under it moves to ``__other__``, so that no sum ever falls."""
+        """Remove a replaced value.
+
+        Its counts move to ``__other__``, so that no sum ever decreases.
+        """
         self.moves += 1
         for key in self.keys_of.pop((position, value), ()):
             for other in self.capped:
@@ -248,17 +258,18 @@ class _Series:
 
 
 class Telemetry:
-    """Counters and histograms of :data:`~otel_agenteval.core.semconv.INSTRUMENTS`, safe to use from any thread.
+    """Counters and histograms of :data:`~otel_agenteval.core.semconv.INSTRUMENTS`. Thread-safe.
+
+    Labels with values from spans are limited. Other values are counted as ``__other__``, and each time also as
+    ``agenteval.emit.errors{outlet="metrics", reason="label_overflow"}``. :class:`~otel_agenteval.core.label_values.LabelValues`
+    selects the values by use. If a value is replaced, its counts move to ``__other__``, so that no sum over a label decreases.
+    Labels from configuration and code (``metric``, ``outcome``, …) can't grow with traffic and have no limit.
 
     Args:
-        clock: dates exemplars, and measures how long a label value has been unused.
-        max_values: distinct values of each label that comes from spans, per instrument. All others are counted under
-            ``__other__``, and each time as ``agenteval.emit.errors{outlet="metrics", reason="label_overflow"}``.
-            :class:`~otel_agenteval.core.label_values.LabelValues` decides by their use which values have a place. When a value
-            loses its place, what was counted under it moves to ``__other__``, so that no sum over a label ever falls. Labels that
-            come from configuration and code (``metric``, ``outcome``, …) cannot grow with traffic and have no cap.
-        max_series: label sets per instrument. Beyond that the labels from spans become ``__other__``, counted the same way.
-        public: returns a label from spans as it may leave. Asked about new label sets only.
+        clock: dates exemplars, and measures how long a label value was unused.
+        max_values: limit of distinct values for each label from spans, per instrument.
+        max_series: limit of label sets per instrument. Beyond it, labels from spans become ``__other__``.
+        public: redacts label values from spans. Called for new label sets only.
     """
 
     def __init__(
@@ -271,18 +282,18 @@ class Telemetry:
         self._series = {instrument.name: _Series(instrument, max_values) for instrument in INSTRUMENTS}
         self._now = 0.0
         self._sighting = 0
-        """Number of the present call: all its observations are one sighting of each label value."""
+        """Number of the current call. All its observations are one sighting of each label value."""
         self._counts = 1
         self._epoch = 0
-        """Changes whenever a label set may have got another place, or none."""
+        """Changes whenever label sets may have moved, which invalidates all plans."""
         self._plans: dict[Labels, dict[Hashable, Plan]] = {}
 
     def expect(self, name: str, **given: Collection[str]) -> None:
-        """Show every known label set of a counter from now on, as 0 until it is counted: see :data:`~otel_agenteval.core.semconv.KNOWN_LABELS`.
+        """Report all known label sets of a counter from now on, as 0 until they are counted.
 
         Args:
-            name: the counter.
-            given: see :func:`~otel_agenteval.core.semconv.known_label_sets`.
+            name: the counter, a key of :data:`~otel_agenteval.core.semconv.KNOWN_LABELS`.
+            given: label values, as in :func:`~otel_agenteval.core.semconv.known_label_sets`.
         """
         series = self._series[name]
         zeros = {series.key_of(labels): 0.0 for labels in known_label_sets(name, given)}
@@ -294,7 +305,7 @@ class Telemetry:
         """Add to a counter.
 
         Raises:
-            KeyError: no such instrument, or one of its labels was not given.
+            KeyError: If the instrument doesn't exist or a label is missing.
         """
         series = self._series[name]
         key = series.key_of(labels)
@@ -303,16 +314,16 @@ class Telemetry:
             self._count(series, key, amount)
 
     def observe(self, name: str, value: float, exemplar: Mapping[str, str] | None = None, **labels: str) -> None:
-        """Put a value into a histogram.
+        """Record a value in a histogram.
 
         Args:
             name: the instrument.
             value: in the instrument's unit.
-            exemplar: ``trace_id`` and ``span_id`` in hex, of a trace that is kept.
+            exemplar: ``trace_id`` and ``span_id`` in hex, of a trace that was exported.
             labels: every attribute of the instrument.
 
         Raises:
-            KeyError: no such instrument, or one of its labels was not given.
+            KeyError: If the instrument doesn't exist or a label is missing.
         """
         series = self._series[name]
         key = series.key_of(labels)
@@ -321,7 +332,10 @@ class Telemetry:
             self._observe(series, key, value, exemplar, 0.0 if exemplar is None else self._clock.time_ns() / 1e9)
 
     def plans_of(self, labels: Labels) -> dict[Hashable, Plan]:
-        """Plans to be reused for what happens with these label values, by keys of the caller's choice. They may be forgotten."""
+        """Return reusable plans for these label values, by keys of the caller's choice.
+
+        The telemetry can discard plans at any time.
+        """
         plans = self._plans.get(labels)
         if plans is None or len(plans) >= _MOST_PLANS:
             if len(self._plans) >= _MOST_PLANNED:
@@ -337,13 +351,13 @@ class Telemetry:
         again: bool = False,
         planned: Iterable[tuple[Plan, float | None]] = (),
     ) -> None:
-        """Add and observe many at once: one lock for all.
+        """Record many observations under one lock.
 
         Args:
-            observations: usually all of one turn. Together they are one sighting of each label value.
-            exemplar: as for :meth:`observe`, for all of them.
-            again: they add to a turn that was recorded before, and so make no label value look more frequent.
-            planned: plans of :meth:`plans_of` that are to be followed, each with a value for its histogram. They belong to the same sighting.
+            observations: usually all of one turn. Together, they count as one sighting of each label value.
+            exemplar: exemplar of all observations, as in :meth:`observe`.
+            again: True if the observations belong to a turn that was recorded before. They then don't count as a sighting.
+            planned: plans from :meth:`plans_of`, each with a value for its histogram. They belong to the same sighting.
         """
         now = 0.0 if exemplar is None else self._clock.time_ns() / 1e9
         all_series = self._series
@@ -362,17 +376,18 @@ class Telemetry:
                     self._look_up(plan, amount, exemplar, now)
 
     def watch(self, name: str, read: Read) -> None:
-        """Read values where they are counted, at each collection. Values of the same label set are added up.
+        """Register a function that returns current values at each collection.
 
-        ``read`` runs on the collecting thread. When it fails, its values are missing from that collection and
-        ``agenteval.emit.errors{outlet="metrics", reason="watch"}`` counts it.
+        Values of the same label set are added. The function runs on the collecting thread. If it raises, its values are missing
+        from that collection, and the failure is counted as ``agenteval.emit.errors{outlet="metrics", reason="watch"}``.
         """
         self._series[name].watches.append(read)
 
     def tap(self, name: str) -> deque[Observation]:
-        """A queue that also gets each later observation of ``name``, for an outlet that must pass on single values.
+        """Return a queue that receives each later observation of ``name``.
 
-        It holds the last :data:`MAX_TAPPED`; the outlet takes them with ``popleft``.
+        It is for outlets that must forward single values. It holds the last :data:`MAX_TAPPED` values, and the outlet removes
+        them with ``popleft``.
         """
         tapped: deque[Observation] = deque(maxlen=MAX_TAPPED)
         with self._lock:
@@ -380,13 +395,13 @@ class Telemetry:
         return tapped
 
     def folded(self, name: str, labels: Labels) -> Labels:
-        """The label set under which ``labels`` is counted, so that all outlets show the same."""
+        """Return the label set under which ``labels`` is counted, so that all outlets agree."""
         series = self._series[name]
         with self._lock:
             return series.shown(self._left(series, labels), self._max_series)
 
     def read(self, name: str) -> Family:
-        """The present state of one instrument."""
+        """Return the current state of one instrument."""
         series = self._series[name]
         with self._lock:
             values = dict(series.values)
@@ -394,7 +409,7 @@ class Telemetry:
         for watched in series.watches:
             try:
                 found = [(self._left(series, series.key_of(labels)), value) for labels, value in watched()]
-            except Exception:  # what is watched may be shutting down; the collection goes on
+            except Exception:  # the watched object may be shutting down: continue with the others
                 self.add(EMIT_ERRORS, outlet="metrics", reason="watch")
                 continue
             for key, value in found:
@@ -402,11 +417,14 @@ class Telemetry:
         return Family(series.instrument, values, distributions)
 
     def collect(self) -> list[Family]:
-        """The present state of every instrument, in the order of the table."""
+        """Return the current state of every instrument, in the order of the table."""
         return [self.read(name) for name in self._series]
 
     def after_fork_in_child(self) -> None:
-        """Start from zero: the parent goes on reporting what it counted, and one of its threads may have held the lock."""
+        """Reset all counts in a forked child.
+
+        The parent continues to report its counts, and one of its threads may have held the lock.
+        """
         self._lock = threading.Lock()
         self._epoch += 1
         for series in self._series.values():
@@ -418,7 +436,7 @@ class Telemetry:
         self._counts = counts
 
     def _follow(self, plan: Plan, value: float | None, exemplar: Mapping[str, str] | None, now: float) -> None:
-        """As :meth:`_count` and :meth:`_observe`, for label sets that are known to have places."""
+        """Record a plan whose label sets have places, without a lookup."""
         series: _Series = plan.of_count
         if series.sighting != self._sighting and series.capped:
             series.use(plan.counted, self._sighting, self._now, self._counts)
@@ -430,7 +448,10 @@ class Telemetry:
             self._put(series, plan.observed, plan.cell, value, exemplar, now)
 
     def _look_up(self, plan: Plan, value: float | None, exemplar: Mapping[str, str] | None, now: float) -> None:
-        """Count by its label sets, and keep in the plan where that is. One that is counted under ``__other__`` is looked up each time."""
+        """Record a plan by its label sets, and cache their locations in the plan.
+
+        A label set that is counted under ``__other__`` isn't cached.
+        """
         plan.of_count = self._series[plan.counter]
         self._count(plan.of_count, plan.counted, 1)
         if plan.histogram is not None:
@@ -497,21 +518,21 @@ class Telemetry:
         return folded
 
     def _left(self, series: _Series, key: Labels) -> Labels:
-        """A label set as it may leave."""
+        """Return the label set with values from spans redacted."""
         return tuple([self._public(value) if place in series.capped else value for place, value in enumerate(key)])
 
 
 class Readable(Protocol):
-    """What knows the state of instruments: a telemetry, or what another process left of one."""
+    """Provides the state of instruments: a telemetry, or the saved state of another process."""
 
     def read(self, name: str) -> Family:
-        """The present state of one instrument."""
+        """Return the current state of one instrument."""
 
 
 class TelemetryGroup:
-    """Telemetries that leave through one place (a Prometheus registry, a MeterProvider), added up.
+    """Sums telemetries that share an exit, such as a Prometheus registry or a MeterProvider.
 
-    Otherwise two engines in one process would show the same series twice, or one of them would not appear at all.
+    Without the group, two engines in one process would export duplicate series, or one engine's series would be missing.
     """
 
     def __init__(self) -> None:
@@ -519,21 +540,24 @@ class TelemetryGroup:
         self._lock = threading.Lock()
 
     def join(self, telemetry: Telemetry) -> None:
-        """Add one. One that joins twice has to leave twice, and counts once."""
+        """Add a telemetry.
+
+        One that joins twice must leave twice, but is counted once.
+        """
         with self._lock:
             self._members = (*self._members, telemetry)
 
     def is_last(self, telemetry: Telemetry) -> bool:
-        """Whether nothing is left when this one leaves."""
+        """Return True if the telemetry is the only member left."""
         return self._members == (telemetry,)
 
     def add(self, name: str, **labels: str) -> None:
-        """Count something that is nobody's in particular."""
+        """Count an event that belongs to no particular member."""
         for member in self._members[:1]:
             member.add(name, 1, **labels)
 
     def leave(self, telemetry: Telemetry) -> bool:
-        """Remove one; whether the group is empty now."""
+        """Remove a telemetry, and return True if the group is now empty."""
         with self._lock:
             members = list(self._members)
             if telemetry in members:
@@ -542,15 +566,16 @@ class TelemetryGroup:
             return not members
 
     def read(self, name: str, others: Sequence[Readable] = ()) -> Family | None:
-        """All members, and ``others`` that are no members, together; None when there are none."""
+        """Return the combined state of all members and ``others``, or None if there are none."""
         members = (*dict.fromkeys(self._members), *others)
         return merged(name, members) if members else None
 
 
 def merged(name: str, members: Sequence[Readable]) -> Family:
-    """What several that count apart have counted together.
+    """Return the combined state of several telemetries.
 
-    Counters and histograms are added up, of gauges the sum, the least or the most is taken, as the instrument says. Means of samples that were drawn apart are weighted by how much each sample tells.
+    Counters and histograms are added. Gauges are combined by sum, minimum or maximum, as the instrument defines. Means of
+    independent samples are weighted by their effective sample sizes.
     """
     if name in ESTIMATES and len(members) > 1:
         return _merged_estimate(name, members)
@@ -569,9 +594,12 @@ _OVER: dict[str, Callable[[float, float], float]] = {"sum": add, "min": min, "ma
 
 
 def _merged_estimate(name: str, members: Sequence[Readable]) -> Family:
-    """Means weighted by the number of turns that each stands on; the squares of their intervals' halves add up as those of errors do."""
+    """Combine estimates, weighted by the number of turns behind each.
+
+    Half-widths of intervals are combined like standard errors: as the root of the sum of squares.
+    """
     parts: dict[Labels, list[tuple[float, float]]] = {}
-    """Number of turns, and mean, or distance from it."""
+    """Number of turns, and the mean or the distance of an interval's end from the mean."""
     for member in members:
         wanted = member.read(name).values
         means = member.read(ESTIMATE_MEAN).values
@@ -613,7 +641,10 @@ def _newer(a: Exemplar | None, b: Exemplar | None) -> Exemplar | None:
 
 
 def _key_of(attributes: Sequence[str]) -> Callable[[Mapping[str, str]], Labels]:
-    """A function that picks the label values in order; ``itemgetter`` alone would unpack a single one."""
+    """Return a function that extracts label values in order.
+
+    ``itemgetter`` alone would return a single value without a tuple.
+    """
     if not attributes:
         return lambda labels: ()
     if len(attributes) == 1:

@@ -1,22 +1,23 @@
-"""Texts that were made from a template with named places (``Answer: {question}``), taken apart again."""
+"""Extracts values from text that was produced from a template such as ``Answer: {question}``."""
 
 from __future__ import annotations
 
 import re
 
 PLACE = re.compile(r"\{([A-Za-z_]\w*)\}")
-"""A place in a template."""
+"""Matches a placeholder in a template."""
 
 
 def places(template: str) -> list[str]:
-    """The names of a template's places, in order."""
+    """Return the names of a template's placeholders, in order."""
     return PLACE.findall(template)
 
 
 def filled_in(template: str, text: str) -> dict[str, str] | None:
-    """What stands in the places of a template in a text; None when the text was not made from it, or a place is named twice.
+    """Return the value of each placeholder in a text that was produced from the template.
 
-    Every fixed piece is found at its first place after the one before: no backtracking, so that no text takes long.
+    Returns None if the text doesn't match the template, or if a placeholder occurs twice. Each fixed part matches at its first
+    position after the previous part. There is no backtracking, so matching takes linear time.
     """
     names, fixed = places(template), PLACE.split(template)[::2]
     if len(set(names)) < len(names) or not text.startswith(fixed[0]):

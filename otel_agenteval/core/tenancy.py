@@ -1,8 +1,8 @@
-"""Which tenant a trace belongs to.
+"""Trace keys: trace ids that include the tenant.
 
-A receiver with tenants knows a trace by its *trace key*: the trace id, and above its 128 bits the number that this process
-gave the tenant. Everything that finds a trace by its id finds it by its key without knowing of tenants, so two tenants with
-the same trace id have nothing in common. Without a tenant the key is the trace id.
+A receiver with tenants identifies a trace by its *trace key*: the trace id, with the tenant's number in the bits above the
+lower 128. Code that finds traces by id works with keys unchanged, and two tenants with the same trace id never mix. Without a
+tenant, the key is the trace id.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ _numbers: dict[str | None, int] = {None: 0}
 
 
 def number_of(tenant: str | None) -> int:
-    """The number that a tenant has in this process for as long as it runs; 0 for none. Tenants come from configuration only."""
+    """Return the tenant's number, or 0 for no tenant.
+
+    Numbers are assigned on first use and stay valid until the process ends. Tenants come from the configuration only.
+    """
     number = _numbers.get(tenant)
     if number is None:
         with _lock:
@@ -31,35 +34,35 @@ def number_of(tenant: str | None) -> int:
 
 
 def base_of(tenant: str | None) -> int:
-    """What is added to a trace id of the tenant to make its key."""
+    """Return the number to add to a tenant's trace id to get its key."""
     return number_of(tenant) << _BITS
 
 
 def number_in(key: int) -> int:
-    """The tenant's number in a trace key; 0 for none."""
+    """Return the tenant's number in a trace key, or 0 for no tenant."""
     return key >> _BITS
 
 
 def tenant_of(key: int) -> str | None:
-    """The tenant of a trace key."""
+    """Return the tenant of a trace key."""
     return _names[key >> _BITS]
 
 
 def trace_id_of(key: int) -> int:
-    """The trace id in a trace key."""
+    """Return the trace id of a trace key."""
     return key & _TRACE_ID
 
 
 def trace_name(key: int) -> str:
-    """The trace id in a trace key in hex, and before it the tenant if there is one."""
+    """Return the trace id of a key in hex, prefixed with the tenant if there is one."""
     return qualified(tenant_of(key), f"{trace_id_of(key):032x}")
 
 
 def turn_id_in(key: int, span_id: int) -> str:
-    """The turn id of a root in a trace."""
+    """Return the turn id for a trace key and a root span id."""
     return f"{trace_name(key)}-{span_id:016x}"
 
 
 def qualified(tenant: str | None, name: str) -> str:
-    """A name that is unique among the tenant's own, made unique among all: ``<tenant>:<name>``."""
+    """Return a tenant's name for something as a globally unique name: ``<tenant>:<name>``."""
     return name if tenant is None else f"{tenant}:{name}"

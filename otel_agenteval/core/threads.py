@@ -1,8 +1,8 @@
-"""Threads of ours, and exceptions that are meant for the host.
+"""The package's threads, and the exceptions that must reach the host program.
 
-A metric or an outlet is foreign code and may raise anything. On a thread of ours that is a fault of theirs and ends nothing. On a
-thread of the host's, some exceptions come from outside: Ctrl-C, an asyncio task that is cancelled, a greenlet that is killed, a signal
-handler that exits. They must reach the host as they would without us.
+A metric or an outlet is foreign code and can raise anything. On the package's own threads, any exception is that code's failure
+and is contained. On the host's threads, some exceptions come from outside: Ctrl-C, a cancelled asyncio task, a killed greenlet,
+an exiting signal handler. These must propagate to the host.
 """
 
 from __future__ import annotations
@@ -13,30 +13,36 @@ from collections.abc import Callable
 from types import CodeType
 
 _HOST_ENDS = frozenset(("CancelledError", "Cancelled", "GreenletExit", "Timeout"))
-"""Classes of asyncio, trio, greenlet and gevent, by name: none of them is imported for this. All are checked to be no ``Exception``."""
+"""Class names of host exceptions in asyncio, trio, greenlet and gevent, matched by name to avoid imports.
+
+None of these classes is an ``Exception``.
+"""
 _SDK_THREADS = "Otel"
-"""What names of the OpenTelemetry SDK's own threads begin with. Those cannot be cancelled or interrupted from outside."""
+"""Name prefix of the OpenTelemetry SDK's threads. They can't be cancelled or interrupted from outside."""
 _here = threading.local()
 
 
 class OutOfTime(BaseException):
-    """Work on one turn took more CPU time than ``turn.max_work`` allows. No ``Exception``: what catches faults must not catch it."""
+    """Work on one turn exceeded the CPU time in ``turn.max_work``.
+
+    Not an ``Exception``, so that handlers for failures don't catch it.
+    """
 
 
 class OwnThread(threading.Thread):
-    """A daemon thread of ours."""
+    """A daemon thread of the package."""
 
     def __init__(self, run: Callable[[], None], name: str) -> None:
         super().__init__(target=run, name=name, daemon=True)
 
     def run(self) -> None:
-        """Run the target, marked as ours."""
+        """Mark the thread as the package's own, and run the target."""
         mark_as_ours()
         super().run()
 
 
 def started(run: Callable[[], None], name: str) -> OwnThread | None:
-    """A thread of ours that runs; None if the interpreter is going down and starts none any more."""
+    """Start a thread, or return None if the interpreter is shutting down and can't start any."""
     thread = OwnThread(run, name)
     try:
         thread.start()
@@ -46,13 +52,13 @@ def started(run: Callable[[], None], name: str) -> OwnThread | None:
 
 
 def mark_as_ours() -> None:
-    """From now on the current thread is ours: the initializer of our thread pools."""
+    """Mark the current thread as the package's own. Use it to initialize thread pools."""
     _here.ours = True
 
 
 def is_meant_for_host(error: BaseException) -> bool:
-    """Whether an exception that foreign code let out must be passed on to our caller."""
-    if isinstance(error, OutOfTime):  # meant for the pipeline
+    """Return True if an exception from foreign code must propagate to the caller."""
+    if isinstance(error, OutOfTime):  # the pipeline handles it
         return True
     if isinstance(error, Exception) or getattr(_here, "ours", False):
         return False
@@ -64,7 +70,10 @@ def is_meant_for_host(error: BaseException) -> bool:
 
 
 def _is_from_signal_handler(error: BaseException) -> bool:
-    """Whether a handler of the host's raised it, which Python calls in the middle of whatever the main thread is doing."""
+    """Return True if one of the host's signal handlers raised the exception.
+
+    Python runs signal handlers on the main thread, between any two instructions.
+    """
     if threading.current_thread() is not threading.main_thread():
         return False
     handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()}

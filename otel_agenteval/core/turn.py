@@ -1,10 +1,11 @@
 """A turn: one user request and everything the agent did to answer it.
 
-One class serves every entry point. Turns that were rebuilt from spans fill their heavier fields on first use (:meth:`Turn.lazily`);
-turns from :meth:`Turn.from_dict` are complete at once. Metrics only read them.
+All entry points use the same class. Turns that are rebuilt from spans compute their larger fields on first use
+(:meth:`Turn.lazily`). Turns from :meth:`Turn.from_dict` are complete at once. Metrics only read turns.
 
-What is *unknown* is ``None`` (or an empty list, dict or text); three empties are facts: ``output == ""`` (the agent said
-nothing), ``tool_calls == []`` (none were made) and ``retrieved_ids == []`` (nothing was found). docs/reference/turn-fields.md says when they are stated.
+An *unknown* field is ``None``, or an empty list, dict or text. Three empty values are facts: ``output == ""`` (the agent
+returned no text), ``tool_calls == []`` (it called no tools) and ``retrieved_ids == []`` (the search found nothing).
+docs/reference/turn-fields.md explains when they are set.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ def _bound_names(record: Any, *names: str) -> None:
 
 @dataclass(slots=True)
 class ErrorInfo:
-    """Why something failed. Both parts can be unknown: the bare fact is enough."""
+    """Details of a failure. Both can be unknown, because the failure itself is the fact."""
 
     type: str | None = None
-    """Low-cardinality name: an exception class, an HTTP status, ``timeout``, ``cancelled``."""
+    """Low-cardinality name: an exception class, an HTTP status, ``timeout`` or ``cancelled``."""
     message: str | None = None
 
     def __post_init__(self) -> None:
@@ -48,21 +49,21 @@ class ErrorInfo:
 
 @dataclass(slots=True)
 class Message:
-    """One message of the conversation as a model saw or wrote it."""
+    """One message of the conversation, as a model received or wrote it."""
 
     role: str
     """``system``, ``user``, ``assistant`` or ``tool``."""
     content: str | None = None
-    """The text parts, joined; None when the message has none."""
+    """The text parts, joined. None if there are none."""
     reasoning: str | None = None
     tool_calls: Sequence[ToolRequest] = ()
     tool_results: Sequence[ToolResponse] = ()
     name: str | None = None
     finish_reason: str | None = None
     attachments: Sequence[dict[str, Any]] = ()
-    """``{modality, mime_type, uri | data}`` of parts that are not text."""
+    """``{modality, mime_type, uri | data}`` of each part that isn't text."""
     extra: Mapping[str, Any] | None = None
-    """Keys that are not ours, as they were given."""
+    """Unrecognized keys, unchanged."""
 
 
 @dataclass(slots=True)
@@ -72,7 +73,7 @@ class ToolRequest:
     call_id: str | None = None
     name: str | None = None
     arguments: Any = None
-    """An object, or JSON text where the instrumentation wrote text."""
+    """An object, or JSON text if the instrumentation recorded text."""
 
     def __post_init__(self) -> None:
         _bound_names(self, "call_id", "name")
@@ -92,15 +93,15 @@ class ToolResponse:
 
 @dataclass(slots=True)
 class LlmCall:
-    """One request to a model, retries inside an SDK included."""
+    """One request to a model, including the SDK's internal retries."""
 
     span_id: str | None = None
     model: str | None = None
     provider: str | None = None
     input_tokens: int | None = None
-    """Tokens of the prompt, cached ones included."""
+    """Tokens of the prompt, including cached tokens."""
     output_tokens: int | None = None
-    """Tokens of the reply, reasoning ones included."""
+    """Tokens of the reply, including reasoning tokens."""
     cached_tokens: int | None = None
     reasoning_tokens: int | None = None
     cost_usd: float | None = None
@@ -113,11 +114,11 @@ class LlmCall:
 
 @dataclass(slots=True)
 class ToolCall:
-    """One execution of a tool, whether it has a span or appears only in messages."""
+    """One execution of a tool, from a span or from messages."""
 
     name: str
     arguments: dict[str, Any] | None = None
-    """None when they are unknown or were not an object."""
+    """None if they are unknown or not an object."""
     result: Any = None
     error: ErrorInfo | None = None
     duration_s: float | None = None
@@ -130,7 +131,7 @@ class ToolCall:
 
 @dataclass(slots=True)
 class Document:
-    """A retrieved document. OTel-native retrieval spans carry ids and scores only."""
+    """A retrieved document. OpenTelemetry's own retrieval spans contain only ids and scores."""
 
     id: str | None = None
     content: str | None = None
@@ -169,7 +170,7 @@ class Handoff:
 
 @dataclass(slots=True)
 class Usage:
-    """Tokens of the turn: the sum over its leaf LLM calls."""
+    """Token counts of the turn: the sum over its leaf model calls."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -180,7 +181,7 @@ class Usage:
 
 @dataclass(slots=True)
 class SpanInfo:
-    """One span of the turn, for questions about its shape."""
+    """One span of the turn, for metrics on its structure."""
 
     id: str
     parent: str | None = None
@@ -188,9 +189,9 @@ class SpanInfo:
     duration_s: float | None = None
     attributes: dict[str, Any] = field(default_factory=dict)
     start_s: float | None = None
-    """Seconds after the turn's start; less than zero for what began before its root did."""
+    """Seconds after the turn's start. Negative for spans that started before the root."""
     inferred: bool | None = None
-    """True where what it is and says was read by its shape: no convention that is known."""
+    """True if no known convention matched, so the span was interpreted by its shape."""
 
 
 _DEFAULTS: dict[str, Callable[[], Any]] = {
@@ -220,49 +221,51 @@ class TurnBuilder(Protocol):
 
     @property
     def FIELDS(self) -> Collection[str]:  # noqa: N802 - of most builders it is a constant
-        """Names of the fields, each of which is a method without arguments."""
+        """Names of the fields. Each is a method without arguments."""
 
 
 class Turn:
-    """One user request and its answer. Fields as in form ``turn.v1``; the module's docstring says what "empty" means.
+    """One user request and its answer, with the fields of the form ``turn.v1``.
+
+    The module's docstring explains empty values.
 
     Args:
-        known: the fields that are known, by name.
+        known: the known fields, by name.
 
     Raises:
-        ConfigError: there is no field of that name.
+        ConfigError: If no field has that name.
     """
 
     turn_id: str
     tenant: str | None
-    """Who sent it, where the sidecar has tenants."""
+    """Tenant that sent the spans, if the sidecar has tenants."""
     trace_id: str | None
     conversation_id: str | None
     user_id: str | None
     service: str | None
-    """``service.name`` of the resource that made the root."""
+    """``service.name`` of the root span's resource."""
     agent: str | None
-    """Name of the agent that answered for the turn."""
+    """Name of the agent that produced the answer."""
     framework: str | None
-    """Which instrumentation wrote the spans."""
+    """Instrumentation that recorded the spans."""
     reading: Reading | None
-    """``exact``: dialects that know the spans read them. ``inferred``: something in it was read by its shape."""
+    """``exact`` if dialects for the instrumentation read the spans, or ``inferred`` if any span was interpreted by its shape."""
     start: datetime.datetime | None
     """UTC."""
     duration_s: float | None
-    """Wall-clock seconds of the root span; None while it is unknown."""
+    """Wall-clock seconds of the root span. None if unknown."""
     close_reason: CloseReason | None
     complete: bool
-    """False when the turn was closed before everything below its root had ended."""
+    """False if anything of the turn is known to be missing."""
     truncated: bool
-    """Whether content was cut before it reached us."""
+    """True if content was truncated before it was received."""
     revision: int
     supersedes: str | None
     error: ErrorInfo | None
     input: str | None
-    """What the user said."""
+    """The user's message."""
     output: str | None
-    """What the user got. ``""`` when the agent said nothing."""
+    """The answer that the user received. ``""`` if the agent returned no text."""
     system: str | None
     messages: list[Message]
     reasoning: str | None
@@ -270,19 +273,19 @@ class Turn:
     """``completed``, ``unknown``, ``requested_credentials``, ``asked_clarification`` or ``awaiting_confirmation``."""
     llm_calls: list[LlmCall]
     tool_calls: list[ToolCall] | None
-    """In start-time order."""
+    """In order of start times."""
     tool_definitions: list[dict[str, Any]]
-    """``{type, name, description, parameters}``, parameters a JSON Schema."""
+    """``{type, name, description, parameters}``, with parameters as a JSON Schema."""
     retrievals: list[Retrieval]
     context: list[str]
-    """Text of retrieved documents, in rank order."""
+    """Texts of retrieved documents, in rank order."""
     retrieved_ids: list[str] | None
     agent_runs: list[AgentRun]
     handoffs: list[Handoff]
     usage: Usage | None
     cost_usd: float | None
     cost_estimated: bool
-    """Whether ``cost_usd`` was computed from tokens and a price table instead of read from spans."""
+    """True if ``cost_usd`` was computed from tokens and a price table, not read from spans."""
     attachments: list[dict[str, Any]]
     spans: list[SpanInfo]
     ground_truth: Any
@@ -297,7 +300,7 @@ class Turn:
     privacy: dict[str, Any] | None
     logprobs: list[float] | None
     references: dict[str, Any]
-    """What metrics compare with, by name: ``expected_tools``, ``schema``, …"""
+    """Reference data for metrics, by name: ``expected_tools``, ``schema``, …"""
 
     def __init__(self, **known: Any) -> None:
         if not known.keys() <= _DEFAULTS.keys():
@@ -306,14 +309,19 @@ class Turn:
 
     @classmethod
     def _of(cls, known: dict[str, Any]) -> Turn:
-        """A turn with these fields, which are not looked at again."""
+        """Return a turn with these fields, without checks."""
         turn = cls.__new__(cls)
         turn.__dict__ = known
         return turn
 
     @classmethod
     def lazily(cls, known: dict[str, Any], builder: TurnBuilder) -> Turn:
-        """A turn whose fields in ``builder.FIELDS`` are computed on first use, by its methods of the same names, and then kept."""
+        """Return a turn that computes some fields on first use.
+
+        Args:
+            known: the other known fields.
+            builder: has a method for each field in ``builder.FIELDS``. The result is kept.
+        """
         turn = cls.__new__(cls)
         known["_builder"] = builder
         turn.__dict__ = known
@@ -321,32 +329,38 @@ class Turn:
 
     @classmethod
     def written(cls, data: Mapping[str, Any]) -> Turn:
-        """A turn from the output of :meth:`to_dict`. As :meth:`from_dict`, but each field is read, and checked, on first use."""
+        """Return a turn from the output of :meth:`to_dict`.
+
+        Unlike :meth:`from_dict`, each field is parsed and checked on first use.
+        """
         known = dict(data)
         if not isinstance(known.get("llm_calls"), (list, type(None))):
             return cls.from_dict(data)
         return cls.lazily(known, _Written({name: known.pop(name) for name in _READ_LATER & known.keys()}))
 
     def without_content(self) -> Turn:
-        """The turn without its content: what outlets need to describe it, small enough for thousands to wait in a queue."""
+        """Return the turn without its content.
+
+        The result is enough for outlets to describe the turn, and small enough to queue by the thousands.
+        """
         return Turn._of({name: getattr(self, name) for name in _ABOUT_THE_TURN if self._known(name)})
 
     def but(self, changed: Mapping[str, Any]) -> Turn:
-        """The turn with other values of some fields."""
+        """Return the turn with some fields replaced."""
         return Turn._of({**{name: value for name, value in self.__dict__.items() if name != "_shared"}, **changed})
 
-    if not TYPE_CHECKING:  # a type checker would take any name for a field
+    if not TYPE_CHECKING:  # otherwise, a type checker would accept any name as a field
 
         def __getattr__(self, name: str) -> Any:
-            # Only reached for a field that has no value yet: compute it, or return its "unknown" value.
+            # Python calls this only for fields without a value: compute the value, or return the "unknown" value.
             builder = self.__dict__.get("_builder")
             if builder is not None and name in builder.FIELDS:
                 value = self.__dict__[name] = getattr(builder, name)()
                 return value
             try:
-                return _DEFAULTS[name]()  # not stored: a field that was not given stays unknown
+                return _DEFAULTS[name]()  # not stored, so that the field stays unknown
             except KeyError:
-                raise AttributeError(f"a Turn has no field {name!r}") from None
+                raise AttributeError(f"Turn has no field {name!r}") from None
 
     def _known(self, name: str) -> bool:
         builder = self.__dict__.get("_builder")
@@ -354,24 +368,24 @@ class Turn:
 
     @property
     def shared(self) -> dict[str, Any]:
-        """What metrics worked out of the turn and share with each other, until :meth:`forget_shared`."""
+        """Intermediate results that metrics share, until :meth:`forget_shared`."""
         known: dict[str, Any] | None = self.__dict__.get("_shared")
         if known is None:
             known = self.__dict__["_shared"] = {}
         return known
 
     def forget_shared(self) -> None:
-        """Drop what metrics share, so that a turn that is kept after its evaluation does not keep that too."""
+        """Discard the metrics' shared results, so that a kept turn doesn't hold their memory."""
         self.__dict__.pop("_shared", None)
 
     @property
     def llm_call_count(self) -> int | None:
-        """Number of model calls, also where only the count was given."""
+        """Number of model calls. It can be known even if the calls aren't."""
         given = self.__dict__.get("_llm_call_count")
         return given if given is not None else len(self.llm_calls) or None
 
     def to_dict(self) -> dict[str, Any]:
-        """Form ``turn.v1``: one JSON object with only the fields that are known."""
+        """Return the form ``turn.v1``: a JSON object with the known fields only."""
         out: dict[str, Any] = {}
         for name in _DEFAULTS:
             if name == "llm_calls" and "_llm_call_count" in self.__dict__:
@@ -388,16 +402,16 @@ class Turn:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Turn:
-        """Read form ``turn.v1``.
+        """Parse the form ``turn.v1``.
 
-        Also accepted: ``llm_calls`` as a number (only the count is known), ``error`` as text, a tool's ``arguments`` as
-        JSON text and its ``error`` as text or bool.
+        Also accepts ``llm_calls`` as a number if only the count is known, ``error`` as text, and for tools ``arguments`` as
+        JSON text and ``error`` as text or bool.
 
         Raises:
-            ConfigError: an unknown key or a value of the wrong type, with its path.
+            ConfigError: If a key is unknown or a value has the wrong type. The message contains its path.
         """
         if not isinstance(data, Mapping):
-            raise ConfigError(f"turn: an object is required, not {type(data).__name__}")
+            raise ConfigError(f"turn: must be an object, got {type(data).__name__}")
         known: dict[str, Any] = {}
         for key, value in data.items():
             if key not in _DEFAULTS:
@@ -420,7 +434,7 @@ class Turn:
 
 
 class _Written:
-    """Reads the fields of form ``turn.v1`` that need more than a plain value, each on first use."""
+    """Parses the structured fields of the form ``turn.v1`` on first use."""
 
     __slots__ = ("FIELDS",)
 
@@ -434,11 +448,11 @@ class _Written:
 _ONLY_WHEN_TRUE = ("truncated", "cost_estimated")
 
 
-# --- plain values in and out -------------------------------------------------------------------------------------
+# --- conversion to and from plain values -------------------------------------------------------------------------
 
 
 def iso(moment: datetime.datetime) -> str:
-    """``2026-11-21T02:57:01.000000Z``: UTC with six decimals."""
+    """Format a time as UTC with six decimals: ``2026-11-21T02:57:01.000000Z``."""
     return moment.astimezone(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
@@ -455,7 +469,7 @@ def _plain(value: Any) -> Any:
         out = _plain_fields(value)
         out.update(out.pop("extra", {}))
         if value.tool_calls or value.tool_results or value.reasoning or value.attachments:
-            out.setdefault("content", "")  # what the message holds is known; of any other the text was not captured
+            out.setdefault("content", "")  # the message has other parts, so its text is known to be empty, not uncaptured
         return out
     if hasattr(value, "__dataclass_fields__"):
         return _plain_fields(value)
@@ -468,7 +482,7 @@ def _plain_fields(value: Any) -> dict[str, Any]:
         inner = getattr(value, item.name)
         if (
             inner is None
-            or (inner is False and item.default is False)  # where the default is None, False is a fact
+            or (inner is False and item.default is False)  # if the default is None, False is a fact
             or (not inner and isinstance(inner, (list, tuple, Mapping)) and item.name != "arguments")
         ):
             continue
@@ -481,7 +495,7 @@ def _unknown(path: str, key: str, known: Iterable[str]) -> ConfigError:
 
 
 def _wrong(path: str, value: Any, wanted: str) -> ConfigError:
-    return ConfigError(f"{path}: {str(value)[:80]!r} is not allowed; it must be {wanted}")
+    return ConfigError(f"{path}: must be {wanted}, got {str(value)[:80]!r}")
 
 
 def _text(value: Any, path: str) -> str:
@@ -549,7 +563,10 @@ def _moment(value: Any, path: str) -> datetime.datetime:
 
 
 def _arguments(value: Any, path: str) -> dict[str, Any] | None:
-    """The arguments as an object. Text is parsed; anything else is unknown and no error, because instrumentations write anything."""
+    """Return tool arguments as an object, or None if they have another form.
+
+    Text is parsed. Other values are unknown instead of an error, because instrumentations record arbitrary values.
+    """
     if isinstance(value, str):
         try:
             value = jsonio.loads(value)
@@ -617,7 +634,7 @@ _TOOL_CALL_READERS: dict[str, Callable[[Any, str], Any]] = {
 def _TOOL_CALL(value: Any, path: str) -> ToolCall:  # noqa: N802 - reads like the tables around it
     given = _read_fields(value, path, _TOOL_CALL_READERS)
     if "name" not in given:
-        raise ConfigError(f"{path}.name: a name is required")
+        raise ConfigError(f"{path}.name: must be a name, got none")
     return ToolCall(**given)
 
 

@@ -1,4 +1,4 @@
-"""Requests of ours that no instrumentation may see: they would become turns of the host's."""
+"""Hides the package's own requests from instrumentations, which would record them as turns of the host."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def unseen() -> Iterator[None]:
-    """Hide what is done inside from the instrumentations of HTTP clients and from span processors."""
+    """Hide the enclosed work from instrumentations of HTTP clients and from span processors."""
     from opentelemetry import context
 
     token = context.attach(context.Context({**context.get_current(), **_hidden()}))

@@ -1,8 +1,9 @@
-"""Text and values that any encoder takes. Python's text can hold half of a surrogate pair, which UTF-8, SQLite, protobuf and JSON parsers
-refuse. Python's values can have keys that aren't text, numbers without a value, and any depth.
+"""Converts foreign text and values to a form that every encoder accepts.
 
-Programs cut text in the middle of an emoji and write whatever their objects print. None of that may cost the batch, line or job that it
-stands in. Whatever comes in from outside is cleaned where it comes in, by one of these functions, so that no later stage has to care.
+Python text can contain lone surrogates, which UTF-8, SQLite, protobuf and JSON parsers reject. Python values can have keys
+other than text, non-finite numbers and unlimited nesting. Programs produce all of these, for example by truncating text in the
+middle of an emoji. To protect the batch, line or job that contains such a value, all input passes through one of these
+functions on arrival.
 """
 
 from __future__ import annotations
@@ -18,24 +19,27 @@ from .later import Later
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 MAX_DEPTH = 200
-"""Deepest nesting of a value that is read. With what stands around it in a turn, the encoder takes no more than 254."""
+"""Deepest nesting that is kept. With the levels that a turn adds, this stays below the JSON encoder's limit of 254."""
 _LEAST, _MOST = -(2**63), 2**64 - 1
-"""Whole numbers that parsers and encoders take."""
+"""Range of integers that parsers and encoders accept."""
 _WORDS = {None: "null", False: "false", True: "true"}
 
 
 def well_formed(text: str) -> str:
-    """The text with U+FFFD for each half of a surrogate pair; two halves that belong together become their character."""
+    """Return the text with lone surrogates replaced by U+FFFD, and surrogate pairs joined."""
     if text.isascii() or _SURROGATE.search(text) is None:
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """Return a foreign value with JSON types only: text keys, finite numbers of 64 bits, well-formed texts, bounded depth.
+    """Convert a foreign value to JSON types.
 
-    Whatever needs no change is returned as it is, and so is what is read :class:`.Later`. Bytes become base64, larger whole numbers become floats, other objects their text, and
-    what is nested too deep becomes None.
+    Dictionary keys become text, and text becomes well-formed. Values that need no change, and :class:`.Later` values, are
+    returned as they are.
+
+    - Bytes become base64, integers over 64 bits become floats, and other objects become their text.
+    - Non-finite numbers, and values nested deeper than :data:`MAX_DEPTH`, become None.
     """
     kind = value.__class__
     if kind is str:
@@ -51,10 +55,10 @@ def plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, (bytes, bytearray)):
         return base64.b64encode(value).decode()
     try:
-        if isinstance(value, (int, float)):  # members of enumerations, and numbers of other libraries
+        if isinstance(value, (int, float)):  # enum members, and number types of other libraries
             return plain(value.__index__() if isinstance(value, int) else float(value))
         return well_formed(str.__str__(value) if isinstance(value, str) else str(value))
-    except Exception:  # objects of the application can do anything
+    except Exception:  # methods of the application's objects can raise anything
         return None
 
 
@@ -76,7 +80,7 @@ def _plain_container(value: Any, depth: int) -> Any:
 
 
 def _key(key: Any) -> str:
-    """A key as JSON's writers write it."""
+    """Return a dictionary key as JSON encoders write it."""
     if key is None or key.__class__ is bool:
         return _WORDS[key]
     return str(found) if (found := plain(key)) is not None else ""
@@ -90,7 +94,10 @@ def _real(number: int) -> float | None:
 
 
 def decoded(raw: bytes) -> str:
-    """Bytes that should be UTF-8, with U+FFFD for what is not; halves of surrogate pairs that were written as such count once."""
+    """Decode UTF-8, with U+FFFD for invalid bytes.
+
+    An encoded lone surrogate becomes a single U+FFFD.
+    """
     try:
         return well_formed(raw.decode("utf-8", "surrogatepass"))
     except UnicodeDecodeError:

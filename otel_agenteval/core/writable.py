@@ -1,4 +1,4 @@
-"""Whether files can be written, as far as can be seen without writing. It is reported at the start, before the first score is lost."""
+"""Checks at startup whether files can be written, without writing to them."""
 
 from __future__ import annotations
 
@@ -12,27 +12,33 @@ _log = logging.getLogger("otel_agenteval")
 
 
 def fault_of_file(path: str | os.PathLike[str]) -> str | None:
-    """Why a file cannot be written; None if it seems that it can. The file need not exist, but its folder must."""
+    """Return the reason why a file can't be written, or None if none is visible.
+
+    The file doesn't have to exist, but its folder does.
+    """
     file = Path(path).absolute()
     if file.is_dir():
-        return f"{file} is a folder"
+        return f"{file} is a folder, not a file"
     if file.exists():
-        return _full(file) if os.access(file, os.W_OK) else f"{file} cannot be written"
+        return _full(file) if os.access(file, os.W_OK) else f"{file} isn't writable"
     if not file.parent.is_dir():
-        return f"there is no folder {file.parent}"
+        return f"folder {file.parent} doesn't exist"
     if not os.access(file.parent, os.W_OK | os.X_OK):
-        return f"nothing can be written into {file.parent}"
+        return f"folder {file.parent} isn't writable"
     return _full(file.parent)
 
 
 def fault_of_folder(path: str | os.PathLike[str]) -> str | None:
-    """Why nothing can be written into a folder; None if it seems that it can. A folder that is missing is created later, with its parents."""
+    """Return the reason why a folder can't be written to, or None if none is visible.
+
+    A missing folder is fine if it can be created.
+    """
     folder = Path(path).absolute()
     there = next(above for above in (folder, *folder.parents) if above.exists())
     if not there.is_dir():
-        return f"{there} is not a folder"
+        return f"{there} isn't a folder"
     if not os.access(there, os.W_OK | os.X_OK):
-        return f"nothing can be written into {there}"
+        return f"folder {there} isn't writable"
     return _full(there)
 
 
@@ -44,16 +50,16 @@ def _full(there: Path) -> str | None:
 
 
 def warn_of_fault(where: str, path: str, fault_in: Callable[[str], str | None], consequence: str) -> None:
-    """Log that a path cannot be written, if ``fault_in`` finds so.
+    """Log a warning if a path can't be written.
 
     Args:
-        where: the option that names the path.
-        path: of the file or folder.
-        fault_in: says why it cannot be written; None if it seems that it can.
-        consequence: what that means while it lasts.
+        where: the option that contains the path.
+        path: the file or folder.
+        fault_in: the check, such as :func:`fault_of_file`.
+        consequence: what happens as long as the problem lasts.
     """
     fault = None
     with suppress(OSError):
         fault = fault_in(path)
     if fault is not None:
-        _log.warning("%s: %s; %s until that is mended", where, fault, consequence)
+        _log.warning("%s: %s; %s until this is fixed", where, fault, consequence)

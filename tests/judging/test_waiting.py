@@ -253,7 +253,7 @@ def test_a_file_that_cannot_be_used_is_reported_at_the_start_with_its_place(
         file.write_text("something else, and longer than a few bytes")
     queue = {"backend": "sqlite", "path": str(file)}
     with rig_of(server, clock, queue=queue, cache={"path": str(file)}) as rig:
-        said_of = {"missing": "there is no folder", "folder": "is a folder", "other": "is not an SQLite file"}[what]
+        said_of = {"missing": "doesn't exist", "folder": "is a folder", "other": "SQLite"}[what]
         logged = [record.getMessage() for record in caplog.records]
         assert any(line.startswith("judge.queue.path: ") and said_of in line and str(file.parent) in line for line in logged), (
             logged

@@ -127,7 +127,7 @@ def test_two_runs_are_compared_case_by_case(tmp_path: Path) -> None:
         (["none.db"], "there is no such file or folder"),
         (["empty"], "there is neither a turn nor a score in it"),
         (["text.txt"], "there is neither a turn nor a score in it"),
-        (["other.db"], "is not a score store"),
+        (["other.db"], "must be a score store"),
         (["s.db", "broken.jsonl"], "s.db: a store is shown alone"),
         (["broken.jsonl", "postgresql://h/db"], "a store in PostgreSQL is shown alone"),
         (["broken.jsonl"], "broken.jsonl:2: this is no score as `eval` writes it"),

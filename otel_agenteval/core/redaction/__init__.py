@@ -1,6 +1,7 @@
-"""Personal data and secrets in text, as its reader will see it: unescaped, decoded and normalised.
+"""Detection of personal data and secrets in text, also if they are escaped, encoded or written with look-alike characters.
 
-Start at :func:`~otel_agenteval.core.redaction.find.finds`. ``views`` decodes a text and leads back to it; ``emails``, ``numbers`` and ``secrets``
-look at one view. Secrets are known by their format (``rules``), by a name (``words``) beside a value (``values``) in one of many places
-(``named``, ``tables``), or by their place in a command (``commands``). Imports nothing of OpenTelemetry, and nothing heavy.
+Start with :func:`~otel_agenteval.core.redaction.find.finds`. ``views`` decodes a text in layers and maps positions back to the
+original. ``emails``, ``numbers`` and ``secrets`` search one view. Secrets are recognized by their format (``rules``), by a name
+(``words``) next to a value (``values``) in one of many notations (``named``, ``tables``), or by their position in a command
+(``commands``). This room imports nothing from OpenTelemetry and no large packages.
 """

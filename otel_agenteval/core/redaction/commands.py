@@ -1,4 +1,4 @@
-"""Secrets in the arguments of programs, calls and statements that take them by their place or by a short flag."""
+"""Secrets in commands, function calls and statements, recognized by their position or by a short flag."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ Span = tuple[int, int]
 
 
 class Program(NamedTuple):
-    """Programs that take a secret in the same way."""
+    """Programs that accept a secret in the same way."""
 
     names: str
     flags: str = ""
     """Flags whose value is the secret: ``-p`` in the next word, ``-p…`` in the same word."""
     after: str = ""
-    """What precedes the secret in that value: ``:`` in ``user:secret``."""
+    """Separator before the secret within the value, such as ``:`` in ``user:secret``."""
     needs: str = ""
-    """A pattern of a word without which the flags mean something else."""
+    """Pattern that a word of the command must match. Without it, the flags have another meaning."""
     operands: int = 0
-    """From how many operands on the last one is the secret; 0 if none is."""
+    """The last operand is a secret if there are at least this many. 0 means no operand is one."""
 
 
 PROGRAMS = (
@@ -69,7 +69,7 @@ for _program in PROGRAMS:
         _ROWS.setdefault(_name, []).append(_program)
 _NAME = lazy(rf"(?<![\w.=-])(?:{'|'.join(map(re.escape, sorted(_ROWS, key=len, reverse=True)))})(?=[\s\"'\\])")
 _SIGNS = (" -", '"-', "'-", " /p", " /rp", "net us", "rabbitmqctl", "sqlplus", "impdp", "expdp", "wpa_passphrase")
-"""One of them stands in every command that the table knows."""
+"""Every command in the table contains at least one of these texts."""
 _WORD = lazy(
     r"(?:[ \t]|\\\r?\n){0,40}(?:,\s{0,40})?(?:\"([^\"\n]{0,400})\"|'([^'\n]{0,400})'|([^\s\"'`|;<>\]]{1,400}(?:\"[^\"\n]{0,400}\"|'[^'\n]{0,400}')?))"
 )
@@ -128,7 +128,9 @@ _STATEMENTS: tuple[tuple[str, re.Pattern[str], bool], ...] = (
     ("login", lazy(rf"\blogin(?:{_PAIR}|{_CALL})", re.IGNORECASE), False),
     *((stem, lazy(rf"{stem}{_CALL}", re.IGNORECASE), False) for stem in ("auth", "credential", "connect", "pdo")),
 )
-"""What stands in each statement or call in lower case, its pattern, whose last group is the secret, and whether that may be any word."""
+"""For each statement or call: a lower-case text it contains, its pattern with the secret as the last group, and True if the secret
+can be an ordinary word.
+"""
 _STATEMENT_STEMS = tuple({stem for stem, _, _ in _STATEMENTS})
 
 
@@ -138,12 +140,18 @@ class _Word(NamedTuple):
 
 
 def may_command(text: str, lowered: str) -> bool:
-    """Return True if a command or statement that takes a secret may stand in a text, which is also given in lower case."""
+    """Return True if the text may contain a command or statement with a secret.
+
+    ``lowered`` is the text in lower case.
+    """
     return any(sign in text for sign in _SIGNS) or any(stem in lowered for stem in _STATEMENT_STEMS)
 
 
 def in_commands(text: str, lowered: str) -> Iterator[Span]:
-    """Yield where a program, a call or a statement is given a secret."""
+    """Yield the positions of secrets in commands, calls and statements.
+
+    ``lowered`` is the text in lower case.
+    """
     if any(sign in text for sign in _SIGNS):
         at = 0
         while (name := _NAME.search(lowered, at)) is not None:
@@ -161,7 +169,7 @@ def in_commands(text: str, lowered: str) -> Iterator[Span]:
 
 
 def _words(text: str, at: int) -> list[_Word]:
-    """The words of a command, also of one that is written as a list of texts."""
+    """Return the words of a command, which may be written as a list of quoted texts."""
     words: list[_Word] = []
     if text[at : at + 1] in ('"', "'"):
         at += 1
@@ -193,7 +201,7 @@ def _of_program(program: Program, words: list[_Word]) -> Iterator[Span]:
 
 
 def _secret(program: Program, word: _Word, at: int) -> Iterator[Span]:
-    """The secret in a word, from a place on."""
+    """Yield the position of the secret in a word, starting at an offset."""
     value = word.text[at:]
     if value[:1] in ("'", '"'):
         at, value = at + 1, value[1:-1]

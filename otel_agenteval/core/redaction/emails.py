@@ -1,4 +1,4 @@
-"""E-mail addresses: found from their ``@``, or from the word that stands for it."""
+"""Email addresses, found by their ``@`` or by a spelled-out replacement such as "at"."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _FILE_ENDINGS = frozenset(
         "so",
     ]
 )
-"""``icon@2x.png`` is no address."""
+"""File extensions. ``icon@2x.png`` isn't an address."""
 _LONGEST_USER_INFO = 300
 _NO_USER_INFO = lazy(r"[\s/?#\"'<>]")
 _TOP = r"(?:com|org|net|edu|gov|io|dev|ai|app|co|info|biz|me|de|fr|es|it|uk|nl|ch|at|be|se|no|dk|fi|pl|cz|pt|br|in|jp|cn|au|ca|us|ru|eu|example|test)"
@@ -72,7 +72,7 @@ _SPACED = lazy(
 
 
 def emails(text: str) -> Iterator[Span]:
-    """Every address, with its name in quotation marks where it has one."""
+    """Yield the position of every address."""
     at = text.find("@")
     end = 0
     while at >= 0:
@@ -92,7 +92,7 @@ def emails(text: str) -> Iterator[Span]:
 
 
 def _local(text: str, end: int, at: int) -> int:
-    """Where the part before the ``@`` begins; ``at`` where there is none."""
+    """Return the start of the part before the ``@``, or ``at`` if there is none."""
     before = text[max(end, at - _LONGEST_LOCAL - 2) : at]
     if before.endswith('"'):
         quoted = _QUOTED_LOCAL.search(before)
@@ -102,7 +102,7 @@ def _local(text: str, end: int, at: int) -> int:
         run[-1:]
     ):  # a sentence without spaces that ends in an address
         run = _tail(before, _ASCII_LOCAL)
-    # A path, a value or a template before an address is not its name.
+    # A path, key or template directly before the address isn't part of it.
     run = run[max(run.rfind(sign) for sign in "/=|{}?'") + 1 :].lstrip(".%+-!#$*^~")
     return at - len(run)
 
@@ -128,5 +128,5 @@ def _is_no_address(text: str, start: int, at: int, stop: int) -> bool:
     scheme = before.rfind("://")
     if scheme < 0 or _NO_USER_INFO.search(before, scheme + 3) is not None:
         return False
-    following = _NO_USER_INFO.search(text, stop)  # the last @ of an authority stands behind a password
+    following = _NO_USER_INFO.search(text, stop)  # in a URL's authority, the last @ follows the password
     return "@" not in text[stop : following.start() if following is not None else stop + _LONGEST_USER_INFO]

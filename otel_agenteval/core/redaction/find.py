@@ -1,4 +1,4 @@
-"""Everything in a text that may not leave, in every view of it."""
+"""Finds all personal data and secrets in a text, including in its decoded views."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .views import MAX_LAYERS, View, first_view, next_view
 from .words import may_name, strength_of
 
 Find = tuple[int, int, str]
-"""Where it begins and ends, and its kind."""
+"""Start, end and kind."""
 
 _MARKER = lazy(r"\[(?:EMAIL|PHONE|CARD|SSN|SECRET)(?:_[0-9]{1,6}|-[0-9a-f]{12})\]")
 _WORDS = ("basic", "bearer", "login", "://", " at ", "(at)", "[at]", "{at}", "_at_")
@@ -27,7 +27,10 @@ _LEAST_DIGITS = 7
 
 
 def may_hold(text: str) -> bool:
-    """Whether a text needs a closer look: it costs a microsecond, and most short sentences need none."""
+    """Return True if a text needs the full search.
+
+    The check takes a microsecond, and rules out most short sentences.
+    """
     if len(text) < 5 or _PLAIN_WORD.fullmatch(text) is not None:
         return False
     if not text.isascii() or "@" in text or "\\" in text or "%" in text or "&" in text:
@@ -39,7 +42,10 @@ def may_hold(text: str) -> bool:
 
 
 def finds(text: str, kinds: Collection[str]) -> Iterator[Find]:
-    """What of these kinds stands in a text, in order; no two overlap. What overlaps is one find."""
+    """Yield personal data and secrets of the given kinds, in order.
+
+    Overlapping finds are merged into one.
+    """
     found: list[Find] = []
     view: View | None = first_view(text)
     for _ in range(MAX_LAYERS + 1):
@@ -84,7 +90,7 @@ _DETECTORS: tuple[tuple[str, Callable[[str], Iterator[tuple[int, int]]]], ...] =
     ("ssn", _ssns),
     ("phone", _phones),
 )
-"""By precedence: what overlaps is of the first one's kind."""
+"""Detectors in order of precedence. Merged finds have the kind of the first."""
 _RANK = {kind: rank for rank, (kind, _) in enumerate(_DETECTORS)}
 
 
@@ -95,7 +101,7 @@ def _merged(found: list[Find], markers: list[tuple[int, int]]) -> Iterator[Find]
     for begin, stop, its in found:
         while passed < len(markers) and markers[passed][1] <= begin:
             passed += 1
-        if passed < len(markers) and markers[passed][0] < stop:  # a marker of ours stays what it is
+        if passed < len(markers) and markers[passed][0] < stop:  # don't redact a redaction mark again
             continue
         if begin < end:
             if _RANK[its] < _RANK[kind]:
@@ -109,7 +115,7 @@ def _merged(found: list[Find], markers: list[tuple[int, int]]) -> Iterator[Find]
         yield start, end, kind
 
 
-# --- what a field's name says about its value
+# --- values recognized by the name of their field
 
 
 _LONGEST_KEPT = 64
@@ -121,12 +127,15 @@ def _meaning_of(name: str) -> tuple[bool, bool, int]:
 
 
 def is_telling(name: str) -> bool:
-    """Return True if the name of a field can show that its value may not leave."""
-    return any(_meaning_of(name[-_LONGEST_KEPT:]))  # names come from the agent and can have any length
+    """Return True if a field with this name can contain personal data or a secret."""
+    return any(_meaning_of(name[-_LONGEST_KEPT:]))  # names come from the agent and can be arbitrarily long
 
 
 def kind_by_name(name: str, value: str, kinds: Collection[str]) -> str | None:
-    """Return what a whole value is by the name of its field, as in ``{"phone": 5551234567}``; None if the name says nothing."""
+    """Return the kind of a whole value by its field's name, as in ``{"phone": 5551234567}``.
+
+    Returns None if the name doesn't indicate a kind.
+    """
     of_phone, of_ssn, strength = _meaning_of(name[-_LONGEST_KEPT:])
     if of_phone and "phone" in kinds and is_phone(value):
         return "phone"
@@ -136,7 +145,7 @@ def kind_by_name(name: str, value: str, kinds: Collection[str]) -> str | None:
 
 
 def plainly(text: str) -> str:
-    """A find as its reader sees it: however it is written, it is the same one."""
+    """Return a find fully decoded, so that different spellings of the same value are equal."""
     view: View | None = first_view(text)
     last = text
     for _ in range(MAX_LAYERS + 1):

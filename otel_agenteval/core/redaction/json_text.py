@@ -1,4 +1,7 @@
-"""Texts that are JSON, or hold some, stay JSON: a number that is taken out becomes a text, with its quotation marks written as its neighbours' are."""
+"""Keeps text that contains JSON valid after redaction.
+
+A number that is replaced by a mark becomes a JSON string, with quotation marks escaped like those around it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ _MAX_DEPTH = 8
 
 
 def as_written(text: str, start: int, end: int, marker: str) -> str:
-    """The marker as it has to be written in place of a part of a text."""
+    """Return the redaction mark as it must be written in place of a part of the text."""
     if _NUMBER.fullmatch(text, start, end) is None or _AFTER_VALUE.match(text, end) is None:
         return marker
     before = (
@@ -46,7 +49,7 @@ def _quoted(marker: str, slashes: int) -> str:
 
 
 def still_parses(before: str, after: str) -> bool:
-    """Whether what was JSON still is, also in the texts inside of it."""
+    """Return True if JSON is still valid after the change, including JSON inside its strings."""
     if before.lstrip()[:1] not in ("{", "["):
         return True
     parsed = _parsed(before)

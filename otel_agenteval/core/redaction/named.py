@@ -1,7 +1,7 @@
-"""Secrets that are known by the name beside them: in assignments, arguments, markup, tables, on the next line, in a sentence.
+"""Secrets recognized by a name next to them: in assignments, arguments, markup, tables, on the next line, or in a sentence.
 
-Names are found first (:mod:`.words`); each *frame* then looks from the end of a name for the value that belongs to it. How much a value has to
-look like a secret depends on the frame and on how surely the name names one.
+:mod:`.words` finds the names first. Each *frame* then searches near the name for its value. How closely a value must resemble a
+secret depends on the frame and on the strength of the name.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ Span = tuple[int, int]
 
 
 Frame: TypeAlias = "Callable[[str, Name], Iterator[Value]]"
-"""Looks from a name for its value."""
+"""Searches for the value of a name."""
 
 
 class Value(NamedTuple):
-    """What stands where the value of a name is written."""
+    """Text in the position of a name's value."""
 
     start: int
     end: int
     sure: bool = False
-    """Whether nothing but a value can stand there, so that an everyday word is one too."""
+    """True if only a value can be in this position, so that even an everyday word counts."""
 
 
 def named(text: str, lowered: str) -> Iterator[Span]:
-    """Yield where each value is that belongs to the name of a secret."""
+    """Yield the positions of values that belong to a secret's name."""
     names = list(names_in(text, lowered))
     done = 0
     for name in names:
-        if name.start < done:  # inside of a value
+        if name.start < done:  # inside a value
             continue
         for frame in _frames_of(text, name):
             found = [each for each in frame(text, name) if _fits(name.strength, text[each.start : each.end], each.sure)]
@@ -55,7 +55,7 @@ def named(text: str, lowered: str) -> Iterator[Span]:
 
 
 def is_named_secret(strength: int, value: str) -> bool:
-    """Return True if the value of a field is a secret, given how surely the field's name says so."""
+    """Return True if a field's value is a secret, given the strength of the field's name."""
     return _fits(strength, value, sure=True) and not (value.isdigit() and strength < PASSWORD)
 
 
@@ -86,7 +86,7 @@ _IN_CELL = lazy(r"[^\s(){}\"]+")
 _OF_TEXT = lazy(r"[(){}:;,]|\.\s|\Z(?<=\.)")
 _IDENTIFIER = lazy(r"[&*]?\$?(?:[A-Za-z0-9]*[._-])+[A-Za-z0-9]+|[a-z]+(?:[A-Z][a-z]+)+")
 
-# --- how values are written
+# --- notations of values
 
 _MOST_READ, _MOST_KEYS, _LONGEST_NAME = 500, 20, 200
 _UNQUOTED = r"[^\s\"'`,;&<>(){}\[\]\\|]"
@@ -101,7 +101,10 @@ _NEXT_KEY = lazy(r"[a-z][a-z_.-]*[=:]|[A-Z_]+[=:]")
 
 
 def _quoted(text: str, at: int) -> Span | None:
-    """Where the text between quotation marks is that begins there; up to the end of the line if they are not closed."""
+    """Return the position of the quoted text that starts here, or None.
+
+    An unclosed quotation ends with the line.
+    """
     opens = _QUOTE.match(text, at)
     if opens is None:
         return None
@@ -117,13 +120,19 @@ def _quoted(text: str, at: int) -> Span | None:
 
 
 def _end_of(text: str, value: Value) -> int:
-    """Where a value ends of which only the beginning was read, so that a row of names takes no more time than another text."""
+    """Return the end of a value that was read only partly.
+
+    Reading only the beginning keeps the time linear for a row of names.
+    """
     remainder = _REMAINDER.match(text, value.end) if value.end - value.start >= _MOST_READ else None
     return remainder.end() if remainder is not None else value.end
 
 
 def _value(text: str, at: int) -> Value | None:
-    """The value that begins there: in quotation marks, or a word that is not a word of the sentence or the code around it."""
+    """Return the value that starts here, or None.
+
+    It is a quoted text, or a word that isn't part of a sentence or of code.
+    """
     quoted = _quoted(text, at)
     if quoted is not None:
         return Value(*quoted, sure=True)
@@ -150,7 +159,7 @@ _TYPED = lazy(r"[ \t]{0,2}:?[ \t]{0,2}&?[A-Za-z][\w<>\[\]?]{0,15}[ \t]{0,2}=[ \t
 
 
 def _assigned(text: str, name: Name) -> Iterator[Value]:
-    """``password = …``, ``"password": …``, ``Password=…;``."""
+    """Match ``password = …``, ``"password": …``, ``Password=…;``."""
     sign = _ASSIGNS.match(text, name.end) or _TYPED.match(text, name.end)
     value = _value(text, sign.end()) if sign is not None else None
     if value is not None:
@@ -162,7 +171,7 @@ _CLOSES = lazy(r"[\"']\s{0,4}[)\]]")
 
 
 def _argument(text: str, name: Name) -> Iterator[Value]:
-    """``define('DB_PASSWORD', '…')``, ``["--password", "…"]``, ``fill("#password", "…")``, ``set_password("…")``."""
+    """Match ``define('DB_PASSWORD', '…')``, ``["--password", "…"]``, ``set_password("…")``."""
     comma = _COMMA.match(text, name.end)
     quoted = _quoted(text, comma.end()) if comma is not None else None
     if comma is None or quoted is None or (comma.group()[0] == "(" and _CLOSES.match(text, quoted[1]) is None):
@@ -182,7 +191,7 @@ _DIRECTIVES = ("requirepass", "masterauth")
 
 
 def _spaced(text: str, name: Name) -> Iterator[Value]:
-    """``--password …``, ``ENV DB_PASSWORD …``, ``PASSWORD '…'``, ``login ada password …``."""
+    """Match ``--password …``, ``ENV DB_PASSWORD …``, ``login ada password …`` and similar."""
     space = _SPACE.match(text, name.end)
     if space is None:
         return
@@ -210,7 +219,7 @@ _SIGNS_OF_IS = (":", "\uff1a", "=", "\u2192")
 
 
 def _said(text: str, name: Name) -> Iterator[Value]:
-    """``the password for the router is …``, in languages with spaces."""
+    """Match ``the password for the router is …``, in languages with spaces."""
     goes_on = _GOES_ON.match(text, name.end)
     if goes_on is None:
         return
@@ -224,7 +233,7 @@ def _said(text: str, name: Name) -> Iterator[Value]:
 
 
 def _trimmed(text: str, start: int, end: int) -> Value:
-    """A word without Markdown, the end of its sentence, and what another script adds to it."""
+    """Return a word without Markdown, final punctuation and trailing foreign letters."""
     while start < end and text[start] in "*_`":
         start += 1
     at = start
@@ -237,7 +246,10 @@ _GAP = lazy(r"[^\x21-\x7e\n。！？；]{0,14}[\s:：=\"“「『（(`*]{0,4}(?=
 
 
 def _joined(text: str, name: Name) -> Iterator[Value]:
-    """``密码是…``, ``パスワードは…です``: in languages without spaces, the first word in Latin letters."""
+    """Match the first Latin word after a name in languages without spaces.
+
+    Examples are ``密码是…`` and ``パスワードは…です``.
+    """
     unspaced = max(text[name.end - 1 : name.end + 1]) > "\u0530"
     gap = _GAP.match(text, name.end) if unspaced else None
     word = _WORD.match(text, gap.end()) if gap is not None else None
@@ -252,7 +264,7 @@ _LABEL_BEFORE = lazy(r"(?:\A|\n)[^\n]{0,60}\Z")
 
 
 def _on_next_line(text: str, name: Name) -> Iterator[Value]:
-    """A label in one line, and its value alone in the next."""
+    """Match a label on one line and its value alone on the next."""
     line = _LINE_BREAK.match(text, name.end)
     if line is None or (name.strength < PASSWORD and ":" not in text[name.end : line.start(1)]):
         return
@@ -275,7 +287,7 @@ _ATTRIBUTE_BEFORE = lazy(r"value\s?=\s?[\"']([^\"'<>]{2,200})[\"'][^<>]{0,80}?\s
 
 
 def _in_markup(text: str, name: Name) -> Iterator[Value]:
-    """``<password>…</password>``, ``<input name="password" value="…">``, ``<td>Password</td><td>…</td>``."""
+    """Match ``<password>…</password>``, ``<input name="password" value="…">`` and table cells."""
     after = _ATTRIBUTE.match(text, name.end)
     quoted = _quoted(text, after.end()) if after is not None else None
     if quoted is not None:
@@ -295,7 +307,7 @@ _CELL = lazy(r"[*_`:： ]{0,6}\|[ \t]{0,20}[`*_]{0,3}([^\s|]{6,64}?)[`*_]{0,3}[ 
 
 
 def _in_next_cell(text: str, name: Name) -> Iterator[Value]:
-    """``| Password | … |``."""
+    """Match ``| Password | … |``."""
     cell = _CELL.match(text, name.end)
     if cell is not None and _ROW_BEFORE.search(text, max(0, name.start - 200), name.start) is not None:
         yield Value(*cell.span(1))
@@ -319,7 +331,7 @@ _SIBLING_BEFORE = lazy(
 
 
 def _sibling(text: str, name: Name) -> Iterator[Value]:
-    """``{"name": "DB_PASSWORD", "value": "…"}``, in any order, and as YAML."""
+    """Match ``{"name": "DB_PASSWORD", "value": "…"}`` in any order, and the same as YAML."""
     if _NAME_OF.search(text, max(0, name.start - 90), name.start) is None:
         return
     after = _SIBLING.match(text, name.end)
@@ -337,7 +349,10 @@ _IS_NAME_KEY, _IS_VALUE_KEY = lazy(rf"\w{{0,20}}{_NAME_KEY}", re.IGNORECASE), la
 
 
 def named_beside(entry: Mapping[Any, Any]) -> tuple[str, Collection[Any]] | None:
-    """Return the name that one value of a mapping has in another, as in ``{"name": "DB_PASSWORD", "value": "…"}``, and that value's keys."""
+    """Return a name given as one value of a mapping, and the keys of the values it applies to.
+
+    An example is ``{"name": "DB_PASSWORD", "value": "…"}``. Returns None if the mapping has another form.
+    """
     values = [key for key in entry if isinstance(key, str) and _IS_VALUE_KEY.fullmatch(key) is not None]
     if not values or len(entry) > _MOST_KEYS:
         return None
@@ -354,7 +369,7 @@ _AROUND = " \t\r\n\"'`«»“”„,;()"
 
 
 def _before(text: str, name: Name) -> Iterator[Value]:
-    """``use … as the password``."""
+    """Match ``use … as the password``."""
     joined = _AS.search(text, max(0, name.start - 40), name.start) if text[name.start - 1 : name.start] == " " else None
     if joined is not None:
         start = joined.start()
@@ -364,7 +379,10 @@ def _before(text: str, name: Name) -> Iterator[Value]:
 
 
 def _frames_of(text: str, name: Name) -> Sequence[Frame]:
-    """The frames that a name can stand in; headers have rules of their own in :mod:`.secrets`, unless they are written as name and value."""
+    """Return the frames to try for a name.
+
+    Headers have their own rules in :mod:`.secrets`, except in the form of name and value.
+    """
     if text[name.start : name.end].lower().endswith(("cookie", "authorization")):
         return (_sibling,)
     return _FRAMES[:2] if text[name.start - 1 : name.start] == "/" else _FRAMES  # in a path, or a flag

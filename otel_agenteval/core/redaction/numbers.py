@@ -1,8 +1,8 @@
-"""Card, telephone and social security numbers, in the spellings of their countries; not every row of digits is one.
+"""Card, telephone and social security numbers, in the notations of various countries.
 
-A card number has an issuer's beginning, its length and a valid check digit. A telephone number is in international form, or has the grouping of a
-national one, or stands behind a word that says what it is. Rows of digits that are written as dates, decimals, addresses of
-networks, versions and amounts are none.
+A card number has an issuer's prefix, a valid length and a valid check digit. A telephone number is in international form, has
+the grouping of a national number, or follows a word for it. Dates, decimals, network addresses, versions and amounts don't
+count.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HEX_LETTER = lazy(r"[a-f]", re.IGNORECASE)
 
 
 def digits_of(text: str) -> str:
-    """Only its digits."""
+    """Return only the digits of a text."""
     return _NOT_DIGITS.sub("", text)
 
 
@@ -32,7 +32,7 @@ def digits_of(text: str) -> str:
 
 _ROW = r"[0-9](?:(?:[ .\-_/\u00b7]{1,3}|\+|[ \t\\-]{0,20}\r?\n[ \t>]{0,20})?[0-9]){13,18}(?![0-9])"
 _CARD_RUN = lazy(r"(?<![0-9])(?:(?=[2-69][0-9]{3})|(?<![0-9][ .\-_/+\u00b7\n])(?=[2-69]))" + _ROW)
-"""Tried where a group of four begins, and where a row of shorter groups does."""
+"""Matches where a group of four digits starts, or a row of shorter groups."""
 _LONG_ROW = lazy(r"[0-9](?:[ .,|\-_/+\\\u00b7\t\r\n>]{0,42}[0-9]){13}")
 _ISSUER = lazy(
     r"4(?:\d{15}|\d{18})|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}"
@@ -44,7 +44,10 @@ _GROUPS = frozenset(
 
 
 def cards(text: str) -> Iterator[Span]:
-    """Card numbers of 14 to 19 digits in any usual grouping, also glued to words and broken over lines."""
+    """Yield card numbers of 14 to 19 digits in any usual grouping.
+
+    They can be attached to words or broken across lines.
+    """
     if _LONG_ROW.search(text) is None:
         return
     at = 0
@@ -67,7 +70,7 @@ def _first_gap(text: str, start: int, end: int) -> int:
 
 
 def _card_in(text: str, start: int, end: int) -> Span | None:
-    """The card number that begins a row of digits: the whole row, or as many of its groups as make one."""
+    """Return the card number at the start of a row of digits, which may include more groups."""
     stop = end
     while stop > start:
         row = text[start:stop]
@@ -93,7 +96,7 @@ def _is_grouped(row: str) -> bool:
 
 
 def _is_part(text: str, start: int, end: int) -> bool:
-    """Whether a row of digits belongs to a decimal, a hash or an identifier."""
+    """Return True if the digits are part of a decimal, a hash or an identifier."""
     before, after = text[max(0, start - 40) : start], text[end : end + 40]
     if re.search(r"[0-9]\.\Z|[0-9][-:]\Z|1Z\Z", before) or re.match(r"\.[0-9]*[1-9]|[-:][0-9]", after):
         return True
@@ -104,7 +107,7 @@ def _is_part(text: str, start: int, end: int) -> bool:
 
 
 def luhn_valid(digits: str) -> bool:
-    """Whether the last digit is the check digit of the others."""
+    """Return True if the last digit is the check digit of the others."""
     doubled = sum(map(int, "".join(str(2 * int(digit)) for digit in digits[-2::-2])))
     return (doubled + sum(map(int, digits[-1::-2]))) % 10 == 0 and digits.strip("0") != ""
 
@@ -113,7 +116,7 @@ _TO_VALUE = (
     r"[.\"'`*\])]{0,3}(?:[\"'],\s{0,3}[\"']?value)?[\"']?\s{0,2}(?:is|est(?: le)?|es(?: el)?|ist(?: die)?|lautet|è(?: il)?|é(?: o)?|:|=|\uff1a|at|on|to|me|us|n°|no\.?|#|-|は|是|为|為|は|는|은){0,2}"
     r"\s{0,2}[\"'`*(]{0,3}\s{0,2}"
 )
-"""What stands between the name of a number and the number."""
+"""Text between the name of a number and the number."""
 
 # --- social security numbers
 
@@ -130,7 +133,7 @@ _SSN_WORDS = ("ssn", "social", "tax", "itin")
 
 
 def ssns(text: str) -> Iterator[Span]:
-    """US social security numbers with their dashes, or behind a word for them."""
+    """Yield US social security numbers that contain dashes or follow a word for them."""
     if _LIKE_SSN.search(text) is not None:
         yield from (found.span() for found in _SSN.finditer(text))
     lowered = lower(text)
@@ -142,7 +145,7 @@ def ssns(text: str) -> Iterator[Span]:
 
 
 def is_ssn_name(name: str) -> bool:
-    """Return True if a field of this name holds a social security number."""
+    """Return True if a field with this name contains a social security number."""
     return _SSN_NAME.search(name) is not None
 
 
@@ -158,7 +161,7 @@ def _places(lowered: str, words: Iterable[str]) -> list[int]:
 # --- telephone numbers
 
 _LETTER = r"0-9A-Za-z_\u00c0-\u052f"
-"""A number can stand directly behind or before a letter of a script without spaces, but not of these."""
+"""Letters that can't be adjacent to a number. Letters of scripts without spaces can."""
 _LEFT = rf"(?<![{_LETTER}@#$€£%])(?<![0-9][.,/:+])(?<![A-Za-z0-9]-)"
 _RIGHT = rf"(?![{_LETTER}@%€£$])(?![.,:/][0-9])(?!-\w)"
 _EXTENSION = (
@@ -171,7 +174,7 @@ _INTERNATIONAL = lazy(
 _BROKEN = lazy(
     rf"(?<![{_LETTER}+.])(?:\+[1-9](?:[ ./\-()]{{0,3}}[0-9]){{1,6}}|\(?[2-9][0-9]{{2}}[).-])[ )-]{{0,2}}\r?\n[ \t>]{{0,8}}\(?[0-9](?:[ ./\-)]{{0,2}}[0-9]){{4,9}}(?![0-9])"
 )
-"""In international or North American form, over two lines."""
+"""International or North American form, across two lines."""
 _COUNTRIES = (
     r"(?:1[ .-]?)?(?:\([2-9][0-9]{2}\)[ .-]{0,2}|[0-9]{3}-|[2-9][0-9]{2}[ .])[0-9]{3}(?:[.-]| - | )[0-9]{4}",  # North America
     r"8[ -]?\(?[0-9]{3,4}\)?[ -][0-9]{2,3}[ -][0-9]{2}[ -][0-9]{2}",  # Russia
@@ -219,7 +222,7 @@ _CALLED = lazy(
 _EAST_ASIAN = lazy(
     r"(?:电话|電話|手机|手機|联系|聯絡|连络|連絡|微信|号码|號碼|番号|致电|拨|撥|短信|携帯|전화|휴대|번호|연락)[^0-9\n]{0,16}(1[3-9][0-9](?:[ -]?[0-9]{4}){2}|0[5-9][0-9]{8,9}|01[016-9][0-9]{7,8})(?![0-9])(?![.,:/-][0-9])"
 )
-"""Mobile numbers of East Asia behind a word for calling, with a name between them."""
+"""East Asian mobile numbers after a word for calling, optionally with a name in between."""
 _THOUSANDS = lazy(r"\+?[0-9]{1,3}(?:([ .])[0-9]{3})(?:\1[0-9]{3})*")
 
 
@@ -230,7 +233,7 @@ _HINTS = (
     "puhelin", "gsm", "komórka", "tél", "电", "電", "手", "携", "联", "聯", "連絡", "微信", "号", "號", "拨", "撥", "致", "短信", "전화", "휴대", "핸드폰", "번호", "연락", "тел", "call", "ring",
     "dial", "text", "reach", "contact", "ruf", "appel", "llam", "llám", "chiam", "lig", "sip", "facetime", "wa.me", "\u260e", "\U0001f4de", "\U0001f4f1", "\u2706", "\u2121",
 )  # fmt: skip
-"""Without one of them before it, no row of digits was said to be a number to dial."""
+"""Words before a number that is meant for dialing. Without one, only the number's own format counts."""
 _HEADS = (
     "phone",
     "tel",
@@ -260,7 +263,7 @@ _PHONE_VALUE = lazy(r"\+?\(?[0-9](?:(?:[ ()./-]{0,3}|\+)[0-9]){6,14}")
 
 
 def phones(text: str) -> Iterator[Span]:
-    """Telephone numbers, with their extensions."""
+    """Yield telephone numbers, including extensions."""
     checked = 0
     for row in _DIALLABLE.finditer(text):
         grouped = not row.group().isdigit()
@@ -286,7 +289,10 @@ _RUN_IN_ID = lazy(
 
 
 def numbers_in_id(text: str) -> Iterator[Span]:
-    """Yield telephone numbers in an id: rows of digits that a country has given out, with its prefix or as the United States or China write them."""
+    """Yield telephone numbers in an id.
+
+    They are digits of an assigned number, with a country code or in the national form of the United States or China.
+    """
     for run in _RUN_IN_ID.finditer(folded(text)):
         if _is_number_of_id(run.group().lstrip("+")):
             yield run.span()
@@ -306,7 +312,7 @@ def _is_number_of_id(digits: str) -> bool:
 
 
 def is_phone_name(name: str) -> bool:
-    """Return True if a field of this name holds a telephone number."""
+    """Return True if a field with this name contains a telephone number."""
     return _PHONE_NAME.search(name) is not None
 
 
@@ -316,7 +322,7 @@ def is_phone(value: str) -> bool:
 
 
 def _phones_in(text: str, start: int, end: int, *, grouped: bool) -> Iterator[Span]:
-    """The numbers in one row of digits and what stands between them."""
+    """Yield the numbers in one row of digits and separators."""
     stop = min(end + _WINDOW_AFTER, len(text))
     before = text[max(0, start - _WINDOW_BEFORE) : start]
     head = text[max(0, start - 3) : end]
@@ -358,24 +364,27 @@ def _may_be_international(number: str) -> bool:
 
 
 def _is_trunk(found: str) -> bool:
-    """Whether what begins with a zero is a number to dial: of its length, grouped, and no date."""
+    """Return True if digits with a leading zero can be dialed.
+
+    They have a valid length, are grouped, and aren't a date.
+    """
     number = _before_extension(found)
     digits = digits_of(number)
     groups = re.findall(r"[0-9]+", number)
     if not 9 <= len(digits) <= 12 or len(groups) < 2 or _DATE.match(number) is not None:
         return False
     signs = set(re.findall(r"[./-]", number))
-    if signs == {"."} and len(groups) in (2, 4):  # a decimal, an address of a network
+    if signs == {"."} and len(groups) in (2, 4):  # a decimal or an IP address
         return False
     return len(groups[0]) >= 2 or number.startswith("(0)")
 
 
-# --- with libphonenumber's port
+# --- validation with phonenumbers, the Python port of libphonenumber
 
 _CANDIDATE = lazy(_LEFT + r"\(?[1-9][0-9]{0,4}\)?([ .-])[0-9]{2,5}(?:\1[0-9]{2,5}){0,3}" + _RIGHT)
 _REGIONS = ("ES", "PL", "NO", "DK", "PT", "CZ", "GR", "SG", "HK", "MX", "IT", "IN", "CL", "CO")
 _AT_MOST = 200
-"""Candidates of a text that are validated: each takes about 50 µs."""
+"""Maximum number of candidates to validate per text. Each takes about 50 µs."""
 
 
 @cache
@@ -387,7 +396,7 @@ def _library() -> ModuleType:
 
 @lru_cache(maxsize=1024)
 def _is_given_out(written: str) -> bool:
-    """Return True if a national number is one that a country has given out."""
+    """Return True if a country has assigned this national number."""
     library = _library()
     for region in _REGIONS:
         try:

@@ -1,4 +1,4 @@
-"""Patterns that are compiled when they are first needed: most processes never meet most of them."""
+"""Regular expressions that are compiled on first use, because most processes need only a few of them."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ class _Lazy:
 
 
 def lazy(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """As ``re.compile``, later."""
+    """Return a pattern that ``re.compile`` compiles on first use."""
     return cast("re.Pattern[str]", _Lazy(pattern, flags))

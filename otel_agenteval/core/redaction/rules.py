@@ -1,6 +1,7 @@
-"""Formats of access tokens, as data: what their issuers document, and what scanners such as gitleaks, detect-secrets and trufflehog look for.
+"""Formats of access tokens.
 
-A token is a prefix that nothing else begins with and a body of so many characters. The patterns are our own rendering of these public facts.
+Sources are the issuers' documentation and the public rules of scanners such as gitleaks, detect-secrets and trufflehog. The
+patterns are written for this project. A token is a distinctive prefix and a body with a known length and character set.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ class Prefixed(NamedTuple):
     """One kind of token."""
 
     prefix: str
-    """A pattern; where it is distinctive, no letter before it means that it is a part of something else."""
+    """A regular expression."""
     body: str
-    """The characters of a class."""
+    """Allowed characters of the body, as a character class."""
     least: int
     most: int
     glued: bool = True
-    """Whether it is a token also right behind a letter or digit."""
+    """True if a token may directly follow a letter or digit."""
     cut: bool = True
-    """Whether its beginning alone, at the end of a text, is one too."""
+    """True if the beginning of a token at the end of a text counts too."""
 
 
 TOKENS: tuple[Prefixed, ...] = (
@@ -124,4 +125,4 @@ SHAPED: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("-us", lazy(r"(?<![A-Za-z0-9])[a-f0-9]{32}-us[0-9]{1,2}(?![0-9])")),  # Mailchimp
     ("Q~", lazy(r"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}")),  # Entra ID
 )
-"""Tokens that are known by their shape, and what stands in each of them."""
+"""Tokens recognized by their overall pattern, with a text that each contains."""

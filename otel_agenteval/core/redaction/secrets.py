@@ -1,8 +1,9 @@
-"""Secrets: access tokens, private keys, passwords, and what stands behind the name of one.
+"""Secrets: access tokens, private keys, passwords, and values next to the name of a secret.
 
-A token is known by its prefix (:mod:`.rules`), and followed where it is wrapped over lines; at the end of a text its beginning is enough, for
-what was cut is still most of a secret. Other secrets are known by the name before them: ``password=…``, ``"client_secret": "…"``, ``Authorization: …``,
-``?token=…``, ``scheme://user:…@host``. Placeholders, code and plain words behind such a name are left alone.
+A token is recognized by its prefix (:mod:`.rules`), also if it wraps across lines. At the end of a text, the beginning of a
+token is enough, because a truncated secret still reveals most of it. Other secrets are recognized by the name before them:
+``password=…``, ``"client_secret": "…"``, ``Authorization: …``, ``?token=…``, ``scheme://user:…@host``. Placeholders, code and
+ordinary words after such a name don't count.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from .words import lower
 Span = tuple[int, int]
 
 _LEAST_CUT = 6
-"""Characters of a token's body from which its beginning at the end of a text is one."""
+"""Minimum length of a token's truncated body at the end of a text."""
 _WRAP = lazy(r"[ \t`\"']{0,8}\\?\r?\n[ \t>|#*`\"'+]{0,40}")
 _CUT = lazy(r"[\"'`)\]}\s]{0,4}(?:\Z|\u2026|\.\.\.|\[(?:trunc|cut|\.\.\.))")
 
 
 def secrets(text: str) -> Iterator[Span]:
-    """Where each secret begins and ends; they may overlap."""
+    """Yield the position of each secret. Positions can overlap."""
     yield from _keys(text)
     yield from _tokens(text)
     yield from _jwts(text)
@@ -70,7 +71,10 @@ def _keys(text: str) -> Iterator[Span]:
 
 
 def _pem_keys(text: str) -> Iterator[Span]:
-    """Keys between their marks, from a mark on where the other one was cut off, or up to one."""
+    """Yield private keys between their BEGIN and END lines.
+
+    If one of the two lines is missing, the key extends from or to the other.
+    """
     marks = sorted(
         [(*found.span(), True) for found in _BEGIN.finditer(text)] + [(*found.span(), False) for found in _END.finditer(text)]
     )
@@ -78,7 +82,7 @@ def _pem_keys(text: str) -> Iterator[Span]:
     for start, end, begins in marks:
         if open_at is not None and not begins and start - open_at[1] <= _LONGEST_KEY:
             inside = text[open_at[1] : start]
-            if '"' in inside or "'" in inside:  # a list of lines: each is a text of its own
+            if '"' in inside or "'" in inside:  # a list of quoted lines
                 yield from ((open_at[1] + run.start(), open_at[1] + run.end()) for run in _RUN.finditer(inside))
             else:
                 yield open_at[0], end
@@ -112,7 +116,7 @@ def _ended(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _decoded(text: str) -> bytes | None:
-    """What base64 says, as far as it goes."""
+    """Decode base64 up to the last complete group."""
     plain = text.replace("-", "+").replace("_", "/").rstrip("=")
     try:
         return base64.b64decode(plain[: len(plain) // 4 * 4], validate=True)
@@ -133,7 +137,7 @@ _PREFIXES = tuple(
 
 
 def _literal(prefix: str) -> str:
-    """The letters that every token of a prefix has; for a quick look."""
+    """Return the literal start of a prefix pattern, for a fast check."""
     plain = re.match(r"[A-Za-z0-9_-]*", prefix)
     found = plain.group() if plain is not None else ""
     remainder = prefix[len(found) :]
@@ -161,7 +165,7 @@ def _tokens(text: str) -> Iterator[Span]:
 
 
 def _end_of(text: str, at: int, body: re.Pattern[str], token: Prefixed) -> int | None:
-    """Where the body of a token ends; None where it is none."""
+    """Return the end of a token's body, or None if it isn't valid."""
     run = body.match(text, at)
     if run is None:
         return None
@@ -207,7 +211,7 @@ def _jwts(text: str) -> Iterator[Span]:
         if _CLAIMS.search(said) is None and not remainder.startswith("eyJ"):
             continue
         end = found.end()
-        while (wrap := _WRAP.match(text, end)) is not None:  # wrapped over lines
+        while (wrap := _WRAP.match(text, end)) is not None:  # wrapped across lines
             more = _JWT_LINE.match(text, wrap.end())
             if more is None or not is_mixed(more.group(), least=6):
                 break
@@ -264,7 +268,7 @@ def _headers(text: str, lowered: str) -> Iterator[Span]:
                     yield found.span(2)
 
 
-# --- addresses
+# --- URLs
 
 _USER_INFO = lazy(
     r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{0,19}://([^\s/@\"'<>`]{0,256}(?:@[^\s/@\"'<>`]{0,64})?)@(?=[A-Za-z0-9\[%_.-])"

@@ -1,4 +1,4 @@
-"""Cells of tables, each with the head of its column: Markdown, CSV and its relatives, aligned columns, HTML, SQL."""
+"""Table cells with the heading of their column: Markdown, CSV and similar formats, aligned columns, HTML and SQL."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Splitter = Callable[[str, int, int], list[Span]]
 
 
 class Cell(NamedTuple):
-    """What stands in a column."""
+    """A table cell, with the heading of its column."""
 
     head: str
     start: int
     end: int
     sure: bool = True
-    """Whether the head is surely one: not the label at the left of its row."""
+    """True if the heading is certain to be one, not the label at the left of its row."""
 
 
 _LONGEST_HEAD, _LONGEST_ROW = 1_000, 4_000
@@ -30,7 +30,10 @@ _HEAD = lazy(r"[*`\"]{0,3}[^\W\d][^<>{}()=|,;\t:]{0,40}")
 
 
 def cells_in(text: str, places: Sequence[int]) -> Iterator[Cell]:
-    """Yield the cells of each table with a column whose head stands at one of some places, which are in order."""
+    """Yield the cells of tables that have a column heading at one of the given positions.
+
+    ``places`` must be sorted.
+    """
     if not places:
         return
     if "\n" in text:
@@ -45,7 +48,7 @@ def cells_in(text: str, places: Sequence[int]) -> Iterator[Cell]:
 
 _OPENED = lazy(r"[:\[]\s{0,4}\"(?=[^\"\n]{0,1000}\Z)")
 _CLOSED = lazy(r"\"\s{0,4}[}\],]")
-"""A table can be a text inside of JSON, which begins and ends in the middle of a line."""
+"""End of a JSON string that contains a table. Such a table starts and ends in the middle of a line."""
 
 
 def _split_at(sign: str) -> Splitter:
@@ -70,7 +73,7 @@ _SPLITTERS: tuple[tuple[str, Splitter], ...] = (
     *((sign, _split_at(sign)) for sign in ("\t", ";", ",")),
     ("  ", lambda text, start, end: [found.span() for found in _ALIGNED.finditer(text, start, end)]),
 )
-"""What sets the fields of a line apart: the first that stands in it."""
+"""Field separators with their functions. The first one that occurs in the line applies."""
 
 
 def _in_lines(text: str, places: Sequence[int]) -> Iterator[Cell]:
@@ -156,7 +159,7 @@ def _in_html(text: str, places: Sequence[int]) -> Iterator[Cell]:
             at = following if "</table" not in text[at:done] else -1
 
 
-# --- heads in one bracket, each row in another
+# --- headings in one bracket, each row in another
 
 _GROUPS = (
     (
@@ -175,11 +178,14 @@ _GROUPS = (
         lazy(r"\[([^\[\]]{0,1000})\]"),
     ),
 )
-"""What stands between the heads and the rows; the pattern of both; that of a row."""
+"""Text between headings and rows, pattern of both, and pattern of one row."""
 
 
 def _in_groups(text: str) -> Iterator[Cell]:
-    """``INSERT INTO … (…) VALUES (…)``, ``{"columns": […], "rows": [[…]]}``, ``[[…], […]]``."""
+    """Yield cells of tables in brackets.
+
+    Examples are ``INSERT INTO … (…) VALUES (…)``, ``{"columns": […], "rows": [[…]]}`` and ``[[…], […]]``.
+    """
     split = _SPLITTERS[3][1]
     for between, whole, part in _GROUPS:
         for found in whole.finditer(text) if between in text or between.upper() in text else ():

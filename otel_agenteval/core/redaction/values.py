@@ -1,4 +1,4 @@
-"""What stands where a secret may stand: whether it is one, or a placeholder, a piece of code, a word of a sentence."""
+"""Tests whether a value in a secret's position is a secret, and not a placeholder, code or an ordinary word."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ NO_VALUES = frozenset(
     email username user login host hostname server port database role account phone address confirm submit header query cookie body foobared
     """.split()  # noqa: SIM905  (a list of one word a line is two screens long)
 )
-"""Words that are no secret."""
+"""Words that aren't secrets."""
 _ORDINARY = lazy(
     r"(?:obligat|obbligat|requerid|requis|requir|richiest|erforderlich|pflicht|incorrect|incorret|errat|errad|falsch|ung[üu]ltig|inv[aá]lid|expir|caducad|scadut|abgelaufen|vergessen"
     r"|olvidad|oubli|dimenticat|esquecid|caché|oculta|versteckt|chiffr|cifrad|cifrat|verschl|siehe|voir|vedi|ver\b|see\b|optional|opcional|facultati|opzional|leer\b|vac[ií]|vide\b"
     r"|vuot|vazi|genera[td]|unchanged|forbidden|hunter-|wymagan|verlopen|vereist|zorunlu|обязател|неверн)\w*",
     re.IGNORECASE,
 )
-"""What forms, messages and tables say of a password, in the languages of :mod:`.words`."""
+"""Words that forms, messages and tables use about passwords, in the languages of :mod:`.words`."""
 PLACEHOLDER = lazy(
     r"placeholder|redacted|change-?_?me|[_-]here\b|x{5,}|\*{3,}|\.{4,}|your[_-]?|<|0{8,}|\[[A-Z]+[_-][0-9a-f]+\]", re.IGNORECASE
 )
@@ -33,7 +33,7 @@ _TEMPLATE = lazy(
 )
 _FILLED_IN = lazy(r"\$?\{[\w.:]*\}|\u2026")
 PLAIN = lazy(r"[A-Z]?[a-zà-ÿ]+[.!?:]?|[A-Z]+[.!?:]?")
-"""A word, as sentences have them."""
+"""An ordinary word of a sentence."""
 CODE = lazy(
     r"[A-Za-z_$][\w$]*(?:(?:\.|->|::)[A-Za-z_$][\w$]*)+[.;]?|\$[A-Z_][A-Z0-9_]*|%[sdr]|%\([a-z_]+\)s|@[a-z_.]+|:[a-z_]+|![A-Za-z]+"
 )
@@ -44,12 +44,12 @@ _UNCHOSEN = lazy(
     r"|(?:sha|md|utf|base|aes|rsa|oauth|argon|bcrypt|tls|pbkdf|http|scram|hs|rs|x)[-_]?[0-9]+[\w.-]*|[a-z]+-[0-9]{1,2}|(?:user|step|page|item|line|part|level|db|key|host|node)-?[0-9]+"
     r"|[0-9]{1,2}/[0-9]{1,2}|[\w./-]+:[0-9][\w.+~-]*|\w{1,3}&\w{1,3}|[A-Za-z]+\?|\+?[0-9][0-9\s().-]*",
 )
-"""Versions, calls, addresses, paths, names of variables, units, numbers of things."""
+"""Versions, calls, addresses, paths, variable names, units and counts."""
 _SIGNS = frozenset("!@#$%^&*+=?~")
 
 
 def is_nothing(value: str) -> bool:
-    """Return True if a value is a placeholder, a reference to one, or a word that is no secret."""
+    """Return True if a value is a placeholder, a reference, or a word that isn't a secret."""
     plain = value.strip(" .!?:*_-\"'`").casefold()
     return (
         len(plain) < 2
@@ -71,7 +71,10 @@ _DIGIT, _LETTER, _HUMP = lazy(r"\d"), lazy(r"[^\W\d_]"), lazy(r"[A-ZÀ-Þ][a-zß
 
 
 def is_mixed(word: str, least: int = 8) -> bool:
-    """Return True if a word has letters and digits mixed, or capitals in its middle, as words of a language have not."""
+    """Return True if a word looks generated.
+
+    It mixes letters and digits, or has capitals inside, unlike natural words.
+    """
     if len(word) < least:
         return False
     if _DIGIT.search(word) is not None and _LETTER.search(word) is not None:
@@ -80,7 +83,10 @@ def is_mixed(word: str, least: int = 8) -> bool:
 
 
 def is_drawn(value: str) -> bool:
-    """Return True if a value looks as if it were drawn: long, of letters and digits, and no date, version or identifier of code."""
+    """Return True if a value looks random: long, with letters and digits.
+
+    Dates, versions and code identifiers don't count.
+    """
     if len(value) < 8 or CODE.fullmatch(value) is not None or re.fullmatch(r"[0-9.,:T Z+-]+", value):
         return False
     digits = len(_DIGIT.findall(value))
@@ -88,7 +94,10 @@ def is_drawn(value: str) -> bool:
 
 
 def is_chosen(value: str, least: int = 6) -> bool:
-    """Return True if a person may have chosen a value as a password: it has letters, and digits or signs between them."""
+    """Return True if a person may have chosen the value as a password.
+
+    It has letters, and also digits or signs.
+    """
     value = value.rstrip(".!?:")
     if (
         not least <= len(value) <= 64

@@ -1,8 +1,9 @@
-"""A text as its reader will see it, with the way back to the text as it is.
+"""Decodes a text in layers, and maps positions back to the original.
 
-The first view has the same length as the text: digits of every script are ASCII, so are full-width and mathematical letters, dashes and spaces.
-Each further view undoes one layer of writing: JSON's and Python's escapes, percent-encoding, HTML entities, quoted-printable, invisible
-characters. What is found in a view is replaced in the text, whole escapes at a time, so that the text stays as well-formed as it was.
+The first view has the same length as the text, with digits of all scripts, full-width and mathematical letters, dashes and
+spaces converted to ASCII. Each further view undoes one layer of encoding: escapes of JSON and Python, percent-encoding, HTML
+entities, quoted-printable, and invisible characters. A find in a view is replaced in the original text. Escapes are replaced as
+a whole, so the text stays as well-formed as it was.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from bisect import bisect_right
 from functools import cache
 
 MAX_LAYERS = 4
-"""Views after the first one: JSON in JSON in JSON has three."""
+"""Maximum number of views after the first. JSON inside JSON inside JSON needs three."""
 
 _INVISIBLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
@@ -22,7 +23,7 @@ _INVISIBLE = (
 )
 _ENTITY = r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|commat|period|lowbar|hyphen|dash|num|colon|sol|equals|plus|nbsp|amp|quot|apos|lt|gt|shy|zwnj|zwj);"
 _WRITTEN = re.compile(
-    r"\\u[dD][89abAB][0-9A-Fa-f]{2}\\u[dD][c-fC-F][0-9A-Fa-f]{2}"  # one character beyond the first 65,536
+    r"\\u[dD][89abAB][0-9A-Fa-f]{2}\\u[dD][c-fC-F][0-9A-Fa-f]{2}"  # a surrogate pair: one character over U+FFFF
     r"|\\(?:u[0-9A-Fa-f]{4}|u\{[0-9A-Fa-f]{1,6}\}|x[0-9A-Fa-f]{2}|[nrtbfv]|[^\w\s]|_)"
     r"|(?:%[89A-Fa-f][0-9A-Fa-f]){2,4}|%[0-7][0-9A-Fa-f]"
     rf"|{_ENTITY}"
@@ -37,7 +38,7 @@ class View:
     """One view of a text.
 
     Attributes:
-        text: what it shows.
+        text: the decoded text.
     """
 
     __slots__ = ("_begins", "_places", "_under", "text")
@@ -46,11 +47,11 @@ class View:
         self.text = text
         self._under = under
         self._places = places or []
-        """Segments: where each begins here, where it begins and ends in the view below, and whether it was decoded."""
+        """Segments: start in this view, start and end in the view below, and True if the segment was decoded."""
         self._begins = [place[0] for place in self._places]
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
-        """Where in the text itself a part of this view is written."""
+        """Return the position in the original text of a part of this view."""
         view: View | None = self
         while view is not None and view._places:
             start, end = view._below(start)[0], view._below(end - 1)[1]
@@ -63,12 +64,12 @@ class View:
 
 
 def first_view(text: str) -> View:
-    """The text with the same length, and every digit, dash and space as ASCII has it."""
+    """Return the first view: look-alike characters as ASCII, and the same length as the text."""
     return View(folded(text))
 
 
 def next_view(view: View) -> View | None:
-    """The view with one layer of writing undone; None where there is none."""
+    """Return the view with one more layer of encoding undone, or None if there is none."""
     text = view.text
     if _MARKS.search(text) is None:
         return None
@@ -116,11 +117,11 @@ def _character(code: int) -> str:
     return chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd"
 
 
-# --- characters that look like others
+# --- look-alike characters
 
 
 def folded(text: str) -> str:
-    """The text with ASCII in place of what looks like it: as many characters as it has."""
+    """Return the text with look-alike characters as ASCII. The length stays the same."""
     if text.isascii():
         return text
     table, foldable = _folding()

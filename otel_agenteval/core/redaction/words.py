@@ -1,4 +1,4 @@
-"""Words for secrets in many languages: which names say that the value beside them is one, and how surely."""
+"""Words for secrets in many languages, with the strength of the evidence that the value next to them is one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from typing import NamedTuple
 from .patterns import lazy
 
 PASSWORD, KEY, WEAK = 3, 2, 1
-"""How surely a name says it: its value is a secret unless it is an everyday word; if it mixes letters and digits; if it looks drawn."""
+"""Strength of a name.
+
+A password's value counts unless it is an everyday word, a key's if it mixes letters and digits, and a weak name's if it looks
+random.
+"""
 
 _PASSWORDS = (
     r"pass?(?:word|wd|wort|phrase|code)|passord|kennw(?:or)?t|codewort|contrase(?:ñ|n|ny)a|senha|palavra_passe|mot_de_passe|mdp|wachtwoord|l[öo]senord(?:et)?|has[łl]o"
@@ -35,19 +39,22 @@ _STRENGTHS = tuple(
 _NO_NAME = lazy(
     r"(?:^|_)(?:ask|no|prompt|has|is|show|hide|forgot|reset|toggle|remember|without|allow|need)_pass|(?:page|next|cursor|continuation|sync|offset)_?token"
 )
-"""Names of switches and of places in lists."""
+"""Names of switches and of positions in lists."""
 _STEMS = (
     "pass", "pwd", "pswd", "psk", "pw", "parol", "mdp", "secret", "senha", "senord", "salasana", "sandi", "sifre", "şifre", "schlüssel", "sleutel", "key", "ken", "kennw", "kode", "klucz",
     "uth", "credential", "cookie", "code", "connection", "contrase", "ces", "cès", "clave", "chave", "chiave", "clé", "wort", "wacht", "zinka", "jelsz", "heslo", "hesla", "haslo", "ło",
     "парол", "κωδικ", "ключ", "токен",
 )  # fmt: skip
-"""One of them, in lower case, stands in every name that is an identifier or a word between spaces. Few letters begin them, because each costs time."""
+"""Every name that is an identifier or a spaced word contains at least one of these, in lower case.
+
+The list has few different first letters, because each costs time.
+"""
 _UNSPACED = {
     "密码": PASSWORD, "密碼": PASSWORD, "口令": PASSWORD, "パスワード": PASSWORD, "パスフレーズ": PASSWORD, "暗証番号": PASSWORD, "合言葉": PASSWORD, "비밀번호": PASSWORD, "비번": PASSWORD,
     "암호": PASSWORD, "패스워드": PASSWORD, "mật khẩu": PASSWORD, "รหัสผ่าน": PASSWORD, "كلمة المرور": PASSWORD, "كلمة السر": PASSWORD, "סיסמ": PASSWORD, "पासवर्ड": PASSWORD,
     "密钥": KEY, "密鑰": KEY, "令牌": KEY, "アクセスキー": KEY, "トークン": KEY, "シークレット": KEY, "토큰": KEY, "مفتاح": KEY, "מפתח": KEY,
 }  # fmt: skip
-"""Names in scripts that set no spaces, or join words to their neighbors."""
+"""Names in scripts that don't separate words or that join them to their neighbors."""
 _STEM = lazy("|".join((*_STEMS, *_UNSPACED)))
 _LONGEST = 64
 _SPLIT = lazy(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\s.\-/:'’]+")
@@ -59,7 +66,7 @@ _LAST_WORDS = lazy(r"keys?|tokens?|secret|value|passe|acceso|accès|acc?esso|sch
 
 
 class Name(NamedTuple):
-    """A name in a text that says that the value beside it is a secret."""
+    """A name that marks the value next to it as a secret."""
 
     start: int
     end: int
@@ -67,7 +74,7 @@ class Name(NamedTuple):
 
 
 def strength_of(name: str) -> int:
-    """Return how surely a name says that its value is a secret; 0 if it does not."""
+    """Return the strength of a name, or 0 if it doesn't mark a secret."""
     return _strength_of(name[-_LONGEST:])
 
 
@@ -86,18 +93,21 @@ def _strength_of(name: str) -> int:
 
 
 def lower(text: str) -> str:
-    """Return a text in lower case, with the same length."""
+    """Return the text in lower case, with the same length."""
     lowered = text.lower()
     return lowered if len(lowered) == len(text) else "".join(sign.lower()[:1] for sign in text)
 
 
 def may_name(lowered: str) -> bool:
-    """Return True if a name may stand in a text, given in lower case."""
+    """Return True if a text, given in lower case, may contain a name."""
     return _STEM.search(lowered) is not None
 
 
 def names_in(text: str, lowered: str) -> Iterator[Name]:
-    """Yield every name in a text, which is also given in lower case with the same length."""
+    """Yield every name in a text.
+
+    ``lowered`` is the text in lower case, with the same length.
+    """
     after = _AFTER if text.isascii() else _AFTER_LATIN
     done = 0
     for stem in _STEM.finditer(lowered):
@@ -123,7 +133,7 @@ def _start_of_word(text: str, at: int) -> int:
 
 
 def _named(text: str, start: int, end: int) -> Name | None:
-    """The surest name that ends there: the word itself, or with up to three words before it."""
+    """Return the strongest name that ends here: the word, with up to three words before it."""
     word = text[start:end]
     best = Name(start, end, strength_of(word))
     if _LAST_WORDS.fullmatch(word.lower()) is not None:
