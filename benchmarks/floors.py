@@ -23,7 +23,7 @@ import orjson
 from harness import Runs
 
 PAGE = harness.ROOT / "docs" / "internals" / "profiling.md"
-READING = "protobuf: splitting by trace, and attributes as they are asked for"
+READING = "protobuf: splitting by trace, attributes on first use"
 
 
 # --- the children
@@ -177,33 +177,33 @@ def tables(found: Runs) -> dict[str, str]:
         ("floor of the agent's thread", "µs per turn", "of F"),
         *((what, f"{value:.1f}", f"{value / f:.3f}") for what, value in (
             ("a span processor that does nothing: the SDK's calls of `on_start`, `_on_ending` and `on_end`", us("agent", "noop") - f),
-            ("one that knows when a turn is over and how large it is", us("agent", "least") - f),
-            ("22 ready events put on a span", us("agent", "append")),
-            ("today: collection alone", us("agent", "collect") - f),
-            ("today: default pack with its span events", us("agent", "default") - f),
+            ("one that tracks the end and size of turns", us("agent", "least") - f),
+            ("22 prepared events, appended to a span", us("agent", "append")),
+            ("current: collection only", us("agent", "collect") - f),
+            ("current: default metrics with span events", us("agent", "default") - f),
         )),
     ]  # fmt: skip
     whole = us("span", "whole")
     spans = [
-        ("floor of a span in the sidecar", "µs per span", "of today's"),
+        ("floor of a span in the sidecar", "µs per span", "share of current"),
         *((what, f"{us('span', key):.2f}", f"{us('span', key) / whole:.3f}") for what, key in (
             ("its bytes copied once", "copy"),
-            ("parsed by upb, nothing looked at", "parse"),
+            ("parsed by upb, without access", "parse"),
             ("parsed, and every attribute in a dict", "naive"),
-            ("made Python objects in C, every attribute (orjson, of the same spans as JSON)", "objects"),
-            ("split by trace, as the sidecar does it", "split"),
+            ("every attribute as a Python object, made in C (orjson, JSON of the same spans)", "objects"),
+            ("split by trace as in the sidecar", "split"),
             ("its JSON parsed by orjson", "json"),
-            ("its JSON texts gone through once (`str.lower`)", "pass"),
-            ("today: assembled and read, no metrics", "assembled"),
-            ("today: default pack, outlets off", "whole"),
+            ("one pass over its JSON texts (`str.lower`)", "pass"),
+            ("current: assembled and read, no metrics", "assembled"),
+            ("current: default metrics, outlets off", "whole"),
         )),
     ]  # fmt: skip
     scores = [
-        ("floor of saying a score", "µs per score"),
+        ("floor of exporting a score", "µs per score"),
         (f"a log record of {us('score', 'bytes'):.0f} bytes from protobuf's classes", f"{us('score', 'classes'):.2f}"),
         ("a finished record, serialized", f"{us('score', 'serialize'):.2f}"),
-        ("joined from four pieces of bytes", f"{us('score', 'join'):.2f}"),
-        ("sent through a socket, 22 to a frame, both ends", f"{us('score', 'send'):.2f}"),
+        ("joined from four byte strings", f"{us('score', 'join'):.2f}"),
+        ("sent through a socket, 22 per frame, both ends", f"{us('score', 'send'):.2f}"),
     ]
     return {
         "floor-agent": harness.plain_table(own), "floor-sidecar": harness.plain_table(spans), "floor-score": harness.plain_table(scores),
@@ -220,14 +220,14 @@ def native(found: Runs) -> str:
         (
             "path",
             "µs per span",
-            "reading of it",
-            "upb for the same bytes",
+            "µs for reading",
+            "upb on the same bytes",
             "gain at most",
-            "with Python objects made in C",
+            "with Python objects from C",
             "gain then",
         )
     ]
-    for path, what in (("assembled", "assembled and read, no metrics"), ("sidecar", "default pack, outlets off")):
+    for path, what in (("assembled", "assembled and read, no metrics"), ("sidecar", "default metrics, outlets off")):
         parts = where.stages(path, found)
         whole = sum(parts.values())
         reading = parts.get(READING, 0.0)
