@@ -147,8 +147,8 @@ def test_of_a_file_of_another_kind_the_first_faults_are_told_and_the_rest_counte
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"PAR1\x15\x04\n\n", "a Parquet file, which `otel-agenteval backfill` scores"),
-        ('{"resourceSpans": []}\n'.encode("utf-16"), "UTF-16 text; it must be UTF-8"),
+        (b"PAR1\x15\x04\n\n", "Parquet file; use `otel-agenteval backfill`"),
+        ('{"resourceSpans": []}\n'.encode("utf-16"), "UTF-16 text; convert the file to UTF-8"),
     ],
     ids=["Parquet", "UTF-16"],
 )
@@ -161,9 +161,7 @@ def test_a_file_of_another_kind_is_told_by_its_beginning(content: bytes, said: s
 
 def test_for_a_folder_its_files_are_asked_for(tmp_path: Path, capsys: Capture) -> None:
     assert main(["eval", f"{tmp_path}/"]) == 2
-    assert (
-        capsys.readouterr().err == f"otel-agenteval: {tmp_path}/: is a folder; name the files in it, as in {tmp_path}/*.jsonl\n"
-    )
+    assert capsys.readouterr().err == f"otel-agenteval: {tmp_path}/: must be a file, got a folder; example: {tmp_path}/*.jsonl\n"
 
 
 @pytest.mark.parametrize("command", ["turns", "eval"])

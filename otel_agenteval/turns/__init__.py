@@ -1,5 +1,5 @@
-"""From spans to turns: which spans make one, when it is over, and how parts of it find each other.
+"""Build turns from spans: choose their spans, detect their ends, and join their parts.
 
-May import :mod:`~otel_agenteval.dialects` and :mod:`~otel_agenteval.spans`; nothing of OpenTelemetry.
-Start at :mod:`.assembler` (when a turn is over), then :mod:`.roots` (which spans make one).
+May import :mod:`~otel_agenteval.dialects` and :mod:`~otel_agenteval.spans`, but not OpenTelemetry. Start with
+:mod:`.assembler` (closes turns), then :mod:`.roots` (chooses their spans).
 """

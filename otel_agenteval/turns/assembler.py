@@ -1,15 +1,16 @@
-"""When a turn is over.
+"""Track open turns and close each one when its spans are complete.
 
-Two sources feed one state. Spans of this process announce their start, so a turn closes at the very moment when its root
-has ended and nothing below it is open. Spans that arrive only after their end (OTLP; a processor that was added while
-spans were open) wait: for ``decision_delay`` after their local root was seen, else until the trace has been idle.
+The assembler receives spans in two ways. Spans of this process report their start, so a turn closes as soon as its
+root has ended and no span below it is open. Other spans are seen only after they end: through OTLP, or because a
+processor was added late. Their turn closes ``decision_delay`` after the local root arrives, or, without a local root,
+when the trace has been idle.
 
-An *owner* is a span that may turn out to be a turn root: a local root, or below an application's spans the topmost span
-that is an agent, a workflow, a chain or not known yet. Everything below an owner counts towards it. A parent that ended
-still collects its children; an owner that turns out to be no root hands its spans up.
+An *owner* is a span that may become a turn root. It is a local root, or the topmost agent, workflow, chain or unknown
+span below an application's spans. All spans below an owner count towards it, even if their parent has ended. An owner
+that isn't a root passes its spans to the owner above.
 
-The assembler does no I/O, and its owner serialises the calls (see :attr:`Assembler.lock`). It reads no attribute beyond a
-span's role. What it closes goes to the caller as a :class:`Closed`, to be understood and evaluated elsewhere.
+The assembler does no I/O and reads only a span's role. The caller serializes the calls (see :attr:`Assembler.lock`)
+and evaluates each :class:`Closed` elsewhere.
 """
 
 from __future__ import annotations
@@ -36,15 +37,15 @@ if TYPE_CHECKING:
 
 _TURN_ROLES = frozenset((AGENT, WORKFLOW))
 PLAIN_KEPT = 256
-"""Spans kept of a trace that has shown no GenAI span yet."""
+"""Maximum number of spans kept of a trace without GenAI spans."""
 _RECENT = 2_048
 _CLOSED_IDS = 50_000
-"""Ids of spans in closed turns that are known at most: what starts below one of them belongs to its turn."""
+"""Maximum number of remembered span ids of closed turns. A span that starts below one of them belongs to that turn."""
 _MATTERS = frozenset((LLM, TOOL, RETRIEVAL, AGENT, WORKFLOW, FEEDBACK))
-"""Roles of spans that change what is known of a turn, even when they come after its close."""
+"""Roles of spans that revise a turn when they arrive after it closed."""
 _PER_TICK = 3_000
 _TRACE_SIZE = 1_536
-"""Bytes that an open trace takes beside its spans, measured."""
+"""Measured size of an open trace in bytes, without its spans."""
 _BOUNDS: frozenset[CloseReason] = frozenset(("span_limit", "byte_limit", "evicted", "shutdown", "exit"))
 _TOO_LARGE: frozenset[CloseReason] = frozenset(("span_limit", "byte_limit"))
 
@@ -52,7 +53,7 @@ Role = Callable[[Any], "str | None"]
 
 
 def _first_of_each(spans: Iterable[WireSpan], known: set[bytes]) -> list[WireSpan]:
-    """The spans whose ids are new. Their ids are added to ``known``."""
+    """Return the spans whose ids aren't in ``known``, and add their ids to it."""
     found = []
     for span in spans:
         if span.id not in known:
@@ -62,18 +63,19 @@ def _first_of_each(spans: Iterable[WireSpan], known: set[bytes]) -> list[WireSpa
 
 
 class _RecentTrace:
-    """What is remembered of a trace after one of its turns was closed."""
+    """A trace of which at least one turn has closed."""
 
     __slots__ = ("at", "goes_on", "ids")
 
     def __init__(self, at: float) -> None:
         self.at = at
         self.goes_on = False
-        """Whether a received trace was closed because it was too large. What comes next is then held like a new trace."""
+        """True if a received trace closed because it was too large. Its next spans are then held like a new trace."""
         self.ids: dict[int, Owner | None] | None = {}
-        """Spans of its closed turns, each with the owner that it counted towards; None for a span that started after the close.
+        """Spans of the closed turns, with their owners. The owner is None for a span that started after the close.
 
-        None instead of a dict: the turn was closed at a bound, or belongs to the parent process, and nothing late revises it.
+        The dictionary is None if late spans can't revise the turn: it closed at a limit, or the parent process owns
+        it.
         """
 
 
@@ -81,7 +83,10 @@ _NO_SPANS: dict[int, Owner | None] = {}
 
 
 class _Late:
-    """Spans and log records that came after a trace's turns were closed, held until no more are expected."""
+    """Spans and log records that arrived after their trace's turns closed.
+
+    They are held until ``deadline``.
+    """
 
     __slots__ = ("deadline", "logs", "matters", "size", "spans")
 
@@ -94,7 +99,7 @@ class _Late:
 
 
 def _leave_share(trace: Trace, size: int) -> None:
-    """Take a received trace that is no longer open out of its tenant's share."""
+    """Remove a closed trace from its tenant's share."""
     share = trace.share
     if share is not None:
         share.traces.pop(trace.trace_id, None)
@@ -104,14 +109,15 @@ def _leave_share(trace: Trace, size: int) -> None:
 
 
 class Assembler:
-    """The state of all open turns.
+    """All open turns.
 
-    Not thread-safe: its owner holds :attr:`lock` around every call but :meth:`start_below` and :meth:`ending`, which take it themselves.
+    Not thread-safe. The caller holds :attr:`lock` around every call, except for :meth:`start_below` and
+    :meth:`ending`, which acquire the lock themselves.
 
     Args:
-        limits: bounds.
-        role: returns the role of a span, ended or still open, from what it says now.
-        now: monotonic seconds.
+        limits: limits in time, turns, spans and bytes.
+        role: returns the current role of a span that is open or has ended.
+        now: returns monotonic seconds.
     """
 
     def __init__(self, limits: Limits, role: Role, now: Callable[[], float]) -> None:
@@ -121,38 +127,40 @@ class Assembler:
         self.lock = threading.Lock()
         """Held for microseconds, never during evaluation or I/O."""
         self.received = 0
-        """Spans received, whatever their outcome."""
+        """Number of received spans, whatever their outcome."""
         self.traces: OrderedDict[int, Trace] = OrderedDict()
         self._shares: dict[int, Share] = {}
-        """What each tenant holds of them, by the tenant's number; empty without tenants."""
+        """Open traces by the number of their tenant. Empty without tenants."""
         self._tops: dict[Owner, Trace] = {}
-        """Open owners that count towards none, by age: the first is the next to reach ``max_duration``."""
+        """Open owners without an owner above, oldest first. The first one is the next to reach ``max_duration``."""
         self._heap: list[tuple[float, int, Trace, Owner | None]] = []
-        """The other deadlines. Most turns never have one."""
+        """All other deadlines. Most turns have none."""
         self._sequence = itertools.count()
         self._recent: OrderedDict[int, _RecentTrace] = OrderedDict()
-        """Traces that had a turn which was closed."""
+        """Traces of which a turn has closed."""
         self._known_ids = 0
         self._late: OrderedDict[int, _Late] = OrderedDict()
         self._seen: OrderedDict[int, tuple[Trace, Owner | None]] = OrderedDict()
-        """Turns whose root was seen and that only wait for ``decision_delay``, the oldest first. These are evicted first."""
+        """Turns whose root was seen and that only wait for ``decision_delay``, oldest first. They are evicted first."""
         self._recent_plain: OrderedDict[int, None] = OrderedDict()
-        """Traces that ended without GenAI: what starts below them later is no part of a turn that is still to come."""
+        """Traces that ended without GenAI spans. Spans that start below them later aren't part of a future turn."""
         self._size = 0
         self.late_spans = 0
         self.late_ages: deque[float] = deque(maxlen=1_024)
-        """Seconds between a turn's close and its late spans. Reporting them takes them out."""
+        """Seconds between the close of a turn and the arrival of each late span. Reporting the ages removes them."""
         self.orphan_parents = 0
         self.pruned_spans = 0
         self.duplicates = 0
-        """Spans that were received again while their turn was open."""
+        """Number of spans that were received again while their turn was open."""
         self.late_unused = 0
-        """Late spans that revise nothing: their turn was closed at a bound, too much came late, or it changes nothing."""
+        """Number of late spans that revise nothing, because the turn closed at a limit, too much arrived late, or they
+        don't matter.
+        """
         self.moved = 0
-        """Spans that were forgotten because another process evaluates them."""
+        """Number of spans dropped because another process evaluates them."""
 
     def set_limits(self, limits: Limits) -> None:
-        """Use other bounds from now on. Deadlines that are already set stay."""
+        """Replace the limits. Existing deadlines don't change."""
         self._limits = limits
         self._max_spans = limits.max_spans
         self._max_bytes = limits.max_bytes
@@ -161,7 +169,10 @@ class Assembler:
     # --- spans of this process
 
     def start_below(self, trace: Trace, owner: Owner, span_id: int) -> bool:
-        """The usual start of a span: below one that is known. False, with nothing done, when it needs :meth:`start`."""
+        """Record the start of a span whose parent is known, which is the usual case.
+
+        Returns False and changes nothing if :meth:`start` must handle the span.
+        """
         with self.lock:
             if owner.heir is not None:
                 return False
@@ -172,10 +183,10 @@ class Assembler:
             return True
 
     def ending(self, trace: Trace, owner: Owner, span_id: int, span: Any, attributes: dict[str, Any]) -> Sequence[Closed]:
-        """A span is ending whose trace and owner were looked up already. Returns what it closed: usually nothing.
+        """Record the end of a span whose trace and owner are known.
 
-        The usual case comes first: a span of a turn in which others are still open. It is written out flat because an agent
-        waits for it.
+        Returns the turns that it closes. The agent waits for this call. The most frequent case is therefore handled
+        first and inline: a span of a turn in which other spans are open.
         """
         with self.lock:
             self.received += 1
@@ -212,10 +223,11 @@ class Assembler:
         references: dict[str, Any] | None = None,
         carried_id: int = 0,
     ) -> None:
-        """A span started.
+        """Record the start of a span.
 
-        ``parent_id`` is 0 for a span without a parent, and for one whose parent looks remote: that parent is ``carried_id``. A
-        context that was carried within one process also looks remote, but then its parent is known here.
+        ``parent_id`` is 0 if the span has no parent or if its parent seems to be remote. ``carried_id`` is the id of
+        that remote parent. A context that was carried within this process also seems to be remote, but its span is
+        known here.
         """
         trace = self.traces.get(trace_id)
         recent = self._recent.get(trace_id)
@@ -224,7 +236,7 @@ class Assembler:
             parent_id = carried_id
         parent = trace.nodes.get(parent_id) if trace is not None and parent_id else None
         after = closed.get(parent_id)
-        # A request below another that is over is not part of it: the application never left a context.
+        # A request below one that has ended isn't part of it. The application forgot to detach a context.
         leak = parent is None and role is None and after is not None and after.role is None
         if parent is None and parent_id in closed and not leak:
             self._note_orphan(trace_id)
@@ -262,13 +274,16 @@ class Assembler:
     def end(
         self, trace_id: int, span_id: int, span: Any, attributes: dict[str, Any], local_root: bool = False
     ) -> Sequence[Closed]:
-        """A span ended, or is ending. Returns what it closed: mostly nothing. ``local_root`` as in :meth:`add`."""
+        """Record a span that has ended or is ending, and return the turns that it closes.
+
+        ``local_root`` has the same meaning as in :meth:`add`.
+        """
         trace = self.traces.get(trace_id)
         owner = trace.nodes.get(span_id) if trace is not None else None
         if trace is None or owner is None:
             recent = self._recent.get(trace_id)
             if recent is not None and recent.ids is not None and span_id in recent.ids:
-                if recent.ids[span_id] is not None:  # else it was counted when it started
+                if recent.ids[span_id] is not None:  # None: it was counted when it started
                     self._note_late(trace_id)
                 self._keep_late(trace_id, span, size_of(attributes))
                 return ()
@@ -276,7 +291,7 @@ class Assembler:
         return self._ended(trace, owner, span_id, span, attributes)
 
     def _ended(self, trace: Trace, owner: Owner, span_id: int, span: Any, attributes: dict[str, Any]) -> Sequence[Closed]:
-        """As :meth:`end`, for a span whose owner was looked up already."""
+        """Record the end of a span whose owner is known; see :meth:`end`."""
         trace_id = trace.trace_id
         own = owner.span_id == span_id
         if own:
@@ -309,7 +324,7 @@ class Assembler:
                 if owner.ids is not None:
                     owner.ids.discard(span_id)
         if owner.open == 0:
-            if trace.owners == 1 and owner.role in _TURN_ROLES and not (owner.closed or trace.loose):  # what most turns are
+            if trace.owners == 1 and owner.role in _TURN_ROLES and not (owner.closed or trace.loose):  # the usual case
                 self.traces.pop(trace_id, None)
                 if owner.deadline:
                     self._seen.pop(trace_id, None)
@@ -328,7 +343,10 @@ class Assembler:
     # --- spans that arrive after their end, and log records
 
     def add(self, trace_id: int, span: Any, size: int, local_root: bool) -> list[Closed]:
-        """A span arrived without having announced its start. ``local_root``: it has no parent, or a remote one."""
+        """Add a span whose start wasn't reported, and return the turns that close.
+
+        ``local_root`` is True if the span has no parent or a remote one.
+        """
         trace = self.traces.get(trace_id)
         recent = self._recent.get(trace_id) if trace is None else None
         if recent is not None and not recent.goes_on:
@@ -347,7 +365,10 @@ class Assembler:
         return self._enforce_loose(trace)
 
     def add_received(self, trace_id: int, spans: Sequence[WireSpan], size: int, local_root: bool) -> list[Closed]:
-        """As :meth:`add`, for the spans of one trace in one request. A sender that got no answer sends again: each span counts once."""
+        """Add the spans of one trace from one request; see :meth:`add`.
+
+        A sender without a response sends spans again. Each span counts once.
+        """
         trace = self.traces.get(trace_id)
         recent = self._recent.get(trace_id) if trace is None else None
         if recent is not None and not recent.goes_on:
@@ -389,9 +410,10 @@ class Assembler:
         return self._enforce_loose(trace)
 
     def add_log(self, trace_id: int, span_id: int, part: LogPart, size: int = 0) -> bool:
-        """Keep a log record for its span. False when that span is in no turn that is open or was closed recently.
+        """Keep a log record for its span.
 
-        ``size`` counts towards the bounds of a turn whose spans are received.
+        Returns False if no open or recently closed turn contains that span. ``size`` counts towards the limits of a
+        turn whose spans are received.
         """
         trace = self.traces.get(trace_id)
         recent = self._recent.get(trace_id)
@@ -416,10 +438,13 @@ class Assembler:
                 trace.share.size += size
         return True
 
-    # --- time, bounds, the end
+    # --- deadlines, limits and shutdown
 
     def tick(self, room: float = math.inf) -> list[Closed]:
-        """Close what has waited long enough, and what is over the bounds. Of what only waited, at most ``room`` bytes are closed."""
+        """Close turns that reached a deadline or exceed a limit.
+
+        At most about ``room`` bytes of turns that only reached their deadline are closed.
+        """
         now = self._now()
         closed = self._evict()
         while self._late and next(iter(self._late.values())).deadline <= now:
@@ -446,16 +471,16 @@ class Assembler:
                 late = now >= trace.first_seen + self._limits.max_duration
                 room -= trace.loose_size
                 closed.extend(self._close_loose(trace, "delay" if trace.root_seen else "max_duration" if late else "idle"))
-        if len(closed) > 1:  # what one turn left in several traces is joined in its order, not in that of its arrival
+        if len(closed) > 1:  # parts of one turn in several traces are joined in the order of their starts
             closed.sort(key=_began)
         return closed
 
     def held(self, trace_ids: Iterable[int]) -> set[int]:
-        """Those of some traces that wait for something."""
+        """Return the given traces that are open or have late data."""
         return {trace_id for trace_id in trace_ids if trace_id in self.traces or trace_id in self._late}
 
     def close_all(self, reason: CloseReason) -> list[Closed]:
-        """Close everything, oldest first: shutdown evaluates, it throws nothing away."""
+        """Close all turns and late data, oldest first, so that shutdown evaluates everything."""
         closed: list[Closed] = []
         for trace in list(self.traces.values()):
             closed.extend(self._close_trace(trace, reason))
@@ -464,7 +489,7 @@ class Assembler:
         return closed
 
     def forget_traces(self, trace_ids: Iterable[int]) -> None:
-        """Drop all that is known of some traces whose spans were received: another process evaluates them."""
+        """Drop the received spans of traces that another process evaluates."""
         for trace_id in trace_ids:
             trace = self.traces.pop(trace_id, None)
             if trace is not None:
@@ -482,7 +507,7 @@ class Assembler:
                 self._known_ids -= len(recent.ids)
 
     def forget(self) -> None:
-        """Drop everything unevaluated: in a forked child, the parent owns it, and scores it when it ends."""
+        """Drop everything in a forked child. The parent process evaluates these turns."""
         self.lock = threading.Lock()
         self.received = 0
         for trace_id in [*self.traces, *self._recent]:
@@ -499,48 +524,51 @@ class Assembler:
         self.late_ages.clear()
 
     def knows(self, trace_id: int) -> bool:
-        """Whether a span of the trace would open no new turn."""
+        """Return True if the trace is open or had a turn that closed recently."""
         return trace_id in self.traces or trace_id in self._recent
 
     def open_turns_of(self, tenant: int) -> int:
-        """As :attr:`open_turns`, of one tenant, by its number."""
+        """Return the number of open traces of a tenant, given by its number."""
         share = self._shares.get(tenant)
         return len(share.traces) if share is not None else 0
 
     def next_close_of(self, tenant: int) -> float:
-        """Seconds until a turn of the tenant may be expected to close."""
+        """Return the seconds until a turn of the tenant is expected to close."""
         share = self._shares.get(tenant)
         oldest = next(iter(share.traces.values()), None) if share is not None else None
         return 0.0 if oldest is None else max(0.0, oldest.deadline - self._now())
 
     @property
     def open_turns(self) -> int:
-        """Traces with open or waiting spans."""
+        """Number of traces with open or waiting spans."""
         return len(self.traces)
 
     @property
     def waiting(self) -> bool:
-        """Whether a deadline may come up."""
+        """True if a deadline may be due later."""
         return bool(self.traces or self._late)
 
     @property
     def max_open(self) -> int:
-        """Open turns from which on the next one evicts another."""
+        """Maximum number of open turns. The next turn evicts another."""
         return self._limits.max_open
 
     @property
     def bytes(self) -> int:
-        """Bytes held, roughly."""
+        """Approximate number of bytes held."""
         return self._size
 
     @property
     def max_bytes(self) -> int:
-        """Bytes of all open turns together from which on turns are evicted."""
+        """Maximum number of bytes that all open turns may hold before turns are evicted."""
         return self._total_bytes
 
     @property
     def fill(self) -> float:
-        """How near eviction is: the fuller of the two bounds, 0 to 1, and above 1 while there is something to evict."""
+        """Fill level of the fuller of the two eviction limits, from 0 to 1.
+
+        Above 1, turns are being evicted.
+        """
         return max(self._size / self._total_bytes, len(self.traces) / self._limits.max_open)
 
     # --- inside
@@ -575,7 +603,7 @@ class Assembler:
         trace.turns.pop(owner, None)
 
     def _remember(self, trace_id: int) -> _RecentTrace:
-        """Remember that a turn of this trace was closed now, and return what is known of the trace."""
+        """Record that a turn of this trace has closed, and return the trace's entry."""
         recent = self._recent.get(trace_id)
         if recent is not None:
             recent.at = self._now()
@@ -591,14 +619,17 @@ class Assembler:
 
     @staticmethod
     def _home_of_orphan(trace: Trace | None) -> Owner | None:
-        """The owner of a span whose parent was never seen: the trace's only open turn, else its only open top owner."""
+        """Return the owner for a span whose parent was never seen.
+
+        It is the trace's only open turn, or its only open owner without an owner above.
+        """
         for running in (trace.turns, trace.tops) if trace is not None else ():
             if len(running) == 1:
                 return next(iter(running))
         return None
 
     def _wait_for_more(self, trace: Trace, now: float, local_root: bool) -> None:
-        """Spans without a known start have come for a trace."""
+        """Set the deadline of a trace that received spans without a reported start."""
         if local_root and not trace.root_seen:
             trace.root_seen = True
             if trace.owners == 0:
@@ -616,7 +647,10 @@ class Assembler:
         return self._evict()
 
     def _await_loose(self, trace: Trace, now: float) -> None:
-        """Set when the trace's spans without a known start are closed: soon after their local root, else when it is idle."""
+        """Set the deadline for the trace's loose spans, whose start wasn't reported.
+
+        They close ``decision_delay`` after their local root, or, without one, when the trace is idle.
+        """
         limits = self._limits
         wanted = min(
             now + (limits.decision_delay if trace.root_seen else limits.idle_timeout), trace.first_seen + limits.max_duration
@@ -638,7 +672,10 @@ class Assembler:
             self.late_ages.append(self._now() - recent.at)
 
     def _keep_late(self, trace_id: int, span: Any, size: int, local_root: bool = False) -> None:
-        """Keep a span that came after its turn was closed. If it matters, the turn is evaluated once more."""
+        """Keep a span that arrived after its turn closed.
+
+        If it matters, the turn is evaluated again.
+        """
         late = self._late_of(trace_id)
         if late is not None and len(late.spans) < self._max_spans and late.size + size <= self._max_bytes:
             late.matters = late.matters or local_root or self._role(span) in _MATTERS
@@ -670,7 +707,7 @@ class Assembler:
 
     def _push(self, when: float, trace: Trace, owner: Owner | None) -> None:
         heapq.heappush(self._heap, (when, next(self._sequence), trace, owner))
-        if len(self._heap) > 2 * len(self.traces) + 1_024:  # most were closed before their time, and must not be kept by it
+        if len(self._heap) > 2 * len(self.traces) + 1_024:  # most of these turns closed before their deadline
             self._heap = [entry for entry in self._heap if self._alive(entry)]
             heapq.heapify(self._heap)
 
@@ -681,31 +718,34 @@ class Assembler:
         return trace.deadline == when if owner is None else not owner.closed and owner.deadline == when
 
     def _is_root(self, owner: Owner) -> bool:
-        """Whether this owner's spans can be closed as turns now, or belong to something above."""
+        """Return True if this owner's spans can close as turns now.
+
+        Otherwise, they belong to the owner above.
+        """
         if owner.up is None:
             return True
         if owner.role not in _TURN_ROLES and not (owner.role in ROOT_ROLES and self._holds_model_or_agent(owner)):
             return False
-        return self._role(owner.up.span) not in OWNER_ROLES  # it may have said only now that it is an agent
+        return self._role(owner.up.span) not in OWNER_ROLES  # attributes set since its start can make it an agent
 
     def _holds_model_or_agent(self, owner: Owner) -> bool:
         return any(self._role(span) in (LLM, AGENT, WORKFLOW) for span in owner.members)
 
     def _complete(self, trace: Trace, owner: Owner) -> list[Closed]:
-        """Neither the owner nor anything below it is open any more."""
+        """Close an owner whose spans have all ended, or pass its spans on."""
         if owner.closed:
             return self._leave(trace, owner)
         closed: list[Closed] = []
-        if owner.role not in _TURN_ROLES:  # those stand by what they said at their start
+        if owner.role not in _TURN_ROLES:  # agents and workflows keep the role from their start
             owner.role = self._role(owner.span) if owner.genai else None
-        if not owner.genai and owner.role is None:  # an application's own trace: nothing here is ours
+        if not owner.genai and owner.role is None:  # an application's own trace without GenAI spans
             self._size -= owner.size
             self._let_go(trace, owner)
             self._recent_plain[trace.trace_id] = None
             if len(self._recent_plain) > _RECENT:
                 self._recent_plain.popitem(last=False)
         elif owner.orphan and owner.role not in _TURN_ROLES:
-            trace.loose.extend(owner.members)  # its local root began before us: that one's end will show, or nothing will
+            trace.loose.extend(owner.members)  # its local root started before this processor; wait for its end
             trace.loose_size += owner.size
             self._let_go(trace, owner)
         elif self._is_root(owner):
@@ -716,7 +756,10 @@ class Assembler:
         return closed
 
     def _let_go(self, trace: Trace, owner: Owner) -> None:
-        """Drop the spans of an owner that is no turn. A deadline that has not come up yet must not keep them in memory."""
+        """Drop the spans of an owner that isn't a turn.
+
+        A pending deadline would otherwise keep them in memory.
+        """
         self._mark_closed(trace, owner)
         owner.members = []
         owner.span = None
@@ -739,7 +782,7 @@ class Assembler:
         spans = owner.members
         owner.members = []
         self._size -= owner.size
-        if trace.loose and trace.owners == 1:  # their start was not seen; they belong to the trace's one open turn
+        if trace.loose and trace.owners == 1:  # loose spans belong to the trace's only open turn
             spans.extend(trace.loose)
             self._size -= trace.loose_size
             trace.loose = []
@@ -750,15 +793,15 @@ class Assembler:
         if reason in _BOUNDS:
             recent.ids = None
         elif recent.ids is not None:
-            if trace.owners == 1 and not recent.ids:  # the trace is over, and nothing else needs its nodes
-                recent.ids = trace.nodes  # type: ignore[assignment]  # read from now on only
+            if trace.owners == 1 and not recent.ids:  # the trace has ended, and nothing else needs its nodes
+                recent.ids = trace.nodes  # type: ignore[assignment]  # only read from now on
                 self._known_ids += len(trace.nodes)
             else:
                 self._add_ids(recent.ids, dict.fromkeys(trace.nodes if owner.ids is None else owner.ids, owner))
             while self._known_ids > _CLOSED_IDS:
                 self._forget_oldest()
         root = owner.span
-        owner.span = None  # a deadline that has not come up yet must not keep the turn's content in memory
+        owner.span = None  # a pending deadline must not keep the turn's content in memory
         return Closed(
             trace.trace_id, spans, reason, complete and not owner.missing, root, owner.role in _TURN_ROLES, owner.turns > 0, trace.logs,
             owner.references, owner.size, above=owner.up.span if owner.up is not None else None,
@@ -771,7 +814,10 @@ class Assembler:
         self._known_ids += len(known) - before
 
     def _leave(self, trace: Trace, owner: Owner) -> list[Closed]:
-        """The owner is done: it no longer counts as open for what is above it, and the trace may be over."""
+        """Remove a finished owner from its trace, and complete what was waiting for it.
+
+        The owner above may now be complete, and the trace may have ended.
+        """
         trace.owners -= 1
         up = owner.up
         if owner.up is not None and up is not None:
@@ -801,7 +847,7 @@ class Assembler:
 
     @staticmethod
     def _drop_nodes(trace: Trace, owner: Owner) -> None:
-        if owner.ids is None:  # all are its own
+        if owner.ids is None:  # the trace has only this owner
             trace.nodes = {}
             return
         for span_id in owner.ids:
@@ -817,7 +863,10 @@ class Assembler:
         return self._evict()
 
     def _evict(self) -> list[Closed]:
-        """Make room: first what waits for nothing but its time, then late spans, then the oldest trace."""
+        """Close turns until the limits hold.
+
+        Turns that only wait for a deadline close first, then late spans, then the oldest trace.
+        """
         limits = self._limits
         closed: list[Closed] = []
         while (crowded := len(self.traces) > limits.max_open) or (
@@ -838,20 +887,23 @@ class Assembler:
         return closed
 
     def _evict_of_tenants(self, crowded: bool) -> list[Closed]:
-        """As above, from the tenant that holds most of what there is too much of: its flood evicts no other tenant's turns."""
+        """Evict from the tenant that uses most of the exceeded limit.
+
+        One tenant therefore can't evict the turns of others.
+        """
         most = max(self._shares.values(), key=lambda share: len(share.traces) if crowded else share.size)
         if not most.seen and self._late and not crowded:
             return self._close_late()
-        oldest = next(iter(self.traces.values()))  # for when no tenant has an open trace
+        oldest = next(iter(self.traces.values()))  # used if no tenant has an open trace
         return self._close_trace(next(iter((most.seen or most.traces).values()), oldest), "evicted")
 
     def _force(self, trace: Trace, owner: Owner, reason: CloseReason) -> list[Closed]:
-        """Close an owner although something below it is open. Its open spans will be late."""
+        """Close an owner although a span below it is open. Its open spans will be late."""
         owner.role = self._role(owner.span)
         closed = [self._close(trace, owner, reason, complete=False)]
         below = owner.below or {}
         for inner in below:
-            if not inner.closed:  # what an application's span was waiting for goes with it
+            if not inner.closed:  # open owners below an application's span close with it
                 closed[0].spans.extend(inner.members)
                 self._size -= inner.size
                 inner.members = []
@@ -896,13 +948,13 @@ class Assembler:
         if reason in _BOUNDS:
             recent.ids = None
             recent.goes_on = reason in _TOO_LARGE
-        # Whether a turn of these is complete is known only when its spans are put together.
+        # The composer decides later whether each turn of these spans is complete.
         complete = trace.root_seen and not trace.continued
         return [Closed(trace.trace_id, spans, reason, complete, logs=trace.logs, size=size, continued=trace.continued)]
 
 
 def _began(closed: Closed) -> int:
-    """When the first span began that came of it."""
+    """Return the start time of the first span, or 0 if unknown."""
     span = closed.spans[0] if closed.spans else None
     found: int | None = getattr(span, "start_ns", None) or getattr(span, "start_time", None)
     return found or 0

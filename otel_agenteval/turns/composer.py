@@ -1,7 +1,9 @@
-"""Makes turns of closed spans: joins logs, separates groups, stitches parts, and revises turns with late spans.
+"""Compose turns from closed spans.
 
-Closed spans (:class:`~.state.Closed`) come in. Groups go out, each with the spans of one turn, and for each group its turn with the
-root that its scores are about. Nothing else knows how spans become turns.
+The :class:`Composer` receives closed spans (:class:`~.state.Closed`) and attaches their log records. It splits them
+into groups, joins parts of turns, and revises turns when late spans arrive. Each :class:`~.roots.Group` has the spans
+of one turn, and :meth:`Composer.read` returns its turn with the root that the scores refer to. No other module turns
+closed spans into turns.
 """
 
 from __future__ import annotations
@@ -30,29 +32,32 @@ from .twins import Twins, seen_once
 
 SCORED = "scored"
 _NO_PART_OF_A_TURN = frozenset((SCOPE, LOGFIRE_SCOPE))
-"""Scopes of spans of ours that began inside a turn, and of feedback."""
+"""Scopes of spans that are never part of a turn: spans of otel-agenteval, and feedback."""
 _HELD_BYTES = 32 * 1024 * 1024
-"""Bytes that parts of turns may hold while they wait for their continuation."""
+"""Maximum size of the parts of turns that wait for their continuation."""
 REVISABLE_BYTES = 8 * 2**20
-"""Of past turns, where spans come in batches."""
+"""Maximum size of remembered turns if spans arrive in batches."""
 _REVISABLE_SECONDS = 120.0
-"""How long past turns are remembered for what comes late."""
+"""Time for which closed turns are remembered for late data."""
 
 
 class SpanAccount:
-    """The outcome of received spans: each of them is counted once, as scored or by the reason why not. Thread-safe."""
+    """Counts of received spans by outcome.
+
+    Each span is counted once, as scored or with the reason why it wasn't. Thread-safe.
+    """
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew: a forked child has received nothing yet."""
+        """Reset all counts. A forked child hasn't received any spans."""
         self._lock = threading.Lock()
         self.scored = 0
         self.left_out: Counter[str] = Counter()
 
     def count(self, outcome: str, spans: int) -> None:
-        """Count spans as ``scored``, or by the reason why they were left out."""
+        """Count spans as ``scored``, or with the reason why they weren't."""
         with self._lock:
             if outcome == SCORED:
                 self.scored += spans
@@ -61,13 +66,13 @@ class SpanAccount:
 
 
 class Composer:
-    """Makes turns of closed spans. Thread-safe.
+    """Composes turns from closed spans. Thread-safe.
 
     Args:
-        patience: seconds that a part of a turn waits for the trace in which it goes on.
-        now: monotonic seconds.
-        revisable_bytes: bytes of past turns that are remembered, for spans that come late.
-        max_age: seconds that a turn may go on in further traces.
+        patience: seconds that a part of a turn waits for the trace that continues it.
+        now: returns monotonic seconds.
+        revisable_bytes: maximum size of the closed turns that are remembered for late spans.
+        max_age: maximum age of a turn in seconds at which further traces can continue it.
     """
 
     def __init__(
@@ -80,9 +85,11 @@ class Composer:
         self.spans = SpanAccount()
         self.readings = Readings()
         self.notes: deque[SpanRecord] = deque()
-        """Spans that say something about the span above them, for whoever made turns of what was closed with them."""
+        """Feedback spans from the closed traces. The caller attaches each to the turn of its parent span, and removes it
+        here.
+        """
         self.tenant_labels: Mapping[str, Mapping[str, str]] = {}
-        """What scores carry beside their tenant, by its name."""
+        """Labels added to a tenant's scores, by the tenant's name."""
         self._now = now
         self._holding = threading.Lock()
         self._parts = Twins(Stitcher(patience, _HELD_BYTES, max_age), revisable_bytes)
@@ -91,7 +98,10 @@ class Composer:
     # --- closed spans → groups
 
     def compose(self, closed: Closed) -> list[Group]:
-        """The turns in what was closed. A part of a turn that goes on in another trace is held until that trace comes."""
+        """Return the turns in closed spans.
+
+        A part of a turn that another trace continues is held until that trace arrives.
+        """
         return [whole for group in self._groups(closed) for whole in self._stitched(group)]
 
     def _groups(self, closed: Closed) -> list[Group]:
@@ -105,7 +115,7 @@ class Composer:
             self.spans.count("own", len(apart))
         if closed.size > MAX_VALUE_CHARS:
             for record in records:
-                if not isinstance(record.attributes, LazyAttributes):  # those are read on demand, and were cut already
+                if not isinstance(record.attributes, LazyAttributes):  # lazy attributes are already cut
                     cut_long_values(record)
         if closed.logs:
             _attach_logs(records, closed.logs)
@@ -121,7 +131,7 @@ class Composer:
         above = _so_far(closed.above) if closed.above is not None and groups else None
         found = []
         for group in groups:
-            # With starts seen, only the assembler decides what is missing: a parent that it never saw was dropped by a sampler.
+            # If span starts were seen, the assembler decides what is missing. A parent that it never saw was dropped by a sampler.
             group.reason, group.complete = closed.reason, closed.complete and (group.complete or closed.root is not None)
             group.size = closed.size if len(groups) == 1 else closed.size * len(group.members) // len(records)
             group.above = group.above or above
@@ -129,13 +139,16 @@ class Composer:
         return found
 
     def _groups_in_trace(self, closed: Closed, records: list[SpanRecord]) -> list[Group]:
-        """The groups in the records of one trace. A root that is still open is added to the records."""
+        """Return the groups in the records of one trace.
+
+        If the root is still open, its record is appended to ``records``.
+        """
         if closed.sole:
             root_id = closed.root.context.span_id
             root = next((record for record in records if record.span_id == root_id), None)
             if root is None:  # closed before its root ended
                 root = from_sdk(closed.root)
-                root.attributes = dict(root.attributes)  # the agent goes on writing to them
+                root.attributes = dict(root.attributes)  # the agent may still change them
                 records.append(root)
             return [Group(root, records)]
         groups = split(records, _known_roots(closed))
@@ -144,7 +157,7 @@ class Composer:
         return [group for group in groups if stands_alone(group)] if closed.continued else groups
 
     def _account(self, groups: Sequence[Group], records: Sequence[SpanRecord], portion: Portion, reason: str) -> None:
-        """Account for new spans: those in a turn share its outcome, the others are counted now with a ``reason``."""
+        """Give new spans in a turn a shared account, and count all others now with ``reason``."""
         for group in groups:
             group.portions = (portion,)
         taken = {id(member) for group in groups for member in group.members}
@@ -153,7 +166,7 @@ class Composer:
             self.spans.count(reason, len(records) - portion.spans)
 
     def _revised(self, closed: Closed, late: list[SpanRecord], portion: Portion) -> list[Group]:
-        """The turns that late spans and log records change."""
+        """Return the turns that late spans and log records change."""
         if closed.logs:
             _attach_logs(self._revisions.records(closed.trace_id, closed.logs), closed.logs)
         found = self._revisions.revised(closed.trace_id, late, closed.logs or ())
@@ -170,28 +183,28 @@ class Composer:
 
     @property
     def waiting(self) -> int:
-        """Parts of turns that wait for the trace in which they go on."""
+        """Number of parts of turns that wait for the trace that continues them."""
         return len(self._parts)
 
     def waiting_traces(self) -> set[int]:
-        """The traces of these parts."""
+        """Return the traces of the parts that wait for their continuation."""
         with self._holding:
             return self._parts.traces()
 
     def due(self) -> list[Group]:
-        """Turns whose continuation did not come in time, to be evaluated as they are."""
+        """Return turns whose continuation didn't arrive in time. They are evaluated as they are."""
         with self._holding:
             return self._parts.due(self._now())
 
     def stop_waiting(self) -> list[Group]:
-        """All parts that wait. From now on none is held."""
+        """Return all waiting parts, and stop holding parts from now on."""
         with self._holding:
             return self._parts.release_all(self._now())
 
     # --- groups → turns
 
     def read(self, group: Group) -> ScoredTurn:
-        """The turn of a group with its root, without scores yet."""
+        """Return the turn of a group with its root, without scores."""
         earlier = self._revisions.before(group)
         turn = reader_of(group).turn(group.reason, group.all_seen, earlier.revision + 1, earlier.turn_id)
         if earlier.revision == 0:
@@ -216,12 +229,15 @@ class Composer:
             portion.count(SCORED)
 
     def turn_of(self, trace_id: int, span_id: int) -> str | None:
-        """The id of the remembered turn that a span is a part of."""
+        """Return the id of the remembered turn that contains a span."""
         found = self._revisions.holding(trace_id, span_id)
         return None if found is None else found[1].turn_id
 
     def read_again(self, trace_id: int, span_id: int) -> tuple[Group, ScoredTurn] | None:
-        """The remembered turn that a span is a part of, as it was when it was evaluated last, without scores; None once it is forgotten."""
+        """Return the remembered turn that contains a span, as last evaluated, without scores.
+
+        Returns None if the turn is no longer remembered.
+        """
         found = self._revisions.holding(trace_id, span_id)
         if found is None:
             return None
@@ -241,12 +257,15 @@ class Composer:
         closed.portion.count(outcome)
 
     def roots(self, closed: Closed) -> list[tuple[SpanRecord, bool]]:
-        """The roots of the turns in what was closed, each with whether all of the turn was seen. Lost turns are counted by them."""
+        """Return the roots of the turns in closed spans, each with True if its turn is complete.
+
+        Dropped turns are counted by their roots.
+        """
         if closed.sole:
             return [(record_of(closed.root), closed.complete)]
         records = [record for record in map(record_of, closed.spans) if record.scope not in _NO_PART_OF_A_TURN]
         groups = split(records, _known_roots(closed))
-        if closed.late or closed.continued:  # what revises a turn was counted with it
+        if closed.late or closed.continued:  # revised turns were counted before
             groups = [group for group in groups if stands_alone(group) and not self._revisions.before(group).revision]
         return [
             (group.root, group.all_seen and closed.complete)
@@ -255,14 +274,14 @@ class Composer:
         ]
 
     def forget_traces(self, trace_ids: set[int]) -> None:
-        """Drop what waits, and what may be revised, of some traces: another process evaluates them."""
+        """Drop the waiting parts and revisable turns of traces that another process evaluates."""
         with self._holding:
             for group in self._parts.forget_traces(trace_ids):
                 count_group(group, "moved")
         self._revisions.forget_traces(trace_ids)
 
     def after_fork_in_child(self) -> None:
-        """The parent owns what waits and what may be revised; the child gets locks of its own."""
+        """Drop the parent's turns and counts, and create new locks."""
         self._holding = threading.Lock()
         self._parts.forget()
         self._revisions.forget()
@@ -278,7 +297,7 @@ def count_group(group: Group, outcome: str) -> None:
 
 
 def record_of(span: Any) -> SpanRecord:
-    """The record of a span, in whatever form it came."""
+    """Return the record of a span in any form."""
     kind = span.__class__
     if kind is SpanRecord:
         return cast("SpanRecord", span)
@@ -290,7 +309,10 @@ def _known_roots(closed: Closed) -> frozenset[int]:
 
 
 def _so_far(span: Any) -> SpanRecord:
-    """A record of what an application's span says by now. The span may be open, so its attributes are copied."""
+    """Return a record of the current state of an application's span.
+
+    The span may be open, so its attributes are copied.
+    """
     trace_id, span_id, parent_id, scope, attributes = start_of(span)
     record = SpanRecord(span.name, trace_id, span_id, parent_id, attributes=dict(attributes), scope=scope, resource=span.resource)
     clean(record)

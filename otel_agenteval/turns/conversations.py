@@ -1,11 +1,11 @@
-"""Turns that share a conversation id, in order, until the conversation ends.
+"""Group turns with the same conversation id until the conversation ends.
 
-A conversation ends when the application ends it, when nothing was said for long enough, or when others need the room. It is then one
-:class:`~otel_agenteval.core.turn.Turn` whose messages are all that was said. Turns that come after the end resume it: its next
-end is a new revision, which supersedes the one before.
+A conversation ends when the application ends it, when it has been idle, or when others need the room. Its turns are
+then evaluated as one :class:`~otel_agenteval.core.turn.Turn` with all messages. A turn that arrives after the end
+resumes the conversation, and its next end is a new revision that supersedes the earlier one.
 
-Scores of its turns belong to it too, as signals. A judge may score a turn only after the conversation has ended: then the metrics that
-look at signals are evaluated once more, as a revision.
+Scores of its turns are signals of the conversation. If a judge scores a turn after the conversation ended, the
+metrics that read signals are evaluated again, as a revision.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ SIGNALS: Mapping[str, str] = {
     "llm_confidence": "confidence", "embed_loop_detection": "loop_detection", "llm_tool_correctness": "tool_correctness",
     "embed_coherence": "coherence",
 }  # fmt: skip
-"""Metrics of single turns whose scores are signals of their conversation, and what the signals are called there."""
+"""Metrics of single turns whose scores are signals of their conversation, with the names of the signals."""
 _SIGNAL_PAUSE = 30.0
 """Seconds without another signal after which late signals are evaluated."""
 _HISTORY = 20
 _EARLY = 1_000
-"""Turns whose signals are kept, at most, before the turn itself comes."""
+"""Maximum number of turns whose signals are kept before the turn itself arrives."""
 _KEPT = (
     "turn_id", "tenant", "trace_id", "conversation_id", "user_id", "service", "agent", "framework", "start", "duration_s", "error", "input",
     "output", "llm_calls", "tool_calls", "tool_definitions", "retrievals", "context", "retrieved_ids", "agent_runs", "handoffs",
@@ -53,13 +53,16 @@ _JOINED = (
 
 @dataclass(slots=True)
 class Ended:
-    """A conversation that is over, for now."""
+    """A conversation that has ended, and may be resumed."""
 
     turn: Turn
-    """The whole of it. Its turn id is ``conversation-<conversation id>``, of a tenant's ``<tenant>:conversation-<conversation id>``."""
+    """The whole conversation.
+
+    Its turn id is ``conversation-<conversation id>``, with ``<tenant>:`` before it if the turn has a tenant.
+    """
     reason: EndReason
     last: Any
-    """What :meth:`Conversations.add` got with its last turn."""
+    """The ``last`` argument of the latest call of :meth:`Conversations.add`."""
     supersedes: str | None
 
 
@@ -71,13 +74,13 @@ class _Conversation:
         self.last: Any = None
         self.said_at = 0.0
         self.sizes: dict[str, int] = {}
-        """Bytes that each of its turns is taken to hold."""
+        """Estimated size of each of its turns in bytes."""
         self.revision = 0
-        """How often it ended."""
+        """How often the conversation has ended."""
         self.signals: dict[str, dict[str, float]] = {}
-        """By turn."""
+        """Signals by turn id."""
         self.stale_at: float | None = None
-        """When the last signal came after the end."""
+        """When the latest signal arrived after the end, or None."""
 
 
 class Conversations:
@@ -85,10 +88,11 @@ class Conversations:
 
     Args:
         idle_timeout: seconds without a new turn after which a conversation ends.
-        max_open: conversations held; past it the one that was silent longest ends.
-        max_turns: turns of one conversation that are held; past it the oldest go.
-        max_bytes: bytes held; past it the conversation that was silent longest goes, those that ended first.
-        now: monotonic seconds.
+        max_open: maximum number of open conversations. Beyond it, the one that was idle longest ends.
+        max_turns: maximum number of turns of one conversation. Beyond it, its oldest turns are dropped.
+        max_bytes: maximum size. Beyond it, ended conversations are dropped first. Then the conversation that was idle longest ends.
+        now: returns monotonic seconds.
+        gives_history: True if turns receive the earlier turns of their conversation.
     """
 
     def __init__(
@@ -109,28 +113,30 @@ class Conversations:
         self.forget()
 
     def forget(self) -> None:
-        """Drop everything, and start with a new lock: a forked child owns none of it."""
+        """Drop everything, and create a new lock. A forked child owns no conversations."""
         self._lock = threading.Lock()
         self._open: OrderedDict[str, _Conversation] = OrderedDict()
         self._over: OrderedDict[str, _Conversation] = OrderedDict()
-        """Conversations that ended, in case they are resumed."""
+        """Conversations that have ended and may be resumed."""
         self._home: dict[str, str] = {}
-        """The conversation of each turn that is held: a revision may find that it is another one."""
+        """Conversation of each held turn. A revision may move a turn to another conversation."""
         self._early: OrderedDict[str, dict[str, float]] = OrderedDict()
         self._bytes = 0
 
     def __len__(self) -> int:
-        """Conversations that may come due."""
+        """Return the number of conversations that may become due."""
         return len(self._open) + sum(found.stale_at is not None for found in self._over.values())
 
     def add(self, turn: Turn, size: int, last: Any = None, replaces: Iterable[str] = ()) -> list[Ended]:
-        """A turn was evaluated; a revision takes the place of what it revises. Returns conversations that had to make room.
+        """Add an evaluated turn, and return the conversations that ended to make room.
+
+        A revision replaces the turn that it supersedes.
 
         Args:
             turn: the turn.
-            size: bytes that it is taken to hold.
-            last: kept with the conversation's last turn.
-            replaces: ids of other turns whose place it takes.
+            size: its estimated size in bytes.
+            last: any object to return in :attr:`Ended.last`.
+            replaces: ids of other turns that it replaces.
         """
         key = conversation_of(turn)
         turn_id = turn.turn_id or ""
@@ -160,7 +166,6 @@ class Conversations:
             return self._make_room()
 
     def _drop_turns(self, key: str, gone: set[str]) -> None:
-        """Some turns of a conversation are not held any more."""
         found = self._open.get(key) or self._over.get(key)
         if found is None:
             return
@@ -181,7 +186,7 @@ class Conversations:
             self._home.pop(turn_id, None)
 
     def note(self, conversation_id: str | None, turn_id: str, signals: Mapping[str, float]) -> None:
-        """Keep the signals of a turn that is, or soon will be, in a conversation."""
+        """Keep the signals of a turn, which may be added to its conversation later."""
         if not conversation_id or not signals:
             return
         with self._lock:
@@ -198,7 +203,7 @@ class Conversations:
                 found.stale_at = self._now()
 
     def before(self, turn: Turn) -> list[dict[str, Any]]:
-        """What was said in the last turns of a conversation that began before this one, as its ``history``."""
+        """Return the ``history`` of a turn: the last earlier turns of its conversation."""
         with self._lock:
             key = conversation_of(turn)
             found = self._open.get(key) or self._over.get(key)
@@ -210,18 +215,18 @@ class Conversations:
         return [{"input": one.input, "output": one.output} for one in earlier[-_HISTORY:]]
 
     def turns(self, conversation_id: str) -> list[Turn]:
-        """The turns of a conversation that are held, in order."""
+        """Return the held turns of a conversation by start time."""
         with self._lock:
             found = self._open.get(conversation_id) or self._over.get(conversation_id)
             return list(found.turns) if found is not None else []
 
     def end(self, conversation_id: str, reason: EndReason = "ended") -> list[Ended]:
-        """The conversation is over. Nothing when it is not open."""
+        """End a conversation. Returns an empty list if it isn't open."""
         with self._lock:
             return self._end([conversation_id] if conversation_id in self._open else [], reason)
 
     def due(self) -> list[Ended]:
-        """Conversations in which nothing was said for long enough."""
+        """End and return the conversations that have been idle, and those with late signals."""
         now = self._now()
         oldest = now - self._idle_timeout
         with self._lock:
@@ -236,12 +241,15 @@ class Conversations:
             return [*self._end(silent, "idle"), *late]
 
     def end_late(self) -> list[Ended]:
-        """Conversations whose signals came after their end, once more, without waiting for further signals."""
+        """Return the conversations whose signals arrived after their end, as new revisions.
+
+        Doesn't wait for further signals.
+        """
         with self._lock:
             return self._again(self._now())
 
     def end_all(self) -> list[Ended]:
-        """Everything is over: shutdown evaluates, it throws nothing away."""
+        """End all conversations, so that shutdown evaluates them."""
         with self._lock:
             return self._end(list(self._open), "shutdown")
 
@@ -275,12 +283,15 @@ def _ended(found: _Conversation, reason: EndReason) -> Ended:
 
 
 def conversation_of(turn: Turn) -> str:
-    """What a turn's conversation is called among those of all tenants; "" where it has none."""
+    """Return the id of a turn's conversation, qualified by its tenant.
+
+    The id is empty if the turn isn't part of a conversation.
+    """
     return qualified(turn.tenant, turn.conversation_id) if turn.conversation_id else ""
 
 
 def signals_in(scores: Iterable[Score]) -> dict[str, float]:
-    """The signals in a turn's scores, by name."""
+    """Return the signals in a turn's scores, by name."""
     found = {}
     for score in scores:
         name = SIGNALS.get(score.metric)
@@ -294,7 +305,11 @@ def _start(turn: Turn) -> float:
 
 
 def whole(turns: list[Turn], revision: int = 1, signals: Mapping[str, Mapping[str, float]] | None = None) -> Turn:
-    """A conversation as one turn: messages are all that was said, history the turns before the last one, session their signals."""
+    """Return a conversation as one turn.
+
+    ``messages`` holds everything that was said, ``history`` the turns before the last one, and ``session`` the
+    signals.
+    """
     first, last = turns[0], turns[-1]
     known: dict[str, Any] = {
         "turn_id": qualified(last.tenant, f"conversation-{last.conversation_id}"), "tenant": last.tenant, "trace_id": last.trace_id, "conversation_id": last.conversation_id,
@@ -309,7 +324,7 @@ def whole(turns: list[Turn], revision: int = 1, signals: Mapping[str, Mapping[st
         found = [getattr(turn, name) for turn in turns]
         known[name] = [item for part in found if part for item in part] if any(part is not None for part in found) else None
     if not known["tool_calls"] and any(turn.tool_calls is None for turn in turns):
-        known["tool_calls"] = None  # where no call is seen in the others, there may still have been one
+        known["tool_calls"] = None  # unknown, because a turn without captured calls may have had some
     known["messages"] = [message for turn in turns for message in _said(turn)]
     known["history"] = [{"input": turn.input, "output": turn.output} for turn in turns[:-1]]
     if signals:
@@ -325,7 +340,7 @@ def _said(turn: Turn) -> list[Message]:
 
 
 def _span_of(turns: list[Turn]) -> float | None:
-    """Seconds from the first turn's start to the last one's end."""
+    """Return the seconds from the first turn's start to the last turn's end."""
     first, last = turns[0], turns[-1]
     if first.start is None or last.start is None or last.duration_s is None:
         return None

@@ -1,4 +1,7 @@
-"""Log records that come before the spans that they belong to: a log exporter sends while the span is still open."""
+"""Buffer for log records that arrive before their spans.
+
+A log exporter often sends a record while its span is still open.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,18 @@ from collections.abc import Callable
 from ..spans.record import LogPart
 
 Parts = list[tuple[int, LogPart, int]]
-"""Span id, record, and its size in bytes."""
+"""Tuples of span id, record and the record's size in bytes."""
 
 
 class EarlyLogs:
-    """Log records whose trace is unknown, by trace. The oldest are dropped when they wait too long or hold too much. Not thread-safe.
+    """Log records of unknown traces, by trace. Not thread-safe.
+
+    The oldest records are dropped when they wait too long or exceed the size limit.
 
     Args:
-        max_bytes: what they may hold.
-        max_age: seconds that a record waits for its trace.
-        now: monotonic seconds.
+        max_bytes: maximum size of all records.
+        max_age: returns the seconds that a record waits for its trace.
+        now: returns monotonic seconds.
     """
 
     def __init__(self, max_bytes: int, max_age: Callable[[], float], now: Callable[[], float]) -> None:
@@ -34,7 +39,7 @@ class EarlyLogs:
         return trace_id in self._traces
 
     def add(self, trace_id: int, span_id: int, part: LogPart, size: int) -> int:
-        """Keep a record; returns how many others had to go for it."""
+        """Keep a record, and return the number of records dropped to make room."""
         self._traces.setdefault(trace_id, (self._now(), []))[1].append((span_id, part, size))
         self._bytes += size
         lost = self.expire()
@@ -43,19 +48,19 @@ class EarlyLogs:
         return lost
 
     def expire(self) -> int:
-        """Drop the records of traces that didn't come in time; return how many."""
+        """Drop the records of traces that didn't arrive in time, and return their number."""
         oldest, lost = self._now() - self._max_age(), 0
         while self._traces and next(iter(self._traces.values()))[0] <= oldest:
             lost += len(self.pop(next(iter(self._traces))))
         return lost
 
     def pop(self, trace_id: int) -> Parts:
-        """The records of a trace, which are no longer kept here."""
+        """Remove and return the records of a trace."""
         found = self._traces.pop(trace_id, (0.0, []))[1]
         self._bytes -= sum(size for _, _, size in found)
         return found
 
     def forget(self) -> None:
-        """Drop everything: in a forked child, the parent owns it."""
+        """Drop everything in a forked child. The records belong to the parent process."""
         self._traces.clear()
         self._bytes = 0

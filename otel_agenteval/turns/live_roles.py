@@ -1,4 +1,4 @@
-"""The role of a span that may be open still, in whatever form it came."""
+"""Determine the role of a span, which may still be open."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ..spans.sdk import attributes_of, scope_of
 from ..spans.wire import WireSpan
 
 FEEDBACK = "feedback"
-"""What a span says about a turn that is over."""
+"""Role of a feedback span, which refers to a turn that has closed."""
 
 
 def role_of_span(span: Any) -> str | None:
-    """A span's role from what it says now, as far as turn roots are concerned."""
+    """Return the current role of a span in any form, as needed to find turn roots."""
     if span is None:
         return None
     if span.__class__ is SpanRecord:

@@ -1,4 +1,7 @@
-"""How turns were read, by instrumentation scope: which framework deserves a dialect of its own, and which gives no turn at all."""
+"""Count how turns were read, by instrumentation scope.
+
+The counts show which frameworks need their own dialect, and which traces produce no turn.
+"""
 
 from __future__ import annotations
 
@@ -13,34 +16,37 @@ _log = logging.getLogger("otel_agenteval")
 
 
 class Readings:
-    """Counts of turns by scope and reading, and of traces that gave none. Thread-safe."""
+    """Counts of turns by scope and reading, and of traces without a turn. Thread-safe."""
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew: a forked child has read nothing yet."""
+        """Reset all counts. A forked child hasn't read any turns."""
         self._lock = threading.Lock()
         self._scopes: set[str] = set()
         self.turns: Counter[tuple[str, str]] = Counter()
         """By scope and reading."""
         self.unread: Counter[str] = Counter()
-        """By scope."""
+        """Traces without a turn, by scope."""
         self.limited: Counter[str] = Counter()
-        """Values that were out of bounds, by kind."""
+        """Values that exceeded a limit, by kind."""
 
     def note_limited(self, kinds: Iterable[str]) -> None:
-        """Count values that were left out or cut because they were out of bounds."""
+        """Count values that were omitted or cut because they exceeded a limit."""
         with self._lock:
             self.limited.update(kinds)
 
     def note(self, reading: str | None, scope: str) -> None:
-        """Count a turn."""
+        """Count a turn by its scope and reading."""
         with self._lock:
             self.turns[self._label(scope), reading or "exact"] += 1
 
     def note_unread(self, scope: str | None) -> None:
-        """Count a trace without a turn; None for one that holds nothing of a model's."""
+        """Count a trace without a turn.
+
+        ``scope`` is None if nothing in the trace seems to be GenAI.
+        """
         if scope is None:
             return
         with self._lock:
@@ -58,9 +64,9 @@ class Readings:
 
 
 def warn_unread(scope: str) -> None:
-    """Say that spans of a scope look like a model's work and give no turn."""
+    """Log a warning that spans of a scope seem to be GenAI but produce no turn."""
     _log.warning(
-        "spans of the instrumentation scope %r hold what looks like a model's work, and no turn could be made of their trace; "
+        "otel-agenteval can't build a turn from a trace with spans of the instrumentation scope %r, although they look like GenAI spans; "
         "further traces of this scope are counted in agenteval.unread_traces",
         scope or "(none)",
     )

@@ -1,4 +1,7 @@
-"""Turns from recorded telemetry: OTLP/JSON lines, as the Collector's file exporter writes them, and what other tools export."""
+"""Load turns from recorded telemetry.
+
+Reads OTLP/JSON lines, as the Collector's file exporter writes them, and the exports of other tools.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +29,13 @@ from .stitching import reader_of
 from .twins import stitch
 
 Report = Callable[[str], None]
-"""Gets one line about each thing that could not be read."""
+"""Called with one line for each error in the recordings."""
 Fault = Callable[[str, int | None, str], None]
-"""Gets the file, the number of the line (None for the file as a whole), and what is wrong."""
+"""Called with the file, the line number (None for the whole file), and the error."""
 
 
 class Reading:
-    """What a reading found, for exit codes and progress (``on_progress`` is called every thousand lines)."""
+    """Counts of a reading in progress. ``on_progress`` is called every thousand lines."""
 
     def __init__(self, on_progress: Callable[[Reading], None] | None = None) -> None:
         self.on_progress = on_progress
@@ -46,17 +49,17 @@ class Reading:
 def load_turns(
     paths: Iterable[str | Path] | str | Path, *, report: Report | None = None, reading: Reading | None = None
 ) -> Iterator[Turn]:
-    """The turns in recorded traces, by start time.
+    """Yield the turns in recorded traces, by start time.
 
     Args:
-        paths: files of OTLP/JSON lines, traces and logs in any order, or of another tool's export (:mod:`..spans.exports`); ``-`` is
-            standard input; ``.gz`` and ``.zst`` are unpacked.
-        report: called with one line per thing that could not be read (``file:line: why``); default: standard error, and
-            of one file the first ten.
-        reading: filled with counts while it runs.
+        paths: files of OTLP/JSON lines with traces and logs in any order, or exports of other tools (:mod:`..spans.exports`). ``-`` is
+            standard input. ``.gz`` and ``.zst`` files are decompressed.
+        report: called with one line (``file:line: reason``) for each line or span that can't be read. By default, the first ten
+            per file are printed to standard error.
+        reading: counts that are updated during the reading.
 
     Raises:
-        AgentEvalError: a file cannot be opened.
+        AgentEvalError: a file can't be opened.
     """
     if isinstance(paths, (str, Path)):
         paths = [paths]
@@ -68,25 +71,34 @@ def load_turns(
 
 
 def turns_of(items: Iterable[SpanRecord | OtlpLog]) -> Iterator[Turn]:
-    """The turns in recorded spans and log records, in any order, by start time. All of them are held at once."""
+    """Yield the turns in spans and log records in any order, by start time.
+
+    All spans and log records are held in memory.
+    """
     for group in wholes_of(items, warn_unread):
         yield turn_of(group)
 
 
 def turn_of(group: Group) -> Turn:
-    """The turn of a group of recorded spans."""
+    """Return the turn of a group of recorded spans."""
     return reader_of(group).turn("recorded_file", group.all_seen)
 
 
 def wholes_of(items: Iterable[SpanRecord | OtlpLog], unread: Callable[[str], None]) -> list[Group]:
-    """The spans of each turn, in the order of turns; what belongs together in several traces is joined. ``unread`` as for :func:`traces_of`."""
+    """Return the spans of each turn, in the order of turns.
+
+    Parts of a turn in several traces are joined. ``unread`` has the same meaning as in :func:`traces_of`.
+    """
     groups = [group for found in traces_of(items, unread) for group in found]
     groups.sort(key=lambda group: group.root.start_ns)
     return stitch(groups)
 
 
 def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Callable[[str], None]) -> Iterator[list[Group]]:
-    """The turns of each trace, as far as it shows them by itself. ``unread`` gets each scope whose spans should have made a turn, once."""
+    """Yield the turns of each trace, before turns in several traces are joined.
+
+    ``unread`` is called once with each scope whose spans should have produced a turn.
+    """
     traces: dict[int, list[SpanRecord]] = {}
     by_span: dict[tuple[int, int], SpanRecord] = {}
     logs: list[OtlpLog] = []
@@ -115,12 +127,12 @@ def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Callable[[str], Non
 
 
 def to_stderr(line: str) -> None:
-    """One line on standard error."""
+    """Print one line to standard error, with control characters escaped."""
     sys.stderr.write(f"{escaped(line)}\n")
 
 
 def read_items(paths: Iterable[str | Path], seen: Reading, say: Report) -> Iterator[SpanRecord | OtlpLog]:
-    """Spans and log records in files of OTLP/JSON lines; see :func:`load_turns`."""
+    """Yield the spans and log records in files; see :func:`load_turns`."""
     faults = Faults(say)
     for path, number, line in read_lines(paths, seen, faults):
         yield from items_in(line, seen, functools.partial(faults, path, number))
@@ -128,7 +140,10 @@ def read_items(paths: Iterable[str | Path], seen: Reading, say: Report) -> Itera
 
 
 def read_lines(paths: Iterable[str | Path], seen: Reading, faults: Fault) -> Iterator[tuple[str, int, bytes]]:
-    """(file, number, line) of every line with something on it, of files in other forms as OTLP/JSON."""
+    """Yield the file, number and content of each line that isn't blank.
+
+    Files in other formats are converted to OTLP/JSON.
+    """
     for path in map(str, paths):
         for number, line in otlp_lines(_lines(path, seen, faults)):
             yield path, number, line
@@ -138,11 +153,13 @@ _MOST_REPORTED = 10
 
 
 class Faults:
-    """Reports what cannot be read. On standard error the first faults of a file, and how many more there were: a file of another kind has
-    one in every line.
+    """Reports errors in recordings.
+
+    On standard error, only the first errors of a file are printed, with the number of the others. A file in a wrong
+    format has an error in every line.
 
     Args:
-        say: gets a line for each.
+        say: called with one line for each error.
     """
 
     def __init__(self, say: Report) -> None:
@@ -150,27 +167,27 @@ class Faults:
         self._path, self._count = "", 0
 
     def __call__(self, path: str, number: int | None, why: str) -> None:
-        """One fault of a file, or of one of its lines. Files come one after the other."""
+        """Report an error in a file or in one of its lines. Files must come one after another."""
         self.more(path, 1)
         if self._say is not to_stderr or self._count <= _MOST_REPORTED:
             self._say(f"{path}: {why}" if number is None else f"{path}:{number}: {why}")
 
     def more(self, path: str, count: int) -> None:
-        """So many more faults of a file, of which nothing else is known."""
+        """Count further errors in a file, whose details aren't known."""
         if path != self._path:
             self.end()
             self._path = path
         self._count += count
 
     def end(self) -> None:
-        """The last file was read."""
+        """Print the number of unreported errors of the last file."""
         if self._count > _MOST_REPORTED and self._say is to_stderr:
             to_stderr(f"{self._path}: {self._count - _MOST_REPORTED:,} more lines or records could not be read")
         self._path, self._count = "", 0
 
 
 def items_in(line: bytes, seen: Reading, say: Report) -> Iterator[SpanRecord | OtlpLog]:
-    """Spans and log records in one line; ``say`` gets what is wrong with it."""
+    """Yield the spans and log records in one line. ``say`` is called with each error."""
     try:
         found = list(from_json(jsonio.loads_lenient(line)))
     except NotASpan as problem:
@@ -195,14 +212,17 @@ def items_in(line: bytes, seen: Reading, say: Report) -> Iterator[SpanRecord | O
 
 
 _OTHER_KINDS = (
-    (b"PAR1", "a Parquet file, which `otel-agenteval backfill` scores"),
-    (b"\xff\xfe", "UTF-16 text; it must be UTF-8"),
-    (b"\xfe\xff", "UTF-16 text; it must be UTF-8"),
+    (b"PAR1", "Parquet file; use `otel-agenteval backfill`"),
+    (b"\xff\xfe", "UTF-16 text; convert the file to UTF-8"),
+    (b"\xfe\xff", "UTF-16 text; convert the file to UTF-8"),
 )
 
 
 def _lines(path: str, seen: Reading, faults: Fault) -> Iterator[tuple[int, bytes]]:
-    """(number, line) of every line with something on it. What was read before a file broke off counts."""
+    """Yield the number and content of each line that isn't blank.
+
+    If a file can't be read to its end, the lines before the error count.
+    """
     number = 0
     with open_recording(path) as stream:
         try:
@@ -222,17 +242,19 @@ def _lines(path: str, seen: Reading, faults: Fault) -> Iterator[tuple[int, bytes
                 if seen.on_progress is not None and seen.lines % 1_000 == 0:
                     seen.on_progress(seen)
                 yield number, line
-        except Exception as problem:  # every way of packing has errors of its own
+        except Exception as problem:  # each compression library raises its own errors
             seen.lines += 1
             seen.bad += 1
             faults(path, number + 1, f"cannot be read from here on: {problem}")
 
 
 def open_recording(path: str) -> IO[bytes] | gzip.GzipFile | io.BufferedReader:
-    """A file of JSON lines, unpacked by its name's ending; ``-`` is standard input.
+    """Open a file of JSON lines, decompressed according to its extension.
+
+    ``-`` is standard input.
 
     Raises:
-        AgentEvalError: it cannot be opened.
+        AgentEvalError: the file can't be opened.
     """
     try:
         if path == "-":
@@ -244,6 +266,6 @@ def open_recording(path: str) -> IO[bytes] | gzip.GzipFile | io.BufferedReader:
             return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(Path(path).open("rb"), closefd=True))
         return Path(path).open("rb")
     except IsADirectoryError:
-        raise AgentEvalError(f"{path}: is a folder; name the files in it, as in {path.rstrip('/')}/*.jsonl") from None
+        raise AgentEvalError(f"{path}: must be a file, got a folder; example: {path.rstrip('/')}/*.jsonl") from None
     except OSError as problem:
         raise AgentEvalError(f"{path}: cannot be read: {problem.strerror or problem}") from None

@@ -1,7 +1,7 @@
-"""Turns that were closed recently, remembered so that late spans and log records can revise them.
+"""Remember recently closed turns so that late spans and log records can revise them.
 
-A span or log record that comes after the close never reopens a turn in place. When it matters, the turn is put together
-once more from what it was made of and what came late, and evaluated as its next revision.
+Late data never changes a closed turn in place. If it matters, the turn is built again from its spans and the late
+data, and evaluated as its next revision.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from .roots import Group, split
 
 
 class Earlier(NamedTuple):
-    """What was evaluated before of the same turn."""
+    """The earlier evaluation of a turn."""
 
     turn_id: str | None = None
     revision: int = 0
     first_id: str | None = None
-    """The id that its first revision had."""
+    """The turn id of its first revision."""
     also: tuple[str, ...] = ()
-    """Ids, present and former, of turns that were evaluated by themselves and turned out to be parts of this one."""
+    """Current and former ids of turns that were evaluated separately and are now parts of this turn."""
 
 
 _NOTHING = Earlier()
 _HEADLESS = 10_000
-"""Turns without a root that are remembered at most, after their spans were forgotten."""
+"""Maximum number of turns without a root that are remembered after their spans were forgotten."""
 
 
 class _Part:
-    """Spans of a trace that belong together: a turn, or one span that was in none."""
+    """Spans of a trace that belong together: a turn, or one span without a turn."""
 
     __slots__ = ("earlier", "group", "missing", "records", "size")
 
@@ -45,22 +45,22 @@ class _Part:
         self.size = size
         self.group = group
         self.earlier = earlier
-        """What was evaluated of the turn."""
+        """The evaluation of the turn."""
         self.missing = {record.parent_id for record in records} - {record.span_id for record in records} - {0}
-        """Parents that are none of these spans."""
+        """Ids of parents that aren't among these spans."""
 
 
 def _is_part_of(turn: _Part, group: Group) -> bool:
-    """Whether a turn whose root is among the spans of another turn has become a part of that one."""
+    """Return True if a turn whose root is among the spans of ``group`` is part of it."""
     assert turn.group is not None
     root = turn.group.root
     if root.span_id == group.root.span_id:
         return True
-    return not (root.remote_parent and root.resource != group.root.resource)  # what it did for a caller is a turn of its own
+    return not (root.remote_parent and root.resource != group.root.resource)  # work for another process is its own turn
 
 
 class _Trace:
-    """What is remembered of one trace, so that a late span finds what it belongs to without a look at everything else."""
+    """The remembered parts of one trace, indexed so that a late span finds its part quickly."""
 
     __slots__ = ("_by_end", "_headless", "_of_root", "_of_span", "_parts", "_without_parent", "kept_at", "size")
 
@@ -70,21 +70,21 @@ class _Trace:
         self._parts: dict[int, _Part] = {}
         self._of_span: dict[int, _Part] = {}
         self._of_root: dict[int, _Part] = {}
-        """Turns by the ids of their roots."""
+        """Turns by root span id."""
         self._without_parent: dict[int, dict[int, _Part]] = {}
-        """By the id of a parent that is not among a part's own spans: the parts that name it."""
+        """Parts by the id of each parent that isn't among their own spans."""
         self._headless: dict[int, dict[int, _Part]] = {}
-        """By the same ids: turns whose root was never seen, and spans of no turn."""
+        """Turns whose root was never seen and spans without a turn, by the same ids."""
         self._by_end: list[tuple[int, int]] = []
-        """Turns by the ends of their roots: end, and id of the part."""
+        """End of the root and id of the part, for each turn."""
 
     @property
     def turns(self) -> int:
-        """How many turns are remembered."""
+        """Number of remembered turns."""
         return len(self._of_root)
 
     def add(self, part: _Part) -> None:
-        """Remember a part, in place of those that it is made of."""
+        """Remember a part in place of those that it contains."""
         self.leave(part)
         self._parts[id(part)] = part
         self.size += part.size
@@ -97,7 +97,7 @@ class _Trace:
             bisect.insort(self._by_end, (part.group.root.end_ns, id(part)))
 
     def leave(self, part: _Part) -> None:
-        """Forget what a part is made of."""
+        """Forget the parts that a part contains."""
         for old in {id(old): old for old in self._absorbed(part)}.values():
             self._remove(old)
 
@@ -117,7 +117,10 @@ class _Trace:
             del self._by_end[bisect.bisect_left(self._by_end, (part.group.root.end_ns, id(part)))]
 
     def _absorbed(self, part: _Part) -> Iterator[_Part]:
-        """What a part replaces: spans that were in no turn, and turns whose roots are among its spans."""
+        """Yield the parts that a part replaces.
+
+        These are spans without a turn, and turns whose roots are among its spans.
+        """
         if part.group is not None and part.group.root.span_id in self._of_root:
             yield self._of_root[part.group.root.span_id]
         for record in part.records:
@@ -135,7 +138,10 @@ class _Trace:
                 yield self._headless, parent_id
 
     def earlier(self, group: Group) -> list[Earlier]:
-        """What was evaluated of a turn: under its own root, else as turns that turn out to be parts of it."""
+        """Return the earlier evaluations of a turn, starting with the one under its own root.
+
+        The others are those of turns that are now parts of it.
+        """
         own = self._of_root.get(group.root.span_id)
         found = {id(own): own} if own is not None else {}
         for record in group.members:
@@ -146,21 +152,21 @@ class _Trace:
         return [part.earlier for part in found.values()]
 
     def missing_roots(self) -> list[int]:
-        """Ids of the missing parents of turns without a root."""
+        """Return the ids of the missing parents of turns without a root."""
         return [span_id for span_id, parts in self._headless.items() if any(part.group is not None for part in parts.values())]
 
     def with_span(self, span_id: int) -> _Part | None:
-        """The part that a span belongs to."""
+        """Return the part that contains a span."""
         return self._of_span.get(span_id)
 
     def _naming(self, span_id: int) -> Iterable[_Part]:
         return self._without_parent.get(span_id, {}).values()
 
     def touched(self, late: list[SpanRecord], touched: Iterable[int]) -> list[_Part]:
-        """The parts that late spans, or late logs of some spans, may change.
+        """Return the parts that late spans, or late logs of the given spans, may change.
 
-        These are the parts below and above a late span. A late span whose parent is missing may also belong to a turn that was
-        running beside it.
+        These are the parts below and above a late span. A late span whose parent is missing may also belong to a turn
+        that was running at that time.
         """
         found: dict[int, _Part] = {}
         to_do: list[_Part] = [part for span_id in touched if (part := self._of_span.get(span_id)) is not None]
@@ -173,7 +179,7 @@ class _Trace:
             if part is None and record.parent_id and record.parent_id not in ids and not record.remote_parent:
                 first, last = min(first, record.start_ns), max(last, record.start_ns)
                 to_do += self._headless.get(record.parent_id, {}).values()
-        if first <= last:  # orphans: they may belong to whatever was running
+        if first <= last:  # orphans may belong to any turn that was running
             running = self._by_end[bisect.bisect_left(self._by_end, (int(first), 0)) :]
             to_do += [part for _, key in running if (part := self._parts[key]).records and _start_of(part) <= last]
             if self.turns == 1:
@@ -187,13 +193,16 @@ class _Trace:
                 above = self._of_span.get(parent_id)
                 if above is not None:
                     to_do.append(above)
-            if part.group is None or not part.group.root_seen:  # what hangs below spans that were in no turn
+            if part.group is None or not part.group.root_seen:  # parts below spans without a turn
                 to_do += [one for record in part.records for one in self._naming(record.span_id)]
         return list(found.values())
 
 
 class _Folded:
-    """A trace with one turn whose root was seen, as most traces are: what finds its spans is made when something late asks for it."""
+    """A trace with one turn whose root was seen, which is the usual case.
+
+    Its index is created only when late data arrives.
+    """
 
     __slots__ = ("earlier", "group", "kept_at")
 
@@ -204,18 +213,18 @@ class _Folded:
 
     @property
     def size(self) -> int:
-        """Bytes that its spans are taken to hold."""
+        """Estimated size of its spans in bytes."""
         return self.group.size
 
     def unfolded(self) -> _Trace:
-        """The trace with its turn."""
+        """Return the indexed trace with its turn."""
         trace = _Trace(self.kept_at)
         trace.add(_part_of(self.group, self.earlier))
         return trace
 
     @staticmethod
     def missing_roots() -> list[int]:
-        """None: its root was seen."""
+        """Return an empty list, because the root was seen."""
         return []
 
 
@@ -224,7 +233,7 @@ def _part_of(group: Group, earlier: Earlier) -> _Part:
 
 
 def _traces_of(group: Group) -> list[int]:
-    """The traces of a turn, that of its root first."""
+    """Return the traces of a turn, the trace of its root first."""
     first = group.root.trace_id
     if group.until_ns is None:
         return [first]
@@ -236,13 +245,16 @@ def _start_of(part: _Part) -> int:
 
 
 def stands_alone(group: Group) -> bool:
-    """Whether a group is a turn although other spans of its trace are gone: it has its local root, or its root is an agent."""
+    """Return True if a group is a turn even if other spans of its trace are unknown.
+
+    It must have its local root, or an agent as its root.
+    """
     root = group.root
     return group.root_seen and (root.parent_id == 0 or root.remote_parent or role_in(root) in (AGENT, WORKFLOW))
 
 
 def _that_lost(found: Iterable[Group], before: Iterable[Group]) -> set[int]:
-    """Roots of turns that have lost spans: a late span showed that these belong to another one."""
+    """Return the roots of turns that lost spans to another turn."""
     had = {group.root.span_id: {record.span_id for record in group.members} for group in before}
     return {
         group.root.span_id for group in found if had.get(group.root.span_id, set()) - {record.span_id for record in group.members}
@@ -253,9 +265,9 @@ class Revisions:
     """A bounded memory of closed turns. Thread-safe.
 
     Args:
-        max_bytes: what the remembered spans may hold; the oldest trace goes first.
-        max_age: seconds after which nothing late is expected.
-        now: monotonic seconds.
+        max_bytes: maximum size of the remembered spans. Beyond it, the oldest trace is forgotten.
+        max_age: seconds after which no late data is expected.
+        now: returns monotonic seconds.
     """
 
     def __init__(self, max_bytes: int, max_age: float, now: Callable[[], float]) -> None:
@@ -265,15 +277,15 @@ class Revisions:
         self.forget()
 
     def forget(self) -> None:
-        """Drop everything, and start with a new lock: a forked child may have inherited a held one."""
+        """Drop everything, and create a new lock. A forked child may have inherited a held one."""
         self._lock = threading.Lock()
         self._traces: OrderedDict[int, _Trace | _Folded] = OrderedDict()
         self._bytes = 0
         self._headless: OrderedDict[tuple[int, int], None] = OrderedDict()
-        """Turns that were evaluated without their root and forgotten since: the trace, and the id of the missing span."""
+        """Trace id and missing span id of turns that were evaluated without their root and forgotten since."""
 
     def forget_traces(self, trace_ids: Iterable[int]) -> None:
-        """Drop what is known of some traces."""
+        """Forget the given traces."""
         with self._lock:
             for trace_id in trace_ids:
                 trace = self._traces.pop(trace_id, None)
@@ -282,7 +294,7 @@ class Revisions:
 
     def keep(self, group: Group, as_what: Earlier) -> None:
         """Remember an evaluated turn."""
-        group.reader = None  # what was read takes several times the memory of the spans, and is hardly ever needed again
+        group.reader = None  # the reader uses several times the memory of the spans, and is hardly ever needed again
         for record in group.members:
             record.dialects = None
         trace_id = group.root.trace_id
@@ -299,14 +311,14 @@ class Revisions:
             self._leave_to(part)
 
     def _known(self, trace_id: int) -> _Trace | None:
-        """What is remembered of a trace."""
+        """Return the remembered trace with its index."""
         trace = self._traces.get(trace_id)
         if isinstance(trace, _Folded):
             trace = self._traces[trace_id] = trace.unfolded()
         return trace
 
     def _leave_to(self, part: _Part) -> None:
-        """Forget the turns that went out by themselves and are parts of one in another trace now."""
+        """Forget turns that were evaluated separately and are now part of a turn in another trace."""
         assert part.group is not None
         with self._lock:
             for trace_id in _traces_of(part.group)[1:]:
@@ -317,7 +329,7 @@ class Revisions:
                     self._bytes += trace.size
 
     def keep_unmatched(self, trace_id: int, records: list[SpanRecord], size: int) -> None:
-        """Remember spans that were in no turn: a late span may show that they are."""
+        """Remember spans without a turn, because a late span may add them to one."""
         self._keep(trace_id, [_Part([record], size // len(records)) for record in records])
 
     def _keep(self, trace_id: int, parts: list[_Part]) -> None:
@@ -341,7 +353,10 @@ class Revisions:
                 self._headless.popitem(last=False)
 
     def before(self, group: Group) -> Earlier:
-        """What was evaluated before of this turn. Of several turns that turn out to be one, the first; the others are ``also``."""
+        """Return the earlier evaluation of this turn.
+
+        If several turns became one, this is the first of them, with the others in ``also``.
+        """
         with self._lock:
             traces = [self._known(trace_id) for trace_id in _traces_of(group)]
             found = [earlier for trace in traces if trace is not None for earlier in trace.earlier(group)]
@@ -352,17 +367,21 @@ class Revisions:
         return found[0]._replace(also=tuple(sorted(others - {found[0].turn_id, found[0].first_id})))
 
     def revised(self, trace_id: int, late: Iterable[SpanRecord], touched: Iterable[int]) -> list[Group]:
-        """The turns of a trace that late spans, or late logs of the spans ``touched``, change. Of a forgotten trace, only whole turns."""
+        """Return the turns of a trace that late data changes.
+
+        ``late`` has the late spans, and ``touched`` the ids of spans with late logs. If the trace is forgotten, only
+        groups that stand alone are returned.
+        """
         late = list(late)
         with self._lock:
             trace = self._known(trace_id)
             if trace is None:
                 parts, turns = None, 0
-            else:  # it is not forgotten while it is being revised
+            else:  # don't forget the trace while it is being revised
                 trace.kept_at = self._now()
                 self._traces.move_to_end(trace_id)
                 parts, turns = trace.touched(late, touched), trace.turns
-        if parts is None:  # a root that comes after its turn was forgotten is no turn of its own: that one was counted
+        if parts is None:  # a late root isn't a new turn if its turn was counted and forgotten
             return [group for group in split(late) if stands_alone(group) and not self._was_counted(group)]
         known = [record for part in parts for record in part.records]
         groups = [part.group for part in parts if part.group is not None]
@@ -382,14 +401,14 @@ class Revisions:
             return any((group.root.trace_id, record.span_id) in self._headless for record in group.members)
 
     def holding(self, trace_id: int, span_id: int) -> tuple[Group, Earlier] | None:
-        """The remembered turn that a span is a part of, with what was evaluated of it."""
+        """Return the remembered turn that contains a span, and its evaluation."""
         with self._lock:
             trace = self._known(trace_id)
             part = None if trace is None else trace.with_span(span_id)
             return None if part is None or part.group is None else (part.group, part.earlier)
 
     def records(self, trace_id: int, span_ids: Iterable[int]) -> list[SpanRecord]:
-        """Those of some spans of a trace that are remembered."""
+        """Return the remembered spans among the given ones."""
         with self._lock:
             trace = self._known(trace_id)
             if trace is None:

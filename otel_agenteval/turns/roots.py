@@ -1,12 +1,13 @@
-"""Which spans make one turn.
+"""Choose which spans of a trace make one turn.
 
-The *local root* is a span without a parent, or with one in another process. The turn root is the topmost agent or
-workflow span under it (an OpenInference chain counts when a model or an agent works below it); if there is none, the
-local root itself when it has LLM steps below; a lone LLM span is its own root. ``create_agent`` and its like are no turn.
-Runs that an application's own loop makes one after the other, to hand a model what its tools gave, are one turn.
+The *local root* is a span without a parent, or with a parent in another process. The turn root is the topmost agent
+or workflow span below it. An OpenInference chain counts if a model or an agent works below it. Without such a span,
+the local root is the turn root if it has model calls below it. A model call alone is its own root. ``create_agent``
+and similar spans aren't turns. Agent runs in sequence are one turn if the application passes tool results from each
+run to the next.
 
-A span whose parent was never received and is not remote is an *orphan*: it belongs to the turn that was running when it
-started, or to the trace's only turn; when it holds a model call or an agent of its own and fits nowhere, it is a turn.
+An *orphan* is a span whose parent isn't remote and was never received. It joins the turn that was running when it
+started, or the trace's only turn. If no turn fits and it contains a model call or an agent, it is a turn of its own.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ..spans.record import SpanRecord
 from .state import Portion
 
 _CLOCK_STEP_NS = 2_000_000
-"""OpenTelemetry JS starts spans at whole milliseconds, but ends them exactly."""
+"""Tolerance for OpenTelemetry JS, which starts spans at whole milliseconds but ends them exactly."""
 _TURN_MARKS = (LLM, AGENT, WORKFLOW)
 _STOPPED_FOR_TOOLS = frozenset(("tool-calls", "tool_calls", "tool_call", "tool_use"))
 
@@ -38,27 +39,29 @@ class Group:
     def __init__(self, root: SpanRecord, members: list[SpanRecord], root_seen: bool = True) -> None:
         self.root = root
         self.members = members
-        """All spans of the turn, its root included."""
+        """All spans of the turn, including its root."""
         self.root_seen = root_seen
         self.above: SpanRecord | None = None
-        """The span above this turn and others: it names user and conversation, and says nothing about this turn."""
+        """A span above this turn, possibly shared with other turns. Only its user and conversation are used."""
         self.reason: CloseReason = "recorded_file"
         self.complete = True
-        """Whether every parent that its spans name was seen, up to a local root, and nothing of it is known to be missing or open."""
+        """True if every parent that its spans name was seen, up to a local root, and no span is known to be missing or
+        open.
+        """
         self.size = 0
-        """Bytes that it is taken to hold."""
+        """Estimated size in bytes."""
         self.portions: tuple[Portion, ...] = ()
-        """The accounts of the spans in it that were in no turn before."""
+        """Accounts of the spans that were in no turn before."""
         self.reader: Any = None
-        """What was read of the spans on the way, so that nothing is read twice."""
+        """The reader of the spans, kept so that they are read only once."""
         self.until_ns: int | None = None
         """The end of a turn in several traces."""
         self.seen: list[Any] = []
-        """What its parts are known by, for calls that two instrumentations write."""
+        """Entries by which :class:`~.twins.Twins` remembers its parts."""
 
     @property
     def all_seen(self) -> bool:
-        """Whether the turn is complete: whatever closed it, its root and all that it names were there."""
+        """True if the turn is complete and its root was seen, whatever closed it."""
         return self.complete and self.root_seen
 
 
@@ -67,19 +70,19 @@ _MARKS = {LLM: _LLM, AGENT: _AGENT, WORKFLOW: _WORKFLOW}
 
 
 class _Node:
-    """A span in the tree of its trace. Every question about what is below it is answered once, from the leaves up."""
+    """A span in the tree of its trace, with a summary of its subtree."""
 
     __slots__ = ("children", "holds", "record", "role", "roots", "up")
 
     def __init__(self, record: SpanRecord) -> None:
         self.record = record
-        self.role: str | None = record.dialects.role  # found out for all spans of the trace before
+        self.role: str | None = record.dialects.role  # set for all spans of the trace before
         self.children: list[_Node] = []
         self.up: _Node | None = None
         self.holds = _MARKS.get(self.role, 0) if self.role is not None else 0
-        """Which of :data:`_MARKS` are in its subtree, itself included."""
+        """Bits of :data:`_MARKS` for the roles in its subtree, including its own."""
         self.roots = 0
-        """How many topmost agents and workflows are in its subtree."""
+        """Number of topmost agents and workflows in its subtree."""
 
     @property
     def is_root(self) -> bool:
@@ -87,12 +90,14 @@ class _Node:
 
 
 def split(records: Iterable[SpanRecord], known_roots: frozenset[int] = frozenset(), alone: bool = True) -> list[Group]:
-    """The turns in the spans of one trace, by start time. Spans that belong to no turn are in none of them.
+    """Return the turns in the spans of one trace, by start time.
+
+    Spans that belong to no turn are omitted.
 
     Args:
         records: the spans.
-        known_roots: ids of spans that are roots although their parents are not among the records.
-        alone: whether the trace has no other turns than these.
+        known_roots: ids of spans that are roots although their parents aren't among the records.
+        alone: True if the trace has no other turns.
     """
     unique: dict[int, SpanRecord] = {}
     for record in records:
@@ -104,7 +109,7 @@ def split(records: Iterable[SpanRecord], known_roots: frozenset[int] = frozenset
     if leaks:
         tops += _left_contexts(leaks)
         reached = _annotated([*tops, *orphans])
-    # What another process did for a caller is a turn of that process, and a step of the caller's turn.
+    # Work that another process did for a caller is a turn of that process and a step of the caller's turn.
     own = set(map(id, tops))
     served = [
         node for node in nodes.values()
@@ -118,9 +123,10 @@ def split(records: Iterable[SpanRecord], known_roots: frozenset[int] = frozenset
 
 
 def _linked(nodes: dict[int, _Node], known_roots: frozenset[int]) -> tuple[list[_Node], list[_Node], list[_Node]]:
-    """Put each span below its parent.
+    """Attach each span to its parent.
 
-    Returns spans without a parent, spans whose parent is missing, and spans that may be below their parent by mistake (see ``up``).
+    Returns spans without a parent, spans whose parent is missing, and spans that may have the wrong parent (see
+    :func:`_may_be_leak`).
     """
     tops, orphans, leaks = [], [], []
     for node in nodes.values():
@@ -140,7 +146,10 @@ def _linked(nodes: dict[int, _Node], known_roots: frozenset[int]) -> tuple[list[
 
 
 def _annotated(tops: Iterable[_Node]) -> set[int]:
-    """Fill in what every node below ``tops`` holds, and return the ids of these nodes. A cycle, in broken telemetry, is below none."""
+    """Summarize the subtree of every node below ``tops``, and return the ids of these nodes.
+
+    A cycle in broken telemetry isn't below any of them.
+    """
     order: list[_Node] = []
     for top in tops:
         start = len(order)
@@ -161,7 +170,10 @@ def _annotated(tops: Iterable[_Node]) -> set[int]:
 
 
 def _left_contexts(leaks: list[_Node]) -> list[_Node]:
-    """Of requests below others that had ended, those that are roots of their own; the others go below their parents."""
+    """Return the requests below ended requests that are roots of their own.
+
+    The others are attached to their parents.
+    """
     tops = []
     highest: dict[int, _Node] = {}
     waiting = set(map(id, leaks))
@@ -183,7 +195,10 @@ def _left_contexts(leaks: list[_Node]) -> list[_Node]:
 
 
 def _topmost(node: _Node, waiting: set[int], highest: dict[int, _Node]) -> _Node:
-    """The span above all of a span's ancestors. ``highest`` holds what was found before, so that no path is walked twice."""
+    """Return the topmost ancestor of a span.
+
+    ``highest`` caches results, so that no path is walked twice.
+    """
     path = []
     seen = set()
     while True:
@@ -203,7 +218,10 @@ def _topmost(node: _Node, waiting: set[int], highest: dict[int, _Node]) -> _Node
 
 
 def _is_served(node: _Node, nodes: dict[int, _Node]) -> bool:
-    """Whether the caller is another process; a context that was carried inside of one process also looks remote."""
+    """Return True if the caller is another process.
+
+    A context that was carried within one process also seems to be remote.
+    """
     record = node.record
     caller = nodes.get(record.parent_id)
     return record.remote_parent and (caller is None or caller.record.resource != record.resource)
@@ -218,13 +236,16 @@ def _groups_under(top: _Node, root_seen: bool = True) -> list[Group]:
     else:
         groups = [_group_of(loop, top, root_seen) for loop in _loops(roots)]
     for group in groups:
-        if group.root is not top.record:  # a request's span around an agent often knows the session that the agent does not
+        if group.root is not top.record:  # the request's span often has a session id that the agent's span lacks
             group.above = top.record
     return groups
 
 
 def _group_of(loop: list[_Node], top: _Node, root_seen: bool) -> Group:
-    """One run, or a loop's runs: under the span around them where that holds nothing else."""
+    """Return the group of one run or of a loop's runs.
+
+    Its root is the span around the runs if that span contains nothing else.
+    """
     if len(loop) > 1:
         around = loop[0].up if loop[0] is not top else None
         if around is not None and around.roots == len(loop):
@@ -233,7 +254,7 @@ def _group_of(loop: list[_Node], top: _Node, root_seen: bool) -> Group:
 
 
 def _loops(roots: list[_Node]) -> list[list[_Node]]:
-    """Runs under the same span, each of which goes on where the one before it stopped for its tools."""
+    """Group runs below one span if each continues after the one before stopped for tool calls."""
     found: list[list[_Node]] = []
     latest: dict[int, list[_Node]] = {}
     for node in sorted(roots, key=lambda root: root.record.start_ns):
@@ -255,7 +276,7 @@ def _stopped_for_tools(record: SpanRecord) -> bool:
 
 
 def _brings_results(record: SpanRecord) -> bool:
-    """Whether a prompt ends in something that is not the user's."""
+    """Return True if a prompt doesn't end with a user message."""
     step = read(record)
     given = step.input_value if step.input_messages is None else step.input_messages
     messages = decode(given, "user").messages
@@ -263,9 +284,10 @@ def _brings_results(record: SpanRecord) -> bool:
 
 
 def _may_be_leak(node: _Node, parent: _Node) -> bool:
-    """A request below another that had ended: a context that was never left, if there is a turn on either side.
+    """Return True if a request started below a request that had ended.
 
-    Only an application's own spans: some frameworks end the span of an agent or of a message while its work goes on.
+    The application may have forgotten to detach a context. Only spans of the application count, because some
+    frameworks end the span of an agent or a message while its work continues.
     """
     return node.role is None and parent.role is None and 0 < parent.record.end_ns < node.record.start_ns - _CLOCK_STEP_NS
 
@@ -294,7 +316,7 @@ def _records_below(top: _Node) -> list[SpanRecord]:
 
 
 def _place_orphans(orphans: list[_Node], groups: list[Group], alone: bool) -> list[Group]:
-    """Give every orphan to the turn that it belongs to. Returns the turns that the other orphans make."""
+    """Add each orphan to the turn that it belongs to, and return turns of the other orphans."""
     found: list[Group] = []
     homes = _Homes(groups, alone)
     for orphan in sorted(orphans, key=lambda node: (not node.holds, node.record.start_ns)):
@@ -314,29 +336,32 @@ def _place_orphans(orphans: list[_Node], groups: list[Group], alone: bool) -> li
 
 
 def _says_what_was_asked(orphan: _Node) -> bool:
-    """Whether the first step of an agent's loop is all that is left of a run: some frameworks never send the span of one that failed."""
+    """Return True if the orphan is an agent's first step with its input.
+
+    Some frameworks never send the span of a failed run, so this step is all that remains of it.
+    """
     return orphan.role == INNER and read(orphan.record).input_messages is not None
 
 
 class _Homes:
-    """The turns that orphans may belong to.
+    """The turns to which orphans may belong.
 
-    :meth:`of` is called in the order of the orphans' starts: first for all that hold a model call or an agent, then for the others.
+    Call :meth:`of` by the orphans' start times: first for all with a model call or an agent, then for the others.
     """
 
     def __init__(self, groups: list[Group], alone: bool) -> None:
         self._alone = alone
         self._groups: list[Group] = []
         self._of_parent: dict[int, Group] = {}
-        """By the missing parent of a turn without its root: the first one."""
+        """First turn without its root, by the id of the missing parent."""
         self._own = True
-        """Whether all orphans so far held a model call or an agent."""
+        """True if all orphans so far contained a model call or an agent."""
         self._begins: list[tuple[int, int]] = []
-        """Start and number of turns that begin later than all orphans so far."""
+        """Start and number of the turns that begin later than all orphans so far."""
         self._running: dict[int, Group] = {}
         self._ends: list[tuple[int, int]] = []
         self._first_stop: int | None = None
-        """When the first model call of the only turn that stopped for its tools had ended."""
+        """End of the first model call in the only turn that stopped for tool calls."""
         self._looked_at = 0
         self.add(groups)
 
@@ -350,7 +375,7 @@ class _Homes:
 
     def of(self, orphan: _Node) -> Group | None:
         record, holds = orphan.record, bool(orphan.holds)
-        if self._own and not holds:  # from here on times begin anew
+        if self._own and not holds:  # the second pass starts again with the earliest orphan
             self._own = False
             seen = [(group.root.start_ns, number) for number, group in enumerate(self._groups) if group.root_seen]
             self._begins, self._ends, self._running = seen, [], {}
@@ -359,13 +384,13 @@ class _Homes:
         if running is not None and not _is_run_beside(orphan, running.root):
             return running
         if orphan.role not in _TURN_MARKS and record.parent_id in self._of_parent:
-            return self._of_parent[record.parent_id]  # what a turn without its root did between its model calls
+            return self._of_parent[record.parent_id]  # work of a turn without its root between its model calls
         if self._alone and len(self._groups) == 1 and (not holds or self._is_continued_by(orphan)):
             return self._groups[0]
         return None
 
     def _running_at(self, time_ns: int) -> Group | None:
-        """The one turn whose root was running."""
+        """Return the turn whose root was running, if there is exactly one."""
         while self._begins and self._begins[0][0] <= time_ns:
             number = heapq.heappop(self._begins)[1]
             self._running[number] = self._groups[number]
@@ -375,7 +400,10 @@ class _Homes:
         return next(iter(self._running.values())) if len(self._running) == 1 else None
 
     def _is_continued_by(self, orphan: _Node) -> bool:
-        """Whether a model call without its parent goes on where a call of the only turn stopped for its tools."""
+        """Return True if a model call without its parent continues the only turn.
+
+        A model call of that turn must have stopped for tool calls before.
+        """
         if orphan.role != LLM:
             return False
         members = self._groups[0].members
@@ -388,12 +416,15 @@ class _Homes:
 
 
 def _is_run_beside(orphan: _Node, root: SpanRecord) -> bool:
-    """Whether two runs miss the same parent: neither is the other's part, though their times overlap."""
+    """Return True if two runs miss the same parent.
+
+    Neither is part of the other, although their times overlap.
+    """
     return orphan.role in (AGENT, WORKFLOW) and orphan.record.parent_id == root.parent_id != 0
 
 
 def _join_rootless(groups: list[Group]) -> list[Group]:
-    """Spans that miss the same parent are one turn: its root is still to come, or lost."""
+    """Join spans that miss the same parent into one turn, whose root is late or lost."""
     joined: dict[int, Group] = {}
     out = []
     for group in groups:

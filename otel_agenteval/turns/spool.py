@@ -1,15 +1,16 @@
-"""Recordings that are larger than memory, or than one core: spans are read and written down by trace, and what belongs together is looked
-at together.
+"""Read recordings that are larger than memory, with several processes if needed.
 
-A trace falls into one of :data:`SLOTS` by its id. Nearly every turn lies within one trace. What does not has to meet: model calls that are
-traces of their own and may go on in another trace, what another instrumentation saw of them, and conversations where they are wanted. So
-all traces are surveyed, and those that have to meet are moved into one slot.
+Spans are written to temporary files by trace. The trace id selects one of :data:`SLOTS` slots, which is read as a
+unit. Nearly every turn lies within one trace. Some traces must be read together: model calls in traces of their own,
+the same calls recorded by another instrumentation, and, if required, conversations. A survey finds these traces and
+moves them into one slot.
 
 ::
 
-    lines ─ keep ─► spans by slot ─ survey ─► which have to meet ─ move ─► turns of each slot ─ merge ─► in their order
+    lines ─ keep ─► spans by slot ─ survey ─► traces to join ─ move ─► turns of each slot ─ merge ─► turns in order
 
-Everything but the merging can run in several processes. The folder holds what people and agents said, and only its owner can read it.
+All steps except the merge can run in several processes. The temporary folder contains texts of users and agents, and
+only its owner can read it.
 """
 
 from __future__ import annotations
@@ -40,23 +41,26 @@ from .twins import order
 
 SLOTS = 256
 _MEETING = SLOTS
-"""The slot of what may go on in another trace."""
+"""Number of the slot for traces that may continue in another trace."""
 BATCH_BYTES = 4 * 2**20
-"""Of lines that one process reads at a time."""
+"""Maximum size of the lines that one process reads at a time."""
 _SMALL_BYTES = 16 * 2**20
-"""Recordings up to here are read into memory, and up to four times as much by one process: others would take longer to start."""
+"""Maximum size of recordings that are read into memory.
+
+Up to four times this size, one process reads them, because starting others takes longer.
+"""
 _PACKED = 10
-"""How many times its size a packed file holds, about."""
+"""Estimated ratio of decompressed to compressed size."""
 _MOST_FAULTS = 10
-"""Of a batch, which are reported one by one."""
+"""Maximum number of errors of a batch that are reported one by one."""
 
 Item = SpanRecord | OtlpLog
 Key = tuple[Any, ...]
-"""Sorts what is made of the turns."""
+"""Sort key of a result."""
 
 
 class Place(NamedTuple):
-    """Where some items of a slot are."""
+    """Location of some items of a slot in a file."""
 
     file: str
     offset: int
@@ -64,7 +68,7 @@ class Place(NamedTuple):
 
 
 class Slot(NamedTuple):
-    """Traces that are looked at together."""
+    """Traces that are read together."""
 
     number: int
     places: Sequence[Place]
@@ -72,19 +76,25 @@ class Slot(NamedTuple):
     """Traces that were moved to another slot."""
 
     def items(self) -> Iterator[Item]:
-        """Spans and log records, in the order in which they were read."""
+        """Yield spans and log records in the order in which they were read."""
         for file, offset, length in self.places:
             with Path(file).open("rb") as stream:
                 stream.seek(offset)
-                found: list[Item] = pickle.loads(stream.read(length))  # noqa: S301 - written by this program, and nobody else can
+                found: list[Item] = pickle.loads(stream.read(length))  # noqa: S301 - only this program can write the file
             yield from (item for item in found if item.trace_id not in self.without) if self.without else found
 
 
 class Work(Protocol):
-    """What is made of turns that are looked at together; picklable where there are several processes."""
+    """Computes results from turns that are read together.
+
+    Must be picklable for several processes.
+    """
 
     def __call__(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, Any]]:
-        """Results, each with what it is sorted by, in that order. A turn comes with the key of its place among all turns."""
+        """Yield results with their sort keys, in order.
+
+        Each turn has the key of its place among all turns.
+        """
 
 
 class _Batch(NamedTuple):
@@ -94,7 +104,7 @@ class _Batch(NamedTuple):
 
 
 class _Kept(NamedTuple):
-    """What a batch held."""
+    """Locations and counts of a batch's items."""
 
     path: str
     places: Mapping[int, Place]
@@ -114,16 +124,16 @@ def results(
     seen: Reading,
     say: Report = to_stderr,
 ) -> Iterator[Any]:
-    """What is made of the turns in recorded traces, in its order.
+    """Yield the results of ``work`` for the turns in recorded traces, in order.
 
     Args:
-        paths: files, as :func:`~.recordings.load_turns` takes them.
-        work: makes it.
-        jobs: processes for it.
-        alone: whether the work is to be done in this process nevertheless, and only the reading in others.
-        meet: whether all turns of a conversation have to be looked at together.
-        seen: filled with counts of what was read.
-        say: called with one line per thing that could not be read.
+        paths: files, as :func:`~.recordings.load_turns` accepts them.
+        work: computes the results.
+        jobs: number of processes.
+        alone: True if ``work`` must run in this process. Other processes then only read.
+        meet: True if all turns of a conversation must be read together.
+        seen: counts that are updated during the reading.
+        say: called with one line for each line or span that can't be read.
     """
     size = _bytes_of(paths)
     if size <= _SMALL_BYTES:
@@ -148,12 +158,15 @@ def results(
 
 
 def _bytes_of(paths: Iterable[str | Path]) -> float:
-    """About the size of all recordings together, unpacked; infinite where nobody knows, as of standard input."""
+    """Return the approximate decompressed size of all recordings.
+
+    It is infinite if unknown, such as for standard input.
+    """
     total = 0.0
     for path in map(Path, paths):
         try:
             found = path.stat()
-        except OSError:  # reading says more about it
+        except OSError:  # reading reports the error in detail
             return math.inf
         packed = path.suffix in (".gz", ".zst", ".zstd")
         total += found.st_size * (_PACKED if packed else 1) if stat.S_ISREG(found.st_mode) else math.inf
@@ -180,9 +193,8 @@ def _kept(paths: Iterable[str | Path], folder: Path, processes: Processes, seen:
         for slot, place in kept.places.items():
             found[slot].append(place)
     faults = Faults(say)
-    for path in dict.fromkeys(
-        map(str, paths)
-    ):  # lines are read ahead, so what is wrong with a file comes before what is wrong with its lines
+    for path in dict.fromkeys(map(str, paths)):
+        # Lines are read ahead, so errors of a whole file are noted before those of its lines.
         for number, why in sorted(noted[path], key=lambda fault: fault[0] or 0):
             faults(path, number, why)
         faults.more(path, untold[path])
@@ -205,7 +217,7 @@ def _batches(lines: Iterable[tuple[str, int, bytes]]) -> Iterator[_Batch]:
 
 
 def _keep(folder: Path, batch: _Batch) -> _Kept:
-    """Write the items of a batch down by slot."""
+    """Write the items of a batch to its file by slot."""
     seen = Reading()
     faults: list[tuple[int, str]] = []
     by_slot: dict[int, list[Item]] = defaultdict(list)
@@ -230,24 +242,24 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-# --- what has to meet
+# --- traces that must be read together
 
 
 class _Surveyed(NamedTuple):
-    """What ties the traces of a slot to others."""
+    """Links from the traces of a slot to other traces."""
 
     open: frozenset[int]
-    """Traces of which a part may go on in another one."""
+    """Traces with a part that may continue in another trace."""
     responses: frozenset[str]
-    """Of their bare model calls."""
+    """Response ids of model calls in traces of their own."""
     failed: frozenset[str | None]
-    """Models that failed them."""
+    """Models of failed model calls in traces of their own."""
     conversations: Mapping[str, Sequence[int]]
-    """The traces of each."""
+    """Traces by conversation."""
 
 
 def _moved(slots: list[Slot], folder: Path, processes: Processes, meet: bool) -> list[Slot]:
-    """The slots, with everything that has to meet in one of them."""
+    """Return the slots after moving traces that must be read together into one of them."""
     surveys = list(processes.map(functools.partial(_survey, meet), slots))
     homes = dict.fromkeys((trace for survey in surveys for trace in survey.open), _MEETING)
     responses = frozenset().union(*(survey.responses for survey in surveys))
@@ -283,7 +295,7 @@ def _survey(meet: bool, slot: Slot) -> _Surveyed:
     conversations: dict[str, list[int]] = defaultdict(list)
     for group in _parts(slot):
         trace = group.root.trace_id
-        if not meet and role_in(group.root) != LLM and read(group.root).thread is None:  # it ends where its trace does
+        if not meet and role_in(group.root) != LLM and read(group.root).thread is None:  # ends with its trace
             continue
         if may_go_on(group):
             traces.add(trace)
@@ -300,7 +312,7 @@ def _survey(meet: bool, slot: Slot) -> _Surveyed:
 
 
 def _twins(responses: frozenset[str], failed: frozenset[str | None], slot: Slot) -> set[int]:
-    """Traces that hold a model call which may be a trace of its own, too."""
+    """Return the traces with a model call that another instrumentation may have recorded too."""
     return {
         group.root.trace_id
         for group in _parts(slot)
@@ -317,7 +329,7 @@ def _parts(slot: Slot) -> Iterator[Group]:
 
 
 def _together(conversations: Iterable[Sequence[int]], homes: Mapping[int, int]) -> dict[int, int]:
-    """The slots of traces that share conversations, directly or by others."""
+    """Return the slots of traces that share conversations, directly or through other traces."""
     first: dict[int, int] = {}
 
     def top(trace: int) -> int:
@@ -337,7 +349,7 @@ def _together(conversations: Iterable[Sequence[int]], homes: Mapping[int, int]) 
 
 
 def _move(folder: Path, moves: tuple[Slot, Mapping[int, int]]) -> tuple[Slot, dict[int, Place]]:
-    """Write traces down in their new slots."""
+    """Write traces to their new slots."""
     slot, homes = moves
     if not homes:
         return slot, {}
@@ -352,13 +364,13 @@ def _move(folder: Path, moves: tuple[Slot, Mapping[int, int]]) -> tuple[Slot, di
 
 
 class _Done(NamedTuple):
-    """The work on a slot."""
+    """The outcome of the work on a slot."""
 
     file: str
-    """Of its results."""
+    """File with the results."""
     turns: int
     unread: Sequence[str]
-    """Scopes whose spans should have made a turn."""
+    """Scopes whose spans should have produced a turn."""
 
 
 def _done(work: Work, folder: Path, slot: Slot) -> _Done:
@@ -372,7 +384,7 @@ def _done(work: Work, folder: Path, slot: Slot) -> _Done:
 
 
 class _Files:
-    """Reads the results of all slots, one after the other from each."""
+    """Streams of the results of all slots, each read one result at a time."""
 
     def __init__(self, files: Sequence[str]) -> None:
         self._streams = [Path(file).open("rb") for file in files]  # noqa: SIM115 - closed at the exit

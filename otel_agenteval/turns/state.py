@@ -1,4 +1,4 @@
-"""What is known of traces while they are open, and what is handed on when a turn closes."""
+"""Data types for open traces, turn owners and closed spans."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from ..dialects.step import ROOT_ROLES, UNKNOWN
 from ..spans.record import LogPart
 
 OWNER_ROLES = ROOT_ROLES | {UNKNOWN}
-"""Roles that a turn root may have, or may turn out to have."""
+"""Roles of spans that are turn roots or may become one."""
 
 
 def size_of(attributes: Mapping[str, Any]) -> int:
-    """Bytes that a span is taken to hold: its texts, and a share for everything else."""
+    """Return the estimated size of a span in bytes.
+
+    It is the length of its texts plus a fixed amount for the rest.
+    """
     size = 512
     for value in attributes.values():
         if value.__class__ is str:
@@ -25,13 +28,13 @@ def size_of(attributes: Mapping[str, Any]) -> int:
 
 
 class Portion:
-    """Spans that share one outcome: the turns that they were closed into are scored, or lost.
+    """Spans that share one outcome: the turns that contain them were scored or dropped.
 
-    The first outcome counts: what was scored once is not lost by what happens to a part of it later.
+    Only the first outcome counts. Spans that were scored stay scored, whatever happens to a part of them later.
 
     Args:
-        spans: how many.
-        count: gets the outcome and the number, once.
+        spans: number of spans.
+        count: called once with the outcome and the number.
     """
 
     __slots__ = ("_count", "spans")
@@ -41,7 +44,7 @@ class Portion:
         self._count = count
 
     def count(self, outcome: str) -> None:
-        """Count their outcome, unless it was counted before."""
+        """Count the outcome of the spans, unless it was counted before."""
         spans, self.spans = self.spans, 0
         if spans:
             self._count(outcome, spans)
@@ -49,7 +52,7 @@ class Portion:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds in time (seconds), turns, spans and bytes."""
+    """Limits in time (seconds), turns, spans and bytes."""
 
     decision_delay: float = 2.0
     idle_timeout: float = 300.0
@@ -61,11 +64,11 @@ class Limits:
 
 
 class Owner:
-    """A span that may be a turn root, and what counts towards it."""
+    """A span that may be a turn root, with the spans that count towards it."""
 
-    # Defaults are on the class: an owner is made for every turn, and most of these never change.
+    # Defaults are on the class because every turn creates an owner, and most of these attributes never change.
     heir: Owner | None = None
-    """The owner that got the spans, where this one turned out to be no root."""
+    """The owner that took over the spans if this one isn't a root."""
     references: dict[str, Any] | None = None
     size = 0
     turns = 0
@@ -74,73 +77,76 @@ class Owner:
     deadline = 0.0
     started = 0.0
     leak = False
-    """Whether it began below a request that was over."""
+    """True if it started below a request that had ended."""
     missing = False
-    """Whether a span of it was pruned."""
+    """True if one of its spans was pruned."""
     ids: set[int] | None = None
-    """Ids of its spans, where its trace has other owners."""
+    """Ids of its spans, or None if its trace has no other owner."""
     below: dict[Owner, None] | None = None
-    """Owners that count towards it and are not done, in the order of their starts."""
+    """Unfinished owners that count towards it, by start time."""
     orphan = False
-    """Whether its parent is a span of this process that was never seen: then only an agent is a root."""
+    """True if its parent is a span of this process that was never seen. Only an agent can then be a root."""
 
     def __init__(self, span: Any, role: str | None, span_id: int, up: Owner | None) -> None:
         self.span = span
         self.role = role
         self.takes_all = role in OWNER_ROLES
-        """Whether whatever starts below it counts towards it, whatever it is."""
+        """True if all spans that start below it count towards it."""
         self.span_id = span_id
         self.up = up
-        """The application's span that this one counts towards as a whole."""
+        """The application's span that contains this one and all its spans."""
         self.open = 1
-        """Open spans, itself and owners below it included."""
+        """Number of open spans, including itself and the owners below it."""
         self.members: list[Any] = []
         self.genai = role is not None
 
 
 class Share:
-    """The part of the open traces that belongs to one tenant."""
+    """The open traces of one tenant."""
 
     __slots__ = ("seen", "size", "traces")
 
     def __init__(self) -> None:
         self.traces: OrderedDict[int, Trace] = OrderedDict()
-        """Its open traces, the oldest first."""
+        """Open traces of the tenant, oldest first."""
         self.seen: OrderedDict[int, Trace] = OrderedDict()
-        """Those of them that only wait for their deadline."""
+        """Traces that only wait for their deadline."""
         self.size = 0
-        """Bytes of them."""
+        """Size of the traces in bytes."""
 
 
 _NO_OWNERS: dict[Owner, None] = {}
 
 
 class Trace:
-    """What is known of one trace at the moment."""
+    """The current state of one trace."""
 
     owners = 0
-    """Owners that are not done: open, or closed with something below them open."""
+    """Number of unfinished owners: open, or closed while a span below them is open."""
     several = False
-    """Whether there was ever more than one owner."""
+    """True if the trace has ever had more than one owner."""
     tops = _NO_OWNERS
-    """Open owners that count towards none, in the order of their starts."""
+    """Open owners without an owner above, by start time."""
     turns = _NO_OWNERS
-    """Open owners that are turns for certain. Most traces that are received have none: a trace gets dicts of its own with the first."""
+    """Open owners that are certainly turns.
+
+    Most received traces have none, so a trace gets its own dictionaries only with its first owner.
+    """
     continued = False
-    """Whether it goes on after a part of it was closed at a bound."""
+    """True if the trace continues after a part of it closed at a limit."""
     loose_size = 0
     logs: dict[int, list[LogPart]] | None = None
     ids: set[bytes] | None = None
-    """Ids of the spans that were received over a wire."""
+    """Ids of the spans that were received over the network."""
     root_seen = False
     deadline = 0.0
     share: Share | None = None
-    """Its tenant's, where it has one."""
+    """The share of its tenant, if it has one."""
 
     def __init__(self, trace_id: int, now: float) -> None:
         self.trace_id = trace_id
         self.nodes: dict[int, Owner] = {}
-        """Every span that started here → the owner that it counts towards."""
+        """Owner of each span that started in this process, by span id."""
         self.loose: list[Any] = []
         self.first_seen = now
         self.last_seen = now
@@ -148,7 +154,10 @@ class Trace:
 
 @dataclass(slots=True)
 class Closed:
-    """Spans that wait for nothing more: exactly one turn (``sole``), or any number of turns that are still to be separated."""
+    """Spans that can be evaluated now.
+
+    They are exactly one turn (``sole``), or any number of turns that still have to be separated.
+    """
 
     trace_id: int
     spans: list[Any]
@@ -157,19 +166,19 @@ class Closed:
     root: Any = None
     """The owner's span."""
     sole: bool = False
-    """Whether the owner is the root of exactly one turn that holds all spans."""
+    """True if the owner is the root of exactly one turn that contains all spans."""
     remainder: bool = False
-    """Whether turns of this local root were closed before: then what is left is no turn of its own."""
+    """True if turns below this local root closed before. The remaining spans are then not a turn of their own."""
     logs: dict[int, list[LogPart]] | None = None
     references: dict[str, Any] | None = None
     size: int = 0
     late: bool = False
-    """Whether these came after the trace's turns were closed: they revise them."""
+    """True if the spans arrived after their trace's turns closed. They revise those turns."""
     above: Any = None
-    """The application's span that the owner stands below: it may be open still."""
+    """The application's span above the owner, which may still be open."""
     continued: bool = False
-    """Whether the trace goes on after a part of it was closed at a bound: only what is a turn by itself is one here."""
+    """True if the trace continues after a part of it closed at a limit. Only groups that stand alone are then turns."""
     cut_off: bool = False
-    """Whether the root is one although its parent is a span of this process, which is not among the spans."""
+    """True if the root's parent is a span of this process that isn't among the spans."""
     portion: Portion | None = None
-    """The account of its spans, once they are separated into turns."""
+    """The account of the spans, set when they are separated into turns."""

@@ -1,10 +1,11 @@
-"""Where a turn begins and ends when the spans alone do not show it: then the messages decide.
+"""Compare messages to find the turns that spans alone don't show.
 
-:func:`separate` separates turns that share a parent (rule *shared parent*). :class:`Stitcher` joins what one turn left in
-several traces: a hand-written loop has no span of its own, so each of its model calls is a trace (rules *tool call ids*,
-*repeated messages*, *previous response*, *same conversation*, *next call*). docs/internals/turn-stitching-rules.md explains each rule with a recording.
+:func:`separate` separates turns that share a parent (rule *shared parent*). :class:`Stitcher` joins the parts of one
+turn in several traces. A hand-written loop has no span of its own, so each of its model calls is a trace (rules *tool
+call ids*, *repeated messages*, *previous response*, *same conversation*, *next call*).
+docs/internals/turn-stitching-rules.md lists each rule with a recording.
 
-Only turns without an agent's span are looked at: all others say for themselves what they are.
+Only turns without an agent span are stitched.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ from .threads import Threads
 
 _ASKS_FOR_TOOLS = frozenset(("tool_calls", "tool_call", "tool_use", "function_call"))
 _MAX_PAUSE_NS = 600 * 10**9
-"""Calls that are further apart are not joined by anything weaker than an id."""
+"""Maximum pause between two calls that are joined without a shared id."""
 _MOST_RESPONSES = 8
-"""Answers of a part that a later call is taken to name as the previous one: the last, or one shortly before it."""
+"""Number of a part's latest responses that a later call may name as its previous response."""
 _MOST_CANDIDATES = 64
-"""Waiting parts that one call is compared with, of those that share a fact with it: the last to end."""
+"""Maximum number of waiting parts with a shared fact that one call is compared with, latest end first."""
 _LATE_END_NS = 10**9
-"""Some end the span of a streamed answer in a callback, which may run when the next call has begun."""
+"""Tolerated overlap of two calls. A callback may end the span of a streamed response after the next call has started."""
 
 
 def reader_of(group: Group) -> TurnReader:
-    """What its spans say, read once."""
+    """Return the group's reader, which is created once."""
     if group.reader is None:
         group.reader = TurnReader(group.root, group.members)
         if group.above is not None:
@@ -45,14 +46,14 @@ def reader_of(group: Group) -> TurnReader:
     return found
 
 
-# --- several turns below one span
+# --- turns that share a parent
 
 
 def separate(group: Group) -> list[Group]:
-    """The turns of a group: several when runs of agents below its root answer one new user message each.
+    """Return the turns of a group.
 
-    A hand-off looks the same as far as spans go: two agents below one workflow. The difference is what the second one reads:
-    after the first one's answer it finds a new message of the user.
+    There are several if agent runs below its root each answer a new user message. In a hand-off, two agents also run
+    below one workflow. There, the second agent doesn't find a new user message after the first agent's answer.
     """
     reader = reader_of(group)
     if len(reader.llm) < 2 or len(reader.of_role.get(AGENT, ())) < 2:
@@ -71,7 +72,7 @@ def separate(group: Group) -> list[Group]:
 
 
 def _answered_then_asked(reader: TurnReader, previous: Step, step: Step) -> bool:
-    """Whether a call's prompt holds the previous call's answer, and after it something that the user said."""
+    """Return True if a prompt contains the previous call's answer and then a user message."""
     answer = _last(reader.outputs(previous))
     if answer is None or answer.content is None or answer.tool_calls:
         return False
@@ -84,7 +85,11 @@ def _answered_then_asked(reader: TurnReader, previous: Step, step: Step) -> bool
 
 
 def _branch(reader: TurnReader, previous: Step, step: Step) -> Step | None:
-    """The topmost span above ``step`` that began after the one above ``previous`` had ended; None if they share an agent's loop."""
+    """Return the topmost span above ``step`` that began after ``previous`` was done.
+
+    More precisely, it began after the topmost span above ``previous`` had ended. Returns None if both calls belong to
+    one agent's loop.
+    """
     branch, other = reader.tree.below_fork(step, previous), reader.tree.below_fork(previous, step)
     if branch is None or other is None or reader.tree.parent(branch) is None or branch.record.start_ns < other.record.end_ns:
         return None
@@ -92,7 +97,7 @@ def _branch(reader: TurnReader, previous: Step, step: Step) -> Step | None:
 
 
 def _is_of_agent(reader: TurnReader, step: Step, top: Step) -> bool:
-    """Return True if an agent is among a span and those above it, up to ``top``."""
+    """Return True if an agent is between a span and ``top``, both included."""
     if AGENT in (step.role, top.role):
         return True
     agent = reader.tree.nearest(step, AGENT, lambda above: above.role == AGENT)
@@ -100,7 +105,7 @@ def _is_of_agent(reader: TurnReader, step: Step, top: Step) -> bool:
 
 
 def _cut(group: Group, reader: TurnReader, starts: list[Step]) -> list[Group]:
-    """One group for what began before the first of ``starts``, and one from each of them on."""
+    """Split a group at ``starts``, the first steps of its later turns."""
     times = sorted(start.record.start_ns for start in starts)
     parts: list[list[Step]] = [[] for _ in range(len(starts) + 1)]
     shared: set[int] = set()
@@ -124,7 +129,7 @@ def _cut(group: Group, reader: TurnReader, starts: list[Step]) -> list[Group]:
 
 
 def _top(part: list[Step], reader: TurnReader) -> Step | None:
-    """The topmost span of a part that holds, or is, its first agent or model call."""
+    """Return the topmost span of a part that contains, or is, its first agent or model call."""
     ids = {step.record.span_id for step in part}
     for step in part:
         if step.role in (AGENT, LLM):
@@ -137,7 +142,7 @@ def _top(part: list[Step], reader: TurnReader) -> Step | None:
 
 
 class _Piece:
-    """One trace's part of a turn that may go on elsewhere."""
+    """One trace's part of a turn that other traces may continue."""
 
     __slots__ = (
         "answers",
@@ -159,15 +164,15 @@ class _Piece:
     def __init__(self, group: Group, reader: TurnReader, began: float) -> None:
         self.groups = deque((group,))
         self.began = self.since = began
-        """When its first part came, and its last."""
+        """When its first and its last part arrived."""
         self.number = 0
-        """Its place among the parts that wait, by when each began to."""
+        """Place among the waiting parts, by the time at which it began to wait."""
         self.facts: tuple[Hashable, ...] = ()
-        """What it is found by while it waits."""
+        """Keys by which it is found while it waits."""
         self.end_ns = group.root.end_ns
         self.size = group.size
         self.response_ids: dict[str, None] = {}
-        """Of its last answers."""
+        """Ids of its latest responses."""
         self._begins_with(reader)
         self._ends_with(reader)
 
@@ -175,27 +180,27 @@ class _Piece:
         self.first = reader.llm[0]
         tail = _tail(reader.inputs(self.first))
         self.answers = dict.fromkeys(result.call_id for message in tail for result in message.tool_results if result.call_id)
-        """Ids of the tool calls whose results its first prompt brings."""
+        """Ids of the tool calls whose results are in its first prompt."""
         self.headless = bool(self.answers)
-        """Whether the part that asked for those results is missing."""
+        """True if the part that requested those results is missing."""
         self.continues = bool(tail) and not _user_spoke(tail)
-        """Whether its first prompt ends in something that is not the user's."""
+        """True if its first prompt doesn't end with a user message."""
 
     def _ends_with(self, reader: TurnReader) -> None:
         last = reader.llm[-1]
         answers = reader.outputs(last)
         calls = [call for message in answers for call in message.tool_calls]
         self.asks = dict.fromkeys(call.call_id for call in calls if call.call_id)
-        """Ids of the tool calls that its last answer asked for."""
+        """Ids of the tool calls that its last answer requested."""
         reason = last.finish_reason or next((message.finish_reason for message in answers if message.finish_reason), "")
         self.waits = last.error is None and (bool(calls) or reason.lower() in _ASKS_FOR_TOOLS)
-        """Whether it cannot be the end of a turn."""
+        """True if it can't be the end of a turn."""
         if last.response_id:
             self.response_ids[last.response_id] = None
 
     @property
     def tenant(self) -> int:
-        """Its number."""
+        """Number of its tenant."""
         return number_in(self.groups[0].root.trace_id)
 
     @property
@@ -203,7 +208,10 @@ class _Piece:
         return self.groups[0].root.start_ns
 
     def join(self, later: _Piece) -> tuple[_Piece, _Piece]:
-        """Join this part with the one in which the turn goes on. Returns the larger of the two, which is both now, and the other."""
+        """Join this part with the part that continues the turn.
+
+        Returns the larger of the two, which now contains both, and the other.
+        """
         responses = {**self.response_ids, **later.response_ids}
         for response_id in [*responses][:-_MOST_RESPONSES]:
             del responses[response_id]
@@ -222,7 +230,7 @@ class _Piece:
         return whole, part
 
     def replace(self, group: Group, whole: Group) -> None:
-        """One of its groups is known better now."""
+        """Replace one of its groups by a more complete one."""
         at = self.groups.index(group)
         self.groups[at] = whole
         self.end_ns = max(self.end_ns, whole.root.end_ns)
@@ -233,7 +241,7 @@ class _Piece:
             self._ends_with(reader_of(whole))
 
     def joined(self) -> Group:
-        """The whole turn."""
+        """Return the whole turn."""
         if len(self.groups) == 1:
             return self.groups[0]
         whole = Group(self.groups[0].root, [record for group in self.groups for record in group.members])
@@ -249,31 +257,35 @@ class _Piece:
 
 
 def may_go_on(group: Group) -> bool:
-    """Whether a turn can be a part of one: a model call that is a trace of its own, or a message of a thread."""
+    """Return True if a turn may be part of another.
+
+    That is a model call in a trace of its own, or a message of a thread.
+    """
     return reader_of(group).root.thread is not None or is_bare_call(group)
 
 
 def is_bare_call(group: Group) -> bool:
-    """Whether a turn is a model call that is a trace of its own."""
+    """Return True if a turn is a model call in a trace of its own."""
     reader = reader_of(group)
     return reader.root.role == LLM and bool(reader.llm)
 
 
 class _Share:
-    """The parts that one tenant has waiting, the oldest first."""
+    """The waiting parts of one tenant, oldest first."""
 
     __slots__ = ("parts", "size")
 
     def __init__(self) -> None:
         self.parts: OrderedDict[int, _Piece] = OrderedDict()
         self.size = 0
-        """Bytes of them."""
+        """Size of the parts in bytes."""
 
 
 class _Waiting:
-    """Parts that wait for a call, by each fact that such a call has to share with them, and within a fact by their ends.
+    """An index of waiting parts by their facts, then by their ends.
 
-    The time to look for a part doesn't depend on how many others wait.
+    A call that continues a part shares a fact with it. The time of a lookup doesn't depend on the number of waiting
+    parts.
     """
 
     def __init__(self) -> None:
@@ -291,7 +303,10 @@ class _Waiting:
                 del self._of[fact]
 
     def ended(self, fact: Hashable, first_ns: int, last_ns: int) -> list[_Piece]:
-        """The parts with a fact that ended within a time, the last of them first: one more than are looked at, if there are so many."""
+        """Return parts with a fact that ended within the given times, latest first.
+
+        Returns at most one more than :data:`_MOST_CANDIDATES`.
+        """
         held = self._of.get(fact, ())
         stop = bisect.bisect_left(held, (last_ns + 1,))
         start = bisect.bisect_left(held, (first_ns,))
@@ -302,17 +317,19 @@ class _Waiting:
 
 
 class Stitcher:
-    """Holds parts of turns until the other parts have come, or the time is up. Not thread-safe: its owner serialises the calls.
+    """Holds parts of turns until their other parts arrive or the time is up.
+
+    Not thread-safe: the caller serializes the calls.
 
     Args:
         patience: seconds that a part waits for its continuation.
-        max_bytes: bytes that waiting parts may hold; beyond that the oldest part of the tenant that holds most goes first.
-        max_age: seconds after its first part at which a turn that still goes on is no longer held.
+        max_bytes: maximum size of the waiting parts. Beyond it, the oldest part of the tenant with the largest share is released.
+        max_age: seconds after its first part at which a turn is released even if it continues.
     """
 
     def __init__(self, patience: float, max_bytes: float = math.inf, max_age: float = math.inf) -> None:
         self.patience = patience
-        """0: nothing is held any more."""
+        """Seconds that a part waits. With 0, no part is held."""
         self._max_bytes = max_bytes
         self._max_age = max_age
         self._threads = Threads()
@@ -325,17 +342,22 @@ class Stitcher:
         self._shares: dict[int, _Share] = {}
         self._waiting = _Waiting()
         self._asked: dict[tuple[int, str], _Piece] = {}
-        """By tenant and call id, as the next two: ids are unique only within a tenant."""
+        """Keys are the tenant and call id, because ids are unique only within a tenant. The next two dictionaries have
+        such keys too.
+        """
         self._answered: dict[tuple[int, str], _Piece] = {}
         self._responses: dict[tuple[int, str], _Piece] = {}
         self._piece_of: dict[int, _Piece] = {}
-        """By the id of a group that it holds."""
+        """Parts by the id of each group that they contain."""
 
     def __len__(self) -> int:
         return len(self._held) + len(self._threads)
 
     def add(self, group: Group, now: float) -> list[Group]:
-        """Add a turn that seems to be over. Returns what really is: usually this turn, with its earlier parts; nothing while it waits."""
+        """Add a turn, and return the turns that can be evaluated.
+
+        Usually, this is the added turn with its earlier parts. The list is empty while the turn waits.
+        """
         return self._add(group, now, now)
 
     def _add(self, group: Group, now: float, began: float) -> list[Group]:
@@ -349,7 +371,7 @@ class Stitcher:
         self._piece_of[id(group)] = piece
         before = self._before(piece)
         if before is not None:
-            piece = self._joined(self._release(before), piece)  # whose own beginning may still be missing
+            piece = self._joined(self._release(before), piece)  # an even earlier part may still be missing
         after = self._after(piece)
         if after is not None:
             piece = self._joined(piece, self._release(after))
@@ -357,11 +379,14 @@ class Stitcher:
         return self._whole_or_held(piece, now)
 
     def holds(self, group: Group) -> bool:
-        """Whether a turn is a part that waits."""
+        """Return True if a group is part of a waiting turn."""
         return id(group) in self._piece_of
 
     def replace(self, group: Group, whole: Group, now: float) -> list[Group]:
-        """More is known of a part that waits. Returns what is over by that, as :meth:`add`."""
+        """Replace a waiting group by a more complete one.
+
+        Returns the turns that can be evaluated, like :meth:`add`.
+        """
         piece = self._release(self._piece_of.pop(id(group)))
         if len(piece.groups) == 1:
             return self._add(whole, now, piece.began)
@@ -371,7 +396,7 @@ class Stitcher:
         return self._whole_or_held(piece, now)
 
     def take_apart(self, group: Group) -> Iterable[Group]:
-        """No longer hold a part, and what it was joined with. Returns all of it."""
+        """Stop holding a group and the groups joined with it, and return all of them."""
         piece = self._release(self._piece_of[id(group)])
         self._let_go(piece)
         return piece.groups
@@ -388,7 +413,10 @@ class Stitcher:
         return piece
 
     def _whole_or_held(self, piece: _Piece, now: float) -> list[Group]:
-        """The turn that a part is, or what has to go out for it to wait."""
+        """Return the turn if it is complete.
+
+        Hold it otherwise, and return the turns released to make room.
+        """
         if not (piece.waits or piece.headless) or now - piece.began >= self._max_age:
             return [self._let_go(piece).joined()]
         self._hold(piece)
@@ -399,7 +427,7 @@ class Stitcher:
         return found
 
     def due(self, now: float) -> list[Group]:
-        """Parts whose continuation did not come in time: each is a turn as it is."""
+        """Return parts whose continuation didn't arrive in time, each as a turn."""
         found = []
         while self._held:
             oldest = next(iter(self._held.values()))
@@ -409,24 +437,24 @@ class Stitcher:
         return found + self._threads.due(now - self.patience, now - self._max_age)
 
     def release_all(self) -> list[Group]:
-        """Everything that waits, by start time."""
+        """Return all waiting turns, by start time."""
         found = [self._let_go(self._release(piece)).joined() for piece in list(self._held.values())]
         found += self._threads.due(math.inf, math.inf)
         return sorted(found, key=lambda group: group.root.start_ns)
 
     def traces(self) -> set[int]:
-        """The traces of what waits."""
+        """Return the traces of the waiting parts."""
         held = {record.trace_id for piece in self._held.values() for group in piece.groups for record in group.members}
         return held | self._threads.traces()
 
     def forget_traces(self, trace_ids: set[int]) -> list[Group]:
-        """Drop the parts that some traces begin or go on with, and return them."""
+        """Drop and return the waiting groups of the given traces, and the groups joined with them."""
         found = [piece for piece in self._held.values() if any(group.root.trace_id in trace_ids for group in piece.groups)]
         dropped = [group for piece in found for group in self._let_go(self._release(piece)).groups]
         return dropped + self._threads.forget_traces(trace_ids)
 
     def forget(self) -> None:
-        """Drop everything unevaluated: in a forked child, the parent owns it."""
+        """Drop everything in a forked child. The parent process evaluates these turns."""
         self._clear()
         self._threads.forget()
 
@@ -442,7 +470,10 @@ class Stitcher:
         return max(following, key=lambda held: held.number, default=None) or self._only_waiting(piece)
 
     def _that_share(self, piece: _Piece) -> Iterator[_Piece]:
-        """Waiting parts that have what rules *repeated messages* and *same conversation* want; those that wait last may be what they mean."""
+        """Yield waiting parts that share a fact with a call, latest end first.
+
+        The facts are those of the rules *repeated messages* and *same conversation*.
+        """
         seen: dict[int, None] = {}
         for fact in _facts_before(piece):
             for held in self._waiting.ended(fact, piece.start_ns - _MAX_PAUSE_NS, piece.start_ns + _LATE_END_NS):
@@ -453,7 +484,10 @@ class Stitcher:
                     yield held
 
     def _only_waiting(self, piece: _Piece) -> _Piece | None:
-        """Rule *next call*: where the prompt shows nothing else, sizes and times decide, and only if exactly one part fits."""
+        """Return the part that a call continues by the rule *next call*.
+
+        Sizes and times decide, because the prompt shows no other link. Exactly one part must fit.
+        """
         program = _program(piece.groups[0], piece.first)
         candidates = self._waiting.ended(program, piece.start_ns - _MAX_PAUSE_NS, piece.start_ns)
         if len(candidates) > _MOST_CANDIDATES:
@@ -498,11 +532,15 @@ class Stitcher:
         return (self._asked, piece.asks), (self._answered, piece.answers), (self._responses, piece.response_ids)
 
 
-# --- what a waiting part and the call that it waits for have in common
+# --- facts that a waiting part shares with the call that continues it
 
 
 def _facts_of(held: _Piece) -> Iterator[Hashable]:
-    """What :func:`_facts_before` and :func:`_program` name of the call that a part waits for. Whichever rule joins them, they share one."""
+    """Yield facts about the call that a part waits for.
+
+    :func:`_facts_before` and :func:`_program` return the same facts for that call. Parts that any rule joins share at
+    least one.
+    """
     tenant, reader = held.tenant, reader_of(held.groups[-1])
     last = reader.llm[-1]
     yield from ((tenant, "asks", call_id) for call_id in held.asks)
@@ -519,7 +557,7 @@ def _facts_of(held: _Piece) -> Iterator[Hashable]:
 
 
 def _facts_before(piece: _Piece) -> Iterator[Hashable]:
-    """What a part that waits for this call has by its prompt."""
+    """Yield the facts that a part waiting for this call has, according to the call's prompt."""
     tenant, reader = piece.tenant, reader_of(piece.groups[0])
     messages = reader.inputs(piece.first)
     repeated = _last(messages[: len(messages) - len(_tail(messages))])
@@ -527,7 +565,7 @@ def _facts_before(piece: _Piece) -> Iterator[Hashable]:
         yield from ((tenant, "asks", call.call_id) for call in repeated.tool_calls if call.call_id)
         yield tenant, "user", _user_messages(reader)
     hashes = _hashes(messages)
-    for length in range(len(messages) - 1, 0, -1):  # what a prompt adds to the one before are calls and results
+    for length in range(len(messages) - 1, 0, -1):  # a prompt adds tool calls and results to the one before
         if not (messages[length].tool_calls or messages[length].tool_results):
             break
         yield tenant, "prompt", hashes[length]
@@ -537,23 +575,26 @@ def _facts_before(piece: _Piece) -> Iterator[Hashable]:
 
 
 def _hashes(messages: list[Message]) -> list[int]:
-    """Of what was said in no message, in the first, the first two, and so on."""
+    """Return the hashes of the first 0, 1, 2, … messages."""
     return list(itertools.accumulate(_said(messages), lambda before, said: hash((before, said)), initial=0))
 
 
 def _program(group: Group, call: Step) -> Hashable:
-    """Who asked, and which model."""
+    """Return a key for the tenant, requested model and instrumentation scope of a call."""
     return number_in(group.root.trace_id), "program", call.request_model, group.root.scope
 
 
 def _spent(held: _Piece) -> int:
-    """Tokens that the call that a part waits for is sent at least."""
+    """Return the minimum number of tokens in the call that a part waits for."""
     last = reader_of(held.groups[-1]).llm[-1]
-    return (last.input_tokens or 0) + (0 if held.asks else last.output_tokens or 0)  # without ids nothing else can be compared
+    return (last.input_tokens or 0) + (0 if held.asks else last.output_tokens or 0)  # without ids, only tokens can be compared
 
 
 def _follows(held: _Piece, piece: _Piece) -> bool:
-    """Rules *repeated messages* and *same conversation*: no ids, but the prompt goes on where the held part stopped."""
+    """Return True if a prompt continues where the held part stopped, although no ids match.
+
+    This implements the rules *repeated messages* and *same conversation*.
+    """
     if not _soon_after(held, piece, _LATE_END_NS):
         return False
     reader, earlier = reader_of(piece.groups[0]), reader_of(held.groups[-1])
@@ -564,7 +605,7 @@ def _follows(held: _Piece, piece: _Piece) -> bool:
     if asked is not None and repeated is not None and repeated.tool_calls:
         if any(call.call_id in held.asks for call in repeated.tool_calls):
             return True
-        # An answer that only says that it asks for tools is known by its place.
+        # An answer whose tool calls weren't captured is recognized by its place in the prompt.
         alike = _names(asked) == _names(repeated) if asked.tool_calls else len(before) == len(earlier.inputs(earlier.llm[-1])) + 1
         if not held.asks and alike and _user_messages(earlier) == _user_messages(reader):
             return True
@@ -577,14 +618,17 @@ def _follows(held: _Piece, piece: _Piece) -> bool:
 
 
 def _adds_tools_only(before: list[Message], messages: list[Message]) -> bool:
-    """Whether a prompt repeats the one before, and goes on with requests and results of tools."""
+    """Return True if a prompt repeats the one before and adds only tool calls and results."""
     more = messages[len(before) :]
     repeated = bool(before and more) and _said(messages[: len(before)]) == _said(before)
     return repeated and all(message.tool_calls or message.tool_results for message in more)
 
 
 def _may_be_next(held: _Piece, piece: _Piece) -> bool:
-    """Return True if a call of the same program can be the one that a held part waits for: it was sent more than all before it."""
+    """Return True if a call of the same program may continue a held part.
+
+    Its prompt must have more tokens than the calls before.
+    """
     group = held.groups[-1]
     earlier = reader_of(group)
     last = earlier.llm[-1]
@@ -599,7 +643,10 @@ def _may_be_next(held: _Piece, piece: _Piece) -> bool:
 
 
 def _shows_less(held: _Piece, piece: _Piece) -> bool:
-    """Whether a prompt leaves out what the model asked tools for: all content, what the server keeps, or nothing but that."""
+    """Return True if a prompt omits the tool calls that the model requested.
+
+    It may omit all content, the messages that the server keeps, or only the tool calls.
+    """
     reader = reader_of(held.groups[-1])
     before, messages = reader.inputs(reader.llm[-1]), reader_of(piece.groups[0]).inputs(piece.first)
     if not messages:
@@ -608,7 +655,7 @@ def _shows_less(held: _Piece, piece: _Piece) -> bool:
         return False
     if any(message.role in ("user", "assistant") for message in messages):
         return _said(before) == _said(messages)
-    kinds = {call_id.partition("_")[0] for call_id in held.asks}  # a call has two ids where one of them is an item's
+    kinds = {call_id.partition("_")[0] for call_id in held.asks}  # some APIs give a call both a call id and an item id
     return kinds.isdisjoint(call_id.partition("_")[0] for call_id in piece.answers)
 
 
@@ -623,7 +670,7 @@ def _soon_after(held: _Piece, piece: _Piece, overlap_ns: int = 0) -> bool:
 
 
 def _tail(messages: list[Message]) -> list[Message]:
-    """What came after the last thing that a model said."""
+    """Return the messages after the last message of a model."""
     for index in range(len(messages) - 1, -1, -1):
         if messages[index].role == "assistant":
             return messages[index + 1 :]

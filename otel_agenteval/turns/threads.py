@@ -1,7 +1,7 @@
-"""Turns whose every message is a trace of its own: what the traces have in common is the id of a thread, a team's for instance.
+"""Join the traces of a thread, such as a team's, if each message is a separate trace.
 
-A message that nobody of the thread sent begins a turn; all others belong to the turn before them (without one, each stands for
-itself). When nothing came for a while, the turn is over.
+A message from outside the thread starts a turn. All other messages belong to the turn before them, or are turns of
+their own if there is none. A turn ends when no message arrives for a while.
 """
 
 from __future__ import annotations
@@ -17,25 +17,28 @@ _Key = tuple[int, str]
 
 
 class Threads:
-    """Holds groups of threads. Not thread-safe: its owner serialises the calls."""
+    """Groups that wait for further messages of their thread.
+
+    Not thread-safe: the caller serializes the calls.
+    """
 
     def __init__(self) -> None:
         self._held: dict[_Key, list[tuple[float, Group]]] = {}
         self._count = 0
         self.size = 0
-        """Bytes of what is held."""
+        """Size of the held groups in bytes."""
 
     def __len__(self) -> int:
         return self._count
 
     def add(self, group: Group, thread: str, now: float) -> None:
-        """Hold a group."""
+        """Hold a group until its turn ends."""
         self._held.setdefault((number_in(group.root.trace_id), thread), []).append((now, group))
         self._count += 1
         self.size += group.size
 
     def due(self, before: float, oldest: float) -> list[Group]:
-        """The turns to which nothing was added since ``before``, or that began until ``oldest``."""
+        """Return turns without an addition since ``before`` and turns that began by ``oldest``."""
         found = []
         for key, held in list(self._held.items()):
             if min(added for added, _ in held) > before:
@@ -53,11 +56,11 @@ class Threads:
         return found
 
     def traces(self) -> set[int]:
-        """The traces of what is held."""
+        """Return the traces of the held groups."""
         return {group.root.trace_id for held in self._held.values() for _, group in held}
 
     def forget_traces(self, trace_ids: set[int]) -> list[Group]:
-        """Drop the groups of some traces, and return them."""
+        """Drop and return the groups of the given traces."""
         found = []
         for key, held in list(self._held.items()):
             found += [group for _, group in held if group.root.trace_id in trace_ids]

@@ -1,8 +1,9 @@
-"""One model call that two instrumentations write into a trace each (rules *same response* and *same failure*).
+"""Join two traces of one model call that was recorded by two instrumentations.
 
-:func:`seen_once` joins them in a file. :class:`Twins` does where traces come one after the other: what was composed lately is
-known by its responses and failures for as long as it can be revised. What waits for its continuation takes a twin in; a
-turn that went out already is revised with all its twins at once.
+This implements the rules *same response* and *same failure*. :func:`seen_once` joins such traces in a file.
+:class:`Twins` joins them as traces arrive: it remembers the responses and failures of recent turns for as long as
+they can be revised. A twin of a waiting part joins that part. A twin of an evaluated turn waits for further twins,
+and then the turn is revised once.
 """
 
 from __future__ import annotations
@@ -19,15 +20,18 @@ from .roots import Group
 from .stitching import Stitcher, is_bare_call, reader_of, separate
 
 _MOST_CALLS = 10_000
-"""Calls that are known at most."""
+"""Maximum number of remembered calls."""
 _MOST_FAILURES = 32
-"""And failed ones of each model."""
+"""Maximum number of remembered failed calls of each model."""
 _MOST_TWINS = 32
-"""Sightings of one call that are joined while it waits: more don't come from instrumentations of one program."""
+"""Maximum number of traces of one call that are joined while it waits. One program doesn't have more instrumentations."""
 
 
 def stitch(groups: Iterable[Group]) -> list[Group]:
-    """The turns of recorded groups, by :func:`order`; what belongs together is joined, however long it took."""
+    """Return the turns of recorded groups by :func:`order`.
+
+    Parts of a turn are joined, however far apart they are.
+    """
     stitcher = Stitcher(float("inf"))
     parts = seen_once([part for group in groups for part in separate(group)])
     found = [whole for part in parts for whole in stitcher.add(part, 0.0)]
@@ -36,19 +40,22 @@ def stitch(groups: Iterable[Group]) -> list[Group]:
 
 
 def order(group: Group) -> tuple[int, int, int, int]:
-    """Of turns: by their start; those that begin at the same time have an order, too, wherever their spans were read."""
+    """Return the sort key of a turn: its start, then its end and ids.
+
+    The order doesn't depend on where spans were read.
+    """
     root = group.root
     return root.start_ns, root.end_ns, root.span_id, root.trace_id
 
 
 def seen_once(groups: list[Group]) -> list[Group]:
-    """A call that two instrumentations wrote down in a trace each is one part."""
+    """Join groups that two instrumentations recorded of the same model call."""
     if not any(map(is_bare_call, groups)):
         return groups
     found: list[list[Group]] = []
     known: dict[str, int] = {}
     failed: dict[str | None, list[tuple[int, SpanRecord]]] = {}
-    """By the model that was asked: calls without a response, whose times say which of them are one."""
+    """Failed calls by model. They have no response id, so their times decide which of them are twins."""
     for group in sorted(groups, key=order):
         place = None
         if not is_bare_call(group):
@@ -73,12 +80,12 @@ def seen_once(groups: list[Group]) -> list[Group]:
 
 
 def _is_within(inner: SpanRecord, outer: SpanRecord) -> bool:
-    """Whether a failed call was seen by another instrumentation while it ran: both say that it failed."""
+    """Return True if a failed call lies within another instrumentation's failed call."""
     return outer.scope != inner.scope and outer.start_ns <= inner.start_ns and inner.end_ns <= outer.end_ns
 
 
 def _together(groups: list[Group]) -> Group:
-    """The first of some groups with what the others saw of it."""
+    """Return the first of some groups, extended by the spans of the others."""
     first, *others = sorted(groups, key=order)
     whole = Group(first.root, [record for group in (first, *others) for record in group.members])
     whole.root_seen, whole.complete = all(group.root_seen for group in groups), all(group.complete for group in groups)
@@ -92,26 +99,26 @@ def _together(groups: list[Group]) -> Group:
 
 
 class _Seen:
-    """A part of a turn that is known by its calls, and what it is in by now."""
+    """A recorded part that is remembered by its calls, with the group that contains it now."""
 
     __slots__ = ("alone", "group", "root")
 
     def __init__(self, group: Group, alone: bool) -> None:
         self.root = _outline(group.root)
         self.alone = alone
-        """Whether it is a model call that is a trace of its own: only those are seen twice."""
+        """True if it is a model call in a trace of its own. Only such calls have twins."""
         self.group = weakref.ref(group)
 
 
 def _outline(record: SpanRecord) -> SpanRecord:
-    """A span without what it says: thousands are remembered."""
+    """Return a copy of a span without its content, because thousands are remembered."""
     return SpanRecord(
         "", record.trace_id, record.span_id, record.parent_id, start_ns=record.start_ns, end_ns=record.end_ns, scope=record.scope
     )
 
 
 class _Waiting:
-    """Twins of a turn that went out before them."""
+    """Twins of a turn that was already evaluated."""
 
     __slots__ = ("groups", "since")
 
@@ -121,7 +128,10 @@ class _Waiting:
 
 
 class Twins:
-    """Puts a :class:`~.stitching.Stitcher` behind it. Not thread-safe: its owner serialises the calls."""
+    """Joins twins before and after a :class:`~.stitching.Stitcher`.
+
+    Not thread-safe: the caller serializes the calls.
+    """
 
     def __init__(self, stitcher: Stitcher, max_bytes: float = float("inf")) -> None:
         self._stitcher = stitcher
@@ -129,7 +139,7 @@ class Twins:
         self.forget()
 
     def forget(self) -> None:
-        """Drop everything unevaluated: in a forked child, the parent owns it."""
+        """Drop everything in a forked child. The parent process evaluates these turns."""
         self._stitcher.forget()
         self._answered: OrderedDict[tuple[int, str], _Seen] = OrderedDict()
         self._failed: OrderedDict[tuple[int, str | None], deque[tuple[_Seen, SpanRecord]]] = OrderedDict()
@@ -140,7 +150,10 @@ class Twins:
         return len(self._stitcher) + sum(len(waiting.groups) for waiting in self._waiting.values())
 
     def add(self, group: Group, now: float) -> list[Group]:
-        """Add a turn that seems to be over. Returns what really is: usually this turn; nothing while it waits."""
+        """Add a turn, and return the turns that can be evaluated.
+
+        Usually, this is the added turn. The list is empty while the turn waits.
+        """
         reader = reader_of(group)
         if self._stitcher.patience <= 0 or not reader.llm:
             return self._stitched(group, now)
@@ -167,7 +180,7 @@ class Twins:
         return found
 
     def due(self, now: float) -> list[Group]:
-        """Turns as they are, whose continuation did not come in time, and turns with what was seen of them beside."""
+        """Return turns whose continuation or further twins didn't arrive in time."""
         found = self._out(self._stitcher.due(now))
         while self._waiting:
             seen, waiting = next(iter(self._waiting.items()))
@@ -177,19 +190,19 @@ class Twins:
         return found
 
     def release_all(self, now: float) -> list[Group]:
-        """Everything that waits, by start time. From now on nothing is held."""
+        """Return everything that waits, by start time, and stop holding turns from now on."""
         self._stitcher.patience = 0.0
         found = [group for seen in list(self._waiting) for group in self._with_twins(seen, now)]
         found += self._out(self._stitcher.release_all())
         return sorted(found, key=order)
 
     def traces(self) -> set[int]:
-        """The traces of what waits."""
+        """Return the traces of the waiting groups."""
         waiting = {group.root.trace_id for waiting in self._waiting.values() for group in waiting.groups}
         return self._stitcher.traces() | waiting
 
     def forget_traces(self, trace_ids: set[int]) -> list[Group]:
-        """Drop what waits of some traces, and return it."""
+        """Drop and return the waiting groups of the given traces."""
         found = self._stitcher.forget_traces(trace_ids)
         for seen, waiting in list(self._waiting.items()):
             dropped = [group for group in waiting.groups if group.root.trace_id in trace_ids]
@@ -201,7 +214,7 @@ class Twins:
         return found
 
     def _twins(self, seen: _Seen, group: Group, calls: list[Step]) -> dict[_Seen, Group]:
-        """What another instrumentation saw of the same calls, and is still at hand."""
+        """Return the remembered groups in which another instrumentation recorded the same calls."""
         tenant = number_in(seen.root.trace_id)
         found: dict[_Seen, Group] = {}
         for call in calls:
@@ -224,7 +237,7 @@ class Twins:
         for call in calls:
             if call.response_id is not None:
                 known = self._answered.get((tenant, call.response_id))
-                if known is not None and known.root.span_id == seen.root.span_id:  # the same turn once more
+                if known is not None and known.root.span_id == seen.root.span_id:  # a revision of the same turn
                     known.group = seen.group
                     group.seen.append(known)
                 elif not seen.alone or known is None or known.group() is None:
@@ -237,7 +250,7 @@ class Twins:
             self._failed.popitem(last=False)
 
     def _around(self, group: Group, twins: dict[_Seen, Group], now: float) -> list[Group]:
-        """A turn whose calls came before it, each as a trace of its own."""
+        """Join a turn with its calls that arrived earlier, each in a trace of its own."""
         parts: dict[int, Group] = {id(group): group}
         others: list[Group] = []
         for seen, whole in twins.items():
@@ -252,7 +265,10 @@ class Twins:
         return found + [whole for other in others for whole in self._stitched(other, now)]
 
     def _with_twins(self, seen: _Seen, now: float) -> list[Group]:
-        """A turn that went out, with what was seen of it beside; if it was forgotten meanwhile, that by itself."""
+        """Return an evaluated turn joined with its twins.
+
+        Returns only the twins if the turn was forgotten.
+        """
         groups = self._waiting.pop(seen).groups
         self._bytes -= sum(group.size for group in groups)
         home = seen.group()
@@ -270,7 +286,7 @@ class Twins:
 
     @staticmethod
     def _out(wholes: list[Group]) -> list[Group]:
-        """What some parts are in from now on."""
+        """Record which group contains each part from now on."""
         for whole in wholes:
             for seen in whole.seen:
                 seen.group = weakref.ref(whole)
@@ -278,12 +294,15 @@ class Twins:
 
 
 def _failed_together(seen: _Seen, record: SpanRecord, other: _Seen, failed: SpanRecord) -> bool:
-    """Whether one of two failed calls is a trace of its own, within the time of the other."""
+    """Return True if one of two failed calls is a trace of its own and lies within the other."""
     return (seen.alone and _is_within(seen.root, failed)) or (other.alone and _is_within(other.root, record))
 
 
 def _are_two(seen: _Seen, group: Group, other: _Seen, whole: Group) -> bool:
-    """Whether two sightings are of two instrumentations, and not of one turn before and after something late came."""
+    """Return True if two instrumentations recorded the two groups.
+
+    Returns False if the groups are one turn before and after late data arrived.
+    """
     if not (seen.alone or other.alone):
         return False
     if seen.root.trace_id == other.root.trace_id and (_holds(group, other.root) or _holds(whole, seen.root)):

@@ -1,5 +1,4 @@
-"""From the spans of one turn to a :class:`~otel_agenteval.core.turn.Turn`: model calls, tool calls, messages.
+"""Build a :class:`~otel_agenteval.core.turn.Turn` from the spans of one turn.
 
-May import what :mod:`~otel_agenteval.turns` may.
-Start at :mod:`.turn`.
+May import what :mod:`~otel_agenteval.turns` may. Start with :mod:`.turn`.
 """

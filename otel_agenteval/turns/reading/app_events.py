@@ -1,8 +1,13 @@
-"""What an application itself reports about a turn, where no convention has a name for it.
+"""Read facts that an application reports in its own span events and attributes.
 
-Span events ``agent.handoff`` (``from``, ``to``, ``success``, ``duration_s``), ``agent.interaction`` (``from``, ``to``: one name or several, ``type``,
-``message_type``, ``success``, ``response_time_s``) and ``agent.conflict`` (``resolved``, ``resolution_time_s``), on any span of the turn; and the span
-attribute ``agent.stop_kind``. An event's attributes may also carry its name as a prefix: ``agent.handoff.from``.
+No convention covers these facts. The span events may be on any span of the turn, and their attributes may have the
+event's name as a prefix, such as ``agent.handoff.from``:
+
+- ``agent.handoff``: ``from``, ``to``, ``success``, ``duration_s``
+- ``agent.interaction``: ``from``, ``to`` (one name or several), ``type``, ``message_type``, ``success``, ``response_time_s``
+- ``agent.conflict``: ``resolved``, ``resolution_time_s``
+
+The span attribute ``agent.stop_kind`` states how the turn stopped.
 """
 
 from __future__ import annotations
@@ -22,13 +27,13 @@ _CONFLICT_FACTS = ("resolved", "resolution_time_s")
 
 
 def stop_kind(root: Step, steps: Iterable[Step]) -> str | None:
-    """How the turn stopped: what its root says, else the last span that says it."""
+    """Return the ``agent.stop_kind`` of the root or, if unset, of the last span that has it."""
     said = [step.record.attributes.get("agent.stop_kind") for step in (*steps, root)]
     return next((kind for kind in reversed(said) if isinstance(kind, str) and kind in STOP_KINDS), None)
 
 
 def handoffs(steps: Iterable[Step]) -> list[Handoff]:
-    """Hand-offs, in the order of their times."""
+    """Return the reported hand-offs, by time."""
     found = [_facts(event, ("from", "to", "success", "duration_s")) for event in _events(steps, _HANDOFF)]
     return [
         Handoff(_text(facts.get("from")), _text(facts.get("to")), _flag(facts.get("success")), _seconds(facts.get("duration_s")))
@@ -37,12 +42,12 @@ def handoffs(steps: Iterable[Step]) -> list[Handoff]:
 
 
 def interactions(steps: Iterable[Step]) -> list[dict[str, Any]]:
-    """Messages between agents, in the order of their times, as form ``turn.v1`` has them."""
+    """Return the reported messages between agents, by time, in the form ``turn.v1``."""
     return [_facts(event, _INTERACTION_FACTS) for event in _events(steps, _INTERACTION)]
 
 
 def conflicts(steps: Iterable[Step]) -> list[dict[str, Any]]:
-    """Conflicts of agents, likewise."""
+    """Return the reported conflicts between agents, by time, in the form ``turn.v1``."""
     return [_facts(event, _CONFLICT_FACTS) for event in _events(steps, _CONFLICT)]
 
 

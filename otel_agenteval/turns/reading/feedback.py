@@ -1,4 +1,7 @@
-"""What people said of a turn within its own trace: events and log records on its spans, and attributes that the configuration names."""
+"""Read user feedback from the spans of a turn.
+
+Feedback is in span events, in log records, or in attributes that the configuration names.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,11 @@ from ...spans.record import SpanRecord
 
 
 def feedback_in(records: Iterable[SpanRecord], attributes: Sequence[str] = ()) -> list[Feedback]:
-    """The feedback in the spans of a turn, in the order of their times.
+    """Return the feedback in the spans of a turn, by time.
 
     Args:
         records: the spans.
-        attributes: names of span attributes that are feedback.
+        attributes: names of span attributes that contain feedback.
     """
     found: list[tuple[int, Feedback]] = []
     for record in records:

@@ -1,4 +1,4 @@
-"""What the reason why a model ended says."""
+"""Interpret the finish reasons of model calls."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ _BY_ITSELF = frozenset(("stop", "endturn", "completed", "stopsequence"))
 _ASKS = frozenset(("toolcalls", "toolcall", "tooluse", "functioncall", "functioncalls"))
 _NOT_SAID = frozenset(("", "unknown", "other", "none", "null", "unspecified", "finishreasonunspecified"))
 _ALSO_WITH_TOOLS = frozenset(("completed", "complete", "success"))
-"""A status of the Responses API and its like, which is the same when the answer asks for tools."""
+"""Statuses, such as those of the Responses API, that don't change if the answer requests tools."""
 _ALWAYS_STOP = ("gemini", "ollama")
-"""Models and servers that end with ``stop`` also where they ask for tools."""
+"""Models and servers that report ``stop`` even if they request tools."""
 
 
 def _folded(reason: str | None) -> str:
@@ -18,17 +18,23 @@ def _folded(reason: str | None) -> str:
 
 
 def ends_by_itself(reason: str | None) -> bool:
-    """Whether a model had said all that it wanted to say."""
+    """Return True if the model finished its answer."""
     return _folded(reason) in _BY_ITSELF
 
 
 def asks_for_tools(reason: str | None) -> bool:
-    """Whether a model ended because it asked for tools. That alone does not say for which, and is no call of one."""
+    """Return True if the model stopped to request tools.
+
+    The reason alone doesn't show which tools, and isn't a tool call.
+    """
     return _folded(reason) in _ASKS
 
 
 def rules_out_tools(step: Step, is_last: bool) -> bool:
-    """Whether why a call ended says that it asked for no tool. Reasons that are always the same say so of the last call only."""
+    """Return True if the finish reason shows that the call requested no tool.
+
+    Reasons that a model always reports count only for the last call.
+    """
     reason = _folded(step.finish_reason)
     if reason in _NOT_SAID or reason in _ASKS:
         return False

@@ -1,7 +1,8 @@
-"""Model calls: one request to a model is one call, however many spans were written about it.
+"""Read the model calls of a turn.
 
-A model span inside another one (a framework's span over an SDK's), beside it within its time, or with the same response id is
-the same call seen twice: its facts fill the gaps of the outer one. Totals on agent spans are never added.
+One request to a model is one call, however many spans describe it. A model span is a duplicate if it is inside
+another one, such as an SDK's span inside a framework's, if it runs next to another one within its time, or if it has
+the same response id. Its facts fill the gaps of the outer span. Totals on agent spans are never added.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ _MERGED = (
     "response_id", "time_to_first_token_s", "input_messages", "output_messages", "system", "tool_definitions", "logprobs",
 )  # fmt: skip
 _SDK_SCOPES = ("com.anthropic.",)
-"""Spans that a provider's SDK writes itself: closest to the wire."""
+"""Scopes of spans that a provider's SDK writes itself. Their token counts take precedence."""
 _LLM_OR_LOOP = (LLM, AGENT, TOOL, WORKFLOW)
 
 
 class CallReader(StepReader):
-    """What the models did."""
+    """Reads the model calls."""
 
     llm: list[Step]
     """One span for each model call, by start time."""
@@ -34,13 +35,16 @@ class CallReader(StepReader):
         super()._take(root, steps)
         self._answered_by: Step | None = None
         self.totals = [step for step in self.of_role.get(AGENT, ()) if step.loop]
-        """Spans around loops that say the tokens that their calls do not."""
+        """Spans around loops whose token counts their calls lack."""
         if any(step.loop for step in self.of_role.get(LLM, ())):
             self._open_loops()
         self.llm = self._leaf_llm_steps() if LLM in self.of_role else [self.root] if self.root.calls_model else []
 
     def _open_loops(self) -> None:
-        """Take spans around whole loops for what they are, and give what only they say to the calls in them."""
+        """Stop treating spans around whole loops as model calls.
+
+        The calls inside take over facts that only these spans have.
+        """
         calls_in: dict[int, list[Step]] = {}
         for step in self.of_role[LLM]:
             around = None if step.loop else self._nearest(step, _LLM_OR_LOOP)
@@ -63,7 +67,7 @@ class CallReader(StepReader):
         opened = [step for step in self.of_role[LLM] if step.role != LLM]
         self.of_role[LLM] = [step for step in self.of_role[LLM] if step.role == LLM]
         self.of_role[INNER] = sorted((*self.of_role.get(INNER, ()), *opened), key=START)
-        self._tree = None  # what stands above what has been asked by roles
+        self._tree = None  # its cached lookups depend on roles
 
     def _leaf_llm_steps(self) -> list[Step]:
         leaves: list[Step] = []
@@ -81,7 +85,7 @@ class CallReader(StepReader):
                 self._outer_llm(step, outermost)
                 or (by_response.get(step.response_id) if step.response_id else None)
                 or twins.get(step.record.span_id)
-                # the call below the span that sent the request, when the SDK writes spans of its own
+                # the call below the span that sent the request, if the SDK writes its own spans
                 or (senders.get((step.record.scope, step.record.parent_id)) if senders and step.apart else None)
             )
             if same is not None:
@@ -96,14 +100,15 @@ class CallReader(StepReader):
                     senders[sender.record.scope, sender.record.parent_id] = step
         for step in leaves:
             if step.deferred and step.error is None and step.output_messages is None and step.output_tokens is None:
-                reader = self._parent(step)  # the span had ended well before its stream failed in its reader
+                reader = self._parent(step)  # the span ended without error before its consumer failed to read the stream
                 step.error = reader.error if reader is not None and reader.role == INNER else None
         return leaves
 
     def _share_totals(self, steps: list[Step]) -> None:
-        """Give each call of a loop its own tokens, where a model's spans count on from call to call.
+        """Replace running totals of a loop by the tokens of each call.
 
-        A streamed call that asked for tools holds the calls that followed, and repeats the last one's facts.
+        Some instrumentations count on from call to call. A streamed call that requested tools contains the calls
+        after it, and repeats the last one's facts.
         """
         latest: dict[int, Step] = {}
         for step in steps:
@@ -121,7 +126,10 @@ class CallReader(StepReader):
                     step.input_tokens, step.output_tokens = given, gave
 
     def _outer_llm(self, step: Step, outermost: dict[int, Step | None]) -> Step | None:
-        """The topmost of the model spans that stand one inside the other around a span. ``outermost`` holds what was found before."""
+        """Return the topmost of the nested model spans around a span.
+
+        ``outermost`` caches the results.
+        """
         path: list[Step] = []
         at = step
         while id(at) not in outermost:
@@ -138,7 +146,7 @@ class CallReader(StepReader):
         return outermost[id(step)]
 
     def llm_calls(self) -> list[LlmCall]:
-        """One entry per request to a model."""
+        """Return one entry per request to a model."""
         calls = [
             LlmCall(
                 f"{step.record.span_id:016x}", step.model, step.provider, step.input_tokens, step.output_tokens, step.cached_tokens,
@@ -157,7 +165,10 @@ class CallReader(StepReader):
         return calls
 
     def _overwritten_calls(self, step: Step) -> list[LlmCall]:
-        """The calls before the last one of a run: each asked for tools, as the last one's prompt still holds."""
+        """Return the earlier calls of a run whose only span describes the last call.
+
+        The last call's prompt still contains their tool requests.
+        """
         earlier = []
         for message in reversed(self.inputs(step)):
             if message.role == "system" or (message.role == "user" and not message.tool_results):
@@ -169,7 +180,10 @@ class CallReader(StepReader):
         ]
 
     def _rounds_of_tools(self, step: Step) -> int:
-        """How often tools ran beside a span, within its time: those of one answer run at the same time."""
+        """Return how often tools ran next to a span and within its time.
+
+        Tools that run at the same time count once, because one answer requested them.
+        """
         record = step.record
         rounds = until = 0
         for tool in self.of_role.get(TOOL, ()):
@@ -180,20 +194,20 @@ class CallReader(StepReader):
         return rounds
 
     def usage(self) -> Usage | None:
-        """Tokens of the model calls, added up."""
+        """Return the sum of the model calls' tokens."""
         steps = [*self.llm, *self.totals]
         given, answered, cached, reasoning = (
             sum_of(getattr(step, name) for step in steps)
             for name in ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
         )
-        if given is None and answered is None:  # some write only what a whole run used
+        if given is None and answered is None:  # some instrumentations write only a run's total
             given, answered = self.root.input_tokens, self.root.output_tokens
             if given is None and answered is None:
                 return self._used_by_runs()
         return self._usage(given, answered, cached, reasoning)
 
     def _usage(self, given: int | None, answered: int | None, *details: int | None) -> Usage | None:
-        """Sums of tokens; those that are beyond what a count may be are unknown."""
+        """Return token counts with their total. Counts out of range are unknown."""
         sums = [given, answered, sum_of((given, answered)), *details]
         for place, count in enumerate(sums):
             if count is not None and not is_count(count):
@@ -202,7 +216,10 @@ class CallReader(StepReader):
         return Usage(*sums) if any(count is not None for count in sums) else None
 
     def _used_by_runs(self) -> Usage | None:
-        """Tokens of the agents' runs that are in no other agent's, added up; None unless each of them says so."""
+        """Return the sum of the tokens of the outermost agent runs.
+
+        Returns None unless all of them report tokens.
+        """
         runs = [run for run in self.of_role.get(AGENT, ()) if self._nearest(run, (AGENT,)) is None]
         given = [run.input_tokens for run in runs if run.input_tokens is not None]
         answered = [run.output_tokens for run in runs if run.output_tokens is not None]
@@ -211,7 +228,7 @@ class CallReader(StepReader):
         return self._usage(sum(given), sum(answered))
 
     def cost_usd(self) -> float | None:
-        """What the model calls cost, as far as spans say so."""
+        """Return the sum of the model calls' costs or, if unset, the root's cost."""
         costs = [step.cost_usd for step in self.llm if step.cost_usd is not None]
         if not costs:
             return self.root.cost_usd
@@ -222,7 +239,10 @@ class CallReader(StepReader):
         return None
 
     def _answering_call(self) -> Step | None:
-        """The model call that ended last: its answer went back to the user. A failed call only if all failed."""
+        """Return the model call that ended last, whose answer is the turn's output.
+
+        A failed call is returned only if all calls failed.
+        """
         if self._answered_by is None and self.llm:
             self._answered_by = self._find_answering_call()
         return self._answered_by
@@ -234,8 +254,8 @@ class CallReader(StepReader):
                 found = step
         if found.overwritten:
             return found
-        # A call whose span holds what its answer led to ended last, but answered first. A call that is not below it, or began before
-        # it, is not below any of those either: one pass is enough.
+        # A span that contains the calls after its answer ends last, but isn't the answering call. One pass is enough: a call that
+        # isn't below this span, or started before it, isn't below any of its calls either.
         start = found.record.start_ns
         for step in sorted(
             (step for step in self.llm if step.record.start_ns > start and step.error is None), key=END, reverse=True
@@ -251,7 +271,7 @@ class CallReader(StepReader):
 
 
 def fill(target: Step, source: Step, names: Iterable[str]) -> None:
-    """What ``target`` does not say, as ``source`` says it."""
+    """Copy the named attributes from ``source`` that ``target`` lacks."""
     for name in names:
         if getattr(target, name) is None:
             value = getattr(source, name)
@@ -260,7 +280,10 @@ def fill(target: Step, source: Step, names: Iterable[str]) -> None:
 
 
 def _fill_call(target: Step, source: Step) -> None:
-    """The same model call seen twice: what the first does not say, and the provider's own count where its SDK wrote one."""
+    """Complete a model call with the facts of its duplicate.
+
+    Token counts of a provider's own SDK take precedence.
+    """
     if source.verbatim or (target.texts_only and not source.texts_only):
         for name in ("input_messages", "output_messages"):
             if getattr(source, name) is not None:
@@ -268,7 +291,7 @@ def _fill_call(target: Step, source: Step) -> None:
     fill(target, source, _MERGED)
     if target.finish_reason == "error" and target.error is None:
         target.error = source.error
-    if target.record.name == "call_llm" and target.duration_s is None:  # ADK's, which goes on while the tools run
+    if target.record.name == "call_llm" and target.duration_s is None:  # ADK's span also lasts while the tools run
         target.duration_s = source.record.duration_s
     if (
         (target.guesses_tokens or source.record.scope.startswith(_SDK_SCOPES))
@@ -281,17 +304,20 @@ def _fill_call(target: Step, source: Step) -> None:
 
 
 _CLOCK_STEP_NS = 2_000_000
-"""OpenTelemetry JS starts spans at whole milliseconds, and a callback ends one later than what it was called by."""
+"""Tolerance for clocks: OpenTelemetry JS starts spans at whole milliseconds, and a callback may end its span later than
+its caller.
+"""
 _LAYERS = 8
-"""Instrumentations of one turn whose spans are compared."""
+"""Maximum number of instrumentations whose spans are compared."""
 _TWINS_AHEAD = 64
-"""Spans beside one that are looked at for its twin: it began shortly before."""
+"""Maximum number of neighboring spans that are compared to find a twin, which began shortly before."""
 
 
 def _twins(steps: list[Step]) -> dict[int, Step]:
-    """Model spans beside, not below, another layer's span of the same call: that layer did not make its span current.
+    """Return the outer span of each model span that another instrumentation also recorded.
 
-    Both have the same parent, one runs within the time of the other, and nothing that both say about the call differs.
+    The outer span isn't the parent, because its instrumentation didn't make it current. Both spans have the same
+    parent, one runs within the other's time, and their facts don't contradict each other.
     """
     found: dict[int, Step] = {}
     running: dict[tuple[int, str], _Running] = {}
@@ -304,13 +330,13 @@ def _twins(steps: list[Step]) -> dict[int, Step]:
             found[record.span_id] = outer
             continue
         for scope in scopes:
-            if scope != record.scope:  # this span can be the outer one of that scope's spans
+            if scope != record.scope:  # this span may be the outer span of another scope's span
                 running.setdefault((record.parent_id, scope), _Running()).steps.append(step)
     return found
 
 
 class _Running:
-    """Model spans below one parent that may be the outer ones of another scope's."""
+    """Model spans below one parent that may be the outer spans of another scope's spans."""
 
     __slots__ = ("steps",)
 
@@ -318,7 +344,10 @@ class _Running:
         self.steps: list[Step] = []
 
     def twin_of(self, step: Step) -> Step | None:
-        """The outer span of ``step``: of those that fit, the one that began last. It is the twin of no other span of that scope."""
+        """Return the outer span of ``step``: the latest one that matches.
+
+        It is removed, so that it is the twin of only one span of that scope.
+        """
         record, steps = step.record, self.steps
         found: Step | None = None
         over = looked_at = 0
@@ -333,7 +362,7 @@ class _Running:
             looked_at += 1
             if looked_at == _TWINS_AHEAD:
                 break
-        if over > _TWINS_AHEAD:  # so that they are not passed over again
+        if over > _TWINS_AHEAD:  # don't pass over ended spans again
             self.steps = [one for one in steps if one.deferred or one.record.end_ns >= record.start_ns]
         return found
 
@@ -343,5 +372,5 @@ def _same_call(one: Step, other: Step) -> bool:
         return one.response_id == other.response_id
     if one.output_tokens is not None and other.output_tokens is not None and one.output_tokens != other.output_tokens:
         return False
-    first, second = one.model or "", other.model or ""  # what was asked for is often the head of what answered
+    first, second = one.model or "", other.model or ""  # the requested name is often a prefix of the response's
     return bool(first and second) and (first.startswith(second) or second.startswith(first))

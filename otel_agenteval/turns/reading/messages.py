@@ -1,7 +1,8 @@
-"""What was said: the user's message, the answer, and everything between.
+"""Read the messages of a turn: input, output, and everything between.
 
-The *input* is the last thing a user said before the turn's first model call; the *output* is what the root gave back, else the
-text of the last model call. Text that was not captured is unknown, never empty, and the text of an error is no answer.
+The *input* is the last user message before the turn's first model call. The *output* is the root's output or, if
+unset, the text of the last model call. Text that wasn't captured is unknown, never empty, and an error's text isn't
+an output.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ from .tool_calls import ToolReader, gives_form
 _ANSWER_KEYS = frozenset(("answer", "content", "final_output", "message", "output", "reply", "response", "result", "text"))
 _ERROR_KEYS = ("error", "error_code", "error_message")
 _AROUND_AN_ERROR = 40
-"""Characters that an error's text may have around it: the name of its class, ``Error: ``."""
+"""Maximum number of characters around an error's message, such as its class name and ``Error: ``."""
 
 
 class MessageReader(ToolReader):
-    """What was said in a turn."""
+    """Reads the messages."""
 
     @abstractmethod
     def error(self) -> ErrorInfo | None:
-        """Why the turn failed; None when it did not."""
+        """Return the turn's error, or None if it didn't fail."""
 
     def input(self) -> str | None:
-        """What the user said."""
+        """Return the user's message."""
         root = self.root
         if root.role != LLM:
             for field in ("input_messages", "input_value"):
@@ -45,10 +46,8 @@ class MessageReader(ToolReader):
             text = _last_user_text(self.inputs(step))
             if text is not None:
                 return question_in(text)
-        for step in (
-            *self.of_role.get(AGENT, ()),
-            *self.of_role.get(INNER, ()),
-        ):  # a loop whose run and model calls say nothing, or were never sent
+        # The root and the model calls may lack content, or may never have been sent.
+        for step in (*self.of_role.get(AGENT, ()), *self.of_role.get(INNER, ())):
             if step.input_messages is not None:
                 text = _last_user_text(self.inputs(step))
                 if text is not None:
@@ -56,16 +55,16 @@ class MessageReader(ToolReader):
         return None
 
     def _among(self, values: list[Message]) -> str | None:
-        """The one of several values (a function's arguments) that the first model call got as the user's message."""
+        """Return the function argument that the first model call received as the user message."""
         asked = _last_user_text(self.inputs(self.llm[0])) if self.llm else None
         return asked if any(message.content == asked for message in values) else None
 
     def output(self) -> str | None:
-        """What the user got; None when that is not known."""
+        """Return the turn's output, or None if it isn't known."""
         last = self._answering_call()
         failed = self.error() is not None
         if failed and last is not None and last.error is None and self._last_call_error() is not None:
-            return None  # what was said before the call that ended the turn is no answer
+            return None  # an earlier answer isn't the output if the last call failed
         text = self._root_output() if self.root.role != LLM else None
         if not text:
             said = self._answer_text(last) if last is not None else self._last_words()
@@ -77,7 +76,7 @@ class MessageReader(ToolReader):
         return text
 
     def _last_words(self) -> str | None:
-        """What a step of an agent's loop gave back as the end of a run that wrote no model calls."""
+        """Return the output of the last step in an agent's loop without model calls."""
         for step in reversed(self.of_role.get(INNER, ())):
             if step.output_messages is not None and self.root.error is None:
                 text = _last_assistant_text(self._decode(step, "output_messages", "assistant").messages)
@@ -86,18 +85,18 @@ class MessageReader(ToolReader):
         return None
 
     def _said_nothing(self, step: Step) -> bool:
-        """Whether an answer without text is known to be empty, and not only left out."""
+        """Return True if an answer without text is known to be empty, not just uncaptured."""
         tokens, reason, outputs = step.output_tokens, step.finish_reason, self.outputs(step)
         if tokens is not None and tokens <= (step.reasoning_tokens or 0):
             return True
         if any(message.content or message.reasoning or message.attachments for message in (*self.inputs(step), *outputs)):
-            return bool(outputs) or tokens is not None or reason is not None  # else it was given up before its end
-        if tokens is not None or not outputs:  # words were written, and none of the call's content was captured
+            return bool(outputs) or tokens is not None or reason is not None  # otherwise, it was canceled
+        if tokens is not None or not outputs:  # there was text, but the call's content wasn't captured
             return False
         return reason is None or not ends_by_itself(reason) or any(message.content == "" for message in outputs)
 
     def _is_failure(self, text: str, last: Step | None) -> bool:
-        """Whether what stands in the place of the answer of a failed run, or call, is what failed."""
+        """Return True if the text of a failed run or call describes the failure."""
         text = text.strip()
         for error in (self.error(), last.error if last is not None else None):
             why = (error.message or "").strip() if error is not None else ""
@@ -130,7 +129,10 @@ class MessageReader(ToolReader):
         return self._answer_among(raw) or jsonio.text_of(raw)
 
     def _said_instead(self) -> str | None:
-        """The text of an error in the place of the root's answer: some frameworks end their run well, and say so only there."""
+        """Return the text of an error in place of the root's answer.
+
+        Some frameworks end a failed run without an error status.
+        """
         raw = self.root.output_messages
         if raw is None or (raw.__class__ is str and '"error"' not in raw):
             return None
@@ -138,7 +140,10 @@ class MessageReader(ToolReader):
         return (said[-1].content or "") if said and said[-1].finish_reason == "error" else None
 
     def _answer_among(self, raw: Any) -> str | None:
-        """The answer in what a function gave back: JSON text, or an object that holds what the model said last (or only that)."""
+        """Return the answer in a function's result.
+
+        The result is JSON text, or an object that contains the last model output or only an answer.
+        """
         value = jsonio.loads_or_text(raw)[0] if isinstance(raw, str) else raw
         if isinstance(value, str):
             return value
@@ -159,19 +164,22 @@ class MessageReader(ToolReader):
         if found.hidden or step.output_messages is None or step.error is not None:
             return None
         asked = [call for message in found.messages for call in message.tool_calls]
-        if asked:  # the call asked for a tool: this is no answer, unless that tool only gives the answer its form
+        if asked:  # a call that requests a tool has no answer, unless it is an output tool
             return self._given_form(asked[-1]) if gives_form(asked[-1].name) else None
         return ""
 
     def _given_form(self, request: ToolRequest) -> str | None:
-        """The answer that a model gave as an output tool's arguments, as the framework wrote them if it ran that tool."""
+        """Return the answer in an output tool's arguments.
+
+        If the framework ran that tool, its span's arguments take precedence.
+        """
         steps = self.of_role.get(TOOL, ())
         written = (step.tool_arguments for step in steps if step.tool_name == request.name and step.tool_arguments)
         given = next(written, request.arguments)
         return jsonio.text_of(given) if given is not None else None
 
     def system(self) -> str | None:
-        """The instructions."""
+        """Return the system instructions."""
         for step in (self.root, *self.llm):
             if step.system is not None:
                 texts = [message.content for message in self._decode(step, "system", "system").messages if message.content]
@@ -184,24 +192,27 @@ class MessageReader(ToolReader):
         return None
 
     def messages(self) -> list[Message]:
-        """The conversation before the answering call, and its answer."""
+        """Return the messages before the answering call, and its answer."""
         step = self._answering_call()
         if step is None:
             return []
         return [message for message in self.inputs(step) if message.role != "system"] + self.outputs(step)[:1]
 
     def reasoning(self) -> str | None:
-        """The reasoning that model calls returned."""
+        """Return the reasoning that model calls returned."""
         texts = [message.reasoning for step in self.llm for message in self.outputs(step) if message.reasoning]
         return "\n".join(texts) if texts else None
 
     def logprobs(self) -> list[float] | None:
-        """The logarithms of the probabilities of the answer's tokens, where its span has what the model's API returned."""
+        """Return the log probabilities of the answer's tokens, if its span has them."""
         step = self._answering_call()
         return logprobs_in(step.logprobs) if step is not None and step.logprobs is not None else None
 
     def attachments(self) -> list[dict[str, Any]]:
-        """Media in the answering call's prompt; where no model call shows them, in what the agent got."""
+        """Return the media in the answering call's prompt.
+
+        If there are none, returns the media in the agent's input.
+        """
         step = self._answering_call()
         found = [item for message in self.inputs(step) for item in message.attachments] if step is not None else []
         root = self.root

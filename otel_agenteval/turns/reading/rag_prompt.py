@@ -1,8 +1,8 @@
-"""What the user asked, out of the prompt that an application wrapped around it (rule *template around the question*).
+"""Extract the user's question from a prompt template.
 
-A prompt for retrieval-augmented generation is one message of role ``user``: instructions, documents, and somewhere the
-question. It is taken out where the prompt labels it (``Question: …``, ``<question>…</question>``) and labels or names
-the material around it too; a prompt that does not is left as it is.
+This implements the rule *template around the question*. A prompt for retrieval-augmented generation is one user
+message with instructions, documents and the question. The question is extracted if the prompt labels it (``Question:
+…``, ``<question>…</question>``) and also labels or names the material around it. Other prompts aren't changed.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _MATERIAL = re.compile(
     re.IGNORECASE,
 )
 _TASK = "\nCurrent Task: "
-"""How CrewAI begins its prompts."""
+"""Beginning of CrewAI's prompts."""
 _AFTER_TASK = re.compile(
     r"\n\n?(?:This is the expect(?:ed)? criteri(?:a|on) for|This is the context you're working with:|Begin! This is|Provide your complete)"
 )
 
 
 _SECTION = re.compile(r"^\[\[ ## (\w+) ## \]\][ \t]*\n?", re.MULTILINE)
-"""How DSPy's adapters part the fields of a prompt or an answer."""
+"""Headings between the fields of a prompt or an answer in DSPy's adapters."""
 _AFTER_FIELDS = re.compile(r"\n\s{0,20}Respond with (?:the corresponding output fields|a JSON object)\b")
 
 
 def question_in(prompt: str) -> str:
-    """The question in a prompt, or the prompt itself when it is nothing else."""
+    """Return the question in a prompt, or the whole prompt if it contains no template."""
     if "\n" not in prompt or len(prompt) > _LONGEST:
         return prompt
     if prompt.startswith("[[ ## "):
@@ -67,7 +67,7 @@ def question_in(prompt: str) -> str:
 
 
 def answer_in(text: str) -> str:
-    """The answer among the output fields of DSPy's adapters, or the text itself when it is nothing else."""
+    """Return the answer in the output fields of DSPy's adapters, or the whole text."""
     if not text.startswith("[[ ## ") or len(text) > _LONGEST:
         return text
     fields = _fields(text)
@@ -76,6 +76,6 @@ def answer_in(text: str) -> str:
 
 
 def _fields(text: str) -> dict[str, str]:
-    """``[[ ## name ## ]]`` and what follows it, by name."""
+    """Return the text after each ``[[ ## name ## ]]``, by name."""
     parts = _SECTION.split(text)
     return {name: value.strip() for name, value in zip(parts[1::2], parts[2::2], strict=True)}

@@ -1,4 +1,7 @@
-"""What tools returned, as later prompts hold it, found by order where requests and results have other ids than calls, or none."""
+"""Match tool results in later prompts to tool calls by their order.
+
+This is needed if requests and results have no ids, or other ids than the calls.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +17,15 @@ from ...dialects.content import arguments_of
 
 class _Answer(NamedTuple):
     arguments: Mapping[str, Any] | None
-    """What was given to the tool, as far as the prompt says so."""
+    """Arguments of the tool call, if the prompt contains them."""
     result: Any
 
 
 class OrderedResults:
-    """The answers in the prompts of one agent's loop, by tool, each of which is taken once.
+    """Tool results in the prompts of one agent's loop, by tool. Each is taken once.
 
     Args:
-        prompts: the messages before each of its model calls, by start time. A later prompt repeats the earlier ones.
+        prompts: messages before each of the loop's model calls, by start time. Later prompts repeat the earlier ones.
         known: ids of calls whose results are found by id.
     """
 
@@ -40,7 +43,10 @@ class OrderedResults:
                 earlier += answers[len(earlier) :]
 
     def take(self, name: str | None, arguments: Mapping[str, Any] | None) -> Any:
-        """The result of the next call of a tool with these arguments; calls are asked for in the order in which they were made."""
+        """Return the result of the next call of a tool with these arguments.
+
+        Ask for calls in the order in which they were made.
+        """
         answers = self._of_tool.get(name or "")
         if answers is None:
             return None
@@ -51,12 +57,12 @@ class OrderedResults:
 
 
 class _Left:
-    """Answers of one tool that no call has taken, in order."""
+    """Results of one tool that no call has taken, in order."""
 
     def __init__(self, answers: Sequence[_Answer]) -> None:
         self._answers = dict(enumerate(answers))
         self._bare: deque[int] = deque()
-        """Those that do not say what was given."""
+        """Places of results without known arguments."""
         self._alike: dict[Hashable, deque[int]] = {}
         for place, answer in enumerate(answers):
             if answer.arguments is None:
@@ -65,7 +71,7 @@ class _Left:
                 self._alike.setdefault(frozen(answer.arguments), deque()).append(place)
 
     def take(self, arguments: Mapping[str, Any] | None) -> Any:
-        """The result of the next call with these arguments."""
+        """Return the result of the next call with these arguments."""
         if arguments is None:
             place = next(iter(self._answers), None)
         else:
@@ -77,14 +83,14 @@ class _Left:
 
 
 def first_left(places: deque[int], among: Container[int]) -> int | None:
-    """The first place that is not taken; those before it are forgotten."""
+    """Return the first place that isn't taken, and drop those before it."""
     while places and places[0] not in among:
         places.popleft()
     return places[0] if places else None
 
 
 def since_user(messages: Sequence[Message]) -> Sequence[Message]:
-    """What came after the last thing that a user said: all before belongs to earlier turns."""
+    """Return the messages after the last user message. Those before belong to earlier turns."""
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
         if message.role == "user" and message.content and not message.tool_results:
@@ -93,7 +99,10 @@ def since_user(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def _answered(messages: Iterable[Message]) -> Iterator[tuple[ToolRequest, ToolResponse]]:
-    """Each request with its answer: of the same id, else of the same tool, else in their order."""
+    """Yield each request with its result.
+
+    Results are matched by id. Those without an id are matched by tool name, and those without either in order.
+    """
     waiting = _Waiting()
     for message in messages:
         for request in message.tool_calls:
@@ -102,12 +111,12 @@ def _answered(messages: Iterable[Message]) -> Iterator[tuple[ToolRequest, ToolRe
             found = waiting.take(response)
             if found is not None:
                 yield found, response
-            elif response.name:  # the request stands in no message
+            elif response.name:  # no message contains the request
                 yield ToolRequest(None, response.name, None), response
 
 
 class _Waiting:
-    """Requests that were not answered yet, in their order."""
+    """Requests without a result, in order."""
 
     def __init__(self) -> None:
         self._requests: dict[int, ToolRequest] = {}

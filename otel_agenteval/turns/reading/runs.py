@@ -1,4 +1,7 @@
-"""Agents' runs in the order of their starts: who was at work before a span and after it, and what a run was asked for as."""
+"""Find agent runs by their start times.
+
+Finds the agents that worked before and after a span, and the tool request that started a run.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ from .steps import END
 
 
 def word(name: str) -> str:
-    """``Billing Agent`` as the name of the tool that leads to it: ``billing_agent``."""
+    """Return an agent's name in the form of a tool name.
+
+    For example, ``Billing Agent`` becomes ``billing_agent``.
+    """
     return name.strip().lower().replace(" ", "_").replace("-", "_")
 
 
@@ -21,7 +27,7 @@ class _Named:
         self.found = [(step.record.start_ns, step.agent) for step in steps if step.agent]
         self.starts = [start for start, _ in self.found]
         self._next_other = [len(self.found)] * len(self.found)
-        """By place: where the next one with another name is."""
+        """For each place, the place of the next step with another name."""
         for place in range(len(self.found) - 2, -1, -1):
             same = self.found[place][1] == self.found[place + 1][1]
             self._next_other[place] = self._next_other[place + 1] if same else place + 1
@@ -38,42 +44,42 @@ class _Named:
 
 
 class NamedRuns:
-    """Who was at work, when.
+    """The agents of a turn and the times at which they worked.
 
     Args:
-        roles: agents' runs, then the steps of their loops, by start time each.
+        roles: agent runs, then the steps of agent loops, each by start time.
     """
 
     def __init__(self, *roles: Iterable[Step]) -> None:
         self._roles = [_Named(steps) for steps in roles]
         self._latest: dict[str, dict[str, int]] = {}
-        """When each name began last, by :func:`word`."""
+        """Latest start of each name, by :func:`word`."""
         for role in self._roles:
             for start, name in role.found:
                 names = self._latest.setdefault(word(name), {})
                 names[name] = max(start, names.get(name, start))
 
     def first_after(self, at: int, besides: str | None) -> str | None:
-        """The first agent that began at a time or later."""
+        """Return the first agent, other than ``besides``, that started at or after a time."""
         return next((name for role in self._roles if (name := role.first_after(at, besides))), None)
 
     def came(self, name: str, at: int, besides: str | None) -> bool:
-        """Whether an agent began at a time or later."""
+        """Return True if the named agent, other than ``besides``, started at or after a time."""
         return any(start >= at and other != besides for other, start in self._latest.get(word(name), {}).items())
 
     def last_before(self, at: int) -> str | None:
-        """The agent that began last until a time."""
+        """Return the agent that started last at or before a time."""
         found = [last for role in self._roles if (last := role.last_before(at)) is not None]
         return max(found, key=lambda last: last[0])[1] if found else None
 
 
 class RequestedRuns:
-    """Agents that have no tool's span, and the requests that they were run for.
+    """Agents without a tool span, and the tool requests that started them.
 
     Args:
-        calls: the model calls of each agent, by its span.
+        calls: model calls of each agent, by span id.
         agents: all runs, by start time.
-        names_of: the tools that a model call asked for.
+        names_of: returns the tools that a model call requested.
     """
 
     def __init__(
@@ -82,14 +88,17 @@ class RequestedRuns:
         self._calls = {span_id: sorted(own, key=END) for span_id, own in calls.items()}
         self._ends = {span_id: [call.record.end_ns for call in own] for span_id, own in self._calls.items()}
         self._starts: dict[int, list[int]] = {}
-        """By the span right above."""
+        """Start times of the runs, by the parent's span id."""
         for agent in agents:
             self._starts.setdefault(agent.record.parent_id, []).append(agent.record.start_ns)
         self._names: dict[int, list[str]] = {}
         self._names_of = names_of
 
     def name_of(self, step: Step, caller: Step) -> str | None:
-        """The request of its caller's last model call before it: of those, the runs that began since take one each."""
+        """Return the tool name that the caller requested for a run.
+
+        The runs after the caller's last model call take its requests in order, one each.
+        """
         ends = self._ends.get(caller.record.span_id, [])
         place = bisect_right(ends, step.record.start_ns)
         if not place:

@@ -1,7 +1,7 @@
-"""Which of a turn's spans stand above which: answered in constant time, however deep they are nested.
+"""Answer which spans of a turn are above which, in constant time at any depth.
 
-Short ways up are walked; the tree is made only for turns that are deeper. Broken telemetry can hold a cycle: a span
-in one has nothing above it here.
+Callers walk short paths themselves, and create the tree only for deeper turns. Spans in a cycle, which broken
+telemetry may contain, have no ancestors here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class SpanTree:
 
     Args:
         steps: all spans.
-        by_id: the same, by span id.
+        by_id: all spans, by span id.
     """
 
     def __init__(self, steps: Sequence[Step], by_id: Mapping[int, Step]) -> None:
@@ -33,7 +33,7 @@ class SpanTree:
                 children.setdefault(step.record.parent_id, []).append(step)
         self._top_down: list[Step] = []
         self._enters: dict[int, int] = {}
-        """By span id: when a walk through the tree comes to a span, and below when it has left everything under it."""
+        """When a walk through the tree enters each span, by span id. ``_leaves`` has the time after everything below it."""
         self._leaves: dict[int, int] = {}
         clock = 0
         while stack:
@@ -49,13 +49,16 @@ class SpanTree:
             stack.extend((child, False) for child in children.get(span_id, ()))
 
     def is_above(self, upper: Step, lower: Step) -> bool:
-        """Whether one span is an ancestor of the other."""
+        """Return True if ``upper`` is an ancestor of ``lower``."""
         at = self._enters.get(lower.record.span_id)
         start = self._enters.get(upper.record.span_id)
         return at is not None and start is not None and start < at <= self._leaves[upper.record.span_id]
 
     def below_fork(self, step: Step, other: Step) -> Step | None:
-        """The topmost span above one, or itself, that isn't above the other one too; None if the span itself is, or is the other one."""
+        """Return the topmost of ``step`` and its ancestors that isn't above ``other``.
+
+        Returns None if ``step`` is ``other`` or is above it.
+        """
         if step is other or self.is_above(step, other):
             return None
         while (parent := self.parent(step)) is not None and parent is not other and not self.is_above(parent, other):
@@ -65,7 +68,10 @@ class SpanTree:
 
     @cached_property
     def _far_above(self) -> dict[int, Step]:
-        """For each span one above it, chosen so that any way up is short if each step goes there or to the parent."""
+        """Return a distant ancestor of each span.
+
+        With steps to either this ancestor or the parent, every path to the root is short.
+        """
         found: dict[int, Step] = {}
         depth: dict[int, int] = {}
         for step in self._top_down:
@@ -82,12 +88,15 @@ class SpanTree:
         return found
 
     def parent(self, step: Step) -> Step | None:
-        """The span right above one."""
+        """Return the parent of a span."""
         found = self._by_id.get(step.record.parent_id) if step.record.span_id in self._enters else None
         return None if found is step else found
 
     def nearest(self, step: Step, kind: Hashable, wanted: Callable[[Step], bool]) -> Step | None:
-        """The closest span above one that is ``wanted``. ``kind`` names what is wanted: the answers are kept under it."""
+        """Return the closest ancestor for which ``wanted`` returns True.
+
+        ``kind`` names the condition, because results are cached by it.
+        """
         known = self._nearest.get(kind)
         if known is None:
             known = self._nearest[kind] = {}

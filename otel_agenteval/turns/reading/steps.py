@@ -1,4 +1,7 @@
-"""The spans of one turn, understood, and where each of them stands. What is read of them is read once."""
+"""Read the spans of one turn and their places in the span tree.
+
+Everything is read once and cached.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +23,17 @@ END = attrgetter("record.end_ns")
 _AGENTS = (AGENT,)
 _TOOLS = (TOOL,)
 _SHORT = 8
-"""Spans that are climbed one by one; beyond that the tree is used."""
+"""Number of ancestors that are checked one by one before the tree is used."""
 _DEEPEST_TIE = 32
-"""Spans above one that began with it."""
+"""Maximum number of ancestors with the same start time that are counted."""
 LONGEST_CONSTANT = 32_768
-"""Texts that every turn repeats (instructions, tool definitions) are read once, up to this length."""
+"""Maximum length of texts that every turn repeats, such as instructions and tool definitions, and whose parsed form is
+cached.
+"""
 
 
 class StepReader:
-    """The spans of one turn. Keeps no reference to the turn: no cycle."""
+    """Reads the spans of one turn. Keeps no reference to the turn, to avoid a cycle."""
 
     def __init__(self, root: SpanRecord, members: Iterable[SpanRecord]) -> None:
         self._take(root, [read(record) for record in members])
@@ -40,9 +45,9 @@ class StepReader:
         self.steps = steps
         self.by_id: dict[int, Step] = {}
         self._cut = False
-        """Whether content was cut before it reached us, as far as it was read."""
+        """True if content that was read so far had been cut before it was received."""
         self.limited: list[str] = []
-        """The kind of each value that was left out or cut because it was out of bounds."""
+        """Kinds of the values that were omitted or cut because they exceeded a limit."""
         of_role: dict[str | None, list[Step]] = {}
         for step in steps:
             record = step.record
@@ -54,7 +59,7 @@ class StepReader:
                 of_role[step.role].append(step)
             else:
                 of_role[step.role] = [step]
-        for step in of_role.get(INNER, ()):  # some agents are named only in the steps of their loop
+        for step in of_role.get(INNER, ()):  # only the steps of their loop name some agents
             if step.agent:
                 above = self.by_id.get(step.record.parent_id)
                 if above is not None and above.role == AGENT and above.agent is None:
@@ -63,17 +68,17 @@ class StepReader:
         self.root = self.by_id.get(root.span_id) or read(root)
         self._decoded: dict[tuple[int, str], Decoded] = {}
         self.above: Step | None = None
-        """A span above this turn and others, which names user and conversation."""
+        """A span above this turn and others, with the user and the conversation."""
         self._tree: SpanTree | None = None
         self.until_ns: int | None = None
-        """When the turn ended, where that is not the end of its root's span."""
+        """End of the turn, if it differs from the end of the root span."""
 
     def share(self, above: SpanRecord) -> None:
-        """Set the span above this turn and others, which names user and conversation."""
+        """Set the span above this turn and others, with the user and the conversation."""
         self.above = read(above)
 
     def conversation_id(self) -> str | None:
-        """The id of the conversation that the turn is part of."""
+        """Return the id of the turn's conversation."""
         found: str | None = self.root.conversation_id or self._first("conversation_id")
         return found or (self.above.conversation_id if self.above is not None else None)
 
@@ -82,7 +87,7 @@ class StepReader:
 
     @property
     def tree(self) -> SpanTree:
-        """Which spans stand above which, made when first asked for."""
+        """The span tree, created on first use."""
         if self._tree is None:
             self._tree = SpanTree(self.steps, self.by_id)
         return self._tree
@@ -92,7 +97,7 @@ class StepReader:
         return parent if parent is not step else None
 
     def ancestors(self, step: Step) -> Iterable[Step]:
-        """The spans above one, from the closest on."""
+        """Yield the spans above one, closest first."""
         tree = self.tree
         at = tree.parent(step)
         while at is not None:
@@ -100,7 +105,7 @@ class StepReader:
             at = tree.parent(at)
 
     def _nearest(self, step: Step, roles: tuple[str | None, ...]) -> Step | None:
-        """The closest span above with one of these roles."""
+        """Return the closest ancestor with one of these roles."""
         by_id = self.by_id
         at = step
         for _ in range(_SHORT):
@@ -119,7 +124,7 @@ class StepReader:
         return found.agent if found is not None else None
 
     def is_nested(self, step: Step) -> bool:
-        """Whether a tool call is what this span served."""
+        """Return True if the span is below a tool call."""
         return self._nearest(step, _TOOLS) is not None
 
     def _decode(self, step: Step, field: str, role: str) -> Decoded:
@@ -136,16 +141,19 @@ class StepReader:
         return found
 
     def inputs(self, step: Step) -> list[Message]:
-        """The messages before a model call."""
+        """Return the messages before a model call."""
         return self._decode(step, "input_messages", "user").messages
 
     def outputs(self, step: Step) -> list[Message]:
-        """What a model call answered, one message per choice."""
+        """Return the messages that a model call returned, one per choice."""
         return self._decode(step, "output_messages", "assistant").messages
 
 
 def _order_ties(steps: list[Step]) -> None:
-    """Spans that began at the same time (JavaScript's begin at whole milliseconds): the upper first, else the one that ended first."""
+    """Sort spans with the same start time: ancestors first, then by end time.
+
+    Spans of JavaScript start at whole milliseconds.
+    """
     by_id = {step.record.span_id: step for step in steps}
 
     def place(step: Step) -> tuple[int, int, int, int]:
@@ -163,5 +171,8 @@ def _is_named_agent(step: Step) -> bool:
 
 @lru_cache(maxsize=32)
 def _decode_constant(raw: str, role: str) -> Decoded:
-    """As ``decode``, for texts that an agent sends with every call: its instructions. The messages are shared: never change them."""
+    """Decode and cache a text that every call repeats, such as an agent's instructions.
+
+    The messages are shared, so never change them.
+    """
     return decode(raw, role)

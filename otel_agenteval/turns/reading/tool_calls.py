@@ -1,8 +1,8 @@
-"""Tool calls: one execution is one call.
+"""Read the tool calls of a turn.
 
-A call has a span, or appears only in messages: requested by a model and answered in a later prompt. A request that was never
-executed is no call. Neither are hand-offs (``transfer_to_x``) and a framework's output tool. That no tool was called is a fact only
-where a call would have been seen.
+One execution is one call. A call has a span, or appears only in messages: a model requests it, and a later prompt
+contains its result. Requests that were never executed, hand-offs (``transfer_to_x``) and a framework's output tools
+aren't calls. An empty list means that no tool was called. It is returned only if a call would have been visible.
 """
 
 from __future__ import annotations
@@ -34,42 +34,42 @@ _AGENTS = (AGENT,)
 _HANDOFF_PREFIXES = ("transfer_to_", "handoff_to_", "transfer_back_to_")
 _NOWHERE = frozenset(("unknown", "handoff"))
 _PLUGIN = "Handoff-"
-"""What may stand before them."""
+"""Possible prefix of hand-off tool names."""
 OUTPUT_TOOLS = frozenset(("final_result", "final_answer", "set_model_response", "Handoff-complete_task"))
 _RAISED = re.compile(r"(?:[a-z_]\w*\.)*([A-Z]\w*(?:Error|Exception|Timeout)): ?")
-"""How a raised exception begins when it is written as a text."""
+"""Beginning of a raised exception in a text."""
 _CODE = ("<code>", "<end_code>")
-"""Around code that an agent runs, which may call tools; that is no request of the model."""
+"""Delimiters of code that an agent runs, which may call tools. Such code isn't a tool request of the model."""
 _FORM_GIVEN = re.compile(r"Successfully validated \w+ structured output$|Returning structured response: ")
 _NOT_A_TOOL_S = re.compile(
     r"max(?:imum)?[ _]?(?:number of )?(?:steps|turns|iterations|rounds|tokens)|(?:recursion|usage|request|token)s?[ _]?limit|rate[ _]?limit|"
     r"error code: \d{3}|statuserror|api(?:connection|timeout)?error|internalservererror|overloaded|cancelled",
     re.IGNORECASE,
 )
-"""What a loop's own limits and a model's failures are called."""
+"""Errors that come from a loop's limits or a model, not from a tool."""
 _FAILED_TEXT = ("error:", "error executing", "traceback (most recent call last)", "exception:", "tool error:")
 
 
 class ToolReader(CallReader):
-    """What the tools did, and which agent left the turn to which."""
+    """Reads the tool calls and hand-offs."""
 
     _by_order: dict[int, OrderedResults] | None = None
-    """What is left to be found by order, by the agent's run. Each result is taken once."""
+    """Remaining results that are matched by order, by the agent's run. Each result is taken once."""
     _tools: list[Step] | None = None
 
     def _take(self, root: SpanRecord, steps: list[Step]) -> None:
         super()._take(root, steps)
         self._asked: dict[int, list[ToolRequest]] = {}
-        """What each model call asked tools for, by its span."""
+        """Tool requests of each model call, by span id."""
         self._tools = None
 
     _forms: set[str | None] | None = None
 
     def tool_definitions(self) -> list[dict[str, Any]]:
-        """The tools that models were given."""
+        """Return the tools that models received."""
         found: dict[str, dict[str, Any]] = {}
         seen: set[str] = set()
-        for step in (self.root, *self.of_role.get(AGENT, ()), *self.llm):  # an agent's own: those of its models are often unseen
+        for step in (self.root, *self.of_role.get(AGENT, ()), *self.llm):  # agent spans often have tools that model spans lack
             raw = step.tool_definitions
             if raw is None:
                 continue
@@ -87,7 +87,7 @@ class ToolReader(CallReader):
         return list(found.values())
 
     def _requests(self) -> list[tuple[ToolRequest, Step]]:
-        """What models asked tools for; where no model call was written, what runs say of them."""
+        """Return the tool requests of model calls or, without model calls, of runs."""
         runs = (
             ()
             if self.llm
@@ -96,14 +96,17 @@ class ToolReader(CallReader):
         return [(call, step) for step in (*self.llm, *runs) for call in self.outputs_asked(step)]
 
     def _requests_read_back(self) -> list[tuple[ToolRequest, Step]]:
-        """Requests that only a later prompt shows: some instrumentations lose them when the answer is streamed."""
+        """Return the requests that only a later prompt contains.
+
+        Some instrumentations lose requests if the answer is streamed.
+        """
         asked = self._requests()
         known = {call.call_id for call, _ in asked}
         alike: Counter[tuple[str | None, Hashable]] | None = None
         found = []
         for step in self.llm:
             messages = self.inputs(step)
-            # What the first prompt holds was asked for in earlier turns, unless its span is the last call's of many.
+            # Requests in the first prompt belong to earlier turns, unless one span describes many calls.
             old = len(messages) if step is self.llm[0] else 0
             if old and step.overwritten:
                 old = max(
@@ -121,7 +124,10 @@ class ToolReader(CallReader):
         return found
 
     def tool_calls(self) -> list[ToolCall] | None:
-        """One entry per execution, by start time. None where no call is seen, and one could have been made unseen."""
+        """Return one entry per execution, by start time.
+
+        Returns None if no call is visible, but one could have been made.
+        """
         self._by_order = None
         steps = self._tool_steps()
         calls = []
@@ -146,10 +152,10 @@ class ToolReader(CallReader):
             result, error = unwrap_result(step.tool_result), step.error
             if result in REDACTED:
                 result = None
-            if result is None and error is None and call_id is not None:  # some write it for the model only
+            if result is None and error is None and call_id is not None:  # only the next prompt may have the result
                 results = self._results_in_messages() if results is None else results
                 result = results.get(call_id, results.get(asked_as or ""))
-            if result is None:  # a failed call has an answer too, which no other may get
+            if result is None:  # take a failed call's result too, so that no other call gets it
                 answer = self._result_by_order(step, step.tool_name, arguments)
                 result = answer if error is None else None
             if _gave_form(result):
@@ -164,7 +170,11 @@ class ToolReader(CallReader):
         return calls if calls or self._none_was_called() else None
 
     def _none_was_called(self) -> bool:
-        """Whether a tool call would have been seen: by the spans of what is no call, else by what every model call that answered shows."""
+        """Return True if a tool call would have been visible.
+
+        That is the case if spans of hand-offs and output tools are the only tool spans, or if every model call shows
+        that it requested none.
+        """
         others = [step for step in self.of_role.get(TOOL, ()) if step is not self.root]
         if others or HANDOFF in self.of_role:
             return all(self._is_no_tool(step.tool_name) for step in others)
@@ -172,9 +182,12 @@ class ToolReader(CallReader):
         return last is not None and all(self._asked_for_none(step, step is last) for step in self.llm)
 
     def _asked_for_none(self, step: Step, is_last: bool) -> bool:
-        """Whether a model's answer is known to hold no request for a tool, by its content, else by why it ended."""
+        """Return True if a model's answer contains no tool request.
+
+        Its content decides or, if unknown, its finish reason.
+        """
         if (step.overwritten or step.role != LLM) and (not self.inputs(step) or self._overwritten_calls(step)):
-            return False  # the only span of a run, which speaks of its last call
+            return False  # the only span of a run, which describes its last call
         if step.error is not None:
             return True
         found = self._decode(step, "output_messages", "assistant")
@@ -194,11 +207,14 @@ class ToolReader(CallReader):
         return rules_out_tools(step, is_last)
 
     def _is_no_tool(self, name: str | None) -> bool:
-        """Whether a call of that name only moves the turn on, or gives the answer its form."""
+        """Return True if a call of that name is a hand-off or an output tool."""
         return _is_no_tool(name) or name in self._form_tools()
 
     def _form_tools(self) -> set[str | None]:
-        """A framework's own tools that are named after the form of an answer: by what they say of themselves."""
+        """Return a framework's output tools that are named after an answer's type.
+
+        Their spans or results identify them.
+        """
         if self._forms is None:
             results = self._results_in_messages()
             self._forms = {
@@ -209,7 +225,7 @@ class ToolReader(CallReader):
         return self._forms
 
     def outputs_asked(self, step: Step) -> list[ToolRequest]:
-        """The tools that a model's answer asks for, as far as it was captured."""
+        """Return the captured tool requests in a model's answer."""
         found = self._asked.get(step.record.span_id)
         if found is None:
             found = self._asked[step.record.span_id] = [call for message in self.outputs(step) for call in message.tool_calls]
@@ -223,7 +239,7 @@ class ToolReader(CallReader):
         return found
 
     def _functions(self) -> list[Step]:
-        """Functions of the application that have the name of a tool that models were offered, or asked for."""
+        """Return function spans with the name of a tool that models received or requested."""
         found = [step for step in self.of_role.get(CHAIN, ()) if step.function and step is not self.root]
         if not found:
             return found
@@ -244,7 +260,7 @@ class ToolReader(CallReader):
         return found
 
     def _tool_steps(self) -> list[Step]:
-        """The steps that are a tool's execution each."""
+        """Return one step for each tool execution."""
         if self._tools is None:
             self._tools = self._find_tool_steps()
         return self._tools
@@ -256,7 +272,7 @@ class ToolReader(CallReader):
         functions = self._functions()
         for step in sorted([*steps, *functions], key=START) if functions else steps:
             if step is self.root or step.gives_form or _is_no_tool(step.tool_name):
-                continue  # a function at the root was called by the application, not by an agent
+                continue  # the application called the function at the root, not an agent
             outer = self._nearest(step, TOOL_OR_CALLER)
             if (
                 outer is not None
@@ -273,12 +289,12 @@ class ToolReader(CallReader):
         return out
 
     def _results_in_messages(self) -> dict[str, Any]:
-        """What tools returned, by call id, as later prompts hold it."""
+        """Return the tool results in later prompts, by call id."""
         results: dict[str, Any] = {}
         before: Step | None = None
         for step in self.llm:
             asked: OrderedDict[str, None] = OrderedDict()
-            if before is not None:  # where the server keeps the history, a prompt brings results without their requests
+            if before is not None:  # if the server keeps the history, a prompt has results without their requests
                 asked.update((call.call_id, None) for said in self.outputs(before) for call in said.tool_calls if call.call_id)
             before, answered = step, True
             for message in self.inputs(step):
@@ -293,19 +309,19 @@ class ToolReader(CallReader):
                         results[response.call_id] = response.result
                     if response.call_id is not None and response.call_id in asked:
                         del asked[response.call_id]
-                    elif asked:  # two ids for one call (an item's and the call's): answers come in the order of the requests
+                    elif asked:  # a call may have two ids (of an item and of the call); results are in the order of requests
                         results.setdefault(asked.popitem(last=False)[0], response.result)
         for step in self.steps:
             if step.role not in ROOT_ROLES:
                 continue
-            if step.output_messages is not None:  # a run that stopped at its limit sent the last results to no model
+            if step.output_messages is not None:  # no prompt has the last results of a run that stopped at its limit
                 _add_results(self._decode(step, "output_messages", "assistant").messages, results)
-            if step is self.root and step.input_messages is not None:  # a call that failed left its prompt to the run around it
+            if step is self.root and step.input_messages is not None:  # only the run has the prompt of some failed calls
                 _add_results(self._decode(step, "input_messages", "user").messages, results)
         return results
 
     def _result_by_order(self, step: Step, name: str | None, arguments: dict[str, Any] | None) -> Any:
-        """What a tool returned, where nothing but the order of calls and answers says whose answer it is."""
+        """Return a tool's result that only the order of calls and results identifies."""
         if self._by_order is None:
             known = {call.call_id for call, _ in self._requests()} | {tool.tool_call_id for tool in self.of_role.get(TOOL, ())}
             prompts: dict[int, list[list[Message]]] = {}
@@ -317,12 +333,15 @@ class ToolReader(CallReader):
         return found.take(name, arguments) if found is not None else None
 
     def _loop_of(self, step: Step) -> int:
-        """The agent's run that a span is part of; 0 is the whole turn."""
+        """Return the span id of the agent run that contains a span, or 0 for the whole turn."""
         agent = self._nearest(step, _AGENTS)
         return agent.record.span_id if agent is not None else 0
 
     def _calls_in_messages(self) -> list[ToolCall]:
-        """Calls of a hand-written loop: requested in one answer, answered in a later prompt."""
+        """Return the calls of a hand-written loop, which has no tool spans.
+
+        An answer requests each call, and a later prompt contains its result.
+        """
         results = self._results_in_messages()
         calls = []
         last = self.llm[-1] if self.llm else None
@@ -345,17 +364,17 @@ class ToolReader(CallReader):
             error = _error_in(result)
             if result is None and request.call_id not in results and step is last:
                 if self.root.role == LLM:
-                    continue  # a model call alone: the request is executed outside of this turn
-                error = _from_tool(self.root.error)  # the loop went on to the tool, and what ended it there ended the turn
+                    continue  # a model call alone: the request is executed outside this turn
+                error = _from_tool(self.root.error)  # the turn ended while this tool ran
             arguments = arguments_of(request.arguments)
-            if not arguments and request.call_id:  # a streamed request lost them
+            if not arguments and request.call_id:  # a streamed request may lack them
                 repeated = self._repeated_arguments() if repeated is None else repeated
                 arguments = arguments_of(repeated.get(request.call_id, request.arguments))
             calls.append(ToolCall(request.name, arguments, result, error, call_id=request.call_id, agent=step.agent))
         return calls
 
     def _repeated_arguments(self) -> dict[str, Any]:
-        """What later prompts say that tools were given, by call id."""
+        """Return the tool arguments in later prompts, by call id."""
         found: dict[str, Any] = {}
         for step in self.llm[1:]:
             for message in self.inputs(step):
@@ -365,7 +384,10 @@ class ToolReader(CallReader):
         return found
 
     def _calls_in_code(self, request: ToolRequest, result: Any, step: Step) -> list[ToolCall]:
-        """Tools that a code agent's code called. What it wrote out is one tool's result only where it called no other."""
+        """Return the tools that a code agent's code called.
+
+        The printed output is a tool's result only if the code called exactly one tool.
+        """
         parameters = {tool["name"]: _parameters_of(tool) for tool in self.tool_definitions() if tool["name"] not in OUTPUT_TOOLS}
         found = calls_in_code(request.arguments, parameters)
         if len(found) != 1:
@@ -373,7 +395,7 @@ class ToolReader(CallReader):
         return [ToolCall(call.name or "", call.arguments, result, _error_in(result), agent=step.agent) for call in found]
 
     def handoffs(self) -> list[Handoff]:
-        """Where one agent left the turn to another."""
+        """Return the hand-offs from one agent to another."""
         said = app_events.handoffs(self.steps)
         if said:
             return said
@@ -383,7 +405,7 @@ class ToolReader(CallReader):
             for request, step in self._requests()
             if request.name is not None and _is_handoff(request.name)
         ]
-        if not found:  # without content the tool's span is all that shows it
+        if not found:  # without content, only the tool's span shows the hand-off
             found = [
                 (Handoff(self._agent_at(step), _target_in(step.tool_arguments) or _without_prefix(step.tool_name), None), step)
                 for step in self.of_role.get(TOOL, ())
@@ -399,7 +421,10 @@ class ToolReader(CallReader):
 
     @staticmethod
     def _followed(handoff: Handoff, step: Step, runs: NamedRuns) -> Handoff:
-        """A hand-off with what the agents' runs around it say: where it went, that it came there, and who was at work before."""
+        """Complete a hand-off from the agent runs around it.
+
+        They show its target, whether the target started, and which agent worked before.
+        """
         at, source = step.record.start_ns, handoff.from_
         if handoff.to is None or handoff.to in _NOWHERE:
             handoff = dataclasses.replace(handoff, to=runs.first_after(at, source))
@@ -410,7 +435,10 @@ class ToolReader(CallReader):
         return handoff
 
     def _handoff_of(self, step: Step) -> Handoff:
-        """Most spans only have a name: ``X → Y.handoff`` or ``handoff to Y``."""
+        """Return the hand-off of a span.
+
+        Most spans have only a name: ``X → Y.handoff`` or ``handoff to Y``.
+        """
         if step.handoff_to is not None:
             return Handoff(self._agent_at(step), step.handoff_to, step.error is None, step.record.duration_s)
         source, arrow, target = step.record.name.removesuffix(".handoff").partition("→")
@@ -431,7 +459,7 @@ def _has_content(step: Step) -> bool:
 
 
 def _read_definitions(raw: str) -> tuple[list[tuple[str, dict[str, Any]]], bool]:
-    """Tools by name, from JSON text, and whether it was cut."""
+    """Return the tools by name in a JSON text, and True if the text was cut."""
     value, cut = jsonio.loads_or_text(raw)
     return _definitions(value), cut
 
@@ -441,7 +469,7 @@ _definitions_in_text = lru_cache(maxsize=32)(_read_definitions)
 
 def _definitions(raw: Any) -> list[tuple[str, dict[str, Any]]]:
     found = []
-    if isinstance(raw, dict):  # a request that holds them
+    if isinstance(raw, dict):  # a request that contains the definitions
         config = raw.get("config")
         raw = raw.get("tools") or raw.get("function_tools") or (config.get("tools") if isinstance(config, dict) else None)
     for item in raw if isinstance(raw, (list, tuple)) else ():
@@ -452,7 +480,7 @@ def _definitions(raw: Any) -> list[tuple[str, dict[str, Any]]]:
             found.extend(_definitions(tool["function_declarations"]))
         elif isinstance(tool, dict):
             flat = {**tool, **tool["function"]} if isinstance(tool.get("function"), dict) else tool
-            if "name" not in flat and isinstance(flat.get("data"), dict):  # a serialised object: its type, and its data
+            if "name" not in flat and isinstance(flat.get("data"), dict):  # a serialized object with type and data
                 flat = flat["data"]
             name = flat.get("name")
             if "parameters_json_schema" in flat:
@@ -469,7 +497,10 @@ def _parameters_of(tool: Mapping[str, Any]) -> list[str]:
 
 
 def _same_tool(outer: Step, inner: Step) -> bool:
-    """Two layers of one call: the same name, a nameless phase, or a server's name for what its client knows by a longer one."""
+    """Return True if two tool spans are layers of one call.
+
+    They have the same name, the inner one has no name, or it has an MCP server's shorter name for the tool.
+    """
     known, name = outer.tool_name, inner.tool_name
     if known == name or not name:
         return True
@@ -481,17 +512,20 @@ def _same_tool(outer: Step, inner: Step) -> bool:
 
 
 def gives_form(name: str | None) -> bool:
-    """Whether a tool is a framework's own, by which a model gives its answer a form."""
+    """Return True if the tool is a framework's output tool."""
     return name in OUTPUT_TOOLS or (name is not None and name.startswith("final_result_"))
 
 
 def _gave_form(result: Any) -> bool:
-    """Whether such a tool, which is named after the form, says that it has done so."""
+    """Return True if an output tool named after its answer's type returned the result."""
     return result.__class__ is str and _FORM_GIVEN.match(result) is not None
 
 
 def _from_tool(error: ErrorInfo | None) -> ErrorInfo | None:
-    """A turn's error as that of its last tool; None where the loop or its model says that it was its own."""
+    """Return a turn's error as the error of its last tool.
+
+    Returns None if the loop or its model caused it.
+    """
     said = f"{error.type} {error.message}" if error is not None else ""
     return None if _NOT_A_TOOL_S.search(said) else error
 
@@ -501,7 +535,7 @@ def _is_handoff(name: str | None) -> bool:
 
 
 def _is_no_tool(name: str | None) -> bool:
-    """Whether a call of that name only moves the turn on: to another agent, or to its answer."""
+    """Return True if a call of that name is a hand-off or an output tool."""
     return _is_handoff(name) or gives_form(name)
 
 
@@ -511,18 +545,21 @@ def _without_prefix(name: str) -> str:
 
 
 def _target_in(arguments: Any) -> str | None:
-    """The agent that a hand-off's arguments name."""
+    """Return the agent that a hand-off's arguments name."""
     given = (arguments_of(arguments) or {}) if arguments is not None else {}
     return as_text(given.get("to_agent")) or as_text(given.get("agent_name"))
 
 
 def _what(request: ToolRequest) -> tuple[str | None, Hashable]:
-    """Equal for calls of a tool with the same arguments, and for no others."""
+    """Return a key that is equal for calls of one tool with the same arguments."""
     return request.name, jsonio.frozen(arguments_of(request.arguments))
 
 
 def _more_than(known: Counter[tuple[str | None, Hashable]], messages: Iterable[Message]) -> Iterable[ToolRequest]:
-    """Calls without ids that a prompt holds more often than is ``known``, which grows by them."""
+    """Yield calls without ids that a prompt contains more often than ``known``.
+
+    Adds the calls to ``known``.
+    """
     here: Counter[tuple[str | None, Hashable]] = Counter()
     for message in messages:
         for call in message.tool_calls:
@@ -534,7 +571,7 @@ def _more_than(known: Counter[tuple[str | None, Hashable]], messages: Iterable[M
 
 
 def _without_copies(asked: list[tuple[ToolRequest, Step]], read_back: list[ToolRequest]) -> list[tuple[ToolRequest, Step]]:
-    """Requests without those that were written without their id, and that a later prompt repeats with it."""
+    """Drop requests without an id that a later prompt repeats with an id."""
     copies = Counter(map(_what, read_back))
     kept = []
     for request, step in asked:
@@ -546,22 +583,25 @@ def _without_copies(asked: list[tuple[ToolRequest, Step]], read_back: list[ToolR
 
 
 class _Requests:
-    """What models asked tools for, to be found again behind the spans of the calls: each request once."""
+    """Tool requests of models, which are matched to the spans of the calls.
+
+    Each is matched once.
+    """
 
     def __init__(self, requests: Iterable[ToolRequest]) -> None:
         self._by_id: dict[str, ToolRequest] = {}
         self._open: dict[str | None, dict[int, ToolRequest]] = {}
-        """By name, then by place: those that no call was found for."""
+        """Unmatched requests, by name and place."""
         for place, request in enumerate(requests):
             if request.call_id:
                 self._by_id.setdefault(request.call_id, request)
             self._open.setdefault(request.name, {})[place] = request
         self._alike: dict[str | None, _Alike] = {}
         self._of_arguments: dict[Hashable, deque[tuple[int, str | None]]] | None = None
-        """Places and names of all."""
+        """Places and names of all requests, by arguments."""
 
     def behind(self, step: Step, arguments: dict[str, Any] | None) -> ToolRequest | None:
-        """The request behind a tool's span: by call id, else the first one with its name and arguments."""
+        """Return the request for a tool span, matched by call id or by name and arguments."""
         if step.tool_call_id and step.tool_call_id in self._by_id:
             return self._by_id[step.tool_call_id]
         if step.tool_unnamed:
@@ -576,7 +616,7 @@ class _Requests:
         return named.pop(place) if place is not None else None
 
     def _of_any_name(self, arguments: dict[str, Any] | None) -> ToolRequest | None:
-        """The first request with these arguments, whatever the tool."""
+        """Return the first request of any tool with these arguments."""
         if arguments is None:
             return None
         if self._of_arguments is None:
@@ -593,7 +633,7 @@ class _Requests:
 
 
 class _Alike:
-    """Requests for one tool, by what they hand to it."""
+    """Requests for one tool, by their arguments."""
 
     def __init__(self, requests: Mapping[int, ToolRequest]) -> None:
         self._arguments = {place: arguments_of(request.arguments) for place, request in requests.items()}
@@ -604,7 +644,10 @@ class _Alike:
         self._of_value: dict[str, deque[int]] | None = None
 
     def first(self, requests: Mapping[int, ToolRequest], arguments: dict[str, Any] | None, bare: Any) -> int | None:
-        """The first of the ``requests`` that are left with these arguments, or, where the span has only a ``bare`` value, with that."""
+        """Return the place of the first remaining request with these arguments.
+
+        If the span has only a ``bare`` value, it is the first request with that value.
+        """
         if arguments is None and bare is None:
             return first_left(self._in_order, requests)
         found = first_left(self._places.get(jsonio.frozen(arguments), deque()), requests)
@@ -615,7 +658,7 @@ class _Alike:
         return place if found is None or (place is not None and place < found) else found
 
     def _holding(self, bare: Any) -> deque[int]:
-        """Requests that hand over a value, among others or in a list of all of them."""
+        """Return requests with a value among their arguments, or as the list of all of them."""
         if self._of_value is None:
             self._of_value = {}
             for place, wanted in self._arguments.items():
@@ -626,7 +669,10 @@ class _Alike:
 
 
 def _flagged(raw: Any) -> ErrorInfo | None:
-    """The failure that a result's own mark says; taking the result out of its wrapping loses the mark."""
+    """Return the failure that a flag on the result reports.
+
+    Unwrapping the result loses the flag.
+    """
     if raw.__class__ is str:
         if raw[:1] != "{" or ("rror" not in raw[-200:] and "rror" not in raw[:200]):
             return None
@@ -637,7 +683,7 @@ def _flagged(raw: Any) -> ErrorInfo | None:
 
 
 def _error_in(result: Any) -> ErrorInfo | None:
-    """Whether a tool's answer, known only as text before the model, reports a failure."""
+    """Return the failure that a tool's result reports as text."""
     if isinstance(result, str):
         if result[:40].lower().startswith(_FAILED_TEXT):
             return ErrorInfo("tool_error", result[:200])

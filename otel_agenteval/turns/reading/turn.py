@@ -1,9 +1,8 @@
-"""From the spans of one turn to a :class:`~otel_agenteval.core.turn.Turn`.
+"""Build a :class:`~otel_agenteval.core.turn.Turn` from the spans of one turn.
 
-Each topic is read by a module of its own, one class on top of the other: where spans stand (:mod:`.steps`), what models did
-(:mod:`.llm_calls`), what tools did (:mod:`.tool_calls`), what was said (:mod:`.messages`); here are agents, documents, errors, and
-the whole.
-Everything that needs JSON is read on first use and kept.
+Each subject has its own module and a class that inherits from the one before: span order and tree (:mod:`.steps`),
+model calls (:mod:`.llm_calls`), tool calls (:mod:`.tool_calls`) and messages (:mod:`.messages`). This module adds
+agents, documents, errors and the turn itself. Everything that requires parsing JSON is read on first use and cached.
 """
 
 from __future__ import annotations
@@ -33,19 +32,25 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 
 
 def turn_id_of(root: SpanRecord) -> str:
-    """``<trace id>-<root span id>``, in hex; of a tenant's ``<tenant>:<trace id>-<root span id>``."""
+    """Return ``<trace id>-<root span id>`` in hex.
+
+    If the turn has a tenant, its name and a colon come first.
+    """
     return turn_id_in(root.trace_id, root.span_id)
 
 
 def build_turn(
     root: SpanRecord, members: Iterable[SpanRecord], *, close_reason: CloseReason, complete: bool = True, revision: int = 1
 ) -> Turn:
-    """The turn of these spans. Cheap facts are read now, content on first use."""
+    """Return the turn of these spans.
+
+    Facts that are cheap to read are read now, content on first use.
+    """
     return TurnReader(root, members).turn(close_reason, complete, revision)
 
 
 class TurnReader(MessageReader):
-    """The whole turn."""
+    """Reads the whole turn."""
 
     FIELDS: ClassVar[frozenset[str]] = frozenset((
         "start", "user_id", "framework", "truncated", "error", "input", "output", "system", "messages", "reasoning", "stop_kind",
@@ -55,7 +60,10 @@ class TurnReader(MessageReader):
     _requested: RequestedRuns | None = None
 
     def turn(self, close_reason: CloseReason, complete: bool, revision: int = 1, supersedes: str | None = None) -> Turn:
-        """The turn. ``revision`` above 1 says that it stands for a turn that was evaluated before (``supersedes``)."""
+        """Return the turn.
+
+        A ``revision`` above 1 replaces the turn that was evaluated before (``supersedes``).
+        """
         root, record = self.root, self.root.record
         service = record.resource_attributes.get("service.name")
         known: dict[str, Any] = {
@@ -71,7 +79,7 @@ class TurnReader(MessageReader):
             "complete": complete,
             "revision": revision,
             "supersedes": supersedes,
-            # Cheap, and needed by nearly every turn's metrics or outlets.
+            # Cheap to read, and nearly every turn's metrics or outlets need them.
             "llm_calls": self.llm_calls(),
             "usage": self.usage(),
             "cost_usd": self.cost_usd(),
@@ -86,7 +94,10 @@ class TurnReader(MessageReader):
         return Turn.lazily(known, self)
 
     def extended(self, others: Iterable[TurnReader], until_ns: int) -> TurnReader:
-        """A turn that went on in other traces and ended at ``until_ns``. Nothing is read again."""
+        """Return a reader that also contains the parts in other traces, and ends at ``until_ns``.
+
+        Nothing is read again.
+        """
         readers = [self, *others]
         whole = TurnReader.__new__(TurnReader)
         whole._take(self.root.record, [step for reader in readers for step in reader.steps])
@@ -96,7 +107,10 @@ class TurnReader(MessageReader):
         return whole
 
     def inferred_scope(self) -> str | None:
-        """The instrumentation scope of the first span that was read by its shape; None where dialects know all spans."""
+        """Return the instrumentation scope of the first span that was recognized by its shape.
+
+        Returns None if dialects recognized all spans.
+        """
         return next((step.record.scope for step in self.steps if step.inferred), None)
 
     def _main_agent(self) -> str | None:
@@ -110,15 +124,19 @@ class TurnReader(MessageReader):
                 known[name] = references[name]
 
     def user_id(self) -> str | None:
-        """The user whose turn it is."""
+        """Return the user of the turn."""
         return self.root.user_id or self._first("user_id") or (self.above.user_id if self.above is not None else None)
 
     def framework(self) -> str | None:
-        """Which instrumentation wrote the spans."""
+        """Return the instrumentation that wrote the spans."""
         return self.root.framework or self._first("framework") or (self.root.record.scope or None)
 
     def stop_kind(self) -> str | None:
-        """What the application says; else ``completed`` when the answering call stopped by itself, ``unknown`` when it did not say."""
+        """Return how the turn stopped.
+
+        The application's ``agent.stop_kind`` takes precedence. Otherwise, it is ``completed`` if the answering call
+        stopped by itself, or ``unknown``.
+        """
         said = app_events.stop_kind(self.root, self.steps)
         if said is not None:
             return said
@@ -132,10 +150,10 @@ class TurnReader(MessageReader):
     def _retrieval_steps(self) -> list[Step]:
         steps = self.of_role.get(RETRIEVAL) or self.of_role.get(RERANK) or []
         outermost = [step for step in steps if self._nearest(step, (step.role,)) is None]
-        return outermost or steps  # a retriever around others returns what it chose from their documents
+        return outermost or steps  # an outer retriever selects from the documents of the inner ones
 
     def retrievals(self) -> list[Retrieval]:
-        """Queries and what they found."""
+        """Return the retrieval queries with their documents."""
         found = []
         for step in self._retrieval_steps():
             query = jsonio.text_of(step.query) if step.query is not None and step.query not in REDACTED else None
@@ -146,11 +164,14 @@ class TurnReader(MessageReader):
         return [document for step in self._retrieval_steps() for document in step.documents or ()]
 
     def context(self) -> list[str]:
-        """Texts of the documents that were found."""
+        """Return the texts of the retrieved documents."""
         return [document.content for document in self._documents() if document.content]
 
     def retrieved_ids(self) -> list[str] | None:
-        """Ids of the documents that were found; None when nothing was looked up, or no document says its id."""
+        """Return the ids of the retrieved documents.
+
+        Returns None if nothing was retrieved or the documents have no ids.
+        """
         found = self._documents()
         ids = [document.id for document in found if document.id]
         if found:
@@ -158,7 +179,7 @@ class TurnReader(MessageReader):
         return ids if any(step.documents is not None for step in self._retrieval_steps()) else None
 
     def agent_runs(self) -> list[AgentRun]:
-        """One entry per agent that ran."""
+        """Return one entry per agent run."""
         runs = []
         at_work: dict[int, str] = {}
         hidden = self._agents_in_tools()
@@ -169,7 +190,7 @@ class TurnReader(MessageReader):
                 continue
             if step.role != AGENT and (step.role != INNER or not step.agent):
                 continue
-            if step.role == INNER and step.agent:  # a step of an agent's loop, where the agent has no span of its own
+            if step.role == INNER and step.agent:  # a loop step of an agent without a span of its own
                 if at_work.get(step.record.parent_id) == step.agent:
                     continue
                 at_work[step.record.parent_id] = step.agent
@@ -188,7 +209,7 @@ class TurnReader(MessageReader):
         return runs
 
     def _is_same_run(self, parent: Step, step: Step) -> bool:
-        """Whether two layers saw one run."""
+        """Return True if two agent spans are layers of one run."""
         if step.agent_is_class:
             return self._parent(step) is parent and parent.agent == step.agent
         if step.agent:
@@ -196,7 +217,7 @@ class TurnReader(MessageReader):
         return self._parent(step) is parent and self._asked_as(step, parent) is None
 
     def _name_of_run(self, step: Step) -> str | None:
-        """An agent's own name, else that of the tool which it is to its caller."""
+        """Return the agent's own name or, if unset, the name of the tool that runs it."""
         if step.agent and not step.agent_is_class:
             return step.agent
         caller = self._nearest(step, TOOL_OR_CALLER)
@@ -207,7 +228,10 @@ class TurnReader(MessageReader):
         return step.agent or self._asked_as(step, caller)
 
     def _asked_as(self, step: Step, caller: Step) -> str | None:
-        """The tool that an agent without a tool's span was run for: what its caller's last model call before it asked for."""
+        """Return the tool name that an agent's caller requested, for an agent without a tool span.
+
+        It is in the caller's last model call before the run.
+        """
         if caller.role != AGENT:
             return None
         if self._requested is None:
@@ -223,12 +247,12 @@ class TurnReader(MessageReader):
         return [call.name for call in self.outputs_asked(step) if call.name]
 
     def _agents_in_tools(self) -> set[int]:
-        """Tools that asked a model themselves: an agent, though no span calls it so."""
+        """Return the tools that called a model, which makes them agents without an agent span."""
         if len(self.llm) < 2:
             return set()
         runs = self._tool_steps()
         tools = set(map(id, runs))
-        if all(tool.role == TOOL for tool in runs):  # nothing but a tool's own span can be one
+        if all(tool.role == TOOL for tool in runs):  # the role alone identifies tool runs
             nearest = [self._nearest(step, _AGENT_OR_TOOL) for step in self.llm] if tools else []
             return {id(above) for above in nearest if above is not None and id(above) in tools}
         found: set[int] = set()
@@ -239,15 +263,15 @@ class TurnReader(MessageReader):
         return found
 
     def interactions(self) -> list[dict[str, Any]]:
-        """Messages between agents, where the application reports them."""
+        """Return the messages between agents that the application reports."""
         return app_events.interactions(self.steps)
 
     def conflicts(self) -> list[dict[str, Any]]:
-        """Conflicts of agents, likewise."""
+        """Return the conflicts between agents that the application reports."""
         return app_events.conflicts(self.steps)
 
     def error(self) -> ErrorInfo | None:
-        """Why the turn failed; None when it did not."""
+        """Return the turn's error, or None if it didn't fail."""
         root = self.root
         if root.error is not None and root.role != LLM:
             return root.error
@@ -257,9 +281,9 @@ class TurnReader(MessageReader):
         if root.output_messages is not None or root.final_result is not None:
             return None if root.role != LLM else self._last_call_error()
         beside = self._beside_root()
-        if beside and root.role != INNER:  # the span around them was never seen: how the last of them ended
+        if beside and root.role != INNER:  # the span around them was never seen, so the last of them decides
             return max(beside, key=END).error
-        # Some roots stay unset when the run below them failed: then the last agent says so, or its last model call alone.
+        # Some roots have no status if the run below them failed. Then the last agent decides, or its last model call.
         inner = [step for step in self.steps if step.role == AGENT and step is not root and not self.is_nested(step)]
         if inner:
             last = max(inner, key=END)
@@ -275,19 +299,19 @@ class TurnReader(MessageReader):
         return beside if len(beside) > 1 else []
 
     def start(self) -> datetime.datetime | None:
-        """When the root began, UTC."""
+        """Return the start of the root, in UTC."""
         start = self.root.record.start_ns
         return _EPOCH + datetime.timedelta(microseconds=start // 1000) if 0 < start < 253402300799 * 10**9 else None
 
     def truncated(self) -> bool:
-        """Whether content was cut before it reached us."""
-        for step in self.llm:  # whether content was cut shows only when it is read
+        """Return True if content was cut before it was received."""
+        for step in self.llm:  # cuts are found when content is read
             self.inputs(step)
             self.outputs(step)
         return self._cut
 
     def spans(self) -> list[SpanInfo]:
-        """The spans themselves."""
+        """Return the spans of the turn."""
         start = self.root.record.start_ns
         return [
             SpanInfo(
@@ -300,10 +324,13 @@ class TurnReader(MessageReader):
 
 
 def _seconds_after(start: int, then: int) -> float | None:
-    """From one time to another, in nanoseconds since the Unix epoch, where 0 is unknown."""
+    """Return the seconds between two times in nanoseconds since the Unix epoch.
+
+    Returns None if either time is 0, which means unknown.
+    """
     return (then - start) / 1e9 if start > 0 and then > 0 else None
 
 
 def _with_lists(attributes: dict[str, Any]) -> dict[str, Any]:
-    """As they come over OTLP: the SDK keeps sequences as tuples."""
+    """Return attributes with lists, as in OTLP. The SDK keeps sequences as tuples."""
     return {key: list(value) if value.__class__ is tuple else value for key, value in attributes.items()}
