@@ -1033,7 +1033,7 @@ def test_groups_and_names_are_added_and_taken_out_in_their_order() -> None:
             "saftey",
             "inline.metrics: 'saftey' is not allowed; it must be one of default, safety, quality, cost, all, or a list of groups and metric names",
         ),
-        (["cost", "-code_word_count"], "inline.metrics[1]: -code_word_count takes out what stands before it"),
+        (["cost", "-code_word_count"], "inline.metrics[1]: no earlier entry of the list contains code_word_count"),
         (["default", "-code_wordcount"], "inline.metrics[1]: unknown metric 'code_wordcount'; did you mean code_word_count"),
     ],
 )

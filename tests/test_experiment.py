@@ -247,7 +247,7 @@ def test_its_frame_has_a_row_for_each_score_and_it_shows_itself() -> None:
         ([{"case_id": "1", "ground_truth": "a"}], {}, "case 1: it has no input"),
         ([{"ground_truth": "a"}], {}, "case 1: a case must have a case_id, an input"),
         ([{"case_id": "1", "input": "a"}, {"case_id": "1", "input": "b"}], {}, "duplicate case_id '1'"),
-        (["What?"], {}, "case 1: a mapping is expected, not str"),
+        (["What?"], {}, "case 1: must be a mapping, got str"),
         ("no-such-file.jsonl", {}, "no-such-file.jsonl: cannot be read"),
         (CASES, {"metrics": ["code_no_such"]}, "code_no_such"),
         (CASES, {"repetitions": 0}, "repetitions=0: it must be a whole number from 1 on"),

@@ -1,5 +1,5 @@
-"""From configured metrics and a turn to scores: which metrics run on which turn, with which references, within which budget.
+"""Evaluate turns: select their metrics, attach their references, and compute their scores.
 
-May import :mod:`~otel_agenteval.metrics` and :mod:`~otel_agenteval.config`; nothing of OpenTelemetry.
-Start at :mod:`.selection`, which turns a configuration into metrics.
+May import :mod:`~otel_agenteval.metrics` and :mod:`~otel_agenteval.config`, but not OpenTelemetry. Start at
+:mod:`.selection`, which creates metrics from a configuration.
 """

@@ -1,9 +1,9 @@
-"""Conditions on a turn, as sampling rules use them.
+"""Parse and evaluate conditions on a turn, as sampling rules use them.
 
     error or score.code_tool_success < 1 or duration_s > 30 or event.user_feedback
 
-A condition can name facts of the turn, values of the scores that were made when it closed, and how it compares with the turns before
-it. A comparison with something unknown is false.
+A condition can contain facts of the turn, values of the scores that were computed when it closed, and comparisons
+with earlier turns. A comparison with an unknown value is false.
 """
 
 from __future__ import annotations
@@ -23,23 +23,26 @@ EVENT_PREFIX = "event."
 
 
 class Fact(NamedTuple):
-    """Something that a condition may name."""
+    """A name that a condition may contain."""
 
     text: bool
-    """Whether it is text; otherwise it is a number, where true is 1."""
+    """True if the value is text. Otherwise, it is a number, and true counts as 1."""
     read: Callable[[Turn], Any] | None
-    """Returns its value, None if that is unknown. None instead of a function: the fact is not in the turn, see :class:`Known`."""
+    """Returns the value, or None if it is unknown.
+
+    The function is None if the turn doesn't contain the fact; see :class:`Known`.
+    """
 
 
 class Known(NamedTuple):
-    """What a condition may name besides facts of the turn itself."""
+    """Values that a condition may contain in addition to facts of the turn."""
 
     scores: Sequence[Score] = ()
-    """Scores that were made when it closed."""
+    """Scores that were computed when the turn closed."""
     compared: Mapping[str, Any] = {}
-    """How the turn compares with those before it, see :class:`~otel_agenteval.judging.baselines.History`."""
+    """Comparisons with earlier turns; see :class:`~otel_agenteval.judging.baselines.History`."""
     events: Collection[str] = ()
-    """Names of the events on its spans."""
+    """Names of the events on the turn's spans."""
 
 
 def _tool_errors(turn: Turn) -> int | None:
@@ -70,7 +73,7 @@ FACTS: Mapping[str, Fact] = {
     "slow": Fact(False, None),
     "expensive": Fact(False, None),
 }
-"""Facts of a turn that conditions may name."""
+"""Facts of a turn that conditions may contain."""
 _OLD_NAMES = {"dear": "expensive"}
 
 Lookup = Callable[[str], Any]
@@ -78,25 +81,27 @@ _Test = Callable[[Lookup], Any]
 
 
 class Condition:
-    """A condition on a turn: ``and``, ``or``, ``not``, brackets, comparisons of names, numbers and texts.
+    """A condition on a turn with ``and``, ``or``, ``not``, parentheses and comparisons.
+
+    Names, numbers and texts can be compared.
 
     Args:
-        text: the condition as it is written.
-        metrics: names of the metrics that ``score.NAME`` may stand for.
-        where: the place that error messages begin with.
+        text: the text of the condition.
+        metrics: names of the metrics allowed after ``score.``.
+        where: prefix for error messages.
 
     Raises:
-        ConfigError: it cannot be read.
+        ConfigError: the condition is invalid.
     """
 
     def __init__(self, text: str, metrics: Collection[str], where: str) -> None:
         reader = _Reader(text, metrics, where)
         self._test = reader.read()
         self.names: Collection[str] = frozenset(reader.names)
-        """The names in it."""
+        """The names that the condition contains."""
 
     def holds(self, turn: Turn, known: Known) -> bool:
-        """Whether it holds for a turn."""
+        """Return True if the condition is true for a turn."""
 
         def lookup(name: str) -> Any:
             if name.startswith(SCORE_PREFIX):
@@ -110,7 +115,7 @@ class Condition:
         return bool(self._test(lookup))
 
 
-# --- reading a condition -------------------------------------------------------------------------------------------
+# --- parser --------------------------------------------------------------------------------------------------------
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<name>[A-Za-z_][\w.]*)|(?P<number>-?[0-9]+(?:\.[0-9]+)?)|(?P<text>'[^']*'|\"[^\"]*\")|(?P<sign><=|>=|==|!=|<|>|\(|\)))"
@@ -127,7 +132,7 @@ class _Token(NamedTuple):
     """``name``, ``number``, ``text``, ``sign`` or ``end``."""
     text: str
     at: int
-    """Position of its first character, from 1."""
+    """Position of the first character, starting at 1."""
 
 
 class _Operand(NamedTuple):
@@ -137,7 +142,7 @@ class _Operand(NamedTuple):
 
 
 class _Reader:
-    """Recursive descent: or, and, not, comparison, operand."""
+    """A recursive descent parser for or, and, not, comparisons and operands."""
 
     def __init__(self, text: str, metrics: Collection[str], where: str) -> None:
         self._where = where
@@ -150,7 +155,7 @@ class _Reader:
     def read(self) -> _Test:
         test = self._or()
         if self._token.kind != "end":
-            raise self._fault("and, or, or the end is expected")
+            raise self._fault("and, or, or the end")
         return test
 
     def _tokens_of(self, text: str) -> list[_Token]:
@@ -161,7 +166,7 @@ class _Reader:
             if match is None or match.lastgroup is None:
                 start = end + len(text[end:]) - len(text[end:].lstrip())
                 raise ConfigError(
-                    f"{self._where}: position {start + 1}: {text[start]!r} is not allowed; it must be a name, a number, a text or a sign"
+                    f"{self._where}: position {start + 1}: must be a name, number, text or sign, got {text[start]!r}"
                 )
             found.append(_Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup) + 1))
             end = match.end()
@@ -173,7 +178,7 @@ class _Reader:
 
     def _fault(self, allowed: str, token: _Token | None = None) -> ConfigError:
         token = token or self._token
-        return ConfigError(f"{self._where}: position {token.at}: {token.text!r}: {allowed}")
+        return ConfigError(f"{self._where}: position {token.at}: must be {allowed}, got {token.text!r}")
 
     def _takes(self, text: str) -> bool:
         if self._token.text != text or self._token.kind not in ("name", "sign"):
@@ -196,7 +201,7 @@ class _Reader:
     def _not(self) -> _Test:
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise self._fault(f"nested deeper than {_DEEPEST}")
+            raise self._fault(f"nested at most {_DEEPEST} levels deep")
         try:
             if self._takes("not"):
                 inner = self._not()
@@ -204,7 +209,7 @@ class _Reader:
             if self._takes("("):
                 inner = self._or()
                 if not self._takes(")"):
-                    raise self._fault("and, or, or ) is expected")
+                    raise self._fault("and, or, or )")
                 return inner
             return self._comparison()
         finally:
@@ -218,9 +223,7 @@ class _Reader:
         self._next += 1
         right = self._operand()
         if left.text != right.text:
-            raise self._fault(
-                f"a {'text' if left.text else 'number'} is expected, to compare with {left.token.text}", right.token
-            )
+            raise self._fault(f"a {'text' if left.text else 'number'} to compare with {left.token.text}", right.token)
 
         def test(lookup: Lookup) -> bool:
             a, b = left.value(lookup), right.value(lookup)
@@ -231,7 +234,7 @@ class _Reader:
     def _operand(self) -> _Operand:
         token = self._token
         if token.kind in ("sign", "end") or token.text in _WORDS:
-            raise self._fault("a name, a number or a text is expected")
+            raise self._fault("a name, number or text")
         self._next += 1
         if token.kind == "name" and token.text not in _CONSTANTS:
             return self._named(token)
@@ -247,6 +250,9 @@ class _Reader:
             return _Operand(False, lambda lookup: lookup(name), token)
         known = [*FACTS, *(f"{SCORE_PREFIX}{metric}" for metric in self._metrics)]
         if name not in known:
-            facts = f"{', '.join(FACTS)}, event.NAME, and score.NAME of a code_ metric that is evaluated"
-            raise self._fault(f"unknown name; did you mean {nearest(name, known, 1)[0]}? (known: {facts})", token)
+            facts = f"{', '.join(FACTS)}, event.NAME, or score.NAME of a selected code_ metric"
+            raise ConfigError(
+                f"{self._where}: position {token.at}: unknown name {token.text!r}; did you mean {nearest(name, known, 1)[0]}? "
+                f"(known: {facts})"
+            )
         return _Operand(name in FACTS and FACTS[name].text, lambda lookup: lookup(name), token)

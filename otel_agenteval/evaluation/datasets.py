@@ -1,4 +1,4 @@
-"""Cases of a data set: an id, what goes in, and references. JSON lines, CSV, Parquet, or objects in memory."""
+"""Read the cases of a data set from JSON lines, CSV, Parquet, or objects in memory."""
 
 from __future__ import annotations
 
@@ -15,26 +15,28 @@ _CASE_COLUMNS = ("case_id", "id", "case")
 
 
 class Case(NamedTuple):
-    """One case."""
+    """One case: an id, an input, and references."""
 
     case_id: str | None
     input: Any
-    """What goes in; None where only the id is known."""
+    """The input, or None if only the id is known."""
     references: dict[str, Any]
-    """What a metric compares with, by name."""
+    """Values that metrics compare with, by name."""
 
 
 def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str = "dataset") -> Iterator[Case]:
-    """The cases of a file (``.jsonl``, ``.csv``, ``.parquet``), of a list of mappings, or of a pandas DataFrame.
+    """Yield the cases of a file, a list of mappings, or a pandas DataFrame.
 
-    ``case_id`` (also ``id`` or ``case``) and ``input`` name themselves; an object under ``references``, and every other column, is a reference.
+    Files have the extension ``.jsonl``, ``.csv`` or ``.parquet``. The columns ``case_id`` (or ``id``, ``case``) and
+    ``input`` identify a case. The fields of an object in the column ``references`` and all other columns are
+    references.
 
     Args:
-        source: the file, or the rows.
-        where: what it is called in errors.
+        source: the file or the rows.
+        where: prefix for error messages.
 
     Raises:
-        ConfigError: the file cannot be read, or a case has neither an id nor an input.
+        ConfigError: the file can't be read, or a case has neither an id nor an input.
     """
     for place, row in rows_in(source, where):
         case = next((str(row.pop(column)) for column in _CASE_COLUMNS if row.get(column) not in (None, "")), None)
@@ -48,10 +50,12 @@ def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str 
 
 
 def rows_in(source: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The rows of a file, a list of mappings or a DataFrame, each with its place for errors.
+    """Yield the place and content of each row in a file, a list of mappings or a DataFrame.
+
+    Error messages begin with the place.
 
     Raises:
-        ConfigError: the file cannot be read, or something is no mapping.
+        ConfigError: the file can't be read, or a row isn't a mapping.
     """
     if isinstance(source, (str, Path)):
         for line, row in _rows_of_file(str(source), where):
@@ -60,12 +64,12 @@ def rows_in(source: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
     rows = source.to_dict("records") if hasattr(source, "to_dict") else source
     for number, row in enumerate(rows, 1):
         if not isinstance(row, Mapping):
-            raise ConfigError(f"{where}: case {number}: a mapping is expected, not {type(row).__name__}")
-        yield f"case {number}", {str(key): value for key, value in row.items() if value == value}  # noqa: PLR0124 - a frame's gaps are NaN
+            raise ConfigError(f"{where}: case {number}: must be a mapping, got {type(row).__name__}")
+        yield f"case {number}", {str(key): value for key, value in row.items() if value == value}  # noqa: PLR0124 - missing values of a DataFrame are NaN
 
 
 def _rows_of_file(path: str, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(line, row) of a JSON lines, CSV or Parquet file."""
+    """Yield the line number and content of each row in a JSON lines, CSV or Parquet file."""
     try:
         if path.endswith(".parquet"):
             table = require("pyarrow.parquet", feature="reading a Parquet data set", extra="parquet").read_table(path)
@@ -94,7 +98,10 @@ def _object(line: str, where: str) -> dict[str, Any]:
 
 
 def written_value(raw: Any) -> Any:
-    """The value of an attribute, baggage entry or CSV cell, where lists and objects are written as JSON text."""
+    """Return the value of an attribute, baggage entry or CSV cell.
+
+    Lists and objects are parsed from JSON text.
+    """
     if isinstance(raw, str) and raw[:1] in '[{"':
         try:
             return jsonio.loads(raw)

@@ -1,6 +1,7 @@
-"""The one place where metrics run: on an agent's thread, on the worker, for a judge's job, in ``eval`` and in a backfill.
+"""Run metrics on turns.
 
-scores = run(metrics, turn, sources)      # selectors, time budget, load shedding, where references came from
+All metrics run through this module: on an agent's thread, on the worker, in a judge's job, in ``eval`` and in a
+backfill. :func:`run` applies selectors, the time budget and load shedding, and notes the sources of references.
 """
 
 from __future__ import annotations
@@ -33,31 +34,32 @@ _WARM_UP = {
 
 
 _warm: set[tuple[str, str]] = set()
-"""The metrics that have evaluated it."""
+"""Names and parameter hashes of the metrics that have evaluated the warm-up turn."""
 
 
 class Outcome(NamedTuple):
-    """What came of running metrics on one turn."""
+    """The result of running metrics on one turn."""
 
     scores: list[Score]
     cut: Sequence[BoundMetric]
-    """The metrics for which the time budget left no room."""
+    """The metrics that didn't run because the time budget was used up."""
     seconds: float
 
 
 def score_one(
     metric: BoundMetric, turn: Turn, sources: Mapping[str, str] | None = None, *, judge: Any = None, embedder: Any = None
 ) -> Score:
-    """Evaluate one metric on a turn whose selector lets it in, and whose references are attached.
+    """Evaluate one metric on a turn that its selector matches, with references attached.
 
-    ``skipped`` where the metric itself says that it does not apply (``applies`` of :func:`~otel_agenteval.metrics.registry.metric`).
+    The score is ``skipped`` if the metric doesn't apply (``applies`` of
+    :func:`~otel_agenteval.metrics.registry.metric`).
 
     Args:
-        metric: what to evaluate.
+        metric: the metric.
         turn: the turn.
-        sources: where each of its references came from.
-        judge: for an ``llm_`` metric.
-        embedder: for an ``embed_`` metric.
+        sources: the source of each of its references.
+        judge: the judge for an ``llm_`` metric.
+        embedder: the embedder for an ``embed_`` metric.
     """
     return _score(metric, turn, sources, (turn.turn_id, b"%d" % turn.revision), judge, embedder)
 
@@ -83,22 +85,23 @@ def run(
     budget: float | None = None,
     shed: bool = False,
 ) -> Outcome:
-    """Evaluate computed metrics on a turn whose references are attached.
+    """Evaluate computed metrics on a turn with references attached.
 
-    A metric whose selector excludes the turn is ``skipped`` as gated. A heavy one is skipped as shed while that is asked for.
+    A metric whose selector excludes the turn is ``skipped`` as gated. With ``shed``, heavy metrics are skipped as
+    shed.
 
     Args:
-        metrics: what to evaluate, in this order.
+        metrics: the metrics, in this order.
         turn: the turn.
-        sources: where each of its references came from.
-        budget: seconds of this thread's work after which the rest is cut.
-        shed: whether heavy metrics are left out.
+        sources: the source of each of its references.
+        budget: seconds of this thread's CPU time after which the remaining metrics are cut.
+        shed: True to skip heavy metrics.
     """
     scores: list[Score] = []
     about = (turn.turn_id, b"%d" % turn.revision)
     clock = time.perf_counter
     start = clock()
-    start_cpu = time.thread_time() if budget is not None else 0.0  # a system call, which some machines make expensive
+    start_cpu = time.thread_time() if budget is not None else 0.0  # a system call, slow on some machines
     deadline = start + budget if budget is not None else float("inf")
     for index, metric in enumerate(metrics):
         if metric.when is not None:
@@ -121,7 +124,7 @@ def run(
             if spent > budget:
                 turn.forget_shared()
                 return Outcome(scores, metrics[index + 1 :], clock() - start)
-            deadline = clock() + budget - spent  # the thread was waiting for its turn, not working
+            deadline = clock() + budget - spent  # part of the time, the thread was waiting for a CPU
     turn.forget_shared()
     return Outcome(scores, (), clock() - start)
 
@@ -135,9 +138,9 @@ def evaluate(
     embedder: Embeds | None = None,
     redact: Collection[str] = (),
 ) -> list[Score]:
-    """Score a single turn, with its references, by the metrics that apply to it.
+    """Evaluate the metrics that apply to a turn, with its references.
 
-    ``redact`` names what is removed from the turn for metrics that ask a judge or an embedder.
+    ``redact`` has the kinds of data that are removed from the turn before a judge or an embedder reads it.
     """
     return begin(turn, metrics, references, judge=judge, embedder=embedder, redact=redact)()
 
@@ -151,9 +154,10 @@ def begin(
     embedder: Embeds | None = None,
     redact: Collection[str] = (),
 ) -> Callable[[], list[Score]]:
-    """As :func:`evaluate`, up to the metrics that ask a model. Returns what asks them, on any thread, and gives the scores of all.
+    """Evaluate the metrics that don't call a model, as the first step of :func:`evaluate`.
 
-    What is done with the turn in between only judges see, as live: what was said before it in its conversation.
+    Returns a function that evaluates the remaining metrics on any thread, and returns all scores. Changes to the turn
+    in between, such as its history, are visible only to judges, as in the live pipeline.
     """
     sources = references.attach(turn, root_attributes(turn)) if references is not None else {}
 
@@ -180,19 +184,21 @@ def begin(
 
 
 def about(score: Score, turn: Turn) -> Score:
-    """A score that belongs to a turn."""
+    """Set the turn to which a score refers, and return the score."""
     if score.status != "skipped":
         score.about = (turn.turn_id, b"%d" % turn.revision)
     return score
 
 
 class Once:
-    """Scores metrics on one turn, each once: a composite takes the scores that there are, and has the others made.
+    """Scores each metric on a turn once.
+
+    A composite uses existing scores and requests the others.
 
     Args:
-        metrics: those that are configured: a composite sees one of them as it is configured, also where it does not apply to the turn.
+        metrics: the configured metrics. A composite uses their configuration, even for metrics that don't apply to the turn.
         turn: the turn.
-        score: scores a metric that is no composite.
+        score: scores a metric that isn't a composite.
     """
 
     def __init__(self, metrics: Sequence[BoundMetric], turn: Turn, score: Callable[[BoundMetric], Score]) -> None:
@@ -202,7 +208,7 @@ class Once:
         self._scores: dict[tuple[str, str], Score] = {}
 
     def __call__(self, metric: BoundMetric) -> Score:
-        """The score of a metric that applies to the turn."""
+        """Return the score of a metric that applies to the turn."""
         found = self._scores.get(metric.key)
         if found is None:
             if metric.inner:
@@ -219,15 +225,15 @@ class Once:
 
 
 class Evaluator:
-    """Runs the configured metrics that are computed: on turns as they close, and on conversations as they end.
+    """Runs the configured computed metrics on closed turns and ended conversations.
 
     Args:
-        metrics: of turns, in this order.
-        whole: of conversations.
-        references: what turns are compared with.
-        budget: seconds that one turn may take where the agent or an exporter waits for it.
-        shedding: what is left out while the worker cannot follow.
-        expected: whether ``expect()`` turns on the metrics that can use what it gives.
+        metrics: metrics of turns, in this order.
+        whole: metrics of conversations.
+        references: the sources of references.
+        budget: seconds that one turn may take while the agent or an exporter waits.
+        shedding: selects the metrics to skip while the worker is overloaded.
+        expected: True if ``expect()`` turns on the metrics that read its references.
     """
 
     def __init__(
@@ -241,7 +247,7 @@ class Evaluator:
     ) -> None:
         self.shedding = shedding
         self.evaluations = 0
-        """How often metrics ran on something: a sign of life."""
+        """Number of runs of metrics, which shows that the evaluator is working."""
         self.reload(metrics, whole, references, budget, expected)
 
     def reload(
@@ -252,11 +258,11 @@ class Evaluator:
         budget: float,
         expected: bool,
     ) -> None:
-        """Other metrics and references from the next turn, and the next end of a conversation, on."""
+        """Use other metrics and references for the next turns and ends of conversations."""
         self.metrics = [metric for metric in metrics if not metric.heavy]
-        """Evaluated when a turn closes, also where an exporter or the agent waits for it."""
+        """Evaluated when a turn closes, even if an exporter or the agent waits."""
         self.heavy = [metric for metric in metrics if metric.heavy]
-        """Evaluated after them, on the worker alone."""
+        """Evaluated later, only on the worker."""
         self.whole = whole
         self.references = references
         self._budget = budget
@@ -264,14 +270,14 @@ class Evaluator:
 
     @property
     def names(self) -> list[str]:
-        """Of the metrics of turns."""
+        """Names of the metrics of turns."""
         return [metric.name for metric in (*self.metrics, *self.heavy)]
 
     def warm_up(self) -> Iterator[None]:
-        """Evaluate a made-up turn step by step, so that the first real one does not pay for imports and first compilations.
+        """Evaluate a fictional turn step by step, so that the first real turn is fast.
 
-        Only by metrics of ours: what others do with a turn that never was, and how long it takes them, is unknown. Once in a process: what
-        that brings is everybody's.
+        This imports modules and compiles patterns. Only built-in metrics run, because custom ones may be slow or have
+        side effects. Each runs once per process.
         """
         turn = Turn.from_dict(_WARM_UP)
         for metric in (*self.metrics, *self.heavy):
@@ -283,12 +289,12 @@ class Evaluator:
                 yield
 
     def evaluate(self, scored: ScoredTurn, attributes: Mapping[str, Any], *, waited_for: bool = False) -> None:
-        """Give a turn its references and the scores of all metrics that are not heavy.
+        """Attach references to a turn and compute the scores of all metrics that aren't heavy.
 
         Args:
-            scored: the turn as it was composed; what is left over is noted in it.
-            attributes: of the turn's root.
-            waited_for: whether the agent waits: past the time budget, the rest is left over.
+            scored: the composed turn. Its ``pending`` receives the remaining metrics.
+            attributes: attributes of the turn's root.
+            waited_for: True if the agent waits. The metrics beyond the time budget then remain.
         """
         self.evaluations += 1
         scored.sources = self.references.attach(scored.turn, attributes)
@@ -299,24 +305,24 @@ class Evaluator:
             scored.pending += self._expected.of(scored.sources)
 
     def opens_media(self, scored: ScoredTurn) -> bool:
-        """Whether a metric that was left over opens media, and the turn has some."""
+        """Return True if a remaining metric opens media and the turn has some."""
         if not any(metric.opens_media for metric in scored.pending):
             return False
         return bool(scored.turn.attachments) or any(message.attachments for message in scored.turn.messages)
 
     def finish_media(self, scored: ScoredTurn) -> None:
-        """Evaluate those of the metrics that were left over that open media. On a thread that may wait."""
+        """Evaluate the remaining metrics that open media, on a thread that may wait."""
         self._finish(scored, [metric for metric in scored.pending if metric.opens_media])
 
     def leave_out_media(self, scored: ScoredTurn) -> None:
-        """Give those of the metrics that were left over that open media an error each: nobody could open them in time."""
-        late = MetricError("media_timeout", "the media of the turn could not be opened in time")
+        """Give an error to each remaining metric that opens media, after a timeout."""
+        late = MetricError("media_timeout", "opening the turn's media took too long")
         errors = [about(metric.failed(late), scored.turn) for metric in scored.pending if metric.opens_media]
         scored.scores = [*scored.scores, *errors]
         scored.pending = [metric for metric in scored.pending if not metric.opens_media]
 
     def finish(self, scored: ScoredTurn) -> None:
-        """Evaluate what was left over. On the worker."""
+        """Evaluate the remaining metrics on the worker."""
         if scored.pending:
             self._finish(scored, scored.pending)
 
@@ -326,11 +332,14 @@ class Evaluator:
             found = run(metrics, scored.turn, scored.sources, shed=self.shedding.leaves_out("heavy"))
         scored.scores = [*scored.scores, *found.scores]
         scored.seconds += found.seconds
-        # Taken out last: a thread that is interrupted meanwhile leaves it to the next.
+        # Removed last, so that another thread evaluates them if this one is interrupted.
         scored.pending = [metric for metric in scored.pending if metric not in metrics] if metrics is not scored.pending else ()
 
     def evaluate_whole(self, scored: ScoredTurn, *, signals_only: bool = False) -> None:
-        """Evaluate a conversation; where nothing but signals is new, only with the metrics that look at those."""
+        """Evaluate a conversation.
+
+        With ``signals_only``, only the metrics that read signals run.
+        """
         self.evaluations += 1
         metrics = [m for m in self.whole if "session" in m.metric.reads] if signals_only else self.whole
         found = run(metrics, scored.turn)

@@ -1,7 +1,8 @@
-"""The metrics that ``expect()`` turns on: what somebody gives is used, without a word of configuration.
+"""Turn on the metrics that read the references from ``expect()``, without configuration.
 
-A computed metric of ours is turned on by a reference that it reads, if it can be evaluated by that alone: no parameter is missing, its packages are
-installed, and it presupposes no form of the answer that the reference does not have. Nothing that asks a model is turned on.
+A built-in computed metric is turned on if it reads one of the given references and can be evaluated without further
+ones. It must have no required parameters, its packages must be installed, and it must not assume another form of the
+answer. Judged metrics are never turned on.
 """
 
 from __future__ import annotations
@@ -16,18 +17,23 @@ from ..metrics.registry import indexed
 
 _log = logging.getLogger("otel_agenteval")
 _OF_OTHER_FORMS = frozenset(("code_json_equals", "code_audio_transcription_quality", "code_bleu"))
-"""Would compare a sentence as JSON, or as what was spoken; and BLEU fails answers of less than four words that are the truth itself."""
+"""Metrics that aren't turned on, because they'd compare the answer as JSON or as a transcript.
+
+BLEU is one of them, because it fails correct answers of fewer than four words.
+"""
 _READ_ANYWAY = frozenset(("context", "history", "session", "metadata", "attachments"))
-"""Facts that so many metrics look at that giving one says nothing about which are wanted."""
+"""Facts that turn on no metric, because too many metrics read them."""
 _MOST_KEPT = 256
-"""Combinations of references whose metrics are remembered."""
+"""Maximum number of cached combinations of references."""
 
 
 class ExpectedMetrics:
-    """What is evaluated besides the configured metrics on turns that got references from ``expect()``.
+    """Metrics that are evaluated in addition to the configured ones.
+
+    They run on turns with references from ``expect()``.
 
     Args:
-        configured: names of metrics that are evaluated anyway.
+        configured: names of the configured metrics.
     """
 
     def __init__(self, configured: Collection[str]) -> None:
@@ -35,7 +41,7 @@ class ExpectedMetrics:
         self._known: dict[frozenset[str], Sequence[BoundMetric]] = {}
 
     def of(self, sources: Mapping[str, str]) -> Sequence[BoundMetric]:
-        """The metrics for a turn whose references came from these sources."""
+        """Return the additional metrics for a turn, given the sources of its references."""
         given = frozenset([name.partition(".")[0] for name, source in sources.items() if source == "expect"])
         if not given:
             return ()
@@ -46,12 +52,12 @@ class ExpectedMetrics:
             names = [name for name in turned_on_by(given) if name not in self._configured]
             found = self._known[given] = [live_metric(name, {}) for name in names]
             if names:
-                _log.info("expect() gave %s: also evaluating %s", ", ".join(sorted(given)), ", ".join(names))
+                _log.info("expect() sets %s and turns on %s", ", ".join(sorted(given)), ", ".join(names))
         return found
 
 
 def turned_on_by(given: Collection[str]) -> list[str]:
-    """Names of the metrics that these references turn on."""
+    """Return the names of the metrics that these references turn on."""
     return [name for name in METRICS if _can_use(name, given)]
 
 

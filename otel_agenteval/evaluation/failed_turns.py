@@ -1,8 +1,8 @@
-"""Turns that failed, or were given up: what is said of their task without asking a judge.
+"""Score failed and canceled turns on their task without a judge call.
 
-A turn that ended in an error gave the user nothing, so its task was not done. Without an answer a judge is not asked, and such a turn
-would be missing from the average. So the live pipeline, ``eval`` and a backfill say 0; ``evaluate()`` of a metric does as its
-definition says, and is skipped.
+A turn that ended in an error didn't do its task. Without an answer, the judge isn't called, and the turn would be
+missing from averages. The live pipeline, ``eval`` and a backfill therefore score it 0. A direct call of a metric's
+``evaluate()`` skips it, as the metric's definition states.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from ..core.turn import ErrorInfo, Turn
 from ..metrics.bound_metric import BoundMetric
 
 OF_THE_TASK = frozenset(("llm_task_completion", "llm_task_success"))
-"""The metrics that ask whether the task was done."""
+"""Metrics that rate whether the task was done."""
 TURN_FAILED, CANCELLED = "turn_failed", "cancelled"
 _CANCELLATION = re.compile(
     r"(?:task|operation|job|request|run|stream)?cancel(?:l?ed|l?ation)(?:error|exception)?"
     r"|aborted|abort(?:error|exception)|generatorexit|keyboardinterrupt|interrupted(?:error|exception)?"
     r"|client_?(?:closed|disconnect(?:ed)?)(?:_request|error|exception)?|user_?abort(?:ed)?(?:error|exception)?|apiuseraborterror|499"
 )
-"""Types of errors that say that nobody waited for the answer any more, without the module before them."""
+"""Error types, without their modules, of turns whose answer nobody waited for."""
 _SAID_SO = re.compile(
     r"\s*(?:the |this )?(?:context cancel{1,2}ed|(?:client|user) (?:has )?(?:disconnected|aborted|cancel{1,2}ed)|(?:request|operation|run|turn|task|stream)"
     r" (?:was )?(?:aborted|cancel{1,2}ed)(?: by (?:the )?(?:user|client|caller))?)[.!]?\s*",
@@ -30,7 +30,10 @@ _SAID_SO = re.compile(
 
 
 def decided(metric: BoundMetric, turn: Turn) -> Score | None:
-    """The score of a metric of the task on a turn that failed or was cancelled; None where its judge is to be asked."""
+    """Return the score of a task metric on a failed or canceled turn.
+
+    Returns None if the judge must be called.
+    """
     if metric.name not in OF_THE_TASK or turn.error is None or metric.missing is not None or _is_conversation(turn):
         return None
     if is_cancellation(turn.error):
@@ -39,21 +42,27 @@ def decided(metric: BoundMetric, turn: Turn) -> Score | None:
 
 
 def _is_conversation(turn: Turn) -> bool:
-    """Whether it is a whole conversation, which goes on where one of its turns failed."""
+    """Return True if the turn is a whole conversation.
+
+    A conversation continues after one of its turns failed.
+    """
     return (turn.turn_id or "").rpartition(":")[2].startswith("conversation-")
 
 
 def is_cancellation(error: ErrorInfo) -> bool:
-    """Whether a turn ended because somebody gave it up: the user, the client, or who called the agent."""
+    """Return True if the user, the client or the agent's caller canceled the turn."""
     name = re.split(r"[.:*]", (error.type or "").strip().lower())[-1]
     return _CANCELLATION.fullmatch(name) is not None or _SAID_SO.fullmatch(error.message or "") is not None
 
 
 def gave_nothing(turn: Turn) -> bool:
-    """Whether a turn is known to have given no answer: its content was captured, and no call wrote words that may only be unseen."""
+    """Return True if a turn is known to be without an answer.
+
+    Its content must have been captured, and no model call may have returned text that wasn't captured.
+    """
     if turn.output is not None or not turn.complete or turn.truncated:
         return turn.output == ""
-    if turn.input is None:  # content is off, for all that is known
+    if turn.input is None:  # content capture is probably off
         return False
     last = turn.llm_calls[-1] if turn.llm_calls else None
     if last is None or last.error is not None:

@@ -1,7 +1,8 @@
-"""Load shedding: what is left out while the worker is overloaded. First ``llm_`` metrics, then ``embed_``, then heavy ``code_`` ones.
+"""Skip metrics when the worker is overloaded (load shedding).
 
-The worker's thread prepares turns for judges and runs heavy metrics, so the fill of its queue decides: each level relieves it. A slow
-or unreachable judge fills another queue, which has its own bound and order, and never sheds anything here.
+It first skips ``llm_`` metrics, then also ``embed_`` metrics, then also heavy ``code_`` metrics. The fill of the
+worker's queue decides, because the worker's thread prepares turns for judges and runs heavy metrics. A slow or
+unreachable judge fills another queue, which has its own limit and sheds nothing here.
 """
 
 from __future__ import annotations
@@ -9,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 LEVELS = ("llm", "embed", "heavy")
-"""What levels 1, 2 and 3 leave out; each level also leaves out what the levels before it do."""
+"""Kinds of metrics that levels 1, 2 and 3 skip, in addition to the levels before."""
 _ON = (0.5, 0.7, 0.85)
 _LOWER = 0.25
-"""How far the fill must drop below the one that switched a level on before the level is switched off."""
+"""A level ends only when the fill is this far below the value that started it."""
 _HOLD = 5.0
 """Minimum duration of a level, in seconds."""
 
 
 class Shedding:
-    """The present level. Only the worker uses it.
+    """The current level. Only the worker uses it.
 
     Args:
-        now: monotonic seconds.
+        now: returns monotonic seconds.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -30,7 +31,10 @@ class Shedding:
         self._since = 0.0
 
     def look(self, fill: float) -> int:
-        """Update the level from the fill of the queue (0 to 1) and return it. It rises at once and falls one level at a time."""
+        """Update the level from the queue's fill (0 to 1), and return it.
+
+        The level rises at once and falls one step at a time.
+        """
         wanted = sum(fill >= on for on in _ON)
         if wanted > self.level:
             self.level, self._since = wanted, self._now()
@@ -39,5 +43,5 @@ class Shedding:
         return self.level
 
     def leaves_out(self, what: str) -> bool:
-        """Whether this kind of metric (``llm``, ``embed``, ``heavy``) is left out now."""
+        """Return True if this kind of metric (``llm``, ``embed`` or ``heavy``) is skipped now."""
         return self.level > LEVELS.index(what)

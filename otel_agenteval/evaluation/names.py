@@ -1,7 +1,8 @@
-"""Names and ids as they leave: what looks like a person or a secret in one becomes a mark that is the same everywhere.
+"""Redact names and ids before they are exported.
 
-Conversations, users, agents, models, services and kinds of errors have names that callers choose: a telephone number, an e-mail address. They
-label metrics and join rows, so their marks are not numbered turn by turn, as those of texts are, but hashes of what they stand for.
+Conversations, users, agents, models, services and error types can have names that contain personal data or secrets,
+such as a phone number. Names label metrics and join rows, so a find is replaced by a hash. It is the same in every
+turn, unlike the numbered markers in texts.
 """
 
 from __future__ import annotations
@@ -17,18 +18,21 @@ from ..core.redaction.numbers import digits_of, numbers_in_id
 from ..core.turn import Turn
 
 WITHHELD = "[WITHHELD]"
-"""Replaces what could not be searched."""
+"""Replaces a value that can't be searched."""
 _HEX_DIGITS = 12
 _CONVERSATION = "conversation-"
 
 
 def public_name(name: str, kinds: Collection[str]) -> str:
-    """Return a name as it may leave; the same name if nothing of these kinds is in it."""
+    """Return a name without data of these kinds."""
     return _public(name, frozenset(kinds), False) if kinds else name
 
 
 def public_id(name: str, kinds: Collection[str]) -> str:
-    """Return an id as it may leave. In an id, a telephone number needs no sign or word that says what it is."""
+    """Return an id without data of these kinds.
+
+    In an id, a phone number is recognized without a plus sign or a word that identifies it.
+    """
     return _public(name, frozenset(kinds), True) if kinds else name
 
 
@@ -36,7 +40,7 @@ def public_id(name: str, kinds: Collection[str]) -> str:
 def _public(name: str, kinds: frozenset[str], is_id: bool) -> str:
     try:
         return _replaced(name, kinds, is_id)
-    except Exception:  # what cannot be searched does not leave
+    except Exception:  # withhold a name that can't be searched
         return WITHHELD
 
 
@@ -60,7 +64,10 @@ def _mark(kind: str, found: str) -> str:
 
 
 def named_publicly(turn: Turn, kinds: Collection[str]) -> Turn:
-    """Return the turn with names and ids as they may leave; the same turn if they all may. Its content is not looked at."""
+    """Return the turn with redacted names and ids, or the same turn if nothing changes.
+
+    The turn's content isn't redacted.
+    """
     if not kinds:
         return turn
     conversation, user, error = turn.conversation_id, turn.user_id, turn.error
@@ -87,7 +94,7 @@ _MOST_ORDINARY = 2_048
 
 @cache
 def _ordinary(kinds: frozenset[str]) -> set[str | None]:
-    """Names in which nothing of these kinds was found lately: most turns have no others."""
+    """Return the cache of recent names without personal data, which cover most turns."""
     return {None, ""}
 
 
@@ -110,7 +117,7 @@ def _with(entry: Any, field: str, kinds: Collection[str]) -> Any:
 
 
 def attributes_publicly(attributes: Mapping[str, Any], kinds: Collection[str]) -> Mapping[str, Any]:
-    """Return attributes of a resource as they may leave; the same mapping if they all may."""
+    """Return resource attributes with redacted values, or the same mapping if nothing changes."""
     found = {name: public_name(value, kinds) for name, value in attributes.items() if isinstance(value, str)}
     changed = {name: value for name, value in found.items() if value != attributes[name]}
     return {**attributes, **changed} if changed else attributes
@@ -122,4 +129,4 @@ NAME_ATTRIBUTES: Mapping[str, Callable[[str, Collection[str]], str]] = {
         ("gen_ai.agent.name", "gen_ai.tool.name", "gen_ai.request.model", "gen_ai.response.model", "error.type"), public_name
     ),
 }
-"""Attributes of spans that hold names or ids, and what makes those that may leave."""
+"""Span attributes with names or ids, and the functions that redact them."""

@@ -1,4 +1,7 @@
-"""Documents inside prompts: many applications look them up themselves and write them around the user's question."""
+"""Extract documents from prompts.
+
+Many applications retrieve documents themselves and insert them into the prompt with the user's question.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +17,15 @@ _LONGEST = 1_000_000
 
 
 class Prompt(NamedTuple):
-    """What a prompt was made of."""
+    """The parts of a prompt."""
 
     documents: list[Document]
     question: str | None
-    """What the user asked, where the template has a place for it."""
+    """The user's question, if the template contains one."""
 
 
 def prompt_of(turn: Turn, templates: Sequence[str]) -> Prompt | None:
-    """The documents in what a turn's model was last given as the user's words, as the first template that fits has them."""
+    """Return the documents in the last user message, according to the first matching template."""
     text = next(
         (message.content for message in reversed(turn.messages) if message.role == "user" and message.content), turn.input
     )
@@ -37,7 +40,10 @@ def prompt_of(turn: Turn, templates: Sequence[str]) -> Prompt | None:
 
 
 def _documents(text: str) -> Iterator[Document]:
-    """Paragraphs, or lines where there is one paragraph, each without its bullet, its number and its ``[id]``."""
+    """Yield the paragraphs of a text, or its lines if there is only one paragraph.
+
+    Bullets, numbers and ``[id]`` prefixes are removed.
+    """
     text = text.strip()
     for part in re.split(r"\n\s*\n", text) if "\n\n" in text else text.split("\n"):
         lead = _LEAD.match(part.strip())
@@ -47,7 +53,10 @@ def _documents(text: str) -> Iterator[Document]:
 
 
 def mapped_id(found: str, mapping: Sequence[tuple[str, str]]) -> str:
-    """A document's id as references spell it: by the first pattern that fits; ``*`` stands for the same text on both sides."""
+    """Return a document's id in the form that references use.
+
+    The first matching pattern decides. ``*`` stands for the same text in both forms.
+    """
     for pattern, wanted in mapping:
         start, star, end = pattern.partition("*")
         if not star:

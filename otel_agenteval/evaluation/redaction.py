@@ -1,7 +1,8 @@
-"""Redaction: what is removed from a turn before its content leaves the process, for a judge or for the file of a queue.
+"""Redact a turn before its content leaves the process for a judge or a queue's file.
 
-Scores are computed from the original content; only what leaves is redacted. Each find is replaced by its kind and a number, as in
-``[EMAIL_1]``, so that a judge still sees that something was there, and whether it is the same as elsewhere in the turn.
+Scores are computed from the original content. Only exported data is redacted. Each find is replaced by its kind and a
+number, such as ``[EMAIL_1]``. A judge can therefore see that something was removed, and whether it is the same as
+elsewhere in the turn.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ from ..core.turn import Turn
 from .names import NAME_ATTRIBUTES, WITHHELD
 
 KINDS = ("email", "phone", "card", "ssn", "secret")
-"""The kinds of data that can be removed."""
+"""Kinds of data that can be removed."""
 _MAX_NESTING = 60
 _CONTAINERS = frozenset(("llm_calls", "tool_calls", "agent_runs", "spans", "handoffs", "retrievals", "messages"))
 _IDS = frozenset(("turn_id", "tenant", "trace_id", "span_id", "id", "parent", "call_id", "response_id", "start", "close_reason"))
-"""Identifiers of ours and of the telemetry in the form ``turn.v1``. They are not personal data, but their digits can look like it."""
+"""Identifiers in the form ``turn.v1``. They aren't personal data, but their digits can look like it."""
 MOST_EXPORTED = 4_096
-"""Characters of each text."""
+"""Maximum number of characters of each exported text."""
 _OUR_WORD = re.compile(r"[A-Za-z][A-Za-z_.:]{0,39}")
 _OUR_FACTS = frozenset(("vacuous", "reason", "by"))
-"""Keys of a score's detail that its outcome is read from."""
+"""Keys of a score's detail that determine its outcome."""
 _HEX_ID = re.compile(r"[0-9a-f]{16}(?:[0-9a-f]{16})?(?:-[0-9a-f]{16})?")
 _LEAST_CARD = 10**13
 """The smallest number that can be a card number."""
@@ -46,12 +47,18 @@ _SHORT, _MOST_CLEAN, _MOST_WORDS = 160, 2_048, 60
 
 @cache
 def _clean_of(kinds: frozenset[str]) -> set[str]:
-    """Short texts in which nothing of these kinds was found lately: what scores say comes again and again."""
+    """Return the cache of recent short texts without personal data.
+
+    Scores often repeat texts.
+    """
     return set()
 
 
 def is_id(name: Any, value: Any) -> bool:
-    """Whether a field of a score's detail is an identifier of the telemetry, whose digits can look like personal data."""
+    """Return True if a field of a score's detail is an identifier of the telemetry.
+
+    The digits of identifiers can look like personal data.
+    """
     if not isinstance(name, str) or not name.endswith(("_id", "_ids")):
         return False
     ids = value if isinstance(value, (list, tuple)) else [value]
@@ -64,10 +71,12 @@ def _is_figure(fact: Any) -> bool:
 
 
 class Redactor:
-    """Removes personal data and secrets from the texts of one turn. The same find has the same marker throughout the turn.
+    """Removes personal data and secrets from the texts of one turn.
+
+    The same find has the same marker throughout the turn.
 
     Args:
-        kinds: the kinds of data to remove.
+        kinds: kinds of data to remove.
     """
 
     def __init__(self, kinds: Collection[str]) -> None:
@@ -76,7 +85,7 @@ class Redactor:
         self._clean = _clean_of(frozenset(kinds))
 
     def text(self, text: str) -> str:
-        """The text with every find replaced by its kind and number."""
+        """Return the text with every find replaced by its kind and number."""
         if not self.kinds or text in self._clean:
             return text
         left = self._replaced(text) if may_hold(text) else text
@@ -87,7 +96,7 @@ class Redactor:
         return left
 
     def _replaced(self, text: str) -> str:
-        """The same text where nothing is found."""
+        """Return the redacted text, or the same object if nothing was found."""
         out: list[str] = []
         at = 0
         for start, end, kind in _finds(text, self.kinds):
@@ -102,20 +111,23 @@ class Redactor:
         return left if still_parses(text, left) else self._json(text)
 
     def _json(self, text: str) -> str:
-        """A JSON text, redacted value by value, where replacing in place would break it."""
+        """Redact a JSON text value by value, because replacing in place would break it."""
         value = jsonio.loads(text)
         left = self.value(value)
         return text if left == value else jsonio.dumps(left)
 
     def _keep_free(self, text: str) -> None:
-        """Reserve the markers that the text already contains, so that new ones get other numbers."""
+        """Reserve the markers that the text already contains, so that new finds get other numbers."""
         for kind, number in _MARKER.findall(text):
             numbers = self._numbers.setdefault(kind.lower(), {})
             for taken in range(len(numbers) + 1, min(int(number), _MOST_KEPT_FREE) + 1):
                 numbers[f"[{kind}_{taken}]"] = taken
 
     def score(self, score: Score) -> Score:
-        """The score with its label, explanation, error type, detail and companions redacted. Numbers and ids are kept."""
+        """Return the score with redacted texts. Numbers and ids are kept.
+
+        The texts are its label, explanation, error type and detail, and those of its companion scores.
+        """
         if score.explanation is None and score.error_type is None and score.label in _USUAL_LABELS and not score._also:
             detail = score._detail
             if not detail or all(_is_figure(fact) and not may_hold(name) for name, fact in detail.items()):
@@ -131,7 +143,7 @@ class Redactor:
         }
 
     def turn(self, written: Mapping[str, Any]) -> dict[str, Any]:
-        """A turn of the form ``turn.v1``, redacted except for the identifiers of the telemetry."""
+        """Return a turn of the form ``turn.v1``, redacted except for the telemetry's identifiers."""
         return {name: self._part(name, part, 1) for name, part in written.items()}
 
     def _part(self, name: str, part: Any, depth: int) -> Any:
@@ -147,7 +159,10 @@ class Redactor:
         return self.value(part, depth)
 
     def value(self, value: Any, depth: int = 0) -> Any:
-        """A value made of texts, lists and mappings, redacted with its keys. What is nested too deep is left out."""
+        """Return a value made of texts, lists and mappings, redacted with its keys.
+
+        Values nested too deeply are removed.
+        """
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, (Mapping, list, tuple)) and depth >= _MAX_NESTING:
@@ -163,7 +178,7 @@ class Redactor:
         return value
 
     def _field(self, name: Any, value: Any, depth: int) -> Any:
-        """The value of a named field, whose name can reveal what it is."""
+        """Return the redacted value of a named field, whose name can reveal the kind of data."""
         if not isinstance(name, str) or not self.kinds:
             return self.value(value, depth)
         if name in NAME_ATTRIBUTES and isinstance(value, str):
@@ -177,7 +192,10 @@ class Redactor:
         return self.value(value, depth)
 
     def _words(self, words: Sequence[Any]) -> list[Any] | None:
-        """The words of a command, or a pair of a name and a value, which say something of each other; None if nothing is found in them."""
+        """Redact the words of a command or a name-value pair together.
+
+        One word can reveal the meaning of the next. Returns None if nothing is found.
+        """
         if not 2 <= len(words) <= _MOST_WORDS or not all(isinstance(word, str) and len(word) <= _SHORT for word in words):
             return None
         if not any(word.startswith("-") or is_telling(word) for word in words):
@@ -198,12 +216,12 @@ class Redactor:
 
 
 def redacted_turn(turn: Turn, kinds: Collection[str], redactor: Redactor | None = None) -> Turn:
-    """The redacted turn; the same turn if ``kinds`` is empty."""
+    """Return the redacted turn, or the same turn if ``kinds`` is empty."""
     return Turn.from_dict((redactor or Redactor(kinds)).turn(turn.to_dict())) if kinds else turn
 
 
 def leaving(turn: Turn, redactor: Redactor) -> Turn:
-    """The redacted turn; without its content if that cannot be searched."""
+    """Return the redacted turn, or the turn without content if redaction fails."""
     try:
         return Turn.from_dict(redactor.turn(turn.to_dict()))
     except Exception:
@@ -211,23 +229,26 @@ def leaving(turn: Turn, redactor: Redactor) -> Turn:
 
 
 def redacted(written: Mapping[str, Any], kinds: Collection[str]) -> dict[str, Any]:
-    """A turn of the form ``turn.v1``, redacted."""
+    """Return a turn of the form ``turn.v1``, redacted."""
     return Redactor(kinds).turn(written)
 
 
 def redacted_text(text: str, kinds: Collection[str]) -> str:
-    """A single text, redacted."""
+    """Return a single text, redacted."""
     return Redactor(kinds).text(text)
 
 
 def redacted_scores(scores: Iterable[Score], kinds: Collection[str]) -> list[Score]:
-    """The scores of one turn, redacted. A score that cannot be searched loses its texts."""
+    """Return the scores of one turn, redacted.
+
+    If redaction fails, a score loses its texts.
+    """
     redactor = Redactor(kinds)
     return [redacted_score(score, redactor) for score in scores] if kinds else list(scores)
 
 
 def redacted_score(score: Score, redactor: Redactor) -> Score:
-    """The redacted score; without its texts if it cannot be searched."""
+    """Return the redacted score, or the score without texts if redaction fails."""
     try:
         return redactor.score(score)
     except Exception:
@@ -235,7 +256,10 @@ def redacted_score(score: Score, redactor: Redactor) -> Score:
 
 
 def without_texts(score: Score) -> Score:
-    """What remains of a score that could not be searched: its numbers, its verdict, and words of ours."""
+    """Return a score without texts that may contain personal data.
+
+    It keeps its numbers, its verdict and single words.
+    """
     return score.reworded(
         lambda text: text if _OUR_WORD.fullmatch(text) else WITHHELD,
         lambda detail: {name: item for name, item in detail.items() if name in _OUR_FACTS and _is_ours(item)},
@@ -247,27 +271,33 @@ def _is_ours(fact: Any) -> bool:
 
 
 class Exporter(Protocol):
-    """Makes the attributes by which log events carry a turn's content."""
+    """Returns the attributes with which log events carry a turn's content."""
 
     def __call__(self, turn: Turn, redactor: Redactor | None = None, /) -> Mapping[str, str]:
-        """Return the attributes. The redactor is the one that the turn's scores used, if there is one."""
+        """Return the attributes.
+
+        ``redactor`` is the redactor of the turn's scores, if there is one.
+        """
 
 
 def exporter_of(config: Config) -> Exporter | None:
-    """The exporter of a turn's content to log events; None if content is not exported."""
+    """Return the exporter of turn content to log events, or None if content isn't exported."""
     kinds = config.privacy.redact
 
     def export(turn: Turn, redactor: Redactor | None = None, /) -> dict[str, str]:
         try:
             return exported(turn, kinds, redactor)
-        except Exception:  # what cannot be redacted does not leave; the score still does
+        except Exception:  # export the score without content that can't be redacted
             return {}
 
     return export if config.privacy.export_content else None
 
 
 def exported(turn: Turn, kinds: Collection[str], redactor: Redactor | None = None) -> dict[str, str]:
-    """The turn's input and output as attributes, redacted and then cut after :data:`MOST_EXPORTED` characters."""
+    """Return the turn's input and output as attributes, redacted.
+
+    They are then cut after :data:`MOST_EXPORTED` characters.
+    """
     redactor = redactor or Redactor(kinds)
     said = ((TURN_INPUT, turn.input), (TURN_OUTPUT, turn.output))
     return {name: redactor.text(text)[:MOST_EXPORTED] for name, text in said if text}

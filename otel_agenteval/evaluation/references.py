@@ -1,8 +1,13 @@
-"""References: what a turn is compared with.
+"""Attach references, which metrics compare with a turn.
 
-There are four sources; for each name the nearest one wins: ``expect()`` around the run; span attributes and baggage, only those that
-``references.accept_from`` lets in; ``references.given`` for agents, services or routes; a data set, by case id or input.
-Attributes of a span are data of its sender, so without ``accept_from`` they decide nothing.
+References have four sources. For each name, the first source in this list wins:
+
+1. ``expect()`` around the run
+2. span attributes and baggage that ``references.accept_from`` accepts
+3. ``references.given`` for agents, services or routes
+4. a data set, by case id or input
+
+The sender of a span controls its attributes, so they aren't used without ``accept_from``.
 """
 
 from __future__ import annotations
@@ -27,9 +32,9 @@ _FIELDS = ("ground_truth", "relevant_ids")
 _FACTS = (
     "context", "history", "session", "workflow", "agents", "interactions", "conflicts", "metadata", "privacy", "logprobs", "attachments",
 )  # fmt: skip
-"""Facts that only evaluation uses. Spans rarely hold them, so they can be given like references."""
+"""Facts that only metrics use. Spans rarely contain them, so they can be given like references."""
 _OF_PARTS = ("session", "workflow", "agents", "metadata", "privacy")
-"""Those that have a part for each name, which can be given by itself: ``metadata.consent``."""
+"""Facts whose parts can be given by name, such as ``metadata.consent``."""
 
 
 class ReferenceSources:
@@ -39,7 +44,7 @@ class ReferenceSources:
         config: the configuration, with its section ``references``.
 
     Raises:
-        ConfigError: the data set cannot be read, or one of its rows is not a case; the message has the file and the line.
+        ConfigError: the data set can't be read, or one of its rows isn't a case. The message contains the file and the line.
     """
 
     def __init__(self, config: Config) -> None:
@@ -48,7 +53,7 @@ class ReferenceSources:
         self.baggage = {
             source.removeprefix(BAGGAGE): name for source, name in options.accept_from.items() if source.startswith(BAGGAGE)
         }
-        """Accepted baggage keys, each with the name of its reference."""
+        """Accepted baggage keys with the names of their references."""
         self._retrievers = options.retrievers
         self._prompts = options.prompts
         self._ids = list(options.document_ids.items())
@@ -135,7 +140,7 @@ class ReferenceSources:
 
 
 def _add_part(turn: Turn, name: str, value: Any) -> None:
-    """Give the part of a fact that a dotted name means, unless the turn has it."""
+    """Set the part of a fact that a dotted name refers to, unless the turn has it."""
     fact, _, part = name.partition(".")
     known = getattr(turn, fact) or {} if fact in _OF_PARTS else None
     if known is not None and part not in known:
@@ -153,14 +158,14 @@ def _take_documents(turn: Turn, found: Sequence[Retrieval]) -> None:
 
 
 def _trimmed(value: Any) -> Any:
-    """A text, or each of a list's, without white space at its end."""
+    """Return a text, or the texts of a list, without trailing white space."""
     if isinstance(value, str):
         return value.rstrip()
     return [_trimmed(item) for item in value] if isinstance(value, list) else value
 
 
 def note_sources(metric: BoundMetric, score: Score, sources: Mapping[str, str]) -> None:
-    """Note in a score's detail where the references that the metric declares came from."""
+    """Store the sources of the references that a metric declares in its score's detail."""
     if score.status != "ok":
         return
     reads = metric.metric.reads
@@ -170,12 +175,18 @@ def note_sources(metric: BoundMetric, score: Score, sources: Mapping[str, str]) 
 
 
 def applies(when: Selector | None, turn: Turn) -> bool:
-    """Whether a selector matches the turn. All of its conditions must hold; each is one value or a list, with ``*`` as wildcard."""
+    """Return True if a selector matches the turn.
+
+    All of its conditions must be true. Each is one value or a list, with ``*`` as wildcard.
+    """
     return when is None or excluded_by(when, turn) is None
 
 
 def excluded_by(when: Selector, turn: Turn) -> str | None:
-    """Name of the first condition of a selector that does not hold for a turn; None if all hold."""
+    """Return the name of the selector's first condition that is false.
+
+    Returns None if all conditions are true.
+    """
     known = (
         ("agent", when.agent, turn.agent),
         ("service", when.service, turn.service),
@@ -206,7 +217,7 @@ _HAS_STEP = {
 
 
 def root_attributes(turn: Turn) -> Mapping[str, Any]:
-    """Attributes of the turn's root span; empty for a turn that was not made from spans."""
+    """Return the attributes of the turn's root span, or an empty mapping without spans."""
     root_id = turn.turn_id.rsplit("-", 1)[-1] if turn.turn_id else ""
     return next((span.attributes for span in turn.spans if span.id == root_id), {})
 
@@ -218,7 +229,10 @@ def _matches(value: Any, wanted: Sequence[str]) -> bool:
 
 
 def _fact(name: str, given: Any) -> Any:
-    """A fact in the form that a turn holds; None if its form is wrong, because spans, baggage and data sets are not checked before."""
+    """Return a fact in the form that a turn contains, or None if the value has a wrong form.
+
+    Values from spans, baggage and data sets aren't checked before.
+    """
     try:
         return getattr(Turn.from_dict({name: [given] if name == "context" and isinstance(given, str) else given}), name)
     except ConfigError:
@@ -230,7 +244,10 @@ _LISTS = ("documents", "results", "matches", "chunks", "hits", "items", "data")
 
 
 def _documents_in(result: Any) -> Iterator[dict[str, Any]]:
-    """The documents in a tool's result: each entry of a list, or of the list in an object; otherwise the whole result is one document."""
+    """Yield the documents in a tool's result.
+
+    Each entry of a list, or of the list in an object, is a document. Any other result is one document.
+    """
     value = written_value(result)
     if isinstance(value, Mapping):
         value = next((value[key] for key in _LISTS if isinstance(value.get(key), (list, tuple))), [value])

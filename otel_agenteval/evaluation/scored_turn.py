@@ -1,4 +1,4 @@
-"""A turn with its scores, from the moment it is read until it has left through every outlet."""
+"""Data types for a turn with its scores, on its way to the outlets."""
 
 from __future__ import annotations
 
@@ -16,57 +16,59 @@ from .redaction import Redactor
 
 
 class Receipt(Protocol):
-    """A job that is done once its score was emitted."""
+    """A job that ends when its score was emitted."""
 
     def acknowledge(self) -> None:
-        """The score was emitted."""
+        """Mark the score as emitted."""
 
 
 @dataclass(slots=True)
 class Root:
-    """The span that scores belong to: enough of it to refer to it long after it ended."""
+    """The span to which scores refer, with all data needed after it ended."""
 
     trace_id: int
     span_id: int
     sampled: bool = True
-    """Whether the trace is exported: exemplars must not refer to traces that are not kept."""
+    """True if the trace is exported. Exemplars must not refer to other traces."""
     trace_state: Any = None
-    """The SDK's TraceState, where there is one."""
+    """The SDK's TraceState, if there is one."""
     resource: Mapping[str, Any] = field(default_factory=dict)
-    """Resource attributes of the service that made the root."""
+    """Resource attributes of the service that wrote the root."""
     tenant: str | None = None
-    """The tenant, where the sidecar has tenants."""
+    """The tenant, if the sidecar has tenants."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Labels of the tenant in the configuration."""
 
     @property
     def trace_key(self) -> int:
-        """The key of its trace in the receiver, see :mod:`otel_agenteval.core.tenancy`."""
+        """Key of the trace in the receiver, as :mod:`otel_agenteval.core.tenancy` defines it."""
         return base_of(self.tenant) + self.trace_id
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """How a judged score came to be."""
+    """How a judged score was made."""
 
     kind: Kind
     """``llm`` or ``embed``."""
     probability: float
     """P(judged | the turn was seen)."""
     model: str | None = None
-    """The model that was asked last."""
+    """The model that was called last."""
     cost_usd: float | None = None
-    """Cost of all questions; None if the price of any of them is unknown."""
+    """Cost of all judge calls, or None if any price is unknown."""
     decided_by: str = "rate"
-    """What determined the probability: ``rate``, ``rule``, ``quota``, ``budget``, or the metric that was asked before."""
+    """The origin of the probability: ``rate``, ``rule``, ``quota``, ``budget``, or the name of the metric before it in a
+    cascade.
+    """
     upstream: float | None = None
-    """P(the trace was kept by head samplers); None if unknown."""
+    """P(the trace was kept by head samplers), or None if unknown."""
     asked: bool = True
-    """Whether a model was asked. Some turns need no question, for example an empty one."""
+    """True if a model was called. Some turns, such as empty ones, need no judge call."""
     input_truncated: bool = False
-    """Whether the judge saw only a part of the material, because it was longer than ``judge.max_input_tokens``."""
+    """True if the judge read only a part of the material, because it exceeded ``judge.max_input_tokens``."""
     said: Sequence[Exchange] = ()
-    """What was asked, in order; for outlets that keep content."""
+    """The judge calls in order, for outlets that keep content."""
 
 
 @dataclass(slots=True)
@@ -77,52 +79,55 @@ class ScoredTurn:
     root: Root
     scores: Sequence[Score]
     supersedes: str | None = None
-    """The turn id whose scores these replace (revisions)."""
+    """The turn id whose scores these replace, for a revision."""
     new: bool = True
-    """False for a revision: counters must not count the turn or its scores twice."""
+    """False for a revision, whose turn and scores must not be counted again."""
     conversation: bool = False
-    """Whether the turn is a whole conversation, whose turns were counted one by one."""
+    """True if the turn is a whole conversation, whose turns were counted separately."""
     final: bool = True
-    """False for a conversation of which only the signals are new: judges are not asked about it again."""
+    """False for a conversation with new signals only, which isn't judged again."""
     size: int = 0
-    """Estimated bytes that it occupies in a queue."""
+    """Estimated size in a queue, in bytes."""
     seconds: float = 0.0
-    """Time that its metrics took."""
+    """Time that the metrics took."""
     sources: Mapping[str, str] = field(default_factory=dict)
-    """Where each of the turn's references came from."""
+    """Source of each of the turn's references."""
     events: Collection[str] = ()
-    """Names of the events on its spans, if a sampling condition uses them."""
+    """Names of the events on the turn's spans, if a sampling condition uses them."""
     judged: Judged | None = None
-    """How a judged score was made, if the turn was already counted."""
+    """How a judged score was made, if the turn was counted before."""
     said_later: bool = False
-    """Whether its scores are what people said of a turn that was counted before."""
+    """True if the scores are user feedback on a turn that was counted before."""
     content: Mapping[str, str] = field(default_factory=dict)
-    """The turn's content for log events, by attribute; empty unless the configuration exports content."""
+    """The turn's content for log events, by attribute. Empty unless the configuration exports content."""
     redactor: Redactor | None = None
-    """Redacts with the same markers throughout the turn; None until something was redacted."""
+    """Redacts with the same markers throughout the turn. None until something was redacted."""
     redacted: int = 0
-    """How many of the scores, from the first on, were redacted."""
+    """Number of redacted scores, from the first on."""
     named: bool = False
-    """Whether the names and ids of the turn and its resource are those that may leave."""
+    """True if the names and ids of the turn and its resource are redacted."""
     counted_as: str | None = None
-    """The turn id of its first revision, under which the turn was counted; None if that is its own id."""
+    """Turn id of the first revision, under which the turn was counted. None if it is the turn's own id."""
     absorbs: Sequence[str] = ()
-    """Ids of turns that were counted and then turned out to be parts of this one."""
+    """Ids of turns that were counted before they became parts of this one."""
     pending: Sequence[BoundMetric] = ()
-    """Metrics that are still to be evaluated on the worker: heavy ones, and those that the time budget cut."""
+    """Metrics to evaluate later on the worker: heavy ones, and those beyond the time budget."""
     spans: Sequence[SpanRecord] = ()
-    """The spans that it was read from, where an outlet asks for them."""
+    """The turn's spans, if an outlet requires them."""
     receipt: Receipt | None = None
-    """Of a judged score: the job that made it."""
+    """The job of a judged score."""
     on_span: Collection[int] = ()
-    """Places in :attr:`scores` of those that the exported root span carries as events. Whoever writes the events notes them."""
+    """Indexes of :attr:`scores` that the exported root span has as events. The writer of the events sets them."""
 
     @property
     def of_turn_itself(self) -> bool:
-        """Whether it is what was made of the turn's spans, with its content: not a score that comes later."""
+        """True if this is the turn with its content.
+
+        False for a judged score or user feedback, which arrives later.
+        """
         return self.judged is None and not self.said_later
 
     @property
     def first_id(self) -> str:
-        """The turn id under which the turn was counted, whatever its revisions are called."""
+        """The turn id of the first revision, under which the turn was counted."""
         return self.counted_as or self.turn.turn_id

@@ -1,4 +1,7 @@
-"""From configuration to metrics: the inline pack, and the metrics that replace or complement it."""
+"""Select metrics according to a configuration.
+
+The inline metrics are selected first. Configured metrics then replace or complement them.
+"""
 
 from __future__ import annotations
 
@@ -24,26 +27,27 @@ from .redaction import redacted_text
 
 
 class Sampling(NamedTuple):
-    """What is configured for the sampling of a judged metric."""
+    """The sampling configuration of a judged metric."""
 
     options: SampleOptions
     path: KeyPath
-    """Where it stands."""
+    """Its place in the configuration."""
 
 
 Entries = Sequence[tuple[KeyPath, MetricEntry]]
-"""Configured metrics, each with its place in the configuration."""
+"""Configured metrics with their places in the configuration."""
 
 
 def select_metrics(config: Config) -> list[BoundMetric]:
-    """The metrics that a configuration selects, ready to evaluate.
+    """Return the metrics that a configuration selects, ready to evaluate.
 
-    First come ``inline.metrics`` (names, and groups such as ``default``), then ``metrics`` and ``groups`` in their order. A configured metric replaces
-    the inline one of the same name. A metric may be configured several times with different parameters.
+    First come ``inline.metrics`` (names, and groups such as ``default``), then ``metrics`` and ``groups`` in their
+    order. A configured metric replaces the inline one of the same name. A metric may be configured several times with
+    different parameters.
 
     Raises:
-        ConfigError: an unknown metric (with the closest three names) or parameter, a value that is not allowed, or an
-            entry that repeats another; with its path and, where it comes from a file, its line.
+        ConfigError: a metric (with the three closest names) or parameter is unknown, a value is invalid, or an entry repeats another. The
+            message contains the path and, for a file, the line.
     """
     entries = config.metric_entries()
     faults = Faults()
@@ -63,17 +67,20 @@ def select_metrics(config: Config) -> list[BoundMetric]:
 
 
 def select_group(config: Config, name: str, selected: Sequence[BoundMetric]) -> list[BoundMetric]:
-    """The metrics of one group: of the configuration's, among those that :func:`select_metrics` gave, else of those that are built in.
+    """Return the metrics of one group.
+
+    If the configuration defines the group, these are its members among the ``selected`` metrics of
+    :func:`select_metrics`. Otherwise, they are the members of the built-in group.
 
     Raises:
-        ConfigError: there is no such group.
+        ConfigError: the group doesn't exist.
     """
     if name not in config.groups:
         if name in GROUPS:
             known = {bound.name: bound for bound in selected}
             return [known.get(member) or live_metric(member, {}) for member in group_of(name)]
         names = [*dict.fromkeys((*config.groups, *GROUPS))]
-        raise ConfigError(f"@{name}: no such group; did you mean {nearest(name, names, 1)[0]!r}? (groups: {', '.join(names)})")
+        raise ConfigError(f"@{name}: unknown group; did you mean {nearest(name, names, 1)[0]!r}? (groups: {', '.join(names)})")
     members = {(bound.name, bound.signature_hash) for bound in _configured(config, config.metric_entries(name))}
     return [bound for bound in selected if (bound.name, bound.signature_hash) in members]
 
@@ -81,10 +88,12 @@ def select_group(config: Config, name: str, selected: Sequence[BoundMetric]) -> 
 def named(
     names: Sequence[str], of_turns: Sequence[BoundMetric], whole: Sequence[BoundMetric]
 ) -> tuple[list[BoundMetric], list[BoundMetric]]:
-    """The metrics of some names, of turns and of conversations: as they are configured, or else of turns and with their own parameters.
+    """Return the metrics of turns and of conversations with the given names.
+
+    Configured metrics keep their configuration. Others are metrics of turns with default parameters.
 
     Raises:
-        ConfigError: a name that is not known.
+        ConfigError: a name is unknown.
     """
     chosen: list[BoundMetric] = []
     chosen_whole: list[BoundMetric] = []
@@ -99,10 +108,10 @@ def named(
 
 
 def select_conversation_metrics(config: Config) -> list[BoundMetric]:
-    """The metrics that are evaluated when a conversation ends.
+    """Return the metrics that are evaluated when a conversation ends.
 
     Raises:
-        ConfigError: as :func:`select_metrics`.
+        ConfigError: for the same reasons as in :func:`select_metrics`.
     """
     entries: Entries = [
         (("conversation", "metrics", i), entry) for i, entry in enumerate(config.conversation.metrics) if entry.name != FAULTY
@@ -114,7 +123,10 @@ def select_conversation_metrics(config: Config) -> list[BoundMetric]:
 
 
 def _complete_policies(selected: Sequence[BoundMetric]) -> None:
-    """A policy that names no metrics is about those beside it: gates, or the severities of safety metrics."""
+    """Set the inner metrics of policies that are configured without any.
+
+    They combine the selected gates, or the severities of safety metrics.
+    """
     for bound in selected:
         if bound.inner or not bound.metric.combines:
             continue
@@ -125,7 +137,10 @@ def _complete_policies(selected: Sequence[BoundMetric]) -> None:
 
 
 def _sample(config: Config, entries: Entries, configured: list[BoundMetric]) -> None:
-    """Let the judged metrics know what is configured for their sampling; its rules are made where they are judged."""
+    """Set the sampling configuration of judged metrics.
+
+    The judging package creates the rules from it.
+    """
     faults = Faults()
     for (path, entry), bound in zip(entries, configured, strict=True):
         if entry.sample is None:
@@ -134,12 +149,11 @@ def _sample(config: Config, entries: Entries, configured: list[BoundMetric]) -> 
         with faults:
             if not bound.asks:
                 raise ConfigError(
-                    f"{config.where(place)}: {bound.name} is evaluated on every turn; only llm_ and embed_ metrics, and what is made of their "
-                    "scores, are sampled"
+                    f"{config.where(place)}: {bound.name} is evaluated on every turn; sample only llm_ and embed_ metrics and composites of them"
                 )
             if bound.metric.kind == "code" and entry.sample.cascade is not None:
                 raise ConfigError(
-                    f"{config.where((*place, 'cascade'))}: {bound.name} waits for its inner metrics; a cascade belongs to one of these"
+                    f"{config.where((*place, 'cascade'))}: {bound.name} waits for its inner metrics; set cascade on one of them"
                 )
             bound.sample = Sampling(entry.sample, place)
     faults.check()
@@ -176,14 +190,14 @@ def _inline(config: Config) -> dict[str, BoundMetric]:
 
 
 def _leave_out(config: Config, path: KeyPath, name: str, found: dict[str, BoundMetric]) -> None:
-    """Take a metric, or all of a group, out of what was named before it."""
+    """Remove a metric, or all metrics of a group, from those listed before it."""
     try:
         names = group_of(name) if name in GROUPS else [resolve(name)[0].name]
     except ConfigError as error:
         raise ConfigError(f"{config.where(path)}: {_or_group(name, error)}") from None
     if found.keys().isdisjoint(names):
         raise ConfigError(
-            f"{config.where(path)}: -{name} takes out what stands before it in the list, and that does not have {name}"
+            f"{config.where(path)}: no earlier entry of the list contains {name}, got -{name}; remove the entry or move it to the end"
         )
     for one in names:
         found.pop(one, None)
@@ -208,10 +222,10 @@ def _bind(
 
 
 def media_rules(config: Config) -> Rules:
-    """What may be opened of the media of a turn.
+    """Return the rules for opening the media of a turn.
 
     Raises:
-        ConfigError: what writes down recordings is not complete.
+        ConfigError: the configuration of the transcriber is incomplete.
     """
     try:
         rules = config.media.rules()
@@ -222,7 +236,7 @@ def media_rules(config: Config) -> Rules:
 
 
 def _allow_media(config: Config, bound: BoundMetric) -> None:
-    """Let a metric, or those that it combines, open what the configuration allows."""
+    """Set the media rules of a metric or of the metrics that it combines."""
     if bound.metric.media:
         bound.rules = media_rules(config)
     for inner in bound.inner:
@@ -230,20 +244,25 @@ def _allow_media(config: Config, bound: BoundMetric) -> None:
 
 
 def _or_group(name: str, error: ConfigError) -> str:
-    """What is wrong with a name in a list of metrics and groups, where a group is as likely to be meant."""
+    """Return the error for an unknown name in a list of metrics and groups.
+
+    It suggests a group if the name resembles one.
+    """
     group = nearest(name, GROUPS, 1)[0]
     alike = difflib.SequenceMatcher(None, name, group).ratio() >= _ALIKE
-    return f"unknown group or metric {name!r}; did you mean the group {group}?" if alike else str(error)
+    return f"unknown metric or group {name!r}; did you mean the group {group}?" if alike else str(error)
 
 
 _ALIKE = 0.7
-"""From which likeness on a name is taken for a misspelled group."""
+"""Minimum similarity at which a name counts as a misspelled group."""
 
 
 def _refuse_repeats(config: Config, entries: Entries, configured: list[BoundMetric]) -> None:
-    """Refuse two equal entries: they would give the same result twice, under one id."""
+    """Reject equal entries, which would produce the same result id twice."""
     seen: dict[tuple[str, str], KeyPath] = {}
     for (path, _), bound in zip(entries, configured, strict=True):
         first = seen.setdefault((bound.name, bound.signature_hash), path)
         if first != path:
-            raise ConfigError(f"{config.where(path)}: {bound.name} has the same parameters as {dotted(first)}")
+            raise ConfigError(
+                f"{config.where(path)}: {bound.name} has the same parameters as {dotted(first)}; remove one of them"
+            )

@@ -291,7 +291,7 @@ class Assembler:
         return self._ended(trace, owner, span_id, span, attributes)
 
     def _ended(self, trace: Trace, owner: Owner, span_id: int, span: Any, attributes: dict[str, Any]) -> Sequence[Closed]:
-        """Record the end of a span whose owner is known; see :meth:`end`."""
+        """Record the end of a span whose owner is known, as the second step of :meth:`end`."""
         trace_id = trace.trace_id
         own = owner.span_id == span_id
         if own:
@@ -365,7 +365,7 @@ class Assembler:
         return self._enforce_loose(trace)
 
     def add_received(self, trace_id: int, spans: Sequence[WireSpan], size: int, local_root: bool) -> list[Closed]:
-        """Add the spans of one trace from one request; see :meth:`add`.
+        """Add the spans of one trace from one request, like :meth:`add`.
 
         A sender without a response sends spans again. Each span counts once.
         """

@@ -35,7 +35,10 @@ Fault = Callable[[str, int | None, str], None]
 
 
 class Reading:
-    """Counts of a reading in progress. ``on_progress`` is called every thousand lines."""
+    """Counts of a reading in progress.
+
+    ``on_progress`` is called every thousand lines.
+    """
 
     def __init__(self, on_progress: Callable[[Reading], None] | None = None) -> None:
         self.on_progress = on_progress
@@ -132,7 +135,7 @@ def to_stderr(line: str) -> None:
 
 
 def read_items(paths: Iterable[str | Path], seen: Reading, say: Report) -> Iterator[SpanRecord | OtlpLog]:
-    """Yield the spans and log records in files; see :func:`load_turns`."""
+    """Yield the spans and log records in files, which :func:`load_turns` describes."""
     faults = Faults(say)
     for path, number, line in read_lines(paths, seen, faults):
         yield from items_in(line, seen, functools.partial(faults, path, number))

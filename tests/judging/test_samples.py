@@ -434,7 +434,7 @@ def refused(given: Any) -> None:
     ("sample", "message"),
     [
         ({"rate": 0, "cascade": {"after": "embed_coherenc", "judge_if": "error"}}, "metrics[0].sample.cascade.after: 'embed_coherenc' is not a judged metric of this configuration; did you mean embed_coherence?"),
-        ({"rate": 0, "cascade": {"after": CHEAP_METRIC, "judge_if": "score.x < 1"}}, "metrics[0].sample.cascade.judge_if: position 1: 'score.x': unknown name"),
+        ({"rate": 0, "cascade": {"after": CHEAP_METRIC, "judge_if": "score.x < 1"}}, "metrics[0].sample.cascade.judge_if: position 1: unknown name 'score.x'"),
         ({"rate": 0, "cascade": {"after": CHEAP_METRIC}}, "metrics[0].sample.cascade.judge_if"),
         ({"rate": 0, "min_per_hour": 0}, "metrics[0].sample.min_per_hour: 0 is not allowed; it must be a whole number from 1, or null"),
         ({"rate": 0, "strata": ["user"]}, "metrics[0].sample.strata: ['user'] is not allowed; it must be a list of agent, service, model and conversation"),
