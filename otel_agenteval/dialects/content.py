@@ -617,7 +617,7 @@ _MODALITIES = frozenset(("image", "audio", "video"))
 _UNTYPED_MEDIA = ("inline_data", "inlineData", "file_data", "fileData", "image", "video", "audio")
 """Keys of media parts without a type: Google's and Bedrock's."""
 _MOST_PARTS = 1_000
-"""Most parts of a tool's result that are searched for media."""
+"""Limit on the parts of a tool's result that are searched for media."""
 
 
 def _attachment(part: Mapping[str, Any], message: Message, modality: str | None) -> None:
@@ -663,7 +663,7 @@ def _is_address(value: Any) -> bool:
 
 
 def _kind_of(mime: str, modality: str | None) -> str:
-    """Return the kind of media by its MIME type or, if unknown, by its part."""
+    """Return the kind of media from its MIME type or, if unknown, from its part."""
     found = mime.partition("/")[0]
     return found if found in _MODALITIES else modality or "document"
 

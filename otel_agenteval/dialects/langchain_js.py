@@ -1,4 +1,4 @@
-"""Parser for OpenLLMetry's LangChain.js spans, which lack parents among each other.
+"""Parser for OpenLLMetry's LangChain.js spans, which don't form a tree.
 
 Every chain is a ``workflow``. A graph's span contains its whole run, and the model's messages name the agent. A tool's span
 has its class name. The tool's own name is in the message that it returns. Model calls contain only texts, so the spans of

@@ -1,8 +1,8 @@
 """Parser for LiteLLM's callback: ``litellm_request`` spans, and raw requests below them.
 
 ``raw_gen_ai_request`` contains the provider's parameters and response as Python literals (``llm.openai.messages``,
-``llm.openai.choices``). If an application's span is active, LiteLLM opens none of its own. Each call overwrites the attributes
-of that span, and only the raw requests below it are one per call.
+``llm.openai.choices``). If an application's span is active, LiteLLM doesn't open its own. Each call overwrites the attributes
+of the active span, and only the raw requests below it are one per call.
 """
 
 from __future__ import annotations

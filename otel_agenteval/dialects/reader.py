@@ -275,7 +275,7 @@ def understood(record: SpanRecord) -> Understood:
 
 
 _complete: set[str] = set()
-"""Attribute names seen so far that leave no facts to infer from other names."""
+"""Attribute names seen so far that need no inference."""
 
 
 def _says_all(record: SpanRecord, role: str | None) -> bool:

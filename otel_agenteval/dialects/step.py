@@ -77,7 +77,9 @@ class Step:
     secondhand: bool = False
     """True for a model call that only a message reports. It counts only if no call has its own span."""
     overwritten: bool = False
-    """True for one span for all model calls of a run. Each call overwrote the one before, so only the last one is left."""
+    """True for a span that covers all model calls of a run.
+    Each call overwrote the previous one, so only the last one is left.
+    """
     recovered: bool = False
     """True if an agent's run reports a normal end, so failures inside it were handled."""
     totals: tuple[int, int] | None = None
@@ -173,14 +175,14 @@ def limit(step: Step, refused: int) -> None:
 
 
 def as_int(value: Any) -> int | None:
-    """Return a token count from 0 to 2⁶³ - 1, also from text. Other values return None."""
+    """Return a token count from 0 to 2⁶³ - 1, also from text, or None for other values."""
     number: float
     if value.__class__ is int:
         number = value
     elif isinstance(value, bool) or value is None:
         return None
     else:
-        try:  # a float has no more than sixteen digits
+        try:  # float() would lose digits beyond the sixteenth
             number = int(value) if isinstance(value, str) and len(value) < _DIGITS and value.isdecimal() else float(value)
         except (TypeError, ValueError, OverflowError):
             return None
@@ -195,7 +197,7 @@ _DIGITS = 40
 
 
 def as_float(value: Any) -> float | None:
-    """Return a finite number of at least 0, also from text. Other values return None."""
+    """Return a finite number of at least 0, also from text, or None for other values."""
     if isinstance(value, bool) or value is None:
         return None
     try:
@@ -206,7 +208,7 @@ def as_float(value: Any) -> float | None:
 
 
 def as_text(value: Any) -> str | None:
-    """Return a nonempty text. Other values return None."""
+    """Return a nonempty text, or None for other values."""
     return value if value.__class__ is str and value else None
 
 

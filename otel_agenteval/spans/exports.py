@@ -35,7 +35,7 @@ _OTLP = re.compile(rb'\s*\{\s*"resource(?:Spans|Logs|_spans|_logs)"')
 _MOST_BYTES = 512 * 2**20
 """Limit in bytes for a document of several lines. A larger one isn't treated as a document."""
 _FIRST_LINE = 4_096
-"""Limit in bytes for the first line of a document of several lines. A longer one is a truncated line."""
+"""Limit in bytes for the first line of a document of several lines. A longer line is a broken one-line document."""
 
 Numbered = tuple[int, bytes]
 """A line's number and the line."""

@@ -76,7 +76,7 @@ class SpanRecord:
     sampled: bool
     """True if the trace is exported, or if that is unknown."""
     trace_state: Any
-    """The SDK's TraceState, for spans of this process; None for received ones."""
+    """The SDK's TraceState for spans of this process, or None for received ones."""
     dialects: Any
     """The span's dialects and role, once :mod:`otel_agenteval.dialects.reader` has found them."""
 
@@ -173,7 +173,10 @@ def clean(record: SpanRecord) -> None:
 
 
 def _is_simple(attributes: Mapping[str, Any]) -> bool:
-    """Return True if attributes are valid as they are, in a third of :func:`plain`'s time."""
+    """Return True if attributes are valid as they are.
+
+    The check takes a third of :func:`plain`'s time.
+    """
     for key, value in attributes.items():
         kind = value.__class__
         if not key.isascii():

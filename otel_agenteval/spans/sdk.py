@@ -27,7 +27,10 @@ def attributes_of(holder: Any) -> dict[str, Any]:
 
 
 def _by_position() -> bool:
-    """Return True if a SpanContext is a tuple. Indexing costs a third of its properties."""
+    """Return True if a SpanContext is a tuple, as in all known versions.
+
+    Indexing it takes a third of the time of its properties.
+    """
     sample = SpanContext(1, 2, True, _SAMPLED)
     return isinstance(sample, tuple) and sample[:5] == (1, 2, True, _SAMPLED, sample.trace_state)
 

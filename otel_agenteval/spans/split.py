@@ -216,7 +216,7 @@ def _scopes(body: bytes) -> Iterator[tuple[bytes, bytes, Any]]:
 
 
 _CACHED_BYTES = 8_192
-"""Longest resource or scope in the cache. A thousand of a megabyte would fill the memory."""
+"""Limit in bytes for a cached resource or scope, so that large ones can't fill the memory."""
 
 
 def resource_attributes(raw: bytes) -> dict[str, Any]:

@@ -120,7 +120,7 @@ class Facts:
         self.content: list[Content] = []
         """Messages."""
         self.texts: list[Content] = []
-        """Plain texts, and whole values, whose names show that they are input or output."""
+        """Plain texts and whole values under input or output names."""
         self.wholes: list[Content] = []
         """Whole values of input or output attributes, messages or not."""
         self.spread: dict[str, Any] | None = None
@@ -421,7 +421,7 @@ def _is_model_like(value: str) -> bool:
 
 
 def model_in(name: str | None) -> str | None:
-    """Return a known model's name in a span's name, or None."""
+    """Return the model if a name is a known model's, or None."""
     return without_provider(name) if name is not None and _MODEL_NAME.fullmatch(name) else None
 
 

@@ -301,7 +301,7 @@ def useful(attributes: Mapping[str, Any]) -> Iterable[str]:
 
 
 def is_useful(key: str) -> bool:
-    """Return True if an attribute of an interesting span is read."""
+    """Return True if an attribute is read in a span that has other evidence."""
     if interest_of(key) > 0:
         return True
     if key.startswith(_PLAIN_PREFIXES) or not words_of(key):

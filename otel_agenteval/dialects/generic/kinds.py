@@ -1,4 +1,4 @@
-"""Roles of spans by a kind attribute's value or by the span's name."""
+"""Roles from a kind attribute or a span's name."""
 
 from __future__ import annotations
 

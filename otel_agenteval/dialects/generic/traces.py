@@ -1,4 +1,4 @@
-"""Decision whether a trace's spans of unknown format are a model's work."""
+"""Review of inferred roles, for all spans of a trace together."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _is_other_work(record: SpanRecord) -> bool:
 
 
 def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -> None:
-    """Make chains tools if their names are tools that a model requested.
+    """Change chains to tools if a model requested tools with their names.
 
     The request can also use the last part of a qualified name, as in ``shop.orders.get_order``.
     """
@@ -135,7 +135,7 @@ def _tool_name(record: SpanRecord) -> str:
 
 
 def _drop_phantoms(inferred: Sequence[SpanRecord]) -> None:
-    """Make model spans without tokens or an answer chains, if other calls count tokens.
+    """Change model spans without tokens or an answer to chains, if other calls count tokens.
 
     Such spans only prepare a call.
     """
@@ -148,7 +148,7 @@ def _drop_phantoms(inferred: Sequence[SpanRecord]) -> None:
 
 
 def _name_roots(records: Sequence[SpanRecord], inferred: Sequence[SpanRecord]) -> None:
-    """Make the topmost spans with messages agents, if no span is a model's or an agent's."""
+    """Change the topmost spans with messages to agents, if no span is a model's or an agent's."""
     if any(record.dialects.role in (LLM, AGENT) for record in inferred):
         return
     by_id = {record.span_id: record for record in records}
@@ -175,7 +175,10 @@ def _only_implied(record: SpanRecord) -> bool:
 
 
 def _open_loops(records: Sequence[SpanRecord]) -> None:
-    """Make a model span with tools or several calls below it the loop, not a call."""
+    """Change a model span with tools or several calls below it to an agent or a chain.
+
+    It encloses a loop and isn't a call.
+    """
     by_id = {record.span_id: record for record in records}
     below: dict[int, list[int]] = {}
     for record in records:

@@ -1,4 +1,4 @@
-"""Splitting of names in any spelling into words.
+"""Names split into words, in any spelling.
 
 ``gen_ai.usage.inputTokens`` gives gen, ai, usage, input, tokens.
 """
