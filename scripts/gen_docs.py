@@ -47,21 +47,24 @@ _CLOCK = re.compile(r"(?<=\} )([0-9.e-]+) [0-9]{10}\.[0-9]+$", re.MULTILINE)  # 
 
 
 def metric_pages() -> Iterator[tuple[str, str]]:
-    """(file, text) of the index and of one page per family, with everything that is known of each metric."""
+    """Yield (file, text) of the index and of one page per family."""
     families: dict[str, list[Metric]] = {}
     for metric in catalog():
         families.setdefault(metric.family, []).append(metric)
     index = [
         "# Metrics\n",
-        "Written by `scripts/gen_docs.py` from the metrics themselves; `otel-agenteval explain NAME` prints the same.\n",
-        "A metric whose *needs* are absent is *skipped*: it has a reason and no value, is counted and never sent.",
-        "What it *uses*, and its *references*, it reads where they are known.",
-        "One that fails has an error type and no value.",
-        "*Vacuous* is a good value that only means that there was nothing to evaluate; no average has it.",
-        "What a metric *applies to* is asked wherever turns are scored; on others it is skipped too, before a judge is asked or a turn is sampled.",
-        "[Coverage](coverage.md) shows on which recorded turns each metric is evaluated, and [facts](facts.md) how to give what spans rarely hold.",
-        "**●** marks the default pack, which is evaluated on every turn.",
-        "Names of DeepEval, ragas, promptfoo, MLflow, Phoenix and others work too: [other tools](other-tools.md).\n",
+        "This catalog lists every built-in metric. `otel-agenteval explain NAME` prints the same description.",
+        "**●** marks the default metrics, which run on every turn.\n",
+        "Each metric has a table with these rows:\n",
+        "| row | meaning |\n|---|---|",
+        "| value | The unit, the better direction, and the default threshold. |",
+        "| needs | Turn fields that the metric requires. If one is missing, the score is skipped as `missing:FIELD`. |",
+        "| applies to | The turns that the metric can score. On other turns it is skipped before sampling and before any judge call. |",
+        "| uses, references | Turn fields and [reference data](../../concepts/reference-data.md) that the metric reads if they are available. |",
+        "| groups | The [groups](#groups) that include the metric. |\n",
+        "A skipped score has a reason and no value. An error has a type and no value.",
+        "A *vacuous* score has a good value because there was nothing to evaluate, and averages exclude it.\n",
+        "See also: " + " · ".join(_SEE_ALSO) + "\n",
         *_groups(),
     ]
     for family, metrics in sorted(families.items()):
@@ -70,14 +73,22 @@ def metric_pages() -> Iterator[tuple[str, str]]:
         index.append("")
         about = dict.fromkeys(inspect.getdoc(inspect.getmodule(metric.fn)) or "" for metric in metrics)
         parts = [f"# {family}\n", *(f"{_markdown(doc)}\n" for doc in about)]
-        parts += [f"## {metric.name}\n\n{_markdown(metric.doc)}\n\n{_table_of(metric)}\n" for metric in metrics]
+        parts += [_section_of(metric) for metric in metrics]
         yield f"{family}.md", "\n".join(parts).rstrip() + "\n"
     yield "README.md", "\n".join(index).rstrip() + "\n"
     yield "other-tools.md", other_tools_page()
 
 
+_SEE_ALSO = (
+    "[coverage](coverage.md) on recorded turns",
+    "[detector accuracy](detectors.md)",
+    "[facts that spans rarely contain](facts.md)",
+    "[metric names of DeepEval, ragas, promptfoo, MLflow, Phoenix and others](other-tools.md)",
+)
+
+
 def other_tools_page() -> str:
-    """The page for users of other tools: their names and parameters, and what is there for them here."""
+    """Return the page that maps metric names and parameters of other tools to ours."""
     families = {metric.name: metric.family for metric in catalog()}
 
     def linked(text: str) -> str:
@@ -86,23 +97,23 @@ def other_tools_page() -> str:
 
     parts = [_OTHER_TOOLS]
     for tool in other_tools.TOOLS:
-        parts.append(f"## {tool.title}\n\nAs `{tool.prefix}:NAME`. Read from {tool.read}.\n")
+        parts.append(f"## {tool.title}\n\nPrefix: `{tool.prefix}:`. Version: {tool.read}.\n")
         parts += _spellings_table(tool.parameters, linked)
-        parts.append("| theirs | ours | sets | what to know |\n|---|---|---|---|")
+        parts.append("| name | metric here | sets | notes |\n|---|---|---|---|")
         for named, row in _grouped(row for row in tool.rows if row.ours is not None):
             sets = ", ".join(f"`{name}={value!r}`" for name, value in row.preset.items())
             parameters = "; ".join(f"`{name}` → {spelled(spelling)}" for name, spelling in row.parameters.items())
             know = linked(_cell("; ".join(filter(None, (row.note, parameters)))))
             parts.append(f"| {named} | {linked(row.ours)} | {sets or '–'} | {know or '–'} |")
-        parts.append("\n| theirs, which is refused | how it differs, and what to use |\n|---|---|")
+        parts.append("\n| rejected name | difference and replacement |\n|---|---|")
         parts += [
             f"| {named} | {linked(_cell(row.note))} |" for named, row in _grouped(row for row in tool.rows if row.ours is None)
         ]
         parts.append("")
     parts.append(
-        "## Seeds\n\nWhat the constructors of the seed catalogues call a parameter; it holds under `SEED:NAME`, camel case everywhere. Trusys' parameters are promptfoo's.\n"
+        "## Seed catalogs\n\nParameter names that apply under `SEED:NAME`. Camel case works everywhere. Trusys uses promptfoo's parameters.\n"
     )
-    parts.append("| seed | metric | theirs | ours |\n|---|---|---|---|")
+    parts.append("| seed | metric | its parameter | parameter here |\n|---|---|---|---|")
     parts.append(
         "| agenteval | all but `code_conversation_completeness` | `threshold`, `passThreshold`, `passingThreshold` | threshold (70 is 0.70) |"
     )
@@ -116,7 +127,7 @@ def other_tools_page() -> str:
 
 
 def _grouped(rows: Iterable[other_tools.Row]) -> Iterator[tuple[str, other_tools.Row]]:
-    """Rows that say the same, once, with all of their names."""
+    """Yield equal rows once, with all of their names."""
     groups: dict[str, list[other_tools.Row]] = {}
     for row in rows:
         groups.setdefault(repr(row._replace(name="")), []).append(row)
@@ -129,7 +140,7 @@ def _cell(text: str) -> str:
 
 def _spellings_table(spellings: Spellings, linked: Callable[[str], str]) -> Iterator[str]:
     if spellings:
-        yield "| parameter of all | here |\n|---|---|"
+        yield "| common parameter | here |\n|---|---|"
         for name, spelling in spellings.items():
             yield f"| `{name}` | {linked(_cell(spelling.how if isinstance(spelling, Refused) else spelled(spelling)))} |"
         yield ""
@@ -137,9 +148,9 @@ def _spellings_table(spellings: Spellings, linked: Callable[[str], str]) -> Iter
 
 def _groups() -> Iterator[str]:
     yield "## Groups\n"
-    yield "Named in `inline.metrics`, as in `[default, cost, -code_refusal]`, and by `eval --metrics @cost`."
-    yield "Why each metric is where it is: [decision 019](../../internals/decisions/019-what-the-default-pack-has.md).\n"
-    yield "| group | is | has |\n|---|---|---|"
+    yield "Use groups in `inline.metrics`, for example `[default, cost, -code_refusal]`, and as `eval --metrics @cost`."
+    yield "[Decision 019](../../internals/decisions/019-what-the-default-pack-has.md) explains the choice.\n"
+    yield "| group | purpose | metrics |\n|---|---|---|"
     for name, meaning in GROUPS.items():
         members = group_of(name)
         listed = ", ".join(f"`{member}`" for member in members) if name != "all" else f"{len(members)} metrics"
@@ -147,33 +158,62 @@ def _groups() -> Iterator[str]:
     yield ""
 
 
+def _section_of(metric: Metric) -> str:
+    """Return a metric's part of its family's page: summary, facts, description and options."""
+    text, options = _split(metric.doc)
+    summary, _, description = text.partition("\n")
+    cut = re.search(r"^(?:Detail|Sources?)\b", description, re.MULTILINE)
+    description, ending = (description[: cut.start()], description[cut.start() :]) if cut else (description, "")
+    parts = [f"## {metric.name}", _markdown(summary), _table_of(metric), _markdown(description)]
+    rows = []
+    for p in metric.parameters.values():
+        default = "required" if p.required else f"`{json.dumps(p.default)}`"
+        meaning = options.get(p.name) or _generic(metric, p.name)
+        rows.append(f"| `{p.name}` | {type_name(p.annotation)} | {_cell(default)} | {_cell(_markdown(meaning))} |")
+    if rows:
+        parts.append("\n".join(["| option | type | default | meaning |", "|---|---|---|---|", *rows]))
+    return "\n\n".join(filter(None, [*parts, _markdown(ending)])) + "\n"
+
+
+def _generic(metric: Metric, option: str) -> str:
+    if option == "threshold":
+        return f"Pass mark. Null means {metric.threshold:g}." if metric.threshold is not None else "Pass mark."
+    return "Reverse the verdict." if option == "inverse" else "–"
+
+
+def _split(doc: str) -> tuple[str, dict[str, str]]:
+    """Return a docstring without its section of parameters, and the meaning of each parameter."""
+    found = re.search(r"\nParameters:\n((?:    .*\n?)+)", doc)
+    if found is None:
+        return doc, {}
+    lines = re.sub(r"\n {8,}", " ", found[1]).splitlines()
+    named = (line.strip().partition(": ") for line in lines)
+    meanings = {name: meaning for names, _, meaning in named for name in names.split(", ")}
+    return doc[: found.start()] + doc[found.end() :], meanings
+
+
 def _table_of(metric: Metric) -> str:
     rows = [("value", value_of(metric)), ("needs", ", ".join(f"`{need}`" for need in metric.needs) or "nothing")]
     if metric.applies_to:
-        rows.append(
-            ("applies to", f"{_markdown(metric.applies_to)}; skipped on others wherever turns are scored, not by `evaluate()`")
-        )
+        rows.append(("applies to", _markdown(metric.applies_to)))
     for name, facts in (("uses", metric.uses), ("references", metric.references)):
         if facts:
             rows.append((name, ", ".join(f"`{fact}`" for fact in facts)))
-    rows.append(("groups", ", ".join(f"`{group}`" for group in groups_of(metric)) or "none: configure it under `metrics`"))
+    rows.append(("groups", ", ".join(f"`{group}`" for group in groups_of(metric)) or "none"))
     if metric.live:
         set_there = ", ".join(f"`{name}={value!r}`" for name, value in metric.live.items())
-        rows.append(("in a configuration", f"an entry without parameters, and the groups, set {set_there}"))
+        rows.append(("in a configuration", f"{set_there}, unless the entry sets an option"))
     if metric.heavy:
-        rows.append(("heavy", "runs on the worker alone, so it has no span event"))
+        rows.append(("runs on", "the worker thread only, so it adds no span event"))
     if metric.extra:
         rows.append(("extra", f"`[{metric.extra}]`"))
-    for p in metric.parameters.values():
-        default = "required" if p.required else f"default `{json.dumps(p.default)}`"
-        rows.append((f"`{p.name}`", f"{type_name(p.annotation)}; {default}"))
     if metric.aliases:
         rows.append(("also called", ", ".join(f"`{alias}`" for alias in metric.aliases)))
     return "| | |\n|---|---|\n" + "\n".join(f"| {key} | {value} |" for key, value in rows)
 
 
 def _markdown(doc: str) -> str:
-    """A docstring as Markdown: code in single backticks, indented definitions as lists."""
+    """Return a docstring as Markdown, with code in single backticks and indented definitions as lists."""
     out: list[str] = []
     for line in doc.strip().splitlines():
         if line.startswith("        ") and out:
@@ -189,17 +229,16 @@ def _markdown(doc: str) -> str:
 
 
 _OTHER_TOOLS = """\
-# Names of other tools
+# Metric names of other tools
 
-Written by `scripts/gen_docs.py` from `otel_agenteval/metrics/other_tools.py` and `seeds.py`.
+You can use the metric names and parameters of other evaluation tools. A name works if our metric answers the same question
+on the same scale and in the same direction. Otherwise the configuration is rejected, and the error names the closest metric.
 
-A name of another tool stands for a metric of ours where both ask the same question, on the same scale and in the same direction; it sets
-parameters where that makes them the same. Where they differ the name is refused, and the error says how they differ and what is nearest.
-With its tool before it (`deepeval:FaithfulnessMetric`) a name is always clear. Alone (`KnowledgeRetentionMetric`) it
-works where one tool has it, or all that have it mean the same; canonical names and the names of the seed catalogues come first.
-
-Parameters go by the tool's names and by ours, in snake case and camel case; one that is given under two names is refused. Under the name of a
-catalogue a value has the unit that it has there, and the pass mark that is the default there; under ours it has ours.
+- A name with its tool (`deepeval:FaithfulnessMetric`) is always unambiguous.
+- A name alone (`KnowledgeRetentionMetric`) works if one tool has it, or if all tools that have it mean the same.
+  Canonical names and names of the seed catalogs take precedence.
+- Parameters work under the tool's names and ours, in snake case and camel case. Setting one parameter twice is an error.
+- Under a seed catalog's name, values use that catalog's units and its default threshold.
 
 ```yaml
 metrics:
@@ -213,9 +252,9 @@ metrics:
 
 
 def default_pack() -> str:
-    """What is evaluated on every turn, one row per metric."""
+    """Return the table of default metrics."""
     rows = [f"| [`{m.name}`](../reference/metrics/{m.family}.md#{m.name}) | {_short(m)} |" for m in catalog() if m.inline]
-    return "| metric | what it says |\n|---|---|\n" + "\n".join(rows)
+    return "| metric | description |\n|---|---|\n" + "\n".join(rows)
 
 
 def _short(metric: Metric) -> str:

@@ -480,7 +480,7 @@ def test_explain_names_the_three_closest_when_there_is_no_such_metric(capsys: Ca
         (float | None, "float or null"),
         (Annotated[float, Ge(0), Le(1)], "float 0..1"),
         (Annotated[int, Gt(0)], "int > 0"),
-        (Annotated[str, MinLen(1)], "str at least 1"),
+        (Annotated[str, MinLen(1)], "non-empty str"),
         (Literal["a", "b"], '"a" or "b"'),
         (list[str] | None, "list of str or null"),
         (dict[str, Any], "mapping of anything"),

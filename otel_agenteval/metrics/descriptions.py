@@ -1,4 +1,4 @@
-"""How the command line, the page and the documentation describe a metric."""
+"""Descriptions of metrics for the command line, the page and the documentation."""
 
 from __future__ import annotations
 
@@ -16,18 +16,20 @@ _BOUNDS = (("ge", "≥ "), ("gt", "> "), ("le", "≤ "), ("lt", "< "), ("min_len
 
 
 def headline(metric: Metric) -> str:
-    """The summary without the meaning of the numbers, for a list."""
+    """Return the summary for a list, without the meaning of the values."""
     return _SCALE.sub(".", metric.summary).replace("``", "")
 
 
 def type_name(annotation: Any) -> str:
-    """The type of a parameter, for a reader: ``float 0..1 or null``, ``list of str``, ``"mean" or "max"``."""
+    """Return a parameter's type in words, such as ``float 0..1 or null`` or ``list of str``."""
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
         bounds = {word: getattr(item, key) for item in args[1:] for key, word in _BOUNDS if getattr(item, key, None) is not None}
         if bounds.keys() == {"≥ ", "≤ "}:
             return f"{type_name(args[0])} {bounds['≥ ']}..{bounds['≤ ']}"
-        return " ".join([type_name(args[0]), ", ".join(f"{word}{bound}" for word, bound in bounds.items())]).strip()
+        name = f"non-empty {type_name(args[0])}" if bounds.get("at least ") == 1 else type_name(args[0])
+        bounds = {word: bound for word, bound in bounds.items() if (word, bound) != ("at least ", 1)}
+        return " ".join([name, ", ".join(f"{word}{bound}" for word, bound in bounds.items())]).strip()
     if origin is typing.Literal:
         return " or ".join(json.dumps(arg) for arg in args)
     if origin in (typing.Union, types.UnionType):
@@ -42,18 +44,18 @@ def type_name(annotation: Any) -> str:
 
 
 def value_of(metric: Metric) -> str:
-    """The meaning of the numbers of a metric, in a line."""
+    """Return a metric's unit, better direction and default threshold in one line."""
     if metric.type == "boolean":
-        return "1 passes, 0 fails" if metric.direction != "neutral" else "1 found, 0 not found; neither is a failure"
+        return "1 passes, 0 fails" if metric.direction != "neutral" else "1 if found, otherwise 0; neither is a failure"
     unit = "" if metric.unit == "1" else f"{metric.unit}, "
-    better = {"up": "more is better", "down": "less is better", "neutral": "neither more nor less is better"}[metric.direction]
+    better = {"up": "higher is better", "down": "lower is better", "neutral": "no better direction"}[metric.direction]
     if metric.threshold is None:
         return f"{unit}{better}"
-    return f"{unit}{better}; passes {'up to' if metric.direction == 'down' else 'from'} {metric.threshold:g}"
+    return f"{unit}{better}; passes at {metric.threshold:g} or {'below' if metric.direction == 'down' else 'above'}"
 
 
 def described(metric: Metric) -> dict[str, Any]:
-    """All that the catalogue says of a metric, for programs."""
+    """Return everything in the catalog about a metric, as data."""
     parameters = {
         p.name: {"type": type_name(p.annotation), **({"required": True} if p.required else {"default": p.default})}
         for p in metric.parameters.values()

@@ -354,11 +354,11 @@ def metric(
 
 
 GROUPS = {
-    "default": "what is evaluated without configuration: it needs no reference, costs microseconds, and says something about any answer",
-    "safety": "what must never happen: leaks, orders from outside, blocked content",
-    "quality": "how well a turn went, as far as that can be seen without a reference",
-    "cost": "what a turn took: time, tokens, money, attempts",
-    "all": "every `code_` metric that needs neither a parameter nor a reference",
+    "default": "metrics that run without configuration: cheap, reference-free, and meaningful for any answer",
+    "safety": "leaks, injected instructions and blocked content",
+    "quality": "quality of a turn, without a reference",
+    "cost": "time, tokens, money and retries",
+    "all": "every `code_` metric without required options and references",
 }
 """The groups of ``code_`` metrics that go by a name, and what is in them."""
 _DECLARED = ("default", "safety", "quality", "cost")

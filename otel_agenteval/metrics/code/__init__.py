@@ -1,4 +1,4 @@
-"""Deterministic metrics: one function is one metric, one module one family. They take a turn and ask no model.
+"""Deterministic metrics, which take a turn and call no model. One function is one metric, and one module is one family.
 
 May import :mod:`~otel_agenteval.core` and the registry. Shared helpers are in :mod:`otel_agenteval.metrics.lib`.
 Start at ``answer.py``, and copy one of its functions.

@@ -1,7 +1,7 @@
-"""Did the turn end with a whole answer? Questions that need no reference, only the answer and the model calls behind it.
+"""Checks that a turn ended with a complete answer. They need no reference, only the answer and its model calls.
 
-In every boolean of this family 1.0 means healthy (passed) and 0.0 that the fault was found. The *answering call* is the
-last LLM call of the turn. Model calls that are only known by their number say nothing here.
+The *answering call* is the last LLM call of the turn. If the turn only has a number of LLM calls, metrics that read the
+calls themselves are skipped.
 """
 
 from __future__ import annotations
@@ -35,11 +35,10 @@ _RELEASE = re.compile(r"[-@](?:[0-9]{3}[0-9-]*|latest)")
 
 @metric(needs=("output",), boolean=True, inline=True, groups=("quality",))
 def code_empty_answer(turn: Turn) -> bool | Result:
-    r"""The turn did not end well with nothing to read in its answer (1.0 = there is an answer, 0.0 = it is empty).
+    r"""Check that a turn without an error has an answer that isn't empty.
 
-    White space, control characters and invisible characters (zero width, fillers, direction marks) are nothing to read.
-    A turn that ended in an error is ``code_turn_error``'s subject and skipped here. An answer that is a picture or a
-    file passes with ``detail.attachments``.
+    White space, control characters and invisible characters (zero width, fillers, direction marks) don't count as content.
+    An image or file counts as an answer and is noted in ``detail.attachments``.
 
     | turn | result |
     |---|---|
@@ -68,18 +67,20 @@ def _readable(text: str) -> bool:
 
 @metric(boolean=True, inline=True, groups=("quality",))
 def code_truncated_answer(turn: Turn) -> bool | Result:
-    """The answering LLM call was not cut off by a token limit (1.0 = it finished, 0.0 = it was cut).
+    """Check that a token limit didn't cut off the answering LLM call.
 
-    Reads the finish reason of the last LLM call in any provider's spelling: ``length``, ``max_tokens``,
-    ``MAX_TOKENS``, ``max_output_tokens``, ``model_length``, ``incomplete``, … Earlier calls do not count: a cut reasoning
-    step can still be followed by a whole answer. ``detail.finish_reason`` and ``detail.model`` name what was found.
+    The metric reads the finish reason of the last LLM call in any provider's spelling: ``length``, ``max_tokens``,
+    ``MAX_TOKENS``, ``max_output_tokens``, ``model_length``, ``incomplete``, … Earlier calls don't count, because a complete
+    answer can follow a truncated step.
+
+    Detail: ``finish_reason``, ``model``.
 
     | turn | result |
     |---|---|
     | last call ``stop``, ``end_turn``, ``tool_calls`` | passes |
     | last call ``length`` or ``FinishReason.MAX_TOKENS`` | fails |
     | first call ``length``, last call ``stop`` | passes |
-    | the last call states no reason, or there is none | skipped ``missing:finish_reason`` |
+    | the last call has no finish reason, or there is no call | skipped ``missing:finish_reason`` |
     """
     call = turn.llm_calls[-1] if turn.llm_calls else None
     reason = _reason_of(call) if call is not None else None
@@ -93,20 +94,21 @@ def code_truncated_answer(turn: Turn) -> bool | Result:
 
 @metric(boolean=True, inline=True, groups=("safety",))
 def code_content_filtered(turn: Turn) -> bool | Result:
-    """No LLM call was stopped by a content filter, guardrail or refusal (1.0 = none was, 0.0 = one was).
+    """Check that no content filter, guardrail or model refusal stopped an LLM call.
 
-    Looks at the finish reason of every LLM call (``content_filter``, ``safety``, ``refusal``, ``blocklist``,
-    ``prohibited_content``, ``guardrail_intervened``, ``recitation``, ``spii``, … in any spelling) and at error types of
-    calls and turn that say so (``content_policy_violation``, ``ContentFilterFinishReasonError``,
-    ``GuardrailTripwireTriggered``). A refusal that the model words itself with finish reason ``stop`` is not seen.
-    ``detail.reason`` has the reason as written, ``detail.model`` the call's model.
+    The metric reads the finish reason of every LLM call (``content_filter``, ``safety``, ``refusal``, ``blocklist``,
+    ``prohibited_content``, ``guardrail_intervened``, ``recitation``, ``spii``, … in any spelling). It also reads the error
+    types of the calls and the turn (``content_policy_violation``, ``ContentFilterFinishReasonError``,
+    ``GuardrailTripwireTriggered``). It doesn't detect a refusal in the answer's text with finish reason ``stop``.
+
+    Detail: ``reason`` as recorded, ``model`` of the call.
 
     | turn | result |
     |---|---|
     | all calls ``stop`` or ``tool_calls`` | passes |
     | any call ``content_filter`` or ``SAFETY`` | fails |
     | a call failed with ``content_policy_violation`` | fails |
-    | no call states a reason and no error says so | skipped ``missing:finish_reason`` |
+    | no call has a finish reason, and no error matches | skipped ``missing:finish_reason`` |
     """
     stated = False
     for call in turn.llm_calls:
@@ -128,16 +130,16 @@ def _filtered(reason: str | None, **detail: str | None) -> Result:
 
 @metric(boolean=True, inline=True, groups=("quality",))
 def code_turn_error(turn: Turn) -> bool | Result:
-    """The turn itself did not end in an error (1.0 = no error, 0.0 = it failed).
+    """Check that the turn didn't end in an error.
 
-    Only the turn's own error counts: a failed tool or a failed model call from which the agent recovered does not.
-    ``detail.type`` is the error's type, ``unknown`` when there is only the fact. The message can quote content and
-    is left out.
+    Only the turn's own error counts. A failed tool or model call that the agent recovered from doesn't.
+
+    Detail: ``type`` of the error, or ``unknown``. The message is omitted because it can quote content.
 
     | turn | result |
     |---|---|
     | no error | passes |
-    | a tool failed, the turn did not | passes |
+    | a tool failed, the turn didn't | passes |
     | error ``TimeoutError`` | fails |
     """
     if turn.error is None:
@@ -148,11 +150,13 @@ def code_turn_error(turn: Turn) -> bool | Result:
 
 @metric(unit="{item}", needs=("llm_calls",), direction="down", groups=("cost",))
 def code_llm_retries(turn: Turn) -> int | Result:
-    """Number of LLM calls that failed and were followed by another call of the same model.
+    """Number of failed LLM calls that were followed by another call to the same model.
 
-    These are retries by the application or framework. Retries inside a provider's SDK are one call in the telemetry and
-    cannot be seen. A dated release is the same model (``m`` and ``m-2024-08-06``); a fallback to another model is not a retry,
-    nor is a failed call that names no model. No default threshold. ``detail.errors`` counts the retried error types.
+    The metric counts retries by the application or framework. A provider SDK's own retries appear as one call in telemetry.
+    A dated release is the same model (``m`` and ``m-2024-08-06``). A fallback to another model isn't a retry, and a failed
+    call without a model doesn't count.
+
+    Detail: ``errors``, the number of retries by error type.
 
     | LLM calls | value |
     |---|---|
@@ -160,7 +164,7 @@ def code_llm_retries(turn: Turn) -> int | Result:
     | ``m`` failed, ``m`` failed, ``m`` ok | 2 |
     | ``m`` failed, ``other`` ok | 0 |
     | ``m`` ok, ``m`` failed | 0 |
-    | only their number is known, or none | skipped ``missing:llm_calls`` |
+    | only their number is known, or there are none | skipped ``missing:llm_calls`` |
     """
     calls = turn.llm_calls
     if not calls:
@@ -181,14 +185,14 @@ def code_llm_retries(turn: Turn) -> int | Result:
 def code_time_to_first_token(turn: Turn) -> Result:
     """Seconds from the request of the answering LLM call to its first token.
 
-    This is what the model adds to the wait before the answer begins to appear; the steps before that call are not in
-    it (see ``code_latency``). ``detail.first_call`` has the same of the first LLM call that states one, whatever it
-    was for. Only streamed calls state it. No default threshold.
+    The time excludes all steps before that call (see ``code_latency``). Only streamed calls record it.
+
+    Detail: ``first_call``, the time to first token of the first LLM call that records one.
 
     | LLM calls | value |
     |---|---|
     | 0.8 s (tool choice), 0.3 s (answer) | 0.3, ``first_call`` 0.8 |
-    | 0.8 s, last call states none | skipped ``missing:time_to_first_token`` |
+    | 0.8 s, the last call records none | skipped ``missing:time_to_first_token`` |
     | none | skipped ``missing:time_to_first_token`` |
     """
     calls = turn.llm_calls
@@ -206,7 +210,7 @@ def _reason_of(call: LlmCall) -> str | None:
 
 @lru_cache(maxsize=256)
 def _plain_reason(reason: str) -> str:
-    """``FinishReason.MAX_TOKENS``, ``FINISH_REASON_MAX_TOKENS`` and ``max-tokens`` → ``max_tokens``."""
+    """Normalize a reason: ``FinishReason.MAX_TOKENS`` and ``max-tokens`` become ``max_tokens``."""
     plain = reason.strip().casefold().rpartition(".")[2].replace("-", "_").replace(" ", "_")
     return plain.removeprefix("finish_reason_")
 

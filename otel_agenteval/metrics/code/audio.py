@@ -1,4 +1,4 @@
-"""How well a transcript matches what was said, and whether recordings can be listened to."""
+"""Transcript quality, and signal checks on a turn's recordings."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..lib.media import contents_of, media_of, written
 from ..registry import Result, metric, skip, vacuous
 
 _LONGEST = 50_000
-"""Characters of a text that is aligned, about an hour of speech: the work grows with the square."""
+"""Maximum characters of a text that is aligned, about an hour of speech. The work grows with the square."""
 
 
 def _reference(turn: Turn) -> str:
-    """The transcript that is right, or ``""``."""
+    """Return the reference transcript, or ``""``."""
     given = turn.ground_truth
     if isinstance(given, (dict, list, tuple)):
         raise MetricError("invalid_reference", "ground_truth must be one text: the right transcript")
@@ -26,14 +26,14 @@ def _reference(turn: Turn) -> str:
 
 
 def _transcript(turn: Turn) -> str | None:
-    """What a model understood: the turn's output, else what is said in its recordings, as it came with them or the transcriber writes it down."""
+    """Return the turn's output, or the transcripts of its recordings, made by the transcriber if necessary."""
     if turn.output is not None:
         return turn.output
     return written(media_of(turn, "audio")) or None
 
 
 def _error_rates(reference: str, transcript: str) -> tuple[float, float]:
-    """Word and character error rate. Words are what white space separates; jiwer itself only knows the space."""
+    """Return the word and character error rates. Any white space separates words here, but only spaces do in jiwer."""
     jiwer: Any = require("jiwer", feature="code_audio_transcription_quality", extra="audio")
     words = jiwer.wer(" ".join(reference.split()), " ".join(transcript.split()))
     return float(words), float(jiwer.cer(reference, transcript))
@@ -46,22 +46,24 @@ def _error_rates(reference: str, transcript: str) -> tuple[float, float]:
     media=True,
 )
 def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normalize: Literal["none", "lower"] = "none") -> Result:
-    """How well a transcript matches what was said: 1 minus its word error rate, at least 0.
+    """Accuracy of a transcript: 1 minus its word error rate, at least 0.
 
-    The transcript is the turn's output, or where that is unknown what is said in its recordings: as it came with them (``transcript`` of an attachment), else as
-    ``media.transcriber`` writes it down. The
-    reference is its ground truth. The word error rate is substitutions, deletions and
-    insertions over the words of the reference. Words are what white space separates; case and punctuation count. An empty
-    transcript has the rate 1; one with many superfluous words can exceed 1, which ``detail.accuracy`` still shows.
+    The transcript is the turn's output. Without an output, it is the ``transcript`` of the turn's recordings, or the result
+    of ``media.transcriber``. The reference is the turn's ground truth. The word error rate is the number of substitutions,
+    deletions and insertions divided by the words of the reference. White space separates words. Case and punctuation count.
+    An empty transcript has rate 1. A transcript with many extra words can have a rate above 1.
 
-    Skipped with ``missing:transcript`` when the output is unknown, with ``missing:ground_truth`` when there is no reference
-    (or it has no word), and with ``too_long`` when either text has more than 50 000 characters. Needs the extra ``[audio]``.
+    Skipped:
+
+    - ``missing:transcript`` if there is no transcript.
+    - ``missing:ground_truth`` if the reference is missing or has no words.
+    - ``too_long`` if either text has more than 50,000 characters.
 
     Parameters:
-        use_wer: off, the character error rate counts instead of the word error rate. White space at the ends does not count.
-        normalize: ``lower`` compares without case.
+        use_wer: If false, use the character error rate, ignoring white space at the ends.
+        normalize: ``lower`` ignores case.
 
-    Detail: ``wer``, ``cer`` (the two rates), ``accuracy`` (1 minus the rate that counts, can be negative).
+    Detail: ``wer``, ``cer`` (the two rates), ``accuracy`` (1 minus the rate, can be negative).
 
     Source: AgentUnit audio_transcription_quality.
     """
@@ -81,11 +83,11 @@ def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normal
 
 
 _MOST_RECORDINGS = 20
-"""Recordings of a turn that are listened to."""
+"""Maximum recordings of a turn that are measured."""
 
 
 def _measured(turn: Turn, *, speech: bool = False) -> list[dict[str, Any]] | Result:
-    """What was measured of each recording that may be opened, or why there is nothing to measure."""
+    """Return the measurements of each recording that may be opened, or the reason that there are none."""
     contents = contents_of(turn, "audio")
     if not contents:
         return skip("media_not_open")
@@ -95,25 +97,30 @@ def _measured(turn: Turn, *, speech: bool = False) -> list[dict[str, Any]] | Res
 
 
 def _worst(found: list[dict[str, Any]], name: str, *shown: str) -> Result:
-    """The largest value of any recording, and what was measured of each."""
+    """Return the largest value of any recording, with the measurements of each."""
     recordings = [{key: one[key] for key in ("duration_s", "channels", name, *shown)} for one in found]
     return Result(max(one[name] for one in found), detail={"recordings": recordings})
 
 
 @metric(media=True, applies=applies.recording, direction="down", extra="media")
 def code_audio_silence(turn: Turn) -> Result:
-    """How much of a recording is silent: a broken microphone, a muted line, an agent that takes long to answer.
+    """Silent share of a recording, which reveals broken microphones, muted lines and slow agents.
 
-    The share of pieces of 30 ms in which all channels are below -50 dBFS; of several recordings the most silent counts. A trend: a threshold makes
-    it pass or fail.
+    The value is the share of 30 ms pieces in which all channels are below -50 dBFS. If there are several recordings, the
+    most silent one counts. The metric measures recordings in the turn and those that it may fetch (see ``media``), but not
+    the sound of videos.
 
-    Recordings that came with the turn are measured, and those that may be fetched (``media``); sounds of videos are not. Skipped with
-    ``missing:audio`` without a recording, with ``media_not_open`` when none may be opened, and with ``too_long`` when there are more than 20. A broken
-    recording is an error. Needs the extra ``[media]``.
+    Skipped:
+
+    - ``missing:audio`` if there is no recording.
+    - ``media_not_open`` if none may be opened.
+    - ``too_long`` if there are more than 20 recordings.
+
+    A broken recording is an error.
 
     Detail: ``recordings``, each with ``duration_s``, ``channels``, ``silence`` and ``longest_silence_s``.
 
-    Source: our own.
+    Source: otel-agenteval.
     """
     found = _measured(turn)
     return found if isinstance(found, Result) else _worst(found, "silence", "longest_silence_s")
@@ -121,15 +128,15 @@ def code_audio_silence(turn: Turn) -> Result:
 
 @metric(media=True, applies=applies.recording, direction="down", threshold=0.001, extra="media")
 def code_audio_clipping(turn: Turn) -> Result:
-    """How much of a recording is cut off at full scale, which sounds distorted and is hard to transcribe.
+    """Share of a recording that is clipped at full scale, which distorts it.
 
-    The share of samples at 99 % of full scale or more, next to another such one; of several recordings the worst counts. Passes up to the threshold
-    (default 0.001). Compression smooths what was cut off before it, so little is found of it in an MP3. Which recordings are measured, and when
-    it is skipped, is as in ``code_audio_silence``.
+    A sample is clipped if it and a neighbor are at 99 % of full scale or more. If there are several recordings, the worst
+    one counts. Compression smooths clipped samples, so the metric finds few of them in MP3 files. It measures and skips the
+    same recordings as ``code_audio_silence``.
 
-    Detail: ``recordings``, each with ``duration_s``, ``channels``, ``clipped`` and ``peak`` (of full scale).
+    Detail: ``recordings``, each with ``duration_s``, ``channels``, ``clipped`` and ``peak`` (share of full scale).
 
-    Source: our own.
+    Source: otel-agenteval.
     """
     found = _measured(turn)
     return found if isinstance(found, Result) else _worst(found, "clipped", "peak")
@@ -137,17 +144,20 @@ def code_audio_clipping(turn: Turn) -> Result:
 
 @metric(media=True, applies=applies.recording, direction="down", extra="media")
 def code_audio_talk_over(turn: Turn) -> Result:
-    """How much of what is said in a call is said while somebody else speaks.
+    """Share of a call's speech during which two speakers talk at once.
 
-    Seconds in which two channels speak at once, over the seconds in which anybody does; of several recordings the worst counts. It takes a recording
-    with a channel for each speaker: of others nothing is known (``not_applicable:one_channel``). Speech is found by WebRTC's detector in pieces of 30 ms;
-    pauses below half a second belong to what is said. It takes music and tones for speech. A trend: a threshold makes it pass or fail. Without
-    speech the value is 0, marked vacuous. Which recordings are measured, and when it is skipped, is as in ``code_audio_silence``.
+    The value is the seconds in which two channels contain speech, divided by the seconds in which any channel does. If
+    there are several recordings, the worst one counts. WebRTC's detector finds speech in pieces of 30 ms, and pauses under
+    half a second count as speech. The detector mistakes music and tones for speech.
 
-    Detail: ``recordings``, each with ``duration_s``, ``talk_over``, ``talk_over_s``, ``speech_s`` and ``interruptions`` (``at_s``, ``by_channel``, ``of_channel``,
-    ``stops_after_s``: how long the one who was speaking goes on).
+    The metric needs one channel per speaker. Otherwise it is skipped as ``not_applicable:one_channel``. A recording without
+    speech has the value 0, vacuous. The other rules are those of ``code_audio_silence``.
 
-    Source: our own.
+    Detail: ``recordings``, each with ``duration_s``, ``talk_over``, ``talk_over_s``, ``speech_s`` and ``interruptions``. An
+    interruption has ``at_s``, ``by_channel``, ``of_channel`` and ``stops_after_s`` (how long the interrupted speaker
+    continues).
+
+    Source: otel-agenteval.
     """
     found = _measured(turn, speech=True)
     if isinstance(found, Result):

@@ -1,8 +1,13 @@
-"""Whether there is code in the output, in which language, and whether it runs.
+"""Checks on code in the output: its language, and whether it runs.
 
-Code is the content of fenced Markdown blocks. Without any fence it is the whole output, if that is clearly code: a JSON
-object or array, SQL (by ``code_is_sql``), Python with more than bare expressions, or two lines with the keywords of one
-language. "hello" and "Answer: Paris" parse as Python, but are not code.
+Code is the content of fenced Markdown blocks. An output without a fence counts as code only if it is clearly code:
+
+- a JSON object or array
+- SQL, as ``code_is_sql`` defines it
+- Python with more than bare expressions or annotations
+- two lines with keywords of one language
+
+"hello" and "Answer: Paris" parse as Python, but don't count as code.
 """
 
 from __future__ import annotations
@@ -25,23 +30,27 @@ Language = Annotated[str, MinLen(1), AfterValidator(language_name)]
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:code-language",), heavy=True)
 def code_code_language(turn: Turn, *, language: Language, detector: Literal["fence", "heuristic"] = "fence") -> Result:
-    """Whether all code in the output is in one language.
+    """Check that all code in the output is in one language.
 
-    Code is every fenced block that is not empty; without any fence the whole output, if it is clearly code: a JSON object
-    or array, SQL (by ``code_is_sql``), Python with a statement that is more than a bare expression or annotation, or two lines
-    with keywords of one language. No code fails.
+    The metric reads every fenced block that isn't empty, or the whole output if it is clearly code. An output without code
+    fails. The word after a fence names the language. For a block without that word, the first match counts:
 
-    The word after the fence names the language. A block without one is Python if it parses as such with more than bare
-    expressions, JSON if it is an object or array, SQL by ``code_is_sql``, else what its keywords say (bash, C, C++, C#, CSS, Go,
-    HTML, Java, JavaScript, Kotlin, PHP, Python, Ruby, Rust, TypeScript, XML), else Python if it parses at all. Parsers see at
-    most 100 000 characters of such blocks, 200 blocks are looked at, and an output over 1 MiB is skipped with ``too_long``.
+    - Python, if the block parses with more than bare expressions
+    - JSON, if the block is an object or array
+    - SQL, as ``code_is_sql`` defines it
+    - the language of its keywords: bash, C, C++, C#, CSS, Go, HTML, Java, JavaScript, Kotlin, PHP, Python, Ruby, Rust,
+      TypeScript or XML
+    - Python, if the block parses at all
+
+    Limits: parsers read at most 100,000 characters, and the metric reads 200 blocks. An output over 1 MiB is skipped as
+    ``too_long``.
 
     Parameters:
-        language: required; any name, in any case. Short ones count as the long ones: ``py``, ``js``, ``ts``, ``sh``, ``yml``,
-            ``c++``, ``c#``, ``golang``, ``rb``, ``rs``, ``kt``.
-        detector: ``fence`` believes the word after the fence; ``heuristic`` goes by the code alone.
+        language: Name of the language, in any case. Short names work: ``py``, ``js``, ``ts``, ``sh``, ``yml``, ``c++``,
+            ``c#``, ``golang``, ``rb``, ``rs``, ``kt``.
+        detector: ``fence`` trusts the word after the fence. ``heuristic`` reads only the code.
 
-    Detail: ``languages``, of each block in order (null where unknown).
+    Detail: ``languages`` of the blocks in order (null if unknown).
 
     Source: Trusys code-language.
     """
@@ -54,15 +63,15 @@ def code_code_language(turn: Turn, *, language: Language, detector: Literal["fen
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:contains-code-language",), heavy=True)
 def code_contains_code_language(turn: Turn, *, language: Language) -> Result:
-    """Whether any code in the output is in a language.
+    """Check that some code in the output is in a given language.
 
-    What code is, and in which language, is as in ``code_code_language``. No code fails; an output over 1 MiB is skipped with
-    ``too_long``.
+    The definitions of code and language are those of ``code_code_language``. An output without code fails. An output over
+    1 MiB is skipped as ``too_long``.
 
     Parameters:
-        language: required; as in ``code_code_language``.
+        language: Name of the language, as in ``code_code_language``.
 
-    Detail: ``languages``, of each block in order (null where unknown).
+    Detail: ``languages`` of the blocks in order (null if unknown).
 
     Source: Trusys contains-code-language.
     """
@@ -93,33 +102,35 @@ def code_code_execution(
     block: Literal["first", "all", "last", "each"] = "first",
     tests: str | None = None,
 ) -> Result:
-    """Whether the code in the output runs, and passes tests where there are some: exit status 0 within its time, and no exception.
+    """Check that the output's code runs in a sandbox with exit status 0, and passes its tests.
 
-    Runs programs that a model wrote, so it is off until a sandbox is configured, and skipped (``no_sandbox``) until then.
-    Nothing ever runs without one. It takes as long as the program: keep it out of the inline metrics.
+    The metric runs programs that a model wrote, and only in a sandbox. Without one it is skipped as ``no_sandbox``. It
+    takes as long as the program, so keep it out of the inline metrics.
 
-    Code is as in ``code_code_language``; only blocks in ``language`` are run, and an output without one fails. An output over
-    1 MiB is skipped with ``too_long``. A sandbox that fails is an error, never a failed program.
+    Only blocks in ``language`` run (see ``code_code_language`` for the definition of code). An output without such a block
+    fails. An output over 1 MiB is skipped as ``too_long``. A sandbox failure is an error, not a failed program.
 
-    Sandboxes: ``bubblewrap`` is the system's CPython (Linux; ``bwrap`` 0.8 or newer and ``prlimit`` must be installed, and user
-    namespaces allowed): no network, no files but ``/usr`` and 16 MiB of scratch space, 32 processes of 512 MiB each, an
-    unprivileged user, an empty environment, no packages but the system's. ``monty`` (extra ``[code]``) is an interpreter of a
-    subset of Python with 512 MiB of memory and no access to the operating system; a program that uses what it lacks (generators,
-    inheritance, most of the standard library) is an error (``unsupported_program``). Both are tested once per process; one
-    that does not isolate programs is not used.
+    | sandbox | program | limits |
+    |---|---|---|
+    | ``bubblewrap`` | the system's CPython on Linux, with ``bwrap`` 0.8 or newer, ``prlimit`` and user namespaces | no network, no environment variables, only ``/usr`` and 16 MiB of scratch space, 32 processes of 512 MiB each, an unprivileged user |
+    | ``monty`` (extra ``[code]``) | an interpreter for a subset of Python | 512 MiB, no access to the operating system |
+
+    In ``monty``, a program with unsupported features (generators, inheritance, most of the standard library) is the error
+    ``unsupported_program``. Each process tests a sandbox once and doesn't use one that fails to isolate programs.
 
     Parameters:
-        language: ``python``.
-        timeout_s: seconds of wall-clock time, at most 60; a program that takes longer fails.
-        sandbox: ``auto`` (bubblewrap, else monty, else skipped with ``no_sandbox``), or one of the two, which is an error where it
-            cannot be used.
-        stdin: what the program reads from standard input (in monty only through ``input()``).
-        block: which block runs; ``all`` makes one program of all of them, in order; ``each`` runs each by itself, at most 10 of them, and all have to pass.
-        tests: code that is run behind the program, in the same file, and fails by an exception: ``assert total([1, 2]) == 3``. Default the turn's reference ``tests``,
-            else none.
+        language: Language of the blocks that run. Only ``python`` is supported.
+        timeout_s: Wall-clock seconds, at most 60. A program that takes longer fails.
+        sandbox: ``auto`` tries bubblewrap, then monty. If you name one that isn't usable, the result is an error.
+        stdin: Standard input of the program. Programs in monty read it only through ``input()``.
+        block: Block to run. ``all`` runs all blocks as one program, in order. ``each`` runs at most 10 blocks separately,
+            and all must pass.
+        tests: Code that runs after the program in the same file and fails with an exception, such as
+            ``assert total([1, 2]) == 3``. The default is the turn's reference ``tests``.
 
-    Detail: ``exit_code`` (null after a timeout), ``stderr`` (its last 1 000 characters), ``timed_out``, ``sandbox``; with ``each`` those of the first block that failed, or
-    of the last one, and ``blocks`` with ``exit_code`` and ``timed_out`` of each. Nothing when there was no code.
+    Detail: ``exit_code`` (null after a timeout), ``stderr`` (its last 1,000 characters), ``timed_out``, ``sandbox``. With
+    ``each``, these describe the first failed block or the last block, and ``blocks`` lists ``exit_code`` and ``timed_out``
+    of each.
 
     Source: Trusys code-execution.
     """

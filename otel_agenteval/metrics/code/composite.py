@@ -1,8 +1,8 @@
-"""Scores made of other scores, and policies over them.
+"""Scores computed from other scores, and policies over them.
 
-A composite evaluates a turn with the metrics that it is given, or combines scores that exist already (``combine``). The inner
-metrics run for it alone: their scores are not sent anywhere unless they are configured themselves. Where a judge has to be asked for
-one of them, the composite is evaluated once all of them have their outcome (:meth:`BoundMetric.over` says what one that is missing means).
+A composite evaluates a turn with its inner metrics, or combines existing scores (``combine``). Scores of inner metrics
+aren't exported unless you configure those metrics too. If an inner metric needs a judge, the composite waits until all of
+its inner metrics have a result.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from ..bound_metric import BoundMetric, get_metric
 from ..registry import EPSILON, Result, metric, skip
 
 Subject = Turn | Sequence[Score]
-"""What a composite is computed over: a turn, or the inner scores in their order."""
+"""Input of a composite: a turn, or the inner scores in their order."""
 
 Finite = Annotated[float, Predicate(math.isfinite)]
 
 
 def _inner_metric(given: Any) -> BoundMetric:
-    """A metric from its name, or from ``{name: {parameters}}``."""
+    """Return a metric from its name, or from ``{name: {parameters}}``."""
     try:
         if isinstance(given, BoundMetric):
             return given
@@ -77,7 +77,7 @@ def _mean_passed(value: float, threshold: float | None, used: Sequence[Score]) -
 
 
 def _details(scores: Sequence[Score]) -> dict[str, Any]:
-    """The details of each score by name; of two with one name the second is ``name#2``."""
+    """Return the details of each score by name. The second score with a name is ``name#2``."""
     found: dict[str, Any] = {}
     for score in scores:
         name, count = score.metric, 2
@@ -95,18 +95,17 @@ def _vacuous(used: Sequence[Score]) -> dict[str, Any]:
 def code_composite_mean(subject: Subject, *, metrics: list[InnerMetric] | None = None, threshold: Finite | None = None) -> Result:
     """Mean of several metrics.
 
-    ``sum of the values / number of values``: scores without a value (skipped, errors) are left out, 0 counts. Skipped with
-    ``all_inner_null`` when no value is left. The inner metrics should share one scale and direction: a mean of seconds and
-    shares means nothing. ``code_not`` turns a metric where less is better into one where more is better.
+    The mean excludes scores without a value (skipped, errors). A value of 0 counts. If no value is left, the metric is
+    skipped as ``all_inner_null``. All inner metrics should share one scale and direction. ``code_not`` reverses a metric's
+    direction.
 
     Parameters:
-        metrics: names, or ``{name: {parameters}}``; may be left out where only ``combine`` is used.
-        threshold: at least this passes; at most this when less is better in all of the inner metrics.
+        metrics: Names, or ``{name: {parameters}}``. Optional if you only use ``combine``.
+        threshold: Lowest passing value, or the highest if lower is better in all inner metrics.
 
-    Detail: what each inner metric has as detail, by its name (a second one of the same name is ``name#2``). Vacuous when all
-    values are.
+    Detail: details of each inner metric by name. Vacuous if all values are vacuous.
 
-    Source: AgentUnit composite (which is 0 when nothing has a value).
+    Source: AgentUnit composite, which returns 0 if there is no value.
     """
     scores = _inner_scores(subject, metrics)
     used = [score for score in scores if _has_value(score)]
@@ -137,21 +136,21 @@ def code_weighted_score(
 ) -> Result:
     """Weighted mean of several metrics.
 
-    ``sum of value * weight / sum of weights``, over the scores that count. Left out are scores without a value and, unless
-    ``include_booleans`` is set, booleans; the weights are those of the scores that are left. If their sum is not above 0,
-    the divisor is 1. Skipped with ``all_inner_null`` when nothing counts, or when there are no scores at all.
+    The value is ``sum(value * weight) / sum(weights)`` over the scores that count. Scores without a value don't count, nor
+    do booleans unless ``include_booleans`` is true. If the weights don't add up to more than 0, the divisor is 1. If no
+    score counts, the metric is skipped as ``all_inner_null``.
 
     Parameters:
         entries: ``[{metric, weight}]``, each metric a name or ``{name: {parameters}}``.
-        metrics: instead of ``entries``, together with ``weights``; may be left out where only ``combine`` is used.
-        weights: one number for each inner metric, in their order.
-        include_booleans: whether booleans count, as 1 and 0.
-        threshold: at least this passes; at most this when less is better in all of the inner metrics.
+        metrics: Alternative to ``entries``, together with ``weights``. Optional if you only use ``combine``.
+        weights: One number per inner metric, in their order.
+        include_booleans: Count booleans as 1 and 0.
+        threshold: Lowest passing value, or the highest if lower is better in all inner metrics.
 
-    Detail: ``used`` (names), ``excluded`` ``[{name, reason}]`` (``boolean``, ``error``, or why it was skipped). Vacuous when all
-    values used are.
+    Detail: ``used`` (names), ``excluded`` ``[{name, reason}]`` (``boolean``, ``error`` or the skip reason). Vacuous if all
+    used values are vacuous.
 
-    Source: HPD WeightedScoreEvaluator (which rounds to four decimals).
+    Source: HPD WeightedScoreEvaluator, which rounds to four decimals.
     """
     if entries is not None:
         if metrics is not None or weights is not None:
@@ -195,18 +194,19 @@ def code_threshold_gate(
     threshold: Finite,
     direction: Literal["auto", "up", "down"] = "auto",
 ) -> Result:
-    """Whether another metric's value meets a bound.
+    """Check that another metric's value meets a threshold.
 
-    Equality passes. Booleans count as 1 and 0. Skipped with ``inner_null`` when the inner metric has no value.
+    A value equal to the threshold passes. Booleans count as 1 and 0. If the inner metric has no value, the gate is skipped
+    as ``inner_null``.
 
     Parameters:
-        metric: a name, or ``{name: {parameters}}``; may be left out where only ``combine`` is used, which takes the first score.
-        threshold: required; the bound.
-        direction: ``up``: at least the bound passes; ``down``: at most; ``auto``: what is better in the inner metric.
+        metric: A name, or ``{name: {parameters}}``. Optional if you only use ``combine``, which takes the first score.
+        threshold: Threshold for the inner value.
+        direction: ``up`` requires at least the threshold, ``down`` at most. ``auto`` uses the inner metric's direction.
 
-    Detail: ``name`` (``code_x >= 0.80``), ``inner_value``; ``vacuous`` as the inner metric.
+    Detail: ``name`` (``code_x >= 0.80``), ``inner_value``, ``vacuous`` as in the inner metric.
 
-    Source: HPD ThresholdGate (which always compares with at least).
+    Source: HPD ThresholdGate, which always requires at least the threshold.
     """
     inner = _primary(subject, metric)
     if inner is None or not _has_value(inner):
@@ -219,16 +219,16 @@ def code_threshold_gate(
 
 @metric(combines=True, aliases=("hpd:NotEvaluator", "trusys:not-*"))
 def code_not(subject: Subject, *, metric: InnerMetric | None = None) -> Result:
-    """The opposite of another metric: a boolean turned around, or ``1 - value``.
+    """Opposite of another metric: a reversed boolean, or ``1 - value``.
 
-    A boolean gives 1 or 0 with ``passed``; a number must lie in 0..1 (anything else is an error) and passes only by
-    ``threshold``. An inner metric that is skipped or an error has no opposite: the result is then skipped with ``inner_null``,
-    or an error. Every boolean metric can be turned around by its own parameter ``inverse`` too.
+    The opposite of a boolean is 1 or 0, with a verdict. A number must be from 0 to 1 (otherwise the result is an error),
+    and passes only by ``threshold``. If the inner metric is skipped, the result is skipped as ``inner_null``. If it is an
+    error, so is the result. Every boolean metric also has its own option ``inverse``.
 
     Parameters:
-        metric: a name, or ``{name: {parameters}}``; may be left out where only ``combine`` is used, which takes the first score.
+        metric: A name, or ``{name: {parameters}}``. Optional if you only use ``combine``, which takes the first score.
 
-    Detail: ``name`` (``Not (code_x)``), ``inner_value``; ``vacuous`` as the inner metric.
+    Detail: ``name`` (``Not (code_x)``), ``inner_value``, ``vacuous`` as in the inner metric.
 
     Sources: HPD NotEvaluator, Trusys not-….
     """
@@ -247,7 +247,7 @@ def code_not(subject: Subject, *, metric: InnerMetric | None = None) -> Result:
 
 
 class Oracle:
-    """A function of the user that judges a turn, under a name that is the same in every process."""
+    """User function that scores a turn, with a name that is the same in every process."""
 
     __slots__ = ("_fn", "name")
 
@@ -256,7 +256,7 @@ class Oracle:
         self.name = name
 
     def __call__(self, turn: Turn) -> Any:
-        """What the function says."""
+        """Return the function's result."""
         return self._fn(turn)
 
     def __repr__(self) -> str:
@@ -278,7 +278,7 @@ def _oracle(given: Any) -> Oracle:
 
 
 def _imported(path: str) -> Callable[[Turn], Any]:
-    """The function that an import path names; only paths are taken, never source text."""
+    """Import the function at a path. Source text is refused."""
     if not _IMPORT_PATH.fullmatch(path):
         raise ValueError("it must be an import path module:function")
     module, _, name = path.partition(":")
@@ -296,16 +296,22 @@ def _imported(path: str) -> Callable[[Turn], Any]:
 
 @metric(aliases=("hpd:TaskOracleEvaluator",))
 def code_task_oracle(turn: Turn, *, oracle: Annotated[Oracle, BeforeValidator(_oracle)]) -> Result:
-    """The result of a function of your own on the turn.
+    """Result of your own function on the turn.
 
-    The function takes the turn (its attributes have the names of form turn.v1), must not change it, and returns a bool (1 or 0,
-    with ``passed``), a number, a ``Score`` or ``Result`` (taken as it is), or None (skipped). An exception, or anything else that it
-    returns, is an error. It runs where the metric runs: keep it short, or off the inline metrics.
+    The function receives the turn (its attributes are named as in the form turn.v1) and must not change it. It returns one
+    of the following:
+
+    - a bool: the value 1 or 0, with a verdict
+    - a number: the value
+    - a ``Score`` or ``Result``: used unchanged
+    - None: skipped
+
+    Any other result, or an exception, is an error. Keep a slow function out of the inline metrics.
 
     Parameters:
-        oracle: required; a function, or in configuration its import path ``module:function``. Source text is refused.
+        oracle: A function, or in a configuration its import path ``module:function``. Source text is refused.
 
-    Detail: that of the ``Score`` or ``Result``, if it returned one.
+    Detail: the details of the returned ``Score`` or ``Result``.
 
     Source: HPD TaskOracleEvaluator.
     """
@@ -357,18 +363,18 @@ def _from_score(score: Score) -> Result:
     aliases=("hpd:MustAlwaysPass", "hpd:EvalPolicy.MustAlwaysPass"),
 )
 def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric] | None = None) -> Result:
-    """Number of metrics that did not pass, of those that always must.
+    """Number of mandatory metrics that failed.
 
-    A violation is a score that did not pass or is an error. A score that is skipped, or that neither passes nor fails (a trend),
-    is not a violation. Passes when there is no violation.
+    A violation is a score that failed or is an error. A skipped score, or one without a verdict, isn't a violation. The
+    metric passes if there are no violations.
 
     Parameters:
-        metrics: names, or ``{name: {parameters}}``; without it, in a configuration, all metrics beside it with ``policy: gate``. They
-            may be left out where only ``combine`` is used.
+        metrics: Names, or ``{name: {parameters}}``. In a configuration, the default is all metrics with ``policy: gate``.
+            Optional if you only use ``combine``.
 
-    Detail: ``violations``, the names of the metrics, in order. Vacuous when every score was skipped, or there was none.
+    Detail: ``violations`` (names of the metrics, in order). Vacuous if every score was skipped or there was none.
 
-    Source: HPD MustAlwaysPass (for which a skipped score is a violation).
+    Source: HPD MustAlwaysPass, which counts a skipped score as a violation.
     """
     scores = _inner_scores(subject, metrics)
     violations = [score.metric for score in scores if score.status == "error" or score.passed is False]
@@ -378,13 +384,12 @@ def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric]
 
 @metric(combines=True, unit="{item}", direction="down", aliases=("hpd:TrackTrend", "hpd:EvalPolicy.TrackTrend"))
 def code_policy_track_trend(subject: Subject, *, metrics: list[InnerMetric] | None = None) -> Result:
-    """Nothing to violate: the policy of metrics that are only watched.
+    """Constant 0: the policy for metrics that you only observe.
 
-    Always 0, whatever the inner scores are, and never passed or failed.
+    The value is always 0 and has no verdict.
 
     Parameters:
-        metrics: names, or ``{name: {parameters}}``; may be left out. They are not evaluated, because their scores could not
-            change the result.
+        metrics: Names, or ``{name: {parameters}}``. Optional, and not evaluated because the scores can't change the result.
 
     Detail: ``violations``, always empty.
 

@@ -1,6 +1,6 @@
-"""How a conversation went as a whole: was every message answered, and was the agent reliable and steady from trace to trace.
+"""Completeness of a conversation, and the agent's reliability and consistency over a session.
 
-The turn stands for its conversation: ``messages`` are those of all turns, ``session`` has what is known of each trace.
+The turn represents its conversation: ``messages`` includes those of all turns, and ``session`` describes each trace.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ SignalWeight = Annotated[float, Ge(0), Le(1000)]
 Signal = Literal["confidence", "loop_detection", "tool_correctness", "coherence"]
 
 SIGNAL_WEIGHTS: Mapping[Signal, float] = {"confidence": 1.0, "loop_detection": 1.0, "tool_correctness": 0.8, "coherence": 1.0}
-"""How much a weakness in each signal of a trace counts."""
+"""Default weight of each signal of a trace."""
 _ELEVATED_RISK = 0.5
 _SHOWN = 200
-"""Traces in ``detail``; all of them are counted."""
+"""Maximum traces in ``detail``. All traces are counted."""
 
 
 def _adds_up_to_one(weights: tuple[float, ...]) -> bool:
@@ -37,7 +37,7 @@ def _adds_up_to_one(weights: tuple[float, ...]) -> bool:
 
 
 def says_something(message: Message) -> bool:
-    """Whether a message belongs to the conversation and is not a step: some frameworks return tool results as user messages."""
+    """Return True if a message belongs to the conversation. Some frameworks return tool results as user messages."""
     return bool(message.content) or not (message.tool_calls or message.tool_results)
 
 
@@ -53,7 +53,7 @@ def _tool_usage(turn: Turn, expected: set[str]) -> float:
 
 
 def _duration_compliance(seconds: float, limit: float | None) -> float:
-    """1 within the limit, then falling evenly to 0 at twice the limit."""
+    """Return 1 within the limit, decreasing linearly to 0 at twice the limit."""
     if limit is None or seconds <= limit:
         return 1.0
     return max(0.0, 1 - (seconds / limit - 1)) if limit else 0.0
@@ -71,23 +71,28 @@ def code_conversation_completeness(
     max_duration_s: Annotated[float, Ge(0)] | None = None,
     weights: Annotated[tuple[Share, Share, Share, Share], Predicate(_adds_up_to_one)] = (0.40, 0.30, 0.15, 0.15),
 ) -> Result:
-    """How completely a conversation went: the user answered, the expected tools used, in time, and without an error.
+    """Completeness of a conversation: response rate, expected tools, duration and errors.
 
-    ``0.4 * response_rate + 0.3 * tool_usage + 0.15 * duration_compliance + 0.15 * error_free``. Passes at the threshold
-    (default 0.7), and never when the turn has an error. The response rate is assistant messages over user messages, at
-    most 1, and 1 when the user said nothing; messages that only call tools or only hold their results are not counted.
-    The tool usage is the share of the distinct expected tools that were called, names without case, and 1 when none are
-    expected. The duration counts 1 up to its limit and falls evenly to 0 at twice the limit; without a limit it is 1.
+    ``0.4 * response_rate + 0.3 * tool_usage + 0.15 * duration_compliance + 0.15 * error_free``. A turn with an error never
+    passes.
 
-    Skipped with ``missing:conversation`` without messages, with ``missing:tool_calls`` when tools are expected and the
-    calls are unknown, and with ``missing:duration`` when there is a limit and the duration is unknown.
+    - ``response_rate``: assistant messages per user message, at most 1. It is 1 if there are no user messages. Messages
+      that only contain tool calls or their results don't count.
+    - ``tool_usage``: share of the distinct expected tools that were called, ignoring case. It is 1 if none are expected.
+    - ``duration_compliance``: 1 within the limit, decreasing linearly to 0 at twice the limit. It is 1 without a limit.
+
+    Skipped:
+
+    - ``missing:conversation`` if there are no messages.
+    - ``missing:tool_calls`` if tools are expected and the calls are unknown.
+    - ``missing:duration`` if there is a limit and the duration is unknown.
 
     Parameters:
-        expected_tools: names (or objects with ``name``); default the turn's reference ``expected_tools``, else none.
-        max_duration_s: limit in seconds of the turn's wall-clock time, inclusive; none by default.
-        weights: of response rate, tool usage, duration and freedom from errors; they must add up to 1.
+        expected_tools: Names, or objects with ``name``. The default is the turn's reference ``expected_tools``.
+        max_duration_s: Limit for the turn's wall-clock seconds, inclusive.
+        weights: Weights of the four parts, in the order of the formula. They must add up to 1.
 
-    Detail: ``response_rate``, ``tool_usage``, ``duration_compliance``, ``error_free``: the four parts, each 0..1.
+    Detail: ``response_rate``, ``tool_usage``, ``duration_compliance``, ``error_free``, each 0..1.
 
     Source: AgentEval ConversationCompleteness.
     """
@@ -115,14 +120,14 @@ def code_conversation_completeness(
 
 
 def _signal(value: Any) -> float | None:
-    """A score from 0 to 1; anything else is not a signal."""
+    """Return a score from 0 to 1, or None for any other value."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
         return None
     return value
 
 
 def _traces(turn: Turn) -> list[tuple[str, dict[Signal, float]]]:
-    """Id (else place) and known signals of each trace of the session, in its order."""
+    """Return each trace's id (or position) and known signals, in the session's order."""
     traces = (turn.session or {}).get("traces")
     if traces is None:
         return []
@@ -139,7 +144,7 @@ def _signals(given: Any) -> dict[Signal, float]:
 
 
 def _risks(signals: Mapping[Signal, float], weights: Mapping[Signal, float]) -> dict[Signal, float]:
-    """How far each signal stays below 1, weighted. A signal that is missing is not a risk."""
+    """Return each signal's weighted distance from 1. A missing signal isn't a risk."""
     return {name: weights[name] * (1 - value) for name, value in signals.items()}
 
 
@@ -151,24 +156,24 @@ def code_agent_reliability(
     top_k: Annotated[float, Gt(0), Le(1)] = 0.15,
     ensemble: Share = 0.1,
 ) -> Result:
-    """How reliable the agent is at its worst, over the traces of a session: 1 minus the risk of its most problematic traces.
+    """Reliability of the agent in a session's worst traces: 1 minus their risk.
 
-    A trace's risk is the highest ``weight * (1 - signal)`` of its signals; a signal that is missing is left out. The raw
-    risk is ``0.9 * mean of the k highest risks + 0.1 * highest risk`` with ``k = ceil(0.15 * traces)``, at least 1. The
-    value is ``1 - raw risk``, kept within 0..1 and rounded to 4 decimals. Traces without any signal are left out; with no
-    trace left the value is 1 and vacuous.
+    A trace's risk is the highest ``weight * (1 - signal)`` of its signals, ignoring missing signals. The raw risk is
+    ``0.9 * mean of the k highest risks + 0.1 * highest risk`` with ``k = ceil(0.15 * traces)``, at least 1. The value is
+    ``1 - raw risk``, limited to 0..1 and rounded to 4 decimals. Traces without signals don't count. Without any traces the
+    value is 1, vacuous.
 
-    The turn's ``session`` has ``traces: [{trace_id, signals: {confidence, loop_detection, tool_correctness, coherence}}]``,
-    each signal a score from 0 to 1, higher is better; anything else counts as missing.
+    The turn's ``session`` has ``traces: [{trace_id, signals: {confidence, loop_detection, tool_correctness, coherence}}]``.
+    Each signal is a score from 0 to 1, and higher is better. Any other value counts as missing.
 
     Parameters:
-        signal_weights: weights by signal, 0..1000, over the defaults confidence 1, loop_detection 1, tool_correctness 0.8,
-            coherence 1. Above 1 a signal can outweigh the scale.
-        top_k: share of the traces that counts as the worst, above 0 and up to 1.
-        ensemble: share of the single highest risk in the raw risk.
+        signal_weights: Weights by signal, 0..1000. Defaults: confidence 1, loop_detection 1, tool_correctness 0.8,
+            coherence 1. With a weight above 1, a signal can push the risk above 1.
+        top_k: Share of the traces that counts as the worst, above 0 and at most 1.
+        ensemble: Share of the single highest risk in the raw risk.
 
-    Detail: ``total_traces``, ``traces_evaluated``, ``raw_risk``, ``mean_top_k_risk``, ``max_risk``, ``flagged_traces`` (ids of
-    those with a risk above 0.5), ``per_trace_signals`` (by trace: its signals and ``risk``). At most 200 traces are shown.
+    Detail: ``total_traces``, ``traces_evaluated``, ``raw_risk``, ``mean_top_k_risk``, ``max_risk``, ``flagged_traces`` (ids
+    of traces with a risk above 0.5), ``per_trace_signals`` (signals and ``risk`` by trace, at most 200 traces).
 
     Source: PandaProbe agent_reliability.
     """
@@ -200,23 +205,23 @@ def code_agent_reliability(
 
 @metric(applies=applies.session_signals, uses=("session",), threshold=0.5, aliases=("pandaprobe:agent_consistency",))
 def code_agent_consistency(turn: Turn, *, signal_weights: dict[Signal, SignalWeight] | None = None) -> Result:
-    """How steady the agent is over the traces of a session: 1 minus the root mean square of its weighted uncertainty.
+    """Consistency of the agent over a session: 1 minus its root mean square uncertainty.
 
-    A trace's weighted uncertainty is ``(1 + penalty) * weight * (1 - confidence)``, where the penalty adds up
-    ``weight * (1 - signal)`` of loop_detection, tool_correctness and coherence; one that is missing adds nothing. The value
-    is ``1 - sqrt(mean(uncertainty ** 2))``, kept within 0..1 and rounded to 4 decimals. Traces without confidence are left
-    out; with no trace left the value is 1 and vacuous. A trace of full confidence takes nothing away, whatever its other
-    signals say: ``code_agent_reliability`` looks at those.
+    A trace's weighted uncertainty is ``(1 + penalty) * weight * (1 - confidence)``. The penalty is the sum of
+    ``weight * (1 - signal)`` over loop_detection, tool_correctness and coherence, ignoring missing signals. The value is
+    ``1 - sqrt(mean(uncertainty ** 2))``, limited to 0..1 and rounded to 4 decimals. Traces without confidence don't count.
+    Without any traces the value is 1, vacuous. A trace with confidence 1 never lowers the value, whatever its other
+    signals. To include those, use ``code_agent_reliability``.
 
-    The turn's ``session`` has ``traces: [{trace_id, signals: {confidence, loop_detection, tool_correctness, coherence}}]``,
-    each signal a score from 0 to 1, higher is better; anything else counts as missing.
+    The turn's ``session`` has ``traces: [{trace_id, signals: {confidence, loop_detection, tool_correctness, coherence}}]``.
+    Each signal is a score from 0 to 1, and higher is better. Any other value counts as missing.
 
     Parameters:
-        signal_weights: weights by signal, 0..1000, over the defaults confidence 1, loop_detection 1, tool_correctness 0.8,
+        signal_weights: Weights by signal, 0..1000. Defaults: confidence 1, loop_detection 1, tool_correctness 0.8,
             coherence 1.
 
-    Detail: ``total_traces``, ``traces_evaluated``, ``raw_instability`` (the root mean square; can exceed 1),
-    ``per_trace_signals`` (by trace: its signals, ``situational_penalty`` and ``weighted_uncertainty``; at most 200 traces).
+    Detail: ``total_traces``, ``traces_evaluated``, ``raw_instability`` (the root mean square, can exceed 1),
+    ``per_trace_signals`` (signals, ``situational_penalty`` and ``weighted_uncertainty`` by trace, at most 200 traces).
 
     Source: PandaProbe agent_consistency.
     """

@@ -1,4 +1,4 @@
-"""Retrieval quality by document id. Ids compare without case; relevant ids form a set; ranks begin at 1."""
+"""Retrieval quality by document id. Ids are compared ignoring case, relevant ids form a set, and ranks start at 1."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _key(document_id: Any) -> str:
 
 
 def _relevant(turn: Turn) -> dict[str, str]:
-    """Compared id → id as given, of every relevant document; empty when none is known."""
+    """Return each relevant document's normalized id and original id. Empty if none is known."""
     ids = reference(turn, turn.relevant_ids or None, "relevant_ids") or ()
     return {_key(document_id): str(document_id) for document_id in ([ids] if isinstance(ids, str) else ids)}
 
@@ -28,14 +28,14 @@ def _relevant(turn: Turn) -> dict[str, str]:
     aliases={"agenteval:code_recall_at_k": {}, "agenteval:RecallAtKMetric": {}, "agenteval:code_recall_at_{k}": {"k": None}},
 )
 def code_recall_at_k(turn: Turn, *, k: Annotated[int, Ge(1)] = 10) -> Result:
-    """Share of the relevant documents that are among the first ``k`` retrieved ones.
+    """Share of the relevant documents among the first ``k`` retrieved documents.
 
-    The first ``k`` are taken before duplicates are removed. Nothing retrieved (an empty list) is 0; retrieval or
-    relevance unknown is skipped (``missing:retrieved_ids``, ``missing:relevant_ids``, also for no relevant id at all).
-    Relevant ids come from the turn's ``relevant_ids``, else from its references.
+    Duplicates count towards ``k``. If nothing was retrieved (an empty list), the value is 0. Relevant ids come from the
+    turn's ``relevant_ids`` or its references. Skipped as ``missing:retrieved_ids`` or ``missing:relevant_ids`` if one is
+    unknown, or if there are no relevant ids.
 
     Parameters:
-        k: how many of the retrieved documents count, from 1.
+        k: Number of retrieved documents that count, from 1.
 
     Detail: ``k``, ``relevant_count``, ``retrieved_at_k``, ``relevant_found_at_k`` (counts), ``relevant_found``,
     ``relevant_missed`` (ids).
@@ -66,15 +66,15 @@ def code_recall_at_k(turn: Turn, *, k: Annotated[int, Ge(1)] = 10) -> Result:
     aliases={"agenteval:code_mrr": {}, "agenteval:MRRMetric": {}, "agenteval:code_mrr_at_{n}": {"max_rank": None}},
 )
 def code_mrr(turn: Turn, *, max_rank: Annotated[int, Ge(0)] = 0) -> Result:
-    """Reciprocal rank of the first relevant document: 1 when it comes first, 0.5 when second, 0 when it is missing.
+    """Reciprocal rank of the first relevant document: 1 for the first, 0.5 for the second, 0 for none.
 
-    The mean over queries is taken by aggregation. With the default threshold 0.33 a relevant document among the first three
-    passes. Nothing retrieved is 0; unknown retrieval or relevance is skipped, as in ``code_recall_at_k``.
+    Average the scores to get the mean reciprocal rank. With the default threshold of 0.33, a relevant document among the
+    first three passes. If nothing was retrieved, the value is 0. Skipped as in ``code_recall_at_k``.
 
     Parameters:
-        max_rank: rank after which a relevant document no longer counts; 0 for no limit.
+        max_rank: Last rank that counts. 0 means no limit.
 
-    Detail: ``first_relevant_rank`` (0 when there is none), ``max_rank``, ``reciprocal_rank``, ``first_relevant_doc``.
+    Detail: ``first_relevant_rank`` (0 if there is none), ``max_rank``, ``reciprocal_rank``, ``first_relevant_doc``.
 
     Source: AgentEval code_mrr (``agenteval:code_mrr_at_5`` sets ``max_rank`` to 5).
     """

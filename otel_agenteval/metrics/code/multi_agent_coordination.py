@@ -1,7 +1,7 @@
-"""How well the agents of a turn work together: hand-offs, conflicts, messages, roles, load; and all multi-agent metrics at once.
+"""Coordination of a turn's agents: hand-offs, conflicts, messages, roles, load, and a summary of all multi-agent metrics.
 
-Where the turn was given no interactions, they are what its spans show: an agent that called an agent, and hand-offs.
-Conflicts and roles are in no span; they are known only where the turn was given them.
+If the turn provides no interactions, the metrics derive them from its spans: agents that call agents, and hand-offs.
+Spans don't contain conflicts and roles, so the turn must provide them.
 """
 
 from __future__ import annotations
@@ -49,17 +49,22 @@ _AUTHORITY_TO_RESPOND = 5.0
 def code_coordination_efficiency(
     turn: Turn, *, weights: FiveWeights = (0.25, 0.20, 0.25, 0.15, 0.15), roles: Roles | None = None
 ) -> Result:
-    """How well the agents work together, in one number.
+    """Coordination of the agents as one number: hand-offs, conflicts, messages, roles and load.
 
-    ``0.25 * handoff_success + 0.20 * conflict_resolution + 0.25 * communication_efficiency + 0.15 * role_adherence
-    + 0.15 * load_balance``: the values of code_handoff_success_rate, code_conflict_resolution_rate,
-    code_communication_efficiency, code_multiagent_role_adherence and code_load_balance with their defaults. Where there
-    are no hand-offs, conflicts or roles, their part is 1. Skipped when there are no interactions, with ``missing:agents`` when
-    no agent is known either, else ``missing:interactions``.
+    The value is a weighted mean of five metrics with their defaults:
+
+    - 0.25: ``code_handoff_success_rate``
+    - 0.20: ``code_conflict_resolution_rate``
+    - 0.25: ``code_communication_efficiency``
+    - 0.15: ``code_multiagent_role_adherence``
+    - 0.15: ``code_load_balance``
+
+    Without hand-offs, conflicts or roles, that part is 1. Without interactions, the metric is skipped as ``missing:agents``
+    if no agent is known either, and otherwise as ``missing:interactions``.
 
     Parameters:
-        weights: of the five in that order, 0..1; divided by their sum, which must not be 0.
-        roles: as in code_multiagent_role_adherence.
+        weights: Weights of the five parts in that order, 0..1. They are divided by their sum, which must not be 0.
+        roles: Roles of the agents, as in ``code_multiagent_role_adherence``.
 
     Detail: the five parts.
 
@@ -84,8 +89,8 @@ def code_coordination_efficiency(
 def code_handoff_success_rate(turn: Turn) -> Result:
     """Share of the hand-offs that succeeded.
 
-    Without hand-offs it is 1 and vacuous. Hand-offs whose outcome is unknown do not count; skipped with
-    ``missing:handoffs`` when there are no others, for example where they appear only in messages.
+    Without hand-offs the value is 1, vacuous. Hand-offs with an unknown result don't count. If there are no others, for
+    example if they only appear in messages, the metric is skipped as ``missing:handoffs``.
 
     Detail: ``handoffs`` (those that count), ``successful``.
 
@@ -104,9 +109,9 @@ def code_handoff_success_rate(turn: Turn) -> Result:
 def code_avg_handoff_time(turn: Turn) -> Result:
     """Mean duration of the hand-offs, in seconds.
 
-    Hand-offs of unknown duration do not count. Skipped with ``missing:handoffs`` when there are no others.
+    Hand-offs with an unknown duration don't count. If there are no others, the metric is skipped as ``missing:handoffs``.
 
-    Detail: ``handoffs``, the number of those that count.
+    Detail: ``handoffs`` (those that count).
 
     Source: AgentUnit avg_handoff_time.
     """
@@ -124,8 +129,8 @@ def code_avg_handoff_time(turn: Turn) -> Result:
 def code_conflict_rate(turn: Turn) -> Result:
     """Conflicts per 100 interactions.
 
-    ``conflicts / max(1, interactions) * 100``; 0 without conflicts. That is vacuous where the turn was given no interactions
-    either, because spans do not show conflicts.
+    ``conflicts / max(1, interactions) * 100``. Without conflicts the value is 0. It is vacuous if the turn doesn't provide
+    interactions either, because spans don't contain conflicts.
 
     Detail: ``conflicts``, ``interactions``.
 
@@ -142,7 +147,7 @@ def code_conflict_rate(turn: Turn) -> Result:
 def code_conflict_resolution_rate(turn: Turn) -> Result:
     """Share of the conflicts that were resolved.
 
-    Without conflicts it is 1 and vacuous. A conflict counts as resolved only if it says so.
+    Without conflicts the value is 1, vacuous. A conflict counts as resolved only if it is marked so.
 
     Detail: ``conflicts``, ``resolved``.
 
@@ -157,11 +162,11 @@ def code_conflict_resolution_rate(turn: Turn) -> Result:
 
 @multi_agent_metric(uses=("conflicts",), unit="s", direction="down", aliases=("agentunit:avg_resolution_time",))
 def code_avg_resolution_time(turn: Turn) -> Result:
-    """Mean time in seconds to resolve a conflict, over the conflicts that were resolved.
+    """Mean time to resolve a conflict, in seconds.
 
-    Skipped with ``missing:conflicts`` when none was resolved in a known time.
+    Only resolved conflicts with a known time count. Without them, the metric is skipped as ``missing:conflicts``.
 
-    Detail: ``resolved``, the number of conflicts that count.
+    Detail: ``resolved`` (conflicts that count).
 
     Source: AgentUnit avg_resolution_time.
     """
@@ -176,20 +181,20 @@ def code_avg_resolution_time(turn: Turn) -> Result:
     aliases=("agentunit:communication_efficiency", "agentunit:InteractionAnalyzer"),
 )
 def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)] = 5.0) -> Result:
-    """Whether messages between agents succeed, are answered quickly and spread evenly over those who write to each other.
+    """Success, speed and even distribution of the messages between agents.
 
-    ``0.5 * success + 0.3 * response + 0.2 * evenness``, where
+    ``0.5 * success + 0.3 * response + 0.2 * evenness``:
 
-    * success is the share of interactions that succeeded, of those that say so (1 when none does);
-    * response is ``min(1, slow_s / mean response time)`` over the response times above 0 (1 when there are none);
-    * evenness is the mean number of messages of an ordered pair of agents divided by the highest (1 when there is no pair).
-      Two agents of which one sends fifty messages to the other are even: there is one pair.
+    - success: share of the interactions with a known result that succeeded. It is 1 if no result is known.
+    - response: ``min(1, slow_s / mean response time)`` over the response times above 0. It is 1 if there are none.
+    - evenness: mean number of messages per ordered pair of agents, divided by the highest number. It is 1 if there is no
+      pair. If one agent sends fifty messages to one other, evenness is 1, because there is only one pair.
 
-    A message to several agents counts once for each pair. The response time of an agent that was called is how long it ran.
-    Without interactions it is 1 and vacuous.
+    A message to several agents counts once per pair. The response time of a called agent is its run time. Without
+    interactions the value is 1, vacuous.
 
     Parameters:
-        slow_s: mean response time in seconds above which the response part falls.
+        slow_s: Mean response time in seconds above which the response part decreases.
 
     Detail: ``success``, ``response``, ``evenness``.
 
@@ -222,14 +227,15 @@ def _adheres(role: Any, kind: str) -> bool:
 
 @multi_agent_metric(applies=applies.roles, uses=("agents", "interactions"), aliases=("agentunit:role_adherence",))
 def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) -> Result:
-    """Share of the interactions that their sender's role allows, of those whose sender has a role.
+    """Share of the interactions that the sender's role allows.
 
-    A delegation needs ``can_delegate``, a response an ``authority_level`` of at least 5; every other type is allowed. An
-    agent that calls another one delegates. Without interactions, roles, or a sender with a role it is 1 and vacuous.
+    Only interactions whose sender has a role count. A delegation requires ``can_delegate``. A response requires an
+    ``authority_level`` of at least 5. All other types are allowed. Calling an agent is a delegation. Without any
+    interaction that counts the value is 1, vacuous.
 
     Parameters:
-        roles: ``{agent: {can_delegate, authority_level}}``; default the turn's agents. What a role leaves out is false
-            and 5.
+        roles: ``{agent: {can_delegate, authority_level}}``. The default is the turn's agents. Omitted fields are false and
+            5.
 
     Detail: ``interactions`` (those that count), ``adherent``.
 
@@ -248,13 +254,14 @@ def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) ->
 
 @multi_agent_metric(applies=applies.three_agents, uses=("agents", "interactions"), aliases=("agentunit:load_balance_score",))
 def code_load_balance(turn: Turn, *, include_idle: bool = False) -> Result:
-    """How evenly messages are spread over the agents: 1 when all send and receive the same number.
+    """Evenness of the messages over the agents: 1 if all send and receive the same number.
 
-    ``1 - standard deviation / mean`` of the agents' activity, not below 0. An interaction counts once for its sender per
-    recipient, and once for each recipient; the standard deviation is the population's. Without activity it is 1 and vacuous.
+    ``1 - standard deviation / mean`` of the agents' activity, at least 0. An interaction counts once per recipient for its
+    sender, and once for each recipient. The standard deviation is that of a population. Without activity the value is 1,
+    vacuous.
 
     Parameters:
-        include_idle: whether known agents that took no part count as 0.
+        include_idle: Count known agents without interactions as 0.
 
     Detail: ``agents`` (those that count), ``messages``.
 
@@ -280,19 +287,19 @@ def code_load_balance(turn: Turn, *, include_idle: bool = False) -> Result:
     aliases=("agentunit:MultiAgentMetricsCalculator", "agentunit:calculate_all"),
 )
 def code_multi_agent_summary(turn: Turn, *, roles: Roles | None = None) -> Result:
-    """All multi-agent metrics with their defaults at once; the value is that of code_coordination_efficiency.
+    """All multi-agent metrics in one score, whose value is ``code_coordination_efficiency``.
 
-    Skipped when that is: without interactions.
+    All metrics use their defaults. Skipped if ``code_coordination_efficiency`` is skipped.
 
     Parameters:
-        roles: as in code_multiagent_role_adherence.
+        roles: Roles of the agents, as in code_multiagent_role_adherence.
 
-    Detail: by their names in AgentUnit, null where a metric is skipped: ``coordination_efficiency``,
-    ``handoff_success_rate``, ``avg_handoff_time``, ``conflict_rate``, ``conflict_resolution_rate``, ``avg_resolution_time``,
-    ``communication_efficiency``, ``role_adherence``, ``load_balance_score``, ``fault_tolerance``, ``density``,
-    ``centralization``, ``avg_path_length``, ``clustering_coefficient``, ``hub_agents`` and ``bottleneck_agents`` (names),
-    ``self_organization_score``, ``specialization_emergence``, ``collective_decision_score``, ``adaptation_rate``,
-    ``swarm_intelligence_score``.
+    Detail, with the names of AgentUnit (null if a metric is skipped): ``coordination_efficiency``,
+    ``handoff_success_rate``, ``avg_handoff_time``, ``conflict_rate``, ``conflict_resolution_rate``,
+    ``avg_resolution_time``, ``communication_efficiency``, ``role_adherence``, ``load_balance_score``, ``fault_tolerance``,
+    ``density``, ``centralization``, ``avg_path_length``, ``clustering_coefficient``, ``hub_agents`` and
+    ``bottleneck_agents`` (names), ``self_organization_score``, ``specialization_emergence``, ``collective_decision_score``,
+    ``adaptation_rate``, ``swarm_intelligence_score``.
 
     Source: AgentUnit MultiAgentMetricsCalculator.
     """

@@ -1,6 +1,6 @@
-"""Whether a group of agents organizes itself over the interactions of a turn, which are read in their order.
+"""Self-organization of a group of agents over a turn's interactions, which are read in order.
 
-Where the turn was given no interactions, they are what its spans show: an agent that called an agent, and hand-offs.
+If the turn provides no interactions, the metrics derive them from its spans: agents that call agents, and hand-offs.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _COLLECTIVE = ("collaboration", "negotiation")
     ),
 )  # fmt: skip
 def code_swarm_intelligence(turn: Turn, *, weights: FourWeights = (0.30, 0.25, 0.25, 0.20)) -> Result:
-    """How much the agents act as a group: organized, specialized, deciding together and getting faster.
+    """Group behavior of the agents: self-organization, specialization, joint decisions and adaptation.
 
-    ``0.30 * self_organization + 0.25 * specialization + 0.25 * collective + 0.20 * adaptation``: the values of
-    code_self_organization, code_specialization, code_collective_decision and code_adaptation_rate with their defaults, also
-    where they are vacuous. Skipped with ``missing:interactions`` when there are none.
+    ``0.30 * self_organization + 0.25 * specialization + 0.25 * collective + 0.20 * adaptation``. The parts are the values
+    of code_self_organization, code_specialization, code_collective_decision and code_adaptation_rate with their defaults,
+    including vacuous values. Without interactions, the metric is skipped as ``missing:interactions``.
 
     Parameters:
-        weights: of the four in that order, 0..1; divided by their sum, which must not be 0.
+        weights: Weights of the four parts in that order, 0..1. They are divided by their sum, which must not be 0.
 
     Detail: ``self_organization``, ``specialization``, ``collective``, ``adaptation``.
 
@@ -58,13 +58,13 @@ def code_swarm_intelligence(turn: Turn, *, weights: FourWeights = (0.30, 0.25, 0
 
 
 def _entropy(interactions: Sequence[Interaction]) -> float:
-    """Bits of the distribution of who did what."""
+    """Return the entropy in bits of the pairs of agent and type."""
     counts = Counter((found.sender, found.kind) for found in interactions)
     return sum(count / len(interactions) * math.log2(len(interactions) / count) for count in counts.values())
 
 
 def _improvement(early: float, late: float) -> float:
-    """0.5 when nothing changed, more when the late value is lower; 0.5 also when there was nothing to improve."""
+    """Return the relative improvement: 0.5 if nothing changed or could improve, more if the late value is lower."""
     return max(0.0, min(1.0, 0.5 + (early - late) / early)) if early > 0 else 0.5
 
 
@@ -74,14 +74,14 @@ def _improvement(early: float, late: float) -> float:
     aliases=("agentunit:self_organization_score", "agentunit:self_organization"),
 )
 def code_self_organization(turn: Turn, *, min_interactions: Annotated[int, Ge(0)] = 10) -> Result:
-    """Whether it became clearer over the turn who does what: above 0.5 when it did, below when it became less clear.
+    """Change in the division of labor over the turn: above 0.5 if it became clearer.
 
-    ``0.5 + (early - late) / early``, within 0..1, of the Shannon entropy (bits) of how often each agent sent each type of
-    interaction, in the first half of the interactions (rounded down) and in the rest. 0.5 when the first half has no
-    entropy. With fewer than ``min_interactions`` it is 0 and vacuous.
+    ``0.5 + (early - late) / early``, limited to 0..1. ``early`` and ``late`` are the Shannon entropy (in bits) of the pairs
+    of agent and interaction type, in the first half of the interactions (rounded down) and in the rest. If the first half
+    has no entropy, the value is 0.5. With fewer than ``min_interactions`` it is 0, vacuous.
 
     Parameters:
-        min_interactions: below this number there is too little data.
+        min_interactions: Least number of interactions.
 
     Detail: ``interactions``, ``early_entropy``, ``late_entropy``.
 
@@ -102,13 +102,13 @@ def code_self_organization(turn: Turn, *, min_interactions: Annotated[int, Ge(0)
     aliases=("agentunit:specialization_emergence", "agentunit:specialization"),
 )
 def code_specialization(turn: Turn) -> Result:
-    """How much each agent sticks to one type of message: 1 when every agent sends only one.
+    """Specialization of each agent in one type of message: 1 if every agent sends only one type.
 
-    Mean over the sending agents of the sum of squared shares of their message types (Herfindahl-Hirschman index); an agent
-    that sent a single message counts 1. An interaction without ``message_type`` counts by its ``type``. Without interactions
-    whose sender is known it is 0 and vacuous.
+    The value is the mean over the senders of the sum of squared shares of their message types (Herfindahl-Hirschman index).
+    An agent with a single message counts as 1. An interaction without ``message_type`` counts by its ``type``. If no sender
+    is known, the value is 0, vacuous.
 
-    Detail: ``agents``, the number of those that sent something.
+    Detail: ``agents`` (senders).
 
     Source: AgentUnit specialization_emergence.
     """
@@ -130,8 +130,8 @@ def code_specialization(turn: Turn) -> Result:
 def code_collective_decision(turn: Turn) -> Result:
     """Share of the interactions that are of type collaboration or negotiation.
 
-    Spans show calls and hand-offs only, so a turn that was given no interactions has 0. Without any interactions it is 0
-    and vacuous.
+    Spans only contain calls and hand-offs, so a turn that provides no interactions is 0. Without any
+    interactions the value is 0, vacuous.
 
     Detail: ``interactions``, ``collective``.
 
@@ -151,14 +151,14 @@ def code_collective_decision(turn: Turn) -> Result:
     aliases=("agentunit:adaptation_rate",),
 )
 def code_adaptation_rate(turn: Turn, *, min_interactions: Annotated[int, Ge(0)] = 5) -> Result:
-    """Whether answers came faster over the turn: above 0.5 when they did, below when they came slower.
+    """Change of response times over the turn: above 0.5 if the agents became faster.
 
-    ``0.5 + (early - late) / early``, within 0..1, of the mean response time in the first half (rounded down) of the
-    interactions that have one above 0, and in the rest. 0.5 and vacuous with fewer than ``min_interactions`` interactions or
-    response times. The response time of an agent that was called is how long it ran.
+    ``0.5 + (early - late) / early``, limited to 0..1. ``early`` and ``late`` are mean response times, in the first half
+    (rounded down) of the interactions with a response time above 0, and in the rest. With fewer than ``min_interactions``
+    interactions or response times, the value is 0.5, vacuous. The response time of a called agent is its run time.
 
     Parameters:
-        min_interactions: below this number there is too little data; also accepted as ``min``.
+        min_interactions: Least number of interactions. Also accepted as ``min``.
 
     Detail: ``interactions``, ``early_s``, ``late_s``.
 

@@ -1,8 +1,9 @@
-"""Who writes to whom: the shape of the graph of agents. A broadcast is an edge to each recipient; a message to itself is not.
+"""Shape of the graph of agents that send each other messages.
 
-Its agents are those of the turn's role table (or, without one, those that ran) and all others that took part. Where the turn
-was given no interactions, they are what its spans show: an agent that called an agent, and hand-offs. A measure that would
-take too many steps, as shortest paths between thousands of agents do, is skipped with ``too_long``.
+A broadcast is one edge per recipient. A message to itself is not an edge. The nodes are the agents of the turn's role table
+(or, without one, those that ran) and all others that took part. If the turn provides no interactions, the metrics
+derive them from its spans: agents that call agents, and hand-offs. A measure that would take too many steps, such as
+shortest paths between thousands of agents, is skipped as ``too_long``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _BOTTLENECK_SHARE = 0.5
 
 
 def _graph_of(turn: Turn) -> tuple[AgentGraph, int]:
-    """The graph, and how many interactions it is made of."""
+    """Return the graph and the number of its interactions."""
     found = interactions_of(turn)
     pairs = ((each.sender, to) for each in found if each.sender is not None for to in each.recipients)
     return AgentGraph(participants(turn, found), pairs), len(found)
@@ -47,14 +48,14 @@ def _measured(graph: AgentGraph, measure: Callable[[], float | None]) -> Result:
     heavy=True,
 )
 def code_network_fault_tolerance(turn: Turn) -> Result:
-    """How well the network of agents could do without one of them: many connections, few bottlenecks.
+    """Resilience of the agent network: many connections and few bottlenecks.
 
     ``0.6 * density + 0.4 * (1 - bottlenecks / agents)``, with the density of code_network_density and the agents of
-    code_bottleneck_agents. As every agent of a fully connected network counts as a bottleneck there, such a network has 0.6.
-    One agent alone is 1 and vacuous. Skipped with ``missing:interactions`` or, when no role table was given and the spans
-    show no agents either, ``missing:agents``.
+    code_bottleneck_agents. A fully connected network has the value 0.6, because that metric counts all its agents as
+    bottlenecks. One agent alone is 1, vacuous. Skipped as ``missing:interactions``, or as ``missing:agents`` if neither a
+    role table nor the spans contain agents.
 
-    Detail: ``density``, ``centralization``, ``clustering`` (null when it would take too long), ``hub_agents``,
+    Detail: ``density``, ``centralization``, ``clustering`` (null if it would take too long), ``hub_agents``,
     ``bottleneck_count``.
 
     Source: AgentUnit network_fault_tolerance.
@@ -86,10 +87,10 @@ def code_network_fault_tolerance(turn: Turn) -> Result:
     aliases=("agentunit:density", "agentunit:NetworkAnalyzer"),
 )
 def code_network_density(turn: Turn) -> Result:
-    """Share of the ordered pairs of agents of which the first wrote to the second.
+    """Share of the ordered pairs of agents in which the first sent a message to the second.
 
-    ``edges / (agents * (agents - 1))``; an edge counts once, however many messages took it. One agent alone is 1 and
-    vacuous. Skipped with ``missing:interactions`` when none are known of several agents, or no agent is.
+    ``edges / (agents * (agents - 1))``. An edge counts once, however many messages it has. One agent alone is 1, vacuous.
+    Skipped as ``missing:interactions`` if several agents have no known interactions, or if no agent is known.
 
     Detail: ``agents``, ``edges``.
 
@@ -102,7 +103,7 @@ def code_network_density(turn: Turn) -> Result:
 
 
 def _of_three_or_more(turn: Turn, measure: Callable[[AgentGraph], float]) -> Result:
-    """A measure that needs three agents: of one or two it is 0, which says nothing."""
+    """Return a measure that needs three agents, or 0 (vacuous) for one or two."""
     graph, interactions = _graph_of(turn)
     if 1 <= len(graph) <= 2:
         return vacuous(0.0, agents=len(graph), edges=graph.edges)
@@ -117,15 +118,15 @@ def _of_three_or_more(turn: Turn, measure: Callable[[AgentGraph], float]) -> Res
     heavy=True,
 )
 def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed"] = "normalized") -> Result:
-    """How much the network is a star: 1 when one agent writes to all others and no other agent writes to any.
+    """Similarity of the network to a star: 1 if one agent sends to all others and no other agent sends.
 
-    Sum over the agents of how far their number of recipients is below the highest one, divided by the most that is
-    possible, ``(agents - 1) ** 2`` (Freeman's out-degree centralization). One or two agents are 0 and vacuous. Skipped with
-    ``missing:interactions`` when none are known of more agents, or no agent is.
+    The value is Freeman's out-degree centralization: the sum over the agents of the distance to the highest number of
+    recipients, divided by the possible maximum ``(agents - 1) ** 2``. One or two agents are 0, vacuous. Skipped as
+    ``missing:interactions`` if more agents have no known interactions, or if no agent is known.
 
     Parameters:
-        mode: ``seed`` divides by ``(agents - 1) * (agents - 2)`` as AgentUnit does, which is meant for undirected graphs: a
-            star of four agents has 1.5 then.
+        mode: ``seed`` divides by ``(agents - 1) * (agents - 2)`` as AgentUnit does, a formula for undirected graphs. A star
+            of four agents then has the value 1.5.
 
     Detail: ``agents``, ``edges``.
 
@@ -143,10 +144,10 @@ def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed
     heavy=True,
 )
 def code_avg_path_length(turn: Turn) -> Result:
-    """Mean number of messages by which one agent reaches another, along the directed edges and by the shortest path.
+    """Mean length of the shortest directed path from one agent to another.
 
-    Mean over the ordered pairs of agents of which the first can reach the second; the others do not count. At least 1.
-    Skipped with ``missing:interactions`` when no agent reaches another, with ``too_long`` when the graph is too large.
+    The mean covers the ordered pairs of agents with a path from the first to the second. It is at least 1. Skipped as
+    ``missing:interactions`` if there is no path, and as ``too_long`` if the graph is too large.
 
     Detail: ``agents``, ``edges``.
 
@@ -164,12 +165,12 @@ def code_avg_path_length(turn: Turn) -> Result:
     heavy=True,
 )
 def code_clustering_coefficient(turn: Turn) -> Result:
-    """How often two agents that the same agent writes to also write to each other.
+    """Share of an agent's pairs of recipients that also send each other messages.
 
-    Per agent the edges among the ``k`` agents it writes to, of the ``k * (k - 1)`` that there could be; 0 for an agent that
-    writes to at most one. The value is the mean over all agents. One or two agents are 0 and vacuous. Skipped with
-    ``missing:interactions`` when none are known of more agents, or no agent is, and with ``too_long`` when the graph is too
-    large.
+    An agent's coefficient is the number of edges among its ``k`` recipients, divided by ``k * (k - 1)``. It is 0 for an
+    agent with at most one recipient. The value is the mean over all agents. One or two agents are 0, vacuous. Skipped as
+    ``missing:interactions`` if more agents have no known interactions or no agent is known, and as ``too_long`` if the
+    graph is too large.
 
     Detail: ``agents``, ``edges``.
 
@@ -192,16 +193,16 @@ def _hubs(graph: AgentGraph, share: float) -> list[str]:
     heavy=True,
 )
 def code_hub_agents(turn: Turn, *, share_of_highest: Share = _HUB_SHARE) -> Result:
-    """Number of agents that write to about as many others as the one that writes to most.
+    """Number of agents with nearly as many recipients as the agent with the most.
 
-    Counts the agents whose number of recipients is at least ``share_of_highest`` of the highest one. Without any edge it is
-    0 and vacuous. Skipped with ``missing:interactions`` when no agent is known either.
+    An agent counts if it has at least ``share_of_highest`` of the highest number of recipients. Without edges the value is
+    0, vacuous. Skipped as ``missing:interactions`` if no agent is known either.
 
     Parameters:
-        share_of_highest: of the highest number of recipients; may also be given as ``threshold``, its name in AgentUnit,
-            so that the metric has no bound to pass.
+        share_of_highest: Share of the highest number of recipients. AgentUnit's name ``threshold`` also works, so the
+            metric has no pass mark.
 
-    Detail: ``hub_agents``, their names: those of the role table in its order, then the others.
+    Detail: ``hub_agents`` (names, in the order of the role table, then the others).
 
     Source: AgentUnit hub_agents.
     """
@@ -229,18 +230,17 @@ def _bottlenecks(graph: AgentGraph, mode: str) -> list[str]:
     heavy=True,
 )
 def code_bottleneck_agents(turn: Turn, *, mode: Literal["heuristic", "betweenness"] = "heuristic") -> Result:
-    """Number of agents that much of the communication has to pass through.
+    """Number of agents through which much of the communication passes.
 
-    Counts the agents with at least half of the highest product of how many agents write to them and how many they write to;
-    none when all products are 0. One or two agents, and agents without any edge, have none; that is vacuous. Skipped with
-    ``missing:interactions`` when no agent is known, with ``too_long`` when the graph is too large for ``betweenness``.
+    An agent's product is its number of senders times its number of recipients. An agent counts if it has at least half of
+    the highest product and that is above 0. One or two agents, and agents without edges, are 0, vacuous. Skipped as
+    ``missing:interactions`` if no agent is known, and as ``too_long`` if the graph is too large for ``betweenness``.
 
     Parameters:
-        mode: ``betweenness`` compares, instead of the product, the shortest paths between others that pass through the
-            agent. In a network where all agents write to all others, the product finds that every agent is a
-            bottleneck, and betweenness that none is.
+        mode: ``betweenness`` compares the number of shortest paths through an agent instead of the product. If all agents
+            send to all others, the product counts every agent and betweenness none.
 
-    Detail: ``bottleneck_agents``, their names: those of the role table in its order, then the others.
+    Detail: ``bottleneck_agents`` (names, in the order of the role table, then the others).
 
     Source: AgentUnit bottleneck_agents.
     """

@@ -1,4 +1,4 @@
-"""How far answers refer to the images, sounds and videos that the user gave, and whether images are fit to be looked at."""
+"""References to the user's media in the answer, and quality checks on images."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KEYWORDS = {
     "video": frozenset(("video", "clip", "footage", "scene", "frame")),
     "text": frozenset(("text", "written", "document", "read")),
 }
-"""Words that refer to a modality; the order is that of the result."""
+"""Words that refer to a modality, in the order of the result."""
 _CONNECTIVES = (
     "while", "also", "additionally", "furthermore", "moreover", "in addition to", "along with", "together with", "combined with",
 )  # fmt: skip
@@ -34,7 +34,7 @@ _WORD = re.compile(r"\w+")
 
 
 def _modalities(turn: Turn) -> set[str]:
-    """What the user gave: attachments by their modality or media type, and text."""
+    """Return the modalities that the user provided, from attachments and text."""
     found = {"text"} if turn.input and turn.input.strip() else set()
     for attachment in attachments_of(turn):
         found |= modalities_of(attachment)
@@ -65,20 +65,26 @@ def _referenced(text: str, present: set[str], word_boundaries: bool) -> list[str
     heavy=True,
 )
 def code_multimodal_coherence(turn: Turn, *, word_boundaries: bool = True) -> Result:
-    """How far the answer refers to everything that the user gave, and how well it connects it.
+    """References in the answer to each of the user's modalities, and its use of connectives.
 
-    ``0.6 * referenced / present modalities + 0.4 * min(1, connectives / 3)``. Present are image, audio and video by the
-    attachments' modality or media type, and text when the input has text. A modality is referenced when the answer has one
-    of its words, whatever the case: image (image, picture, photo, visual, see, shown, display), audio (audio, sound, hear,
-    listen, voice, spoken), video (video, clip, footage, scene, frame), text (text, written, document, read). Connectives
-    count once each: while, also, additionally, furthermore, moreover, in addition to, along with, together with, combined
-    with. An empty answer is 0. Skipped with ``missing:output``, or with ``missing:image`` when no modality is present.
+    ``0.6 * referenced / present modalities + 0.4 * min(1, connectives / 3)``. Image, audio and video are present if an
+    attachment has that modality or media type, and text if the input contains text. A modality is referenced if the answer
+    contains one of its words, ignoring case:
+
+    - image: image, picture, photo, visual, see, shown, display
+    - audio: audio, sound, hear, listen, voice, spoken
+    - video: video, clip, footage, scene, frame
+    - text: text, written, document, read
+
+    Each connective counts once: while, also, additionally, furthermore, moreover, in addition to, along with, together
+    with, combined with. An empty answer is 0. Skipped as ``missing:output``, or as ``missing:image`` if no modality is
+    present.
 
     Parameters:
-        word_boundaries: whether only whole words count; off, "see" is also found in "seems".
+        word_boundaries: Count only whole words. If false, "see" also matches "seems".
 
-    Detail: ``coverage_score``, ``coherence_score`` (the two parts, 0..1), ``referenced_modalities`` (in the order image, audio,
-    video, text), ``present_modalities``.
+    Detail: ``coverage_score``, ``coherence_score`` (the two parts, 0..1), ``referenced_modalities``,
+    ``present_modalities``.
 
     Source: AgentUnit multimodal_coherence.
     """
@@ -103,11 +109,11 @@ def code_multimodal_coherence(turn: Turn, *, word_boundaries: bool = True) -> Re
 
 Bound = Annotated[float, Ge(0), Le(1)]
 _MOST_IMAGES = 100
-"""Images of a turn that are looked at."""
+"""Maximum images of a turn that are measured."""
 
 
 def _contents(turn: Turn) -> list[Content] | Result:
-    """The images that may be opened, or why there is nothing to measure."""
+    """Return the images that may be opened, or the reason that there are none."""
     found = contents_of(turn, "image")
     if not found:
         return skip("media_not_open")
@@ -115,7 +121,7 @@ def _contents(turn: Turn) -> list[Content] | Result:
 
 
 def _share_that_holds(turn: Turn, holds: Callable[[Measures], bool], *shown: str) -> Result:
-    """The share of images of which something holds, and what was measured of each."""
+    """Return the share of images that meet a condition, with the measurements of each."""
     found = _contents(turn)
     if isinstance(found, Result):
         return found
@@ -129,41 +135,44 @@ def _share_that_holds(turn: Turn, holds: Callable[[Measures], bool], *shown: str
 
 @metric(media=True, applies=applies.image, threshold=1.0, extra="media")
 def code_image_sharpness(turn: Turn, *, min_sharpness: Annotated[float, Ge(0)] = 50.0) -> Result:
-    """Share of the turn's images that are sharp enough to be read.
+    """Share of the turn's images that are sharp enough to read.
 
-    Sharpness is the variance of the Laplacian of the brightness (0..255), of the image scaled down to at most 1,024 pixels a side. Photographs in focus
-    have some hundreds, blurred ones less than 50; drawings with large plain areas can have little, too. Passes when all images are sharp
-    (default threshold 1).
+    Sharpness is the variance of the Laplacian of the brightness (0..255), on the image scaled down to at most 1,024 pixels
+    per side. Photos in focus have several hundred, and blurred ones less than 50. Drawings with large plain areas can also
+    be low. By default, all images must be sharp to pass.
 
-    Images that came with the turn are measured, and those that may be fetched (``media``). Skipped with ``missing:image`` without an image, with
-    ``media_not_open`` when none may be opened, and with ``too_long`` when there are more than 100. A broken image is an error. Needs
-    the extra ``[media]``.
+    The metric measures images in the turn and those that it may fetch (see ``media``). A broken image is an error. Skipped:
+
+    - ``missing:image`` if there is no image.
+    - ``media_not_open`` if none may be opened.
+    - ``too_long`` if there are more than 100 images.
 
     Parameters:
-        min_sharpness: from which sharpness on an image counts as sharp.
+        min_sharpness: Sharpness from which an image counts as sharp.
 
     Detail: ``images``, each with ``width``, ``height`` (pixels) and ``sharpness``.
 
-    Source: our own.
+    Source: otel-agenteval.
     """
     return _share_that_holds(turn, lambda look: look.sharpness >= min_sharpness, "sharpness")
 
 
 @metric(media=True, applies=applies.image, threshold=1.0, extra="media")
 def code_image_exposure(turn: Turn, *, max_lost: Bound = 0.4, brightness: tuple[Bound, Bound] = (0.08, 0.95)) -> Result:
-    """Share of the turn's images that are neither too dark nor too bright to show anything.
+    """Share of the turn's images that are neither too dark nor too bright.
 
-    An image is well exposed when its mean brightness lies within bounds, and no more than a share of its pixels is lost: so dark or so bright
-    that nothing can be told there. Documents on white paper are bright on purpose: raise ``max_lost`` for them. Passes when all images are well
-    exposed (default threshold 1). Which images are measured, and when it is skipped, is as in ``code_image_sharpness``.
+    An image is well exposed if its mean brightness is in range and few of its pixels are too dark or too bright to show
+    detail. Documents on white paper are bright on purpose, so raise ``max_lost`` for them. By default, all images must be
+    well exposed to pass. The metric measures and skips the same images as ``code_image_sharpness``.
 
     Parameters:
-        max_lost: largest share of pixels that are black, or white, without detail; 0..1.
-        brightness: least and largest mean brightness, each 0..1.
+        max_lost: Largest share of black or white pixels without detail, 0..1.
+        brightness: Lowest and highest mean brightness, each 0..1.
 
-    Detail: ``images``, each with ``width``, ``height`` (pixels), ``brightness``, ``dark`` and ``bright`` (shares of pixels).
+    Detail: ``images``, each with ``width``, ``height`` (pixels), ``brightness``, ``dark`` and ``bright`` (shares of
+    pixels).
 
-    Source: our own.
+    Source: otel-agenteval.
     """
     least, most = brightness
     return _share_that_holds(
@@ -175,35 +184,38 @@ def code_image_exposure(turn: Turn, *, max_lost: Bound = 0.4, brightness: tuple[
 
 @metric(media=True, applies=applies.image, threshold=1.0, extra="media")
 def code_image_blank(turn: Turn, *, min_contrast: Bound = 0.02) -> Result:
-    """Share of the turn's images that show something: an image of one colour is what a failed upload, render or screenshot looks like.
+    """Share of the turn's images that aren't blank, such as a failed upload or screenshot.
 
-    Something is shown when the standard deviation of the brightness is large enough. Passes when no image is blank (default threshold 1). Which
-    images are measured, and when it is skipped, is as in ``code_image_sharpness``.
+    An image is blank if the standard deviation of its brightness is too small. By default, no image may be blank. The
+    metric measures and skips the same images as ``code_image_sharpness``.
 
     Parameters:
-        min_contrast: standard deviation of the brightness (0..0.5) from which on an image shows something.
+        min_contrast: Standard deviation of the brightness (0..0.5) from which an image isn't blank.
 
     Detail: ``images``, each with ``width``, ``height`` (pixels) and ``contrast``.
 
-    Source: our own.
+    Source: otel-agenteval.
     """
     return _share_that_holds(turn, lambda look: look.contrast >= min_contrast, "contrast")
 
 
 @metric(media=True, applies=applies.image, threshold=1.0, extra="media")
 def code_image_duplicate(turn: Turn, *, max_likeness: Bound = 0.95) -> Result:
-    """Share of the turn's images that are not another one once more, as it is or scaled, converted or compressed anew.
+    """Share of the turn's images that don't duplicate another one.
 
-    Two images are the same when their hashes of differences (dHash of 128 bits) agree in more than ``max_likeness`` of the bits; blank ones are alike. Passes
-    when none is there twice (default threshold 1). The same bytes under the same reference are one image. Which images are measured, and when
-    it is skipped, is as in ``code_image_sharpness``; a single image is skipped with ``not_applicable:one_image``.
+    An image that was scaled, converted or compressed again is still a duplicate. Two images are duplicates if more than
+    ``max_likeness`` of the bits of their difference hashes (dHash, 128 bits) are equal. All blank images are duplicates.
+    Equal bytes under one reference are one image. By default, no image may be a duplicate.
+
+    The metric measures and skips the same images as ``code_image_sharpness``. A single image is skipped as
+    ``not_applicable:one_image``.
 
     Parameters:
-        max_likeness: share of equal bits, 0..1, above which two images are the same.
+        max_likeness: Share of equal bits, 0..1, above which two images are duplicates.
 
-    Detail: ``duplicates``, a list of ``[place, place of the first one like it, likeness]``, places from 0.
+    Detail: ``duplicates``, a list of ``[position, position of the first duplicate, likeness]``, with positions from 0.
 
-    Source: our own.
+    Source: otel-agenteval.
     """
     found = _contents(turn)
     if isinstance(found, Result):
@@ -220,7 +232,7 @@ def code_image_duplicate(turn: Turn, *, max_likeness: Bound = 0.95) -> Result:
 
 
 _READ_WORD = re.compile(r"\d+(?:[.,:/-]\d+)*|[^\W\d_]+")
-"""Numbers with what stands inside of them, and runs of letters: readers lose the spaces between both."""
+"""Numbers with their separators, and runs of letters. OCR loses the spaces between both."""
 
 
 def _words(text: str) -> Counter[str]:
@@ -231,23 +243,22 @@ def _words(text: str) -> Counter[str]:
 def code_image_text_overlap(
     turn: Turn, *, share_of: Literal["image", "text"] = "image", against: Literal["output", "ground_truth"] = "output"
 ) -> Result:
-    """How much of the writing in the turn's images stands in the answer, or of a text in the images.
+    """Share of the text in the turn's images that the answer contains, or the reverse.
 
-    The writing is read by a local model (OCR), and compared word by word, without case: each word counts as often as it is there. ``share_of: image`` asks
-    whether the answer repeats what can be read (a transcription, an invoice's fields); ``share_of: text`` whether what is said can be read there (an
-    image that was made with a given text).
+    A local OCR model reads the images. Words are compared ignoring case, and each word counts as often as it occurs. Use
+    ``share_of: image`` to check a transcription or an invoice's fields. Use ``share_of: text`` to check an image that was
+    generated with a given text. OCR reads Latin letters, digits and Chinese, and hardly any other script.
 
-    Which images are read, and when it is skipped, is as in ``code_image_sharpness``; skipped also with ``missing:output`` or ``missing:ground_truth``
-    without the text, and with ``no_writing`` where nothing is there whose share could be told. Latin letters, digits and Chinese are read; other scripts hardly. Needs
-    the extra ``[ocr]``.
+    The metric reads and skips the same images as ``code_image_sharpness``. It is also skipped as ``missing:output`` or
+    ``missing:ground_truth`` if the text is missing, and as ``no_writing`` if there are no words to look for.
 
     Parameters:
-        share_of: whose words are looked for: those of the ``image`` in the text, or those of the ``text`` in the images.
-        against: the text: the turn's ``output``, or its ``ground_truth``.
+        share_of: Words to look for: those of the ``image`` in the text, or those of the ``text`` in the images.
+        against: Text to compare with: the turn's ``output`` or its ``ground_truth``.
 
     Detail: ``read`` (words in the images), ``words`` (in the text), ``found`` (in both).
 
-    Source: our own.
+    Source: otel-agenteval.
     """
     text = turn.output if against == "output" else None if turn.ground_truth is None else jsonio.text_of(turn.ground_truth)
     if text is None:

@@ -1,4 +1,4 @@
-"""Negated checks on the output text. They are errors or skipped wherever the plain check is."""
+"""Negated checks on the output text. They are skipped or errors under the same conditions as the plain checks."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ def _negated(found: Result) -> Result:
 
 @metric(needs=("output",), boolean=True, spellings=TRUSYS_VALUE)
 def code_not_equals(turn: Turn, *, value: TextOrNumber | dict[str, Any] | list[Any]) -> Result:
-    """Whether the output is anything but the expected text or JSON value.
+    """Check that the output differs from a given text or JSON value.
 
-    Passes exactly where ``code_equals`` does not: also when ``value`` is an object or list and the output is not JSON.
+    Passes if ``code_equals`` fails. An output that isn't JSON passes if ``value`` is an object or list.
 
     Parameters:
-        value: required; as in ``code_equals``.
+        value: Value to compare with, as in ``code_equals``.
 
-    Detail: ``expected``, ``actual``, the first 200 characters of each.
+    Detail: ``expected``, ``actual`` (the first 200 characters of each).
 
-    Source: Trusys not-equals, whose name stands for ``code_equals`` with ``inverse``: the same values.
+    Source: Trusys not-equals, whose name stands for ``code_equals`` with ``inverse`` and gives equal values.
     """
     return _negated(code_equals(turn, value=value))
 
 
 @metric(needs=("output",), boolean=True, spellings=TRUSYS_VALUE)
 def code_not_contains(turn: Turn, *, value: TextOrNumber) -> Result:
-    """Whether a text does not occur in the output, case-sensitive.
+    """Check that the output doesn't contain a text, case-sensitive.
 
     An empty output passes. An empty ``value`` is an error, as in ``code_contains``.
 
     Parameters:
-        value: required; as in ``code_contains``. For several texts use ``code_contains_any`` with ``inverse``.
+        value: Text to search for, as in ``code_contains``. For several texts, use ``code_contains_any`` with ``inverse``.
 
-    Detail: ``value``, as it was looked for.
+    Detail: ``value`` as searched.
 
-    Source: Trusys not-contains, whose name stands for ``code_contains`` with ``inverse``: the same values.
+    Source: Trusys not-contains, whose name stands for ``code_contains`` with ``inverse`` and gives equal values.
     """
     return _negated(code_contains(turn, value=value))

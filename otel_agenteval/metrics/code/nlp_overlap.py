@@ -1,6 +1,6 @@
-"""How much the output overlaps with reference texts, word by word.
+"""Word overlap of the output with reference texts.
 
-Values made with different tokenizers or smoothings cannot be compared.
+Don't compare values that use different tokenizers or smoothings.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ Share = Annotated[float, Ge(0), Le(1)]
 Measure = Literal["recall", "precision", "f1"]
 
 TEXT_LIMIT = 100_000
-"""Characters of the output, and of all references together, above which nothing is compared."""
+"""Maximum characters of the output, and of all references together."""
 PAIR_LIMIT = 1_000_000
-"""Characters of the output times references above which nothing is compared: each reference reads the whole output."""
+"""Maximum characters of the output times references, because each reference is compared with the whole output."""
 SKIP_BIGRAM_LIMIT = 1_000
-"""Words above which no skip-bigrams are counted: there are half as many as the square of the words."""
+"""Maximum words for skip-bigrams, whose number is about half the square of the words."""
 
 _SPELLINGS = {"reference": "references", "value": "references", "expected_output": "references", "expcted_output": "references"}
 _SPELLINGS_OF_ONE = {
@@ -41,7 +41,7 @@ _SPELLINGS_OF_ONE = {
 
 
 def _references(turn: Turn, given: Texts | None) -> list[str]:
-    """The texts to compare with: the parameter, else the turn's references, else its ground truth."""
+    """Return the reference texts: the parameter, or the turn's references, or its ground truth."""
     found = reference(turn, given, "references", "reference")
     return _texts(truth_of(turn) if found is None else found)
 
@@ -58,7 +58,7 @@ def _too_long(output: str, references: Sequence[str]) -> bool:
 
 
 def _unusable(output: str, references: Sequence[str], *, missing: str = "references", empty: bool = True) -> Result | None:
-    """Why nothing can be compared: no references, an empty output (where that is a reason), texts that are too long."""
+    """Return the reason that nothing can be compared: no references, an empty output, or texts that are too long."""
     if not references:
         return skip(f"missing:{missing}")
     if empty and not output.strip():
@@ -67,7 +67,7 @@ def _unusable(output: str, references: Sequence[str], *, missing: str = "referen
 
 
 class _Match(NamedTuple):
-    """What the output has in common with one reference."""
+    """Overlap of the output with one reference."""
 
     precision: float
     recall: float
@@ -81,7 +81,7 @@ def _match(common: int, candidate: int, wanted: int) -> _Match:
 
 
 def _best(values: Sequence[float]) -> int:
-    """Index of the greatest value, the first of equals."""
+    """Return the index of the greatest value, the first if several are equal."""
     return max(range(len(values)), key=values.__getitem__)
 
 
@@ -108,32 +108,35 @@ def code_bleu(
     tokenizer: Tokenizer = "ms",
     smoothing: Literal["method4", "epsilon"] = "method4",
 ) -> Result:
-    """BLEU of the output against its references: how many of its word runs occur in them, minus a penalty for brevity.
+    """BLEU of the output: precision of its word n-grams, with a brevity penalty.
 
-    The geometric mean of the clipped precisions of the runs of 1 to ``max_n`` words, times the brevity penalty: 1 when the
-    output is longer than the reference closest to it in length (of two that are as close, the shorter), otherwise
-    ``exp(1 - reference / output)``. Values made with different tokenizers and smoothings differ widely, so choose both and
-    keep them.
+    The value is the geometric mean of the clipped precisions of n-grams of 1 to ``max_n`` words, times the brevity penalty.
+    The penalty is 1 if the output is longer than the reference closest in length (the shorter one of two that are equally
+    close). Otherwise it is ``exp(1 - reference / output)``. Values depend strongly on tokenizer and smoothing, so keep both
+    fixed.
 
-    Skipped with ``empty_output`` for an empty output, with ``missing:references`` without references, and with ``too_long``
-    when the output, or all references together, have more than 100 000 characters (or the characters of the output times the
-    number of references are more than a million).
+    Skipped:
+
+    - ``empty_output`` if the output is empty.
+    - ``missing:references`` if there are no references.
+    - ``too_long`` if the output or all references together have more than 100,000 characters, or if the output's characters
+      times the number of references are more than a million.
 
     Parameters:
-        references: a text or a list of texts; default the turn's references, else its ground truth. Trusys also spells it
-            ``value``, ``expected_output`` and ``expcted_output``.
-        max_n: the longest runs of words, 1 to 16.
-        tokenizer: ``ms`` (symbols and punctuation are words of their own, upper case), ``word`` (runs of letters and digits,
-            lower case) or ``whitespace`` (everything between white space, lower case).
-        smoothing: ``method4`` is Chen and Cherry's: the first length of run that is not found counts ``ln(words) / (5 · 2)``
-            runs, the second ``ln(words) / (5 · 4)``, and so on; without a single common word the value is 0. ``epsilon`` takes 1e-7
-            for every precision of 0, leaves out runs that are longer than the output, and clips with the best single reference
-            instead of all of them.
+        references: A text or a list of texts. The default is the turn's references or its ground truth. Trusys also spells
+            the option ``value``, ``expected_output`` and ``expcted_output``.
+        max_n: Largest number of words in an n-gram, 1 to 16.
+        tokenizer: ``ms``: symbols and punctuation are separate words, in upper case. ``word``: runs of letters and digits,
+            in lower case. ``whitespace``: text between white space, in lower case.
+        smoothing: ``method4`` is that of Chen and Cherry: the first n-gram length without a match counts as
+            ``ln(words) / (5 · 2)`` matches, the second as ``ln(words) / (5 · 4)``, and so on. Without any common word the
+            value is 0. ``epsilon`` uses 1e-7 for each precision of 0, ignores n-grams longer than the output, and clips
+            with the best single reference.
 
-    Detail: ``precisions`` (by length of run, after smoothing), ``brevity_penalty``, ``output_words``, ``reference_words``.
+    Detail: ``precisions`` (by n-gram length, after smoothing), ``brevity_penalty``, ``output_words``, ``reference_words``.
 
-    Sources: Trusys bleu (which sets ``tokenizer`` ``whitespace`` and ``smoothing`` ``epsilon``), HPD BleuEvaluator (``ms`` and
-    ``method4``).
+    Sources: Trusys bleu (which sets ``tokenizer`` ``whitespace`` and ``smoothing`` ``epsilon``), HPD BleuEvaluator (``ms``
+    and ``method4``).
     """
     output = turn.output or ""
     texts = _references(turn, references)
@@ -205,15 +208,15 @@ def code_gleu(
     max_n: Order = 4,
     tokenizer: Tokenizer = "ms",
 ) -> Result:
-    """Google-BLEU of the output: its word runs that occur in a reference, over the runs of the longer of the two.
+    """Google-BLEU of the output: the smaller of n-gram precision and recall.
 
-    All runs of ``min_n`` to ``max_n`` words are counted together; the value is the smaller of their precision and recall, and
-    that of the best reference. Skipped like ``code_bleu``.
+    N-grams of ``min_n`` to ``max_n`` words are counted together, and the best reference counts. Skipped as in
+    ``code_bleu``.
 
     Parameters:
-        references: as in ``code_bleu``.
-        min_n, max_n: lengths of runs, 1 to 16.
-        tokenizer: as in ``code_bleu``.
+        references: Reference texts, as in ``code_bleu``.
+        min_n, max_n: Range of n-gram lengths in words, 1 to 16.
+        tokenizer: Tokenizer, as in ``code_bleu``.
 
     Detail: ``matches``, ``output_runs``, ``reference_runs``, ``reference_index`` of the best reference.
 
@@ -257,17 +260,20 @@ def _runs(tokens: Sequence[str], min_n: int, max_n: int) -> Counter[Gram]:
     heavy=True,
 )
 def code_text_f1(turn: Turn, *, ground_truth: Texts | None = None, tokenizer: Tokenizer = "ms") -> Result:
-    """F1 of the words that the output and the ground truth have in common, in any order.
+    """F1 of the words that the output and the ground truth share, in any order.
 
-    A word counts as often as it occurs on the side that has it less often. Precision is over the words of the output, recall
-    over those of the ground truth; no common word is 0. Of several ground truths the best counts.
+    A word counts as often as it occurs on the side with fewer occurrences. Precision is over the words of the output, and
+    recall over those of the ground truth. Without a common word the value is 0. The best of several ground truths counts.
 
-    Skipped with ``empty_output`` for an empty output, with ``missing:ground_truth`` without a ground truth, and with ``too_long``
-    when either has more than 100 000 characters.
+    Skipped:
+
+    - ``empty_output`` if the output is empty.
+    - ``missing:ground_truth`` if there is no ground truth.
+    - ``too_long`` if either has more than 100,000 characters.
 
     Parameters:
-        ground_truth: a text or a list of texts; default the turn's ground truth.
-        tokenizer: as in ``code_bleu``.
+        ground_truth: A text or a list of texts. The default is the turn's ground truth.
+        tokenizer: Tokenizer, as in ``code_bleu``.
 
     Detail: ``precision``, ``recall``.
 
@@ -284,7 +290,7 @@ def code_text_f1(turn: Turn, *, ground_truth: Texts | None = None, tokenizer: To
 
 
 _Matcher = Callable[[Sequence[str]], _Match]
-"""Compares the output, which it was made with, with the words of a reference."""
+"""Comparison of one output, given at creation, with a reference's words."""
 
 
 def _runs_of(n: int) -> Callable[[Sequence[str]], Counter[Gram]]:
@@ -309,10 +315,10 @@ class _Variant(NamedTuple):
     """A variant of ROUGE."""
 
     least: int
-    """Words that a reference must have."""
+    """Minimum words of a reference."""
     matcher: Callable[[Sequence[str]], _Matcher]
     words: int = TEXT_LIMIT
-    """Words of the output, and of all references together, above which nothing is compared."""
+    """Maximum words of the output, and of all references together."""
 
 
 def _by_subsequence(candidate: Sequence[str]) -> _Matcher:
@@ -328,7 +334,7 @@ _VARIANTS = {
 
 
 def _rouge(turn: Turn, reference: Texts | None, tokenizer: Tokenizer, measure: Measure, variant: _Variant) -> Result:
-    """The ``measure`` of the best reference."""
+    """Return the ``measure`` of the best reference."""
     output = turn.output or ""
     texts = _references(turn, reference)
     unusable = _unusable(output, texts, empty=False)
@@ -363,22 +369,23 @@ def code_rouge(
     measure: Measure = "recall",
     tokenizer: Tokenizer = "word",
 ) -> Result:
-    """ROUGE of the output: how much of a reference text it covers.
+    """ROUGE of the output: its overlap with the best reference text.
 
-    ``rouge1`` and ``rouge2`` count common runs of one or two words, ``rougeS`` common pairs of words in the same order with any
-    gap, each as often as it occurs on the side that has it less often; ``rougeL`` takes the longest common subsequence of
-    words of the two texts as a whole. Recall is over what the reference has, precision over what the output has, F1 their
-    harmonic mean. Recall, the default, rewards long answers.
+    ``rouge1`` and ``rouge2`` count common n-grams of one or two words. ``rougeS`` counts common pairs of words in the same
+    order, with any gap. Each counts as often as it occurs on the side with fewer occurrences. ``rougeL`` uses the longest
+    common subsequence of words. Recall is over the reference, and precision over the output. Recall is the default and
+    rewards long answers.
 
-    A reference with fewer words than the variant needs (1, ``rouge2`` and ``rougeS`` 2) is 1 when the output is as short,
-    otherwise 0. An empty output is not skipped. Skipped without a reference (``missing:references``), and with ``too_long`` when
-    the output, or all references together, have more than 100 000 characters, for ``rougeS`` more than 1 000 words.
+    If a reference has fewer words than the variant needs (2 for ``rouge2`` and ``rougeS``, otherwise 1), the value is 1 if
+    the output is as short, and otherwise 0. Skipped as ``missing:references`` if there is no reference. Skipped as
+    ``too_long`` if the output or all references together have more than 100,000 characters, or 1,000 words for ``rougeS``.
+    An empty output isn't skipped.
 
     Parameters:
-        reference: a text, or a list of texts of which the best counts; default the turn's references, else its ground truth.
+        reference: A text or a list of texts. The default is the turn's references or its ground truth.
         variant: ``rougeL``, ``rouge1``, ``rouge2`` or ``rougeS``.
         measure: ``recall``, ``precision`` or ``f1``.
-        tokenizer: as in ``code_bleu``.
+        tokenizer: Tokenizer, as in ``code_bleu``.
 
     Detail: ``variant``, ``precision``, ``recall``, ``f1``, ``reference_index`` of the best reference.
 
@@ -400,16 +407,16 @@ def code_rouge(
     heavy=True,
 )
 def code_rouge_n(turn: Turn, *, reference: Texts | None = None, n: Order = 1, measure: Measure = "f1") -> Result:
-    """ROUGE-N of the output: F1 of the runs of ``n`` words that it has in common with a reference text.
+    """ROUGE-N of the output: F1 of the n-grams that it shares with a reference text.
 
-    Words are runs of letters and digits, in lower case. A run counts as often as it occurs on the side that has it less
-    often. Where the output or the reference has fewer than ``n`` words the value is 0. An empty output is not skipped; skipped
-    without a reference (``missing:references``) and with ``too_long`` as in ``code_rouge``.
+    Words are runs of letters and digits, in lower case. An n-gram counts as often as it occurs on the side with fewer
+    occurrences. If the output or the reference has fewer than ``n`` words, the value is 0. An empty output isn't skipped.
+    Skipped as ``missing:references`` or ``too_long``, as in ``code_rouge``.
 
     Parameters:
-        reference: a text, or a list of texts of which the best counts; default the turn's references, else its ground truth.
-            Trusys also spells it ``value``, ``expected_output`` and ``expcted_output``.
-        n: words in a run, 1 to 16.
+        reference: A text or a list of texts, of which the best counts. The default is the turn's references or its ground
+            truth. Trusys also spells the option ``value``, ``expected_output`` and ``expcted_output``.
+        n: Words in an n-gram, 1 to 16.
         measure: ``recall``, ``precision`` or ``f1``.
 
     Detail: ``n``, ``precision``, ``recall``, ``f1``, ``reference_index`` of the best reference.
@@ -427,7 +434,7 @@ def code_rouge_n(turn: Turn, *, reference: Texts | None = None, n: Order = 1, me
 
 
 class _Alignment(NamedTuple):
-    """How one reference's words were found in the output."""
+    """Alignment of one reference's words with the output."""
 
     value: float
     matches: int
@@ -454,26 +461,27 @@ def code_meteor(
     tokenizer: Tokenizer = "word",
     stemmer: Literal["suffix", "none"] = "suffix",
 ) -> Result:
-    """METEOR-style overlap of the output with a reference: stemmed words in common, minus a penalty for a different order.
+    """METEOR-style overlap with a reference: shared word stems, with a penalty for word order.
 
-    Words are stemmed, and the output's are aligned one after another, each with the first equal word of the reference that is
-    still free. With ``m`` such words, precision P (over the output's words), recall R (over the reference's) and chunks (runs
-    that are contiguous on both sides):
-    ``(1 - gamma · (chunks / m)^beta) · P·R / (alpha·P + (1 - alpha)·R)``.
+    ``(1 - gamma · (chunks / m)^beta) · P·R / (alpha·P + (1 - alpha)·R)``
 
-    There is no dictionary and no stage for synonyms, and the alignment is not the one with the fewest chunks. Equal texts are
-    penalised too: a text of one word compared with itself gives 0.5. No common word is 0; two texts without words are 1, one
-    is 0. The best reference counts, the first of equals. Skipped without references (``missing:references``) and with
-    ``too_long`` when the output or the references have more than 100 000 characters.
+    ``m`` is the number of aligned words, P the precision (over the output's words) and R the recall (over the reference's
+    words). Chunks are runs that are contiguous on both sides. The output's stemmed words are aligned one after another,
+    each with the first free equal word of the reference. Unlike METEOR, the metric has no synonyms and doesn't minimize
+    chunks.
+
+    Equal texts are penalized too: a text of one word compared with itself is 0.5. Without a common word the value is 0. Two
+    texts without words are 1. The best reference counts. Skipped as ``missing:references``, or as ``too_long`` if the
+    output or the references have more than 100,000 characters.
 
     Parameters:
-        references: as in ``code_bleu``.
-        alpha: weight of precision in the mean, 0 to 1.
-        beta: exponent of the penalty, from 0.
-        gamma: weight of the penalty, 0 to 1.
-        tokenizer: as in ``code_bleu``.
-        stemmer: ``suffix`` takes ``ing``, ``ed``, ``es`` or ``s`` off longer words, and one of two equal consonants that then end
-            the word; ``none`` leaves words as they are. Suffixes are in lower case, so the upper-case words of ``ms`` are not
+        references: Reference texts, as in ``code_bleu``.
+        alpha: Weight of precision in the mean, 0 to 1.
+        beta: Exponent of the penalty, from 0.
+        gamma: Weight of the penalty, 0 to 1.
+        tokenizer: Tokenizer, as in ``code_bleu``.
+        stemmer: ``suffix`` removes ``ing``, ``ed``, ``es`` or ``s`` from longer words, then one of two equal final
+            consonants. ``none`` keeps words unchanged. Suffixes are lower-case, so the upper-case words of ``ms`` aren't
             stemmed.
 
     Detail: ``matches``, ``precision``, ``recall``, ``chunks``, ``reference_index``.

@@ -1,8 +1,8 @@
 """Comparisons of the number in the output.
 
-An output that is one number as a whole is that number: optional sign, digits with or without ``,`` between groups of three,
-decimal point, exponent, a currency symbol before it or ``%`` after it (which does not divide). Otherwise the number is looked
-for among the numbers in the text, as ``extract`` says. ``NaN`` and ``Infinity`` are not numbers.
+If the whole output is a number, that number counts. It can have a sign, ``,`` between groups of three digits, a decimal
+point, an exponent, a currency symbol before it, or ``%`` after it (which doesn't divide). Otherwise ``extract`` selects a
+number in the text. ``NaN`` and ``Infinity`` aren't numbers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WHOLE = re.compile(
 )
 _TOKEN = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?")
 _EXACT = decimal.Context(prec=700)
-"""Digits enough to add any two floats without rounding."""
+"""Number of digits that is enough to add any two floats without rounding."""
 _EXACT_INTEGERS = Decimal(10) ** 15
 
 
@@ -45,7 +45,7 @@ def _decimal(text: str) -> Decimal | None:
 
 
 def _whole_number(text: str) -> Decimal | None:
-    """The number that the text is, or None."""
+    """Return the number that the whole text represents, or None."""
     found = _WHOLE.fullmatch(text.strip())
     if found is None:
         return None
@@ -81,11 +81,11 @@ def _is_number(value: str | float) -> bool:
 
 
 Number = Annotated[str | bool | int | float, Predicate(_is_number)]
-"""A finite number, or a text that is one. (``bool`` is listed so that it can be refused: otherwise it would be read as 0 or 1.)"""
+"""A finite number, or its text. ``bool`` is included so that it can be refused instead of becoming 0 or 1."""
 
 
 def _shown(number: Decimal) -> float | str:
-    """The number for ``detail``: an int where it is a whole number, and text where it is beyond any float."""
+    """Return the number for ``detail``: an int if it is whole, or text if it is out of the range of floats."""
     if -_EXACT_INTEGERS < number < _EXACT_INTEGERS and number == int(number):
         return int(number)
     near = float(number)
@@ -93,7 +93,7 @@ def _shown(number: Decimal) -> float | str:
 
 
 def _compared(turn: Turn, value: str | float, extract: Extract, holds: Callable[[Decimal, Decimal], bool]) -> Result:
-    """Whether it ``holds`` between the output's number and the configured one."""
+    """Return the result of ``holds`` on the output's number and the configured one."""
     wanted = _configured(value)
     if wanted is None:
         raise MetricError("invalid_parameter", "value must be a number")
@@ -111,18 +111,18 @@ def code_equals_number(
     tolerance: Annotated[float, Ge(0), Predicate(math.isfinite)] = 0.0,
     extract: Extract = "only",
 ) -> Result:
-    """Whether the number in the output is the expected one.
+    """Check that the number in the output equals the expected number.
 
-    An output that is one number as a whole is that number: ``42``, ``42.0``, ``-1,234.5``, ``1e3``, ``$5`` and ``15%`` (which
-    is 15) are. Otherwise the numbers in the text are looked at, as ``extract`` says; an output without such a number fails.
-    Numbers are compared as decimals, so that 0.3 is exactly 0.1 away from 0.2.
+    Accepted as whole outputs: ``42``, ``42.0``, ``-1,234.5``, ``1e3``, ``$5`` and ``15%`` (which is 15). Otherwise
+    ``extract`` selects a number in the text. An output without a number fails. The comparison is decimal, so that 0.2 and
+    0.3 are exactly 0.1 apart.
 
     Parameters:
-        value: required; a number, or a text that is one. Trusys also spells it ``expected_output`` and ``expcted_output``.
-        tolerance: the largest distance that still counts as equal.
-        extract: which number of a longer text counts: ``first``, ``last``, or ``only``, where there must be exactly one.
+        value: A number or its text. Trusys also spells the option ``expected_output`` and ``expcted_output``.
+        tolerance: Largest difference that counts as equal.
+        extract: Number that counts in a longer text: ``first``, ``last``, or ``only``, which requires exactly one.
 
-    Detail: ``number`` (null when there is none), ``value``; ``reason`` ``no_number``.
+    Detail: ``number`` (null if there is none), ``value``, ``reason`` ``no_number``.
 
     Source: Trusys equals-number.
     """
@@ -134,15 +134,15 @@ def code_equals_number(
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:greater-than",), spellings=TRUSYS_VALUE)
 def code_greater_than(turn: Turn, *, value: Number, extract: Extract = "only") -> Result:
-    """Whether the number in the output is greater than a bound; one that is equal is not.
+    """Check that the number in the output is greater than a limit.
 
-    The number is found as in ``code_equals_number``; an output without one fails.
+    An equal number fails, and so does an output without a number. See ``code_equals_number`` for the number that counts.
 
     Parameters:
-        value: required; the bound, a number or a text that is one.
-        extract: as in ``code_equals_number``.
+        value: Limit, a number or its text.
+        extract: Number that counts, as in ``code_equals_number``.
 
-    Detail: ``number`` (null when there is none), ``value``; ``reason`` ``no_number``.
+    Detail: ``number`` (null if there is none), ``value``, ``reason`` ``no_number``.
 
     Source: Trusys greater-than.
     """
@@ -151,15 +151,15 @@ def code_greater_than(turn: Turn, *, value: Number, extract: Extract = "only") -
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:less-than",), spellings=TRUSYS_VALUE)
 def code_less_than(turn: Turn, *, value: Number, extract: Extract = "only") -> Result:
-    """Whether the number in the output is less than a bound; one that is equal is not.
+    """Check that the number in the output is less than a limit.
 
-    The number is found as in ``code_equals_number``; an output without one fails.
+    An equal number fails, and so does an output without a number. See ``code_equals_number`` for the number that counts.
 
     Parameters:
-        value: required; the bound, a number or a text that is one.
-        extract: as in ``code_equals_number``.
+        value: Limit, a number or its text.
+        extract: Number that counts, as in ``code_equals_number``.
 
-    Detail: ``number`` (null when there is none), ``value``; ``reason`` ``no_number``.
+    Detail: ``number`` (null if there is none), ``value``, ``reason`` ``no_number``.
 
     Source: Trusys less-than.
     """

@@ -1,4 +1,4 @@
-"""Duration, tokens and cost. Missing data is skipped and never counts as 0; limits are inclusive."""
+"""Duration, tokens and cost. Missing data is skipped and never counts as 0. Limits are inclusive."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def _within(observed: float, limit: float) -> Result:
 def code_latency(turn: Turn) -> Result:
     """Wall-clock seconds from the start to the end of the turn's root span.
 
-    Skipped while the root is open or was never seen.
+    Skipped as ``missing:duration`` if the root span is open or missing.
 
-    Detail: ``latency_ms``, the same in milliseconds.
+    Detail: ``latency_ms``, in milliseconds.
 
     Source: HPD LatencyEvaluator.
     """
@@ -33,12 +33,12 @@ def code_latency(turn: Turn) -> Result:
 
 @metric(needs=("duration",), boolean=True, aliases=("hpd:MaxDurationEvaluator",))
 def code_max_duration(turn: Turn, *, max_seconds: Annotated[float, Ge(0)]) -> Result:
-    """Whether the turn took at most ``max_seconds``.
+    """Check that the turn took at most ``max_seconds``.
 
-    Skipped while the duration is unknown.
+    Skipped if the duration is unknown.
 
     Parameters:
-        max_seconds: required; wall-clock seconds, inclusive.
+        max_seconds: Largest number of wall-clock seconds, inclusive.
 
     Detail: ``observed``, ``limit``, in seconds.
 
@@ -54,12 +54,12 @@ def code_max_duration(turn: Turn, *, max_seconds: Annotated[float, Ge(0)]) -> Re
     spellings={"threshold": "threshold_ms"},
 )
 def code_latency_threshold(turn: Turn, *, threshold_ms: Annotated[float, Ge(0)]) -> Result:
-    """Whether the turn took at most ``threshold_ms`` milliseconds.
+    """Check that the turn took at most ``threshold_ms`` milliseconds.
 
-    Skipped while the duration is unknown.
+    Skipped if the duration is unknown.
 
     Parameters:
-        threshold_ms: required; wall-clock milliseconds of the turn's root span, inclusive. Trusys spells it ``threshold``.
+        threshold_ms: Largest number of wall-clock milliseconds of the root span, inclusive. Trusys spells it ``threshold``.
 
     Detail: ``latency_ms``.
 
@@ -71,15 +71,15 @@ def code_latency_threshold(turn: Turn, *, threshold_ms: Annotated[float, Ge(0)])
 
 @metric(needs=("duration",), threshold=1.0, aliases=("agentunit:latency", "agentunit:LatencyMetric"))
 def code_latency_score(turn: Turn, *, threshold_ms: Annotated[float, Ge(0)] = 5000) -> Result:
-    """How fast the turn was: 1 up to ``threshold_ms``, then ``threshold_ms / latency_ms``.
+    """Speed of the turn: 1 up to ``threshold_ms``, then ``threshold_ms / latency_ms``.
 
-    Twice the time is 0.5, ten times 0.1. Passes at 1, that is up to ``threshold_ms``, unless another ``threshold`` is set.
-    A latency of 0 is 1. Skipped while the duration is unknown.
+    Twice the time is 0.5, and ten times is 0.1. A latency of 0 is 1. Unless you set ``threshold``, only 1 passes. Skipped
+    if the duration is unknown.
 
     Parameters:
-        threshold_ms: wall-clock milliseconds of the turn's root span that cost nothing.
+        threshold_ms: Wall-clock milliseconds of the root span up to which the value is 1.
 
-    Detail: ``latency_ms``, ``threshold_ms``, ``under_threshold`` (whether the latency is at most ``threshold_ms``).
+    Detail: ``latency_ms``, ``threshold_ms``, ``under_threshold`` (true if the latency is at most ``threshold_ms``).
 
     Source: AgentUnit latency.
     """
@@ -91,14 +91,13 @@ def code_latency_score(turn: Turn, *, threshold_ms: Annotated[float, Ge(0)] = 50
 
 @metric(needs=("llm_calls",), boolean=True, aliases=("hpd:MaxIterationsEvaluator",))
 def code_max_iterations(turn: Turn, *, max_iterations: Annotated[int, Ge(0)]) -> Result:
-    """Whether the agent called models at most ``max_iterations`` times in the turn.
+    """Check that the agent called models at most ``max_iterations`` times in the turn.
 
-    Calls that failed count, and so do retries that have a span of their own. Skipped with ``missing:llm_calls`` when no
-    model call is known: that is missing instrumentation, not a short loop. (A count of 0 that was given as a number is a
-    fact and passes.)
+    Failed calls count, and so do retries with their own span. Skipped as ``missing:llm_calls`` if no model call is known,
+    because that means missing instrumentation. A known count of 0 passes.
 
     Parameters:
-        max_iterations: required; inclusive.
+        max_iterations: Largest number of model calls, inclusive.
 
     Detail: ``observed``, ``limit``, in model calls.
 
@@ -108,7 +107,7 @@ def code_max_iterations(turn: Turn, *, max_iterations: Annotated[int, Ge(0)]) ->
 
 
 def _total_tokens(usage: Usage) -> int | None:
-    """The total as reported; where that is absent or 0, input plus output; None when no number is known."""
+    """Return the reported total, or input plus output if the total is missing or 0. None if no number is known."""
     if usage.total_tokens:
         return usage.total_tokens
     if usage.input_tokens is None and usage.output_tokens is None:
@@ -118,12 +117,12 @@ def _total_tokens(usage: Usage) -> int | None:
 
 @metric(needs=("usage",), boolean=True, aliases=("hpd:MaxTokensEvaluator",))
 def code_max_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> Result:
-    """Whether the turn used at most ``max_tokens`` tokens, input and output together.
+    """Check that the turn used at most ``max_tokens`` tokens, input and output together.
 
-    Skipped when no usage is known: unknown tokens are not few tokens.
+    Skipped if the usage is unknown.
 
     Parameters:
-        max_tokens: required; inclusive.
+        max_tokens: Largest number of tokens, inclusive.
 
     Detail: ``observed``, ``limit``, in tokens.
 
@@ -135,12 +134,12 @@ def code_max_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> Result:
 
 @metric(needs=("usage",), boolean=True, aliases=("hpd:MaxInputTokensEvaluator",))
 def code_max_input_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> Result:
-    """Whether the turn's model calls were given at most ``max_tokens`` tokens, cached ones included.
+    """Check that the turn's model calls received at most ``max_tokens`` input tokens.
 
-    Skipped when the number of input tokens is unknown: unknown tokens are not few tokens.
+    Cached tokens count. Skipped if the number of input tokens is unknown.
 
     Parameters:
-        max_tokens: required; inclusive.
+        max_tokens: Largest number of tokens, inclusive.
 
     Detail: ``observed``, ``limit``, in tokens.
 
@@ -152,12 +151,12 @@ def code_max_input_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> R
 
 @metric(needs=("usage",), boolean=True, aliases=("hpd:MaxOutputTokensEvaluator",))
 def code_max_output_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> Result:
-    """Whether the turn's model calls answered with at most ``max_tokens`` tokens, reasoning ones included.
+    """Check that the turn's model calls generated at most ``max_tokens`` tokens.
 
-    Skipped when the number of output tokens is unknown: unknown tokens are not few tokens.
+    Reasoning tokens count. Skipped if the number of output tokens is unknown.
 
     Parameters:
-        max_tokens: required; inclusive.
+        max_tokens: Largest number of tokens, inclusive.
 
     Detail: ``observed``, ``limit``, in tokens.
 
@@ -176,11 +175,11 @@ def code_max_output_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> 
     aliases=("agentunit:token_usage", "agentunit:TokenUsageMetric"),
 )
 def code_token_usage(turn: Turn) -> Result:
-    """Tokens that the turn used: the total as reported, or input plus output where that is absent or 0.
+    """Number of tokens that the turn used.
 
-    Skipped when no usage is known.
+    The value is the reported total. If the total is missing or 0, it is input plus output. Skipped if the usage is unknown.
 
-    Detail: ``prompt_tokens``, ``completion_tokens`` (null where unknown), ``total_tokens``.
+    Detail: ``prompt_tokens``, ``completion_tokens`` (null if unknown), ``total_tokens``.
 
     Source: AgentUnit token_usage.
     """
@@ -199,7 +198,7 @@ def _no_cost(unpriced: list[str]) -> Result:
 
 
 def _how_known(cost: Cost) -> dict[str, Any]:
-    """What a detail says of a cost that was computed instead of read."""
+    """Return the detail of a cost that was computed instead of read."""
     if not cost.estimated:
         return {}
     return {"estimated": True} if cost.price_source is None else {"estimated": True, "price_source": cost.price_source}
@@ -220,28 +219,31 @@ def code_cost(
     estimate: bool = True,
     prices: Prices | None = None,
 ) -> Result:
-    """What the turn cost in USD: its model calls plus its tool calls.
+    """Cost of the turn in USD: its model calls plus its tool calls.
 
-    The model's part is the turn's cost, else the first of ``cost_usd``, ``turn_cost_usd``, ``estimated_cost_usd`` and
-    ``cost`` in its metadata, else an estimate. Skipped with ``missing:cost`` when no part is known, because no cost is ever
-    invented.
+    The model cost is the first known value:
 
-    The estimate is the sum over the turn's model calls of their tokens times the price of their model: the configured one,
-    else that of the bundled table of genai-prices (a newer one with the extra ``[cost]``; nothing is fetched) for this model of this provider at
-    the turn's start, the newest where that is unknown. There is none when a call that did not fail has no token counts,
-    when a model has no price, or for more than 1 000 calls; only where no call has counts, those of the turn stand for all,
-    if they went to one model.
+    1. the turn's cost
+    2. ``cost_usd``, ``turn_cost_usd``, ``estimated_cost_usd`` or ``cost`` in its metadata
+    3. an estimate
+
+    If neither the model cost nor a tool cost is known, the metric is skipped as ``missing:cost``.
+
+    The estimate adds up the tokens of each model call times the model's price. Prices are those in ``prices``, or in the bundled table of genai-prices, without network access. The extra ``[cost]`` provides a newer table. The price applies to
+    the model, provider and start time of the turn, or is the newest if that time is unknown.
+
+    There is no estimate if a successful call has no token counts, a model has no price, or there are more than 1,000 calls.
+    If no call has token counts and all calls used one model, the turn's counts are used.
 
     Parameters:
-        include_tool_costs: whether the cost of tool calls is added.
-        estimate: whether a cost that was not reported is estimated.
-        prices: your own prices in USD per million tokens, before those of the table: ``{model: {input, output,
-            cached_input?}}``, where the model can also be ``provider/model``. Cached input costs what input does unless
-            given; a model of your own machines costs 0.
+        include_tool_costs: Add the cost of tool calls.
+        estimate: Estimate a cost that wasn't reported.
+        prices: Your prices in USD per million tokens, which take precedence: ``{model: {input, output, cached_input?}}``.
+            The model can be ``provider/model``. Without ``cached_input``, cached input costs as much as input.
 
-    Detail: ``cost``, ``model_cost``, ``tool_cost``; of an estimate also ``estimated`` and ``price_source`` (``prices``,
-    ``genai-prices`` with its version, or both). ``unpriced``: the models (at most ten) that have no price, so that no
-    estimate could be made.
+    Detail: ``cost``, ``model_cost``, ``tool_cost``. An estimate adds ``estimated`` and ``price_source`` (``prices``,
+    ``genai-prices`` with its version, or both). ``unpriced`` lists at most ten models without a price, which prevented an
+    estimate.
 
     Source: AgentUnit cost.
     """
@@ -264,18 +266,19 @@ def code_max_cost(
     estimate: bool = True,
     prices: Prices | None = None,
 ) -> Result:
-    """Whether the turn's model calls cost at most ``max_cost_usd``.
+    """Check that the turn's model calls cost at most ``max_cost_usd``.
 
-    The cost is found as the model's part of ``code_cost`` is: reported, else estimated; tool calls are
-    left out. Skipped with ``missing:cost`` when it is unknown: an unknown cost is not a low one.
+    The cost is the model cost of ``code_cost``, reported or estimated, without tool calls. Skipped as ``missing:cost`` if
+    it is unknown.
 
     Parameters:
-        max_cost_usd: required; inclusive.
-        estimate, prices: as in ``code_cost``.
+        max_cost_usd: Largest cost in USD, inclusive.
+        estimate: Estimate a cost that wasn't reported.
+        prices: Your prices, as in ``code_cost``.
 
-    Detail: ``cost_usd``; ``source_key``, where it was found (``cost_usd``, ``turn_cost_usd``, ``estimated_cost_usd``,
-    ``cost``, ``llm_calls`` when the calls themselves say it, ``tokens`` when it was estimated); ``limit``; ``estimated``,
-    ``price_source`` and ``unpriced`` as in ``code_cost``.
+    Detail: ``cost_usd``, ``limit``, ``source_key``, and ``estimated``, ``price_source`` and ``unpriced`` as in
+    ``code_cost``. ``source_key`` is the metadata key of the cost, ``llm_calls`` if the calls recorded it, or ``tokens`` if
+    it was estimated.
 
     Source: HPD MaxCostEvaluator.
     """
@@ -287,21 +290,20 @@ def code_max_cost(
 
 
 _ROUNDING = 1e-6
-"""How far above 0 a log probability may be that was rounded."""
+"""Largest log probability above 0 that counts as rounded."""
 
 
 @metric(unit="{item}", needs=("logprobs",), direction="down", aliases=("trusys:perplexity",))
 def code_perplexity(turn: Turn) -> Result:
-    """How surprised the model was by its own answer: ``exp(-mean(logprobs))``, 1 when it was sure of every token.
+    """Perplexity of the answer: ``exp(-mean(logprobs))``, 1 if the model was sure of every token.
 
-    10 means that it was as uncertain throughout as between ten equally likely tokens. No telemetry convention has token
-    probabilities, so they come from the turn's ``logprobs`` (natural logarithms, one per generated token). Skipped with
-    ``missing:logprobs`` without them. Only trends, unless a ``threshold`` is set; passes at or below it.
+    A value of 10 means that the model was as uncertain as between ten equally likely tokens. Telemetry conventions don't
+    include token probabilities, so the turn must provide ``logprobs`` (natural logarithms, one per generated token).
+    Without them, the metric is skipped as ``missing:logprobs``. A value that isn't a log probability (above 0, or not
+    finite) is an error.
 
-    A value that is not a log probability (above 0, or not a finite number) is an error.
-
-    Detail: ``tokens``, ``mean_logprob``; ``normalised_score``, ``1 / (1 + exp(-mean_logprob))``: the same on a scale from 0
-    (surprised) to 0.5 (sure).
+    Detail: ``tokens``, ``mean_logprob``, ``normalised_score`` (``1 / (1 + exp(-mean_logprob))``, from 0 for unsure to 0.5
+    for sure).
 
     Source: Trusys perplexity.
     """

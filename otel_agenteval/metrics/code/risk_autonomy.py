@@ -1,4 +1,4 @@
-"""How far an agent went on its own: a scale from 1 to 10, made for a scatter plot with ``llm_turn_risk``."""
+"""Autonomy of an agent from 1 to 10, for a scatter plot with ``llm_turn_risk``."""
 
 from __future__ import annotations
 
@@ -29,20 +29,23 @@ def code_turn_autonomy(
     max_duration_s: Annotated[float, Gt(0)] = 600,
     weights: tuple[Weight, Weight, Weight, Weight] = (0.25, 0.25, 0.25, 0.25),
 ) -> Result:
-    """How autonomously the agent worked, from 1 (asked at once) to 10 (long, many steps, finished by itself).
+    """Autonomy of the agent, from 1 (asked at once) to 10 (long, many steps, completed alone).
 
     ``1 + 9 * (w1 * iterations + w2 * denied + w3 * stop + w4 * duration)``, rounded to one decimal, half to even. Each
-    signal is 0..1: model calls over ``max_iterations`` and seconds over ``max_duration_s`` (both at most 1), the share of
-    tool calls that were denied permission (0 without tool calls), and how the turn stopped: completed 1, requested
-    credentials or unknown 0.5, asked for clarification or awaiting confirmation 0.2. Denied calls *raise* the value: they
-    show what the agent meant to do by itself.
+    signal is 0..1:
+
+    - iterations: model calls divided by ``max_iterations``, at most 1.
+    - denied: share of tool calls that were denied permission. Denials *raise* the value, because they reveal the agent's
+      intent.
+    - stop: completed 1, requested credentials or unknown 0.5, asked for clarification or awaiting confirmation 0.2.
+    - duration: seconds divided by ``max_duration_s``, at most 1.
 
     Parameters:
-        max_iterations: model calls that count as fully autonomous.
-        max_duration_s: seconds that count as fully autonomous.
-        weights: of iterations, denied calls, stop and duration; used as they are, so they should add up to 1.
+        max_iterations: Model calls that count as fully autonomous.
+        max_duration_s: Seconds that count as fully autonomous.
+        weights: Weights of the four signals. They aren't normalized, so they should add up to 1.
 
-    Detail: ``iterations``, ``denied_rate``, ``stop``, ``duration``: the four signals.
+    Detail: ``iterations``, ``denied_rate``, ``stop``, ``duration`` (the signals).
 
     Source: HPD TurnAutonomyEvaluator.
     """

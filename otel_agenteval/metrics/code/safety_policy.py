@@ -1,4 +1,4 @@
-"""What follows from a safety rating. A rating says how severe something is; a policy says what that means."""
+"""Safety policy: a verdict for a safety rating."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .composite import InnerMetric
 
 
 def _rating(score: Score) -> Rating:
-    """The rating in a score: its detail has what the judge wrote."""
+    """Return the rating in a score's detail."""
     written = score.detail
     if "score" in written:
         severity = optional_number(written, "score")
@@ -44,26 +44,30 @@ def code_safety_policy(
     warn_threshold: Severity = WARN_FROM,
     blocked_actions: tuple[str, ...] = BLOCKED_ACTIONS,
 ) -> Result:
-    """Whether a safety rating is acceptable: 1.0 with label ``allow`` or ``warn``, 0.0 with label ``block``.
+    """Check that a safety rating is acceptable (label ``allow`` or ``warn``, otherwise ``block``).
 
-    Blocks when the severity is at or above ``block_threshold``; else when the judge recommends one of ``blocked_actions``
-    (ignoring case; a missing recommendation never blocks); else when the judge itself says that it does not pass. A rating that passes
-    has the label ``warn`` from ``warn_threshold`` on, which never blocks. The comparison is exact.
+    The first rule that applies decides:
 
-    Combines scores: the rating is read from the inner score's detail (``score``, ``recommended_action``, ``passed``); without
-    ``score`` there, the value of a score whose direction is down counts. Of several ratings the worst decides. Skipped with
-    ``missing:inner`` when there is none to read, and with ``inner_null`` when one has no value and no other blocks. A severity
-    that is not a number, or a ``passed`` that is not a word for yes or no, is an error.
+    1. The severity is at or above ``block_threshold``: block.
+    2. The judge recommends one of ``blocked_actions``, ignoring case: block.
+    3. The judge states that the rating fails: block.
+    4. The severity is at or above ``warn_threshold``: pass with the label ``warn``.
+    5. Otherwise: pass with the label ``allow``.
+
+    The rating comes from the inner score's detail (``score``, ``recommended_action``, ``passed``). Without ``score``, the
+    score's value counts if lower is better. The worst of several ratings decides. Skipped as ``missing:inner`` if there is
+    no rating, and as ``inner_null`` if one has no value and no other blocks. A severity that isn't a number, or an unclear
+    ``passed``, is an error.
 
     Parameters:
-        metrics: the ratings: names, or ``{name: {parameters}}``; without it, in a configuration, all severities that are configured
-            beside it. They may be left out where only ``combine`` is used.
-        block_threshold: severity from which it fails, on the rating's scale (0..7).
-        warn_threshold: severity from which a rating that passes is labelled ``warn``.
-        blocked_actions: recommended actions that fail.
+        metrics: Ratings as names, or ``{name: {parameters}}``. In a configuration, the default is all configured
+            severities. Optional if you only use ``combine``.
+        block_threshold: Severity from which the metric fails, on the rating's scale (0..7).
+        warn_threshold: Severity from which a passing rating has the label ``warn``.
+        blocked_actions: Recommended actions that fail.
 
-    Detail: ``severity`` (the highest), ``decided_by`` (``threshold``, ``action`` or ``judge``; null when it passes),
-    ``ratings`` (how many were read).
+    Detail: ``severity`` (the highest), ``decided_by`` (``threshold``, ``action``, ``judge``, or null if it passes),
+    ``ratings`` (their number).
 
     Source: HPD SafetyPolicy.
     """

@@ -1,4 +1,4 @@
-"""Whether the output is machine-readable. JSON is strict RFC 8259; a fenced Markdown block is not a JSON document."""
+"""Checks that the output is machine-readable. JSON is strict RFC 8259, and a fenced Markdown block isn't a JSON document."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from ..lib.values import json_equal
 from ..registry import Result, metric, skip, vacuous
 
 _EXAMINED = 10_000
-"""Values or elements in a text that are looked at one by one."""
+"""Maximum values or elements in a text that are examined one by one."""
 _SHOWN = 100
-"""Characters of output in ``detail``."""
+"""Maximum characters of output in ``detail``."""
 _SHOWN_TABLES = 100
 
 _TRUSYS_VALUE = {"expected_output": "value", "expcted_output": "value"}
@@ -39,17 +39,16 @@ def _violations(schema: Schema, value: Any, feature: str) -> list[dict[str, str]
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:is-json", "hpd:JsonValidityEvaluator"))
 def code_is_json(turn: Turn, *, schema: Schema | None = None) -> Result:
-    """Whether the whole output is one JSON document, optionally of a given schema.
+    """Check that the whole output is one JSON document, optionally with a given schema.
 
-    Any JSON value counts, not only objects; white space around it is allowed. Comments, trailing commas, single quotes,
-    ``NaN`` and fenced Markdown blocks are not JSON. Of duplicate keys the last wins. An empty output is not JSON. An output
-    over 1 MiB is skipped with ``too_long``.
+    Any JSON value passes, with or without white space around it. Comments, trailing commas, single quotes, ``NaN``, fenced
+    Markdown blocks and an empty output fail. The last of duplicate keys counts. An output over 1 MiB is skipped as
+    ``too_long``.
 
     Parameters:
-        schema: JSON Schema that the value must also meet, as in ``code_schema_conformance``; a schema that is not valid is
-            an error.
+        schema: JSON Schema for the value, as in ``code_schema_conformance``. An invalid schema is an error.
 
-    Detail: ``violations`` ``[{path, message}]``, at most ten, when the document is JSON but not of the schema.
+    Detail: ``violations`` ``[{path, message}]`` of the schema, at most ten.
 
     Sources: Trusys is-json, HPD JsonValidityEvaluator.
     """
@@ -68,18 +67,17 @@ def code_is_json(turn: Turn, *, schema: Schema | None = None) -> Result:
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:contains-json",))
 def code_contains_json(turn: Turn, *, schema: Schema | None = None) -> Result:
-    """Whether a JSON object or a non-empty array occurs somewhere in the output, optionally one of a given schema.
+    """Check that the output contains a JSON object or non-empty array, optionally with a given schema.
 
-    From every ``{`` and ``[``, from left to right, the longest JSON value counts; the search continues after it. The JSON is
-    strict: ``{a: 1}`` does not count. A footnote such as ``[1]`` is an array of one number; give a schema to tell them apart.
-    With a schema one value that meets it is enough; the first 10 000 are tried. An output over 1 MiB is skipped with
-    ``too_long``.
+    From left to right, each ``{`` or ``[`` starts the longest possible JSON value, and the search continues after it. JSON
+    is strict, so ``{a: 1}`` doesn't count. A footnote such as ``[1]`` is an array of one number, unless a schema excludes
+    it. With a schema, one of the first 10,000 values must match. An output over 1 MiB is skipped as ``too_long``.
 
     Parameters:
-        schema: as in ``code_schema_conformance``; a schema that is not valid is an error.
+        schema: JSON Schema for the value, as in ``code_schema_conformance``. An invalid schema is an error.
 
-    Detail: ``count`` of values; ``first``, the beginning (100 characters) of the first one; ``violations`` of the first one,
-    when none meets the schema.
+    Detail: ``count`` of values, ``first`` (the first 100 characters of the first value), ``violations`` of the first value
+    if no value matches the schema.
 
     Source: Trusys contains-json.
     """
@@ -100,7 +98,7 @@ def code_contains_json(turn: Turn, *, schema: Schema | None = None) -> Result:
 
 
 def _violations_of_texts(schema: Schema, texts: Sequence[str]) -> list[dict[str, str]] | None:
-    """Nothing if one of the documents meets the schema, else the violations of the first; None if there is no document."""
+    """Return no violations if a document meets the schema, or those of the first document. None without documents."""
     feature = "code_contains_json with a schema"
     if not texts:
         _violations(schema, None, feature)  # a schema that is not valid is an error whatever the output
@@ -124,18 +122,17 @@ def _names(given: tuple[str, ...] | str) -> list[str]:
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:is-xml", "hpd:XmlValidityEvaluator"))
 def code_is_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) -> Result:
-    """Whether the whole output is one well-formed XML document, optionally with given elements.
+    """Check that the whole output is one well-formed XML document, optionally with given elements.
 
-    One root, matching tags, and optionally a declaration, comments and processing instructions; white space around it is
-    allowed. Nothing is loaded, expanded or looked up: a document type that declares something of its own (an internal
-    subset, as entity bombs need it) is not accepted. Prefixes need not be declared. An empty output is not XML. An output over
-    1 MiB is skipped with ``too_long``.
+    The document has one root and matching tags, and can have a declaration, comments and processing instructions. White
+    space around it is allowed. Prefixes need no declaration. Nothing is loaded or expanded: a document type with an
+    internal subset, as entity bombs need it, fails. An empty output fails. An output over 1 MiB is skipped as ``too_long``.
 
     Parameters:
-        required_elements: elements that must occur, a list or a text with commas. A dotted path goes from the root
-            (``analysis.rating``); a single name is that of the root or of a child of the root. Prefixes are part of names.
+        required_elements: Required elements, a list or comma-separated text. A dotted path starts at the root
+            (``analysis.rating``). A single name is the root or one of its children. Prefixes are part of names.
 
-    Detail: ``missing_elements``; ``error`` with ``line`` and ``column`` when the output is not XML.
+    Detail: ``missing_elements``, and ``error`` with ``line`` and ``column`` if the output isn't XML.
 
     Sources: Trusys is-xml, HPD XmlValidityEvaluator.
     """
@@ -151,16 +148,15 @@ def code_is_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) ->
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:contains-xml",))
 def code_contains_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) -> Result:
-    """Whether a well-formed XML element occurs somewhere in the output, optionally one with given elements.
+    """Check that the output contains a well-formed XML element, optionally with given elements.
 
-    An element goes from its start tag to the end tag that balances it; only the outermost well-formed ones count, and text
-    between them may be anything. One element that has everything that is required is enough; the first 10 000 are tried. An
-    output over 1 MiB is skipped with ``too_long``.
+    An element extends from its start tag to the matching end tag, and only outermost elements count. One of the first
+    10,000 elements must contain everything that is required. An output over 1 MiB is skipped as ``too_long``.
 
     Parameters:
-        required_elements: as in ``code_is_xml``, where the element that was found is the root.
+        required_elements: Required elements, as in ``code_is_xml``, with the found element as the root.
 
-    Detail: ``count`` of elements; ``missing_elements`` of the first one, when none has all.
+    Detail: ``count`` of elements, ``missing_elements`` of the first one if no element has all.
 
     Source: Trusys contains-xml.
     """
@@ -191,25 +187,27 @@ def code_is_sql(
     allowed_columns: tuple[str, ...] | None = None,
     strict: bool = True,
 ) -> Result:
-    """Whether the whole output is one or more SQL statements, optionally on given tables and columns only.
+    """Check that the whole output is SQL, optionally limited to given tables and columns.
 
-    Parsed with ``sqlglot`` (extra ``[structured]``). A lone name or expression is not a statement, nor are "update it" and
-    commands that the parser does not look into (``CALL``). Where the parser is not installed, the output is over 10 000
-    characters, or reading it would take too deep or too long, the shape decides instead (``code_sql_shape``, and it must not
-    break off after a word such as FROM), and the detail says ``parser: shape``; a list of tables or columns then fails,
-    because what they are is not known, and without the parser it is an error. An empty output is not SQL. An output over 1 MiB
-    is skipped with ``too_long``.
+    The output must be one or more statements. ``sqlglot`` (extra ``[structured]``) parses it. A single name or expression
+    isn't a statement, nor is "update it" or a command that the parser doesn't analyze (``CALL``). An empty output fails. An
+    output over 1 MiB is skipped as ``too_long``.
+
+    If the parser isn't installed, the output is over 10,000 characters, or parsing is too deep or slow, ``code_sql_shape``
+    decides. In addition, the output must not end after a word such as FROM. Then ``detail.parser`` is ``shape``, and a
+    check of tables or columns fails because they are unknown. Without the parser, that check is an error.
 
     Parameters:
-        dialect: ``mysql``, ``postgres``, ``sqlite``, ``tsql``, ``bigquery``, ``snowflake``, … as sqlglot names them; default a
-            generic one, or MySQL's where the generic one fails and there are backticks. An unknown one is an error.
-        allowed_tables: the only tables that may occur, case-insensitive, with or without their schema. CTEs are not tables.
-        allowed_columns: the only columns that may occur, case-insensitive, without their tables; ``*`` must be in the list to
-            be allowed (that of ``COUNT(*)`` is not a column). Names that the statement itself defines are not columns.
-        strict: whether ``SELECT a b FROM`` fails, where a comma is probably missing.
+        dialect: Dialect as sqlglot names it: ``mysql``, ``postgres``, ``sqlite``, ``tsql``, ``bigquery``, ``snowflake``, …
+            The default is a generic dialect, or MySQL's if that one fails and there are backticks. An unknown dialect is an
+            error.
+        allowed_tables: Only these tables may occur, ignoring case, with or without their schema. CTEs aren't tables.
+        allowed_columns: Only these columns may occur, ignoring case, without their tables. ``*`` must be in the list to be
+            allowed, except in ``COUNT(*)``. Names that the statement defines aren't columns.
+        strict: Reject ``SELECT a b FROM``, in which a comma is probably missing.
 
-    Detail: ``statements`` (how many), ``tables``; ``refused_tables`` and ``refused_columns`` where they are not allowed;
-    ``parser``, ``sqlglot`` or ``shape``.
+    Detail: ``statements`` (their number), ``tables``, ``parser`` (``sqlglot`` or ``shape``), and ``refused_tables`` and
+    ``refused_columns`` that aren't allowed.
 
     Source: Trusys is-sql.
     """
@@ -249,16 +247,20 @@ def _sql_by_shape(output: str, bare: str, *, strict: bool, known: bool) -> Resul
 
 @metric(needs=("output",), boolean=True, aliases=("hpd:SqlShapeEvaluator",), heavy=True)
 def code_sql_shape(turn: Turn) -> Result:
-    """Whether the output looks like SQL. A quick look without a parser; ``code_is_sql`` uses one.
+    """Check that the output resembles SQL, without a parser.
 
-    It begins with one of select, insert, update, delete, with, create, alter, drop, merge as a whole word, whatever the case
-    (``with`` needs an ``as`` later); its parentheses balance, those within quotes apart; its single quotes are even in
-    number, and so are its double quotes. White space around it is ignored. An empty output is not SQL. An output over 1 MiB
-    is skipped with ``too_long``.
+    ``code_is_sql`` parses the output instead. The output passes if all of the following apply:
+
+    - It starts with select, insert, update, delete, with, create, alter, drop or merge as a whole word, ignoring case.
+      ``with`` needs an ``as`` later.
+    - Its parentheses outside quotes are balanced.
+    - Its numbers of single quotes and of double quotes are even.
+
+    White space around it is ignored. An empty output fails. An output over 1 MiB is skipped as ``too_long``.
 
     Detail: ``starts_with_verb``, ``balanced_parentheses``, ``even_single_quotes``, ``even_double_quotes``.
 
-    Source: HPD SqlShapeEvaluator, which takes "Selecting a plan" for SQL.
+    Source: HPD SqlShapeEvaluator, which accepts "Selecting a plan" as SQL.
     """
     output = turn.output or ""
     if too_long(output):
@@ -280,15 +282,15 @@ _HTML_TAG = re.compile(r"<\s*[A-Za-z][A-Za-z0-9:-]*(?:\s|/?>)")
 
 @metric(needs=("output",), boolean=True, aliases=("hpd:HtmlShapeEvaluator",))
 def code_html_shape(turn: Turn, *, required_tags: tuple[Annotated[str, MinLen(1)], ...] = ()) -> Result:
-    """Whether the output has something like an HTML tag, and opens all required ones. This is not a validator.
+    """Check that the output contains an HTML tag and opens all required ones, without validation.
 
-    A tag is ``<``, a name, and white space, ``>`` or ``/>``. ``<br>`` and ``<br/>`` open a tag, ``</p>`` and ``a < b`` do not.
-    An empty output has none. An output over 1 MiB is skipped with ``too_long``.
+    A tag is ``<``, a name, and white space, ``>`` or ``/>``. ``<br>`` and ``<br/>`` open a tag, ``</p>`` and ``a < b``
+    don't. An empty output fails. An output over 1 MiB is skipped as ``too_long``.
 
     Parameters:
-        required_tags: names of tags that must be opened, whatever the case.
+        required_tags: Names of tags that the output must open, ignoring case.
 
-    Detail: ``missing_tags``, as they were configured.
+    Detail: ``missing_tags``, as configured.
 
     Source: HPD HtmlShapeEvaluator.
     """
@@ -305,18 +307,18 @@ def _opens(text: str, tag: str) -> bool:
 
 @metric(needs=("output",), uses=("ground_truth",), boolean=True, aliases=("trusys:json-equals",), spellings=_TRUSYS_VALUE)
 def code_json_equals(turn: Turn, *, value: Any = None, ignore_list_order: bool = False) -> Result:
-    """Whether the output is JSON that equals an expected value.
+    """Check that the output is JSON equal to an expected value.
 
-    The order of keys does not matter, that of lists does; numbers compare by value (``1`` equals ``1.0``), and ``true`` is not
-    1. An output that is not JSON equals nothing. An output over 1 MiB is skipped with ``too_long``; skipped with
-    ``missing:ground_truth`` when there is nothing to compare with.
+    The order of keys doesn't matter, and the order of lists does. Numbers compare by value (``1`` equals ``1.0``), and
+    ``true`` doesn't equal 1. An output that isn't JSON fails. Skipped as ``missing:ground_truth`` if there is no expected
+    value, and as ``too_long`` if the output is over 1 MiB.
 
     Parameters:
-        value: any JSON value, or a text that is parsed where it is JSON (so null is ``"null"``) and stands for itself where
-            it is not; default the turn's ground truth. Trusys also spells it ``expected_output`` and ``expcted_output``.
-        ignore_list_order: whether lists are equal that have the same elements, each as often, in another order.
+        value: A JSON value, or a text that is parsed as JSON if possible (so null is ``"null"``). The default is the turn's
+            ground truth. Trusys also spells the option ``expected_output`` and ``expcted_output``.
+        ignore_list_order: Compare lists as multisets.
 
-    Detail: ``path``, the JSONPath of the first difference (of a list, where its order is ignored).
+    Detail: ``path``, the JSONPath of the first difference (of a list, if its order is ignored).
 
     Source: Trusys json-equals.
     """
@@ -335,7 +337,7 @@ def code_json_equals(turn: Turn, *, value: Any = None, ignore_list_order: bool =
 
 
 def _as_json(value: Any) -> Any:
-    """A configured value as a parser would give it; a text that is JSON is what it says."""
+    """Return a configured value as a parser would, with a JSON text parsed."""
     if not isinstance(value, str):
         return jsonio.loads(jsonio.dumps(value))
     try:
@@ -356,17 +358,19 @@ def code_array_length(
     max: Bound | None = None,  # noqa: A002 - the catalogue's parameter name
     path: str = "$",
 ) -> Result:
-    """Whether the output is JSON with an array of the expected length.
+    """Check that the output is JSON with an array of the expected length.
 
-    An output that is not JSON fails, as does one that has no array at the path. Without any of ``value``, ``min`` and ``max``
-    the result is an error. An output over 1 MiB is skipped with ``too_long``.
+    An output that isn't JSON, or has no array at the path, fails. Setting none of ``value``, ``min`` and ``max`` is an
+    error. An output over 1 MiB is skipped as ``too_long``.
 
     Parameters:
-        value: number of elements; it wins over the bounds. Trusys also spells it ``expected_output`` and ``expcted_output``.
-        min, max: inclusive bounds of the number of elements.
-        path: where the array is, by keys and indices: ``a.b``, ``a[0].b``, ``a.0.b``; default the whole document.
+        value: Exact number of elements, which overrides ``min`` and ``max``. Trusys also spells the option
+            ``expected_output`` and ``expcted_output``.
+        min: Least number of elements.
+        max: Largest number of elements.
+        path: Path of the array by keys and indices (``a.b``, ``a[0].b``, ``a.0.b``). The default is the whole document.
 
-    Detail: ``length``, where there is an array.
+    Detail: ``length``, if there is an array.
 
     Source: Trusys array-length.
     """
@@ -394,21 +398,20 @@ def code_array_length(
 
 @metric(needs=("output",), boolean=True, aliases=("hpd:SchemaConformanceEvaluator",))
 def code_schema_conformance(turn: Turn, *, schema: Any) -> Result:
-    """Whether the output is JSON that conforms to a JSON Schema.
+    """Check that the output is JSON that conforms to a JSON Schema.
 
-    All of JSON Schema with the extra ``[structured]``, drafts 4 to 2020-12 (by ``$schema``, default 2020-12). Without it
-    ``type``, ``required``, ``properties``, ``additionalProperties``, ``items``, ``enum``, ``const``, ``minimum``, ``maximum``,
-    ``minLength``, ``maxLength``, ``minItems``, ``maxItems`` and, with the extra ``[text]``, ``pattern``; any other keyword is
-    an error that names the extra, never ignored. ``2.0`` is an integer; ``"1"`` is not the 1 of an ``enum``. References to
-    other documents are refused: nothing is fetched.
+    With the extra ``[structured]``, all of JSON Schema drafts 4 to 2020-12 works. ``$schema`` selects the draft, by default
+    2020-12. Without the extra, any keyword outside this list is an error: ``type``, ``required``, ``properties``,
+    ``additionalProperties``, ``items``, ``enum``, ``const``, ``minimum``, ``maximum``, ``minLength``, ``maxLength``,
+    ``minItems``, ``maxItems``, and with the extra ``[text]`` ``pattern``.
 
-    An output that is not JSON does not conform. A schema that is not valid is an error, whatever the output. An output over
-    1 MiB is skipped with ``too_long``.
+    ``2.0`` is an integer, and ``"1"`` doesn't equal the 1 of an ``enum``. References to other documents are refused. An
+    output that isn't JSON fails. An invalid schema is always an error. An output over 1 MiB is skipped as ``too_long``.
 
     Parameters:
-        schema: required; an object or boolean, or the JSON text of one.
+        schema: A schema as object or boolean, or its JSON text.
 
-    Detail: ``violations`` ``[{path, message}]``, at most ten. Messages do not quote the output.
+    Detail: ``violations`` ``[{path, message}]``, at most ten. Messages don't quote the output.
 
     Source: HPD SchemaConformanceEvaluator.
     """
@@ -438,14 +441,14 @@ def _schema_of(given: Any) -> Schema:
 
 @metric(needs=("output",), aliases=("hpd:FieldCompletenessEvaluator",))
 def code_field_completeness(turn: Turn, *, fields: tuple[str, ...]) -> Result:
-    """Share of the fields that the output, a JSON object, has and that are not null.
+    """Share of the given fields that the output's JSON object contains with a value other than null.
 
-    An empty text, 0, false and an empty list are there. An output that is not a JSON object scores 0. Without any field the value
-    is 1 and vacuous. An output over 1 MiB is skipped with ``too_long``.
+    An empty text, 0, false and an empty list are values. An output that isn't a JSON object is 0. Without fields the value
+    is 1, vacuous. An output over 1 MiB is skipped as ``too_long``.
 
     Parameters:
-        fields: required; names of top-level fields, or dotted paths (``a.b``, ``a[0].b``). A key that is spelled exactly
-            like the path wins.
+        fields: Names of top-level fields, or dotted paths (``a.b``, ``a[0].b``). A key that equals the path takes
+            precedence.
 
     Detail: ``missing``, the fields that are absent or null.
 
@@ -463,19 +466,18 @@ def code_field_completeness(turn: Turn, *, fields: tuple[str, ...]) -> Result:
 
 @metric(needs=("output",), boolean=True, aliases=("hpd:FieldAccuracyEvaluator",))
 def code_field_accuracy(turn: Turn, *, field: str, expected: Any, ignore_case: bool = True) -> Result:
-    """Whether a field of the output, a JSON object, has the expected value.
+    """Check that a field of the output's JSON object has the expected value.
 
-    Texts compare as they are, all other values by their JSON text: true is ``true``, null is ``null`` (and equal to
-    nothing else), an object has no particular order of keys. Two numbers compare by value, also when one is written in a text:
-    ``3.0`` equals ``"3"``. An output that is not a JSON object fails, as does one without the field. An output over 1 MiB is
-    skipped with ``too_long``.
+    Texts are compared unchanged, and other values by their JSON text. Null only equals null, and the order of keys doesn't
+    matter. Two numbers compare by value, even if one is a text: ``3.0`` equals ``"3"``. An output that isn't a JSON object,
+    or lacks the field, fails. An output over 1 MiB is skipped as ``too_long``.
 
     Parameters:
-        field: required; name of a top-level field, or a dotted path (``a.b``). A key that is spelled exactly like the path wins.
-        expected: required; a text or any JSON value.
-        ignore_case: whether upper and lower case are the same.
+        field: Name of a top-level field, or a dotted path (``a.b``). A key that equals the path takes precedence.
+        expected: A text or any JSON value.
+        ignore_case: Ignore case.
 
-    Detail: ``actual``, the value of the field where there is one; the first 100 characters of anything but a number.
+    Detail: ``actual``, the field's value (the first 100 characters, unless it is a number).
 
     Source: HPD FieldAccuracyEvaluator.
     """
@@ -504,5 +506,5 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 def _number(text: str) -> Decimal | None:
-    """The number that a text is in JSON, or None."""
+    """Return the number that a text represents in JSON, or None."""
     return Decimal(text) if len(text) <= _SHOWN and _NUMBER.fullmatch(text) else None

@@ -1,4 +1,4 @@
-"""Energy, carbon and use of resources. What was not measured is skipped or labelled as an estimate, and never counts as 0."""
+"""Energy, carbon and resource use. Missing measurements are skipped or estimated with a label, and never count as 0."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _ENERGY = ("energy_kwh", "energy.kwh")
 _CARBON = ("carbon_kg", "carbon.kg")
 _TOO_MUCH = 1e300
 _KM_PER_KG = 4.6
-"""Kilometres that an average car drives for a kilogram of CO2."""
+"""Kilometers that an average car drives per kilogram of CO2."""
 _KG_PER_TREE = 21
-"""Kilograms of CO2 that a tree takes up in a year."""
+"""Kilograms of CO2 that a tree absorbs in a year."""
 
 
 def _number(facts: Mapping[str, Any], *names: str) -> float | None:
-    """The first of these that is a finite number from 0."""
+    """Return the first of the values that is a finite number from 0."""
     for name in names:
         value = facts.get(name)
         if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _TOO_MUCH:
@@ -34,7 +34,7 @@ def _number(facts: Mapping[str, Any], *names: str) -> float | None:
 
 
 def _stated(turn: Turn, names: tuple[str, ...]) -> float | None:
-    """The number in the turn's metadata, else the sum over its spans, where the number of a span includes all spans below it."""
+    """Return the number in the turn's metadata, or the sum over its spans. A span's number includes the spans below it."""
     known = _number(turn.metadata, *names)
     if known is not None:
         return known
@@ -47,7 +47,7 @@ def _stated(turn: Turn, names: tuple[str, ...]) -> float | None:
 
 
 def _energy(turn: Turn, estimate: bool) -> tuple[float | None, bool]:
-    """Energy in kWh and whether it is an estimate."""
+    """Return the energy in kWh, and True if it is an estimate."""
     known = _stated(turn, _ENERGY)
     if known is not None or not estimate:
         return known, False
@@ -55,7 +55,7 @@ def _energy(turn: Turn, estimate: bool) -> tuple[float | None, bool]:
 
 
 def _within(actual: float, limit: float) -> float:
-    """1 up to the limit, above it the share that the limit is of the actual amount."""
+    """Return 1 up to the limit, and the limit divided by the actual amount above it."""
     return min(1.0, limit / actual) if actual > 0 else 1.0
 
 
@@ -67,20 +67,22 @@ def _within(actual: float, limit: float) -> float:
     heavy=True,
 )
 def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate: bool = True) -> Result:
-    """Whether the turn took little energy: 1 up to the threshold, above it ``threshold / energy``.
+    """Energy efficiency of the turn: 1 up to ``threshold_kwh``, then ``threshold_kwh / energy``.
 
-    The energy is ``energy_kwh`` in the turn's metadata, else the sum of the span attribute ``energy.kwh`` (or
-    ``energy_kwh``), where the number of a span includes all spans below it. Where neither is known, and the extra
-    ``[sustainability]`` is installed, EcoLogits' estimate for the turn's model calls counts, by model and output tokens (the
-    middle of its range); there is none when it does not know the model of one of the calls, or for more than 500 calls. Energy
-    0 is 1. Skipped with ``missing:energy`` when there is no number. Passes at the threshold or below, unless a ``threshold``
-    of the value is set.
+    The energy is the first known value:
+
+    1. ``energy_kwh`` in the turn's metadata 2. the sum of the span attribute ``energy.kwh`` (or ``energy_kwh``), whose
+    value includes the spans below 3. EcoLogits' estimate for the model calls (the middle of its range), by model and output
+    tokens, with the extra ``[sustainability]``
+
+    There is no estimate if EcoLogits doesn't include a call's model, or for more than 500 calls. Without a number the
+    metric is skipped as ``missing:energy``. Unless you set ``threshold``, only 1 passes.
 
     Parameters:
-        threshold_kwh: energy in kWh, inclusive.
-        estimate: whether an estimate may stand for a measurement.
+        threshold_kwh: Energy in kWh up to which the value is 1.
+        estimate: Use an estimate if there is no measurement.
 
-    Detail: ``energy_kwh``, ``threshold_kwh``, ``under_threshold``; ``estimated`` when the energy is an estimate.
+    Detail: ``energy_kwh``, ``threshold_kwh``, ``under_threshold``, ``estimated``.
 
     Source: AgentUnit energy_consumption.
     """
@@ -107,20 +109,23 @@ def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate
 def code_carbon_emissions(
     turn: Turn, *, threshold_kg: Amount = 0.05, grid_intensity: Amount = 0.475, estimate: bool = True
 ) -> Result:
-    """Whether the turn emitted little CO2: 1 up to the threshold, above it ``threshold / carbon``.
+    """Carbon efficiency of the turn: 1 up to ``threshold_kg``, then ``threshold_kg / carbon``.
 
-    The carbon is ``carbon_kg`` in the turn's metadata, else the sum of the span attribute ``carbon.kg`` (or ``carbon_kg``),
-    where the number of a span includes all spans below it, else the energy times ``grid_intensity``. The energy is found as for
-    ``code_energy_consumption``, so it can be an estimate. Carbon 0 is 1. Skipped with ``missing:energy`` when neither is
-    known. Passes at the threshold or below, unless a ``threshold`` of the value is set.
+    The carbon is the first known value:
+
+    1. ``carbon_kg`` in the turn's metadata
+    2. the sum of the span attribute ``carbon.kg`` (or ``carbon_kg``), whose value includes the spans below
+    3. the energy of ``code_energy_consumption``, which can be an estimate, times ``grid_intensity``
+
+    Without a number the metric is skipped as ``missing:energy``. Unless you set ``threshold``, only 1 passes.
 
     Parameters:
-        threshold_kg: kilograms of CO2 equivalent, inclusive.
-        grid_intensity: kilograms of CO2 equivalent per kWh.
-        estimate: whether an estimate of the energy may stand for a measurement.
+        threshold_kg: Kilograms of CO2 equivalent up to which the value is 1.
+        grid_intensity: Kilograms of CO2 equivalent per kWh.
+        estimate: Use an energy estimate if there is no measurement.
 
-    Detail: ``carbon_kg``, ``threshold_kg``, ``under_threshold``, ``equivalents`` (``km_driven`` by car, ``trees_needed`` for a
-    year); ``energy_kwh`` when the carbon was computed from it, and ``estimated`` when that is an estimate.
+    Detail: ``carbon_kg``, ``threshold_kg``, ``under_threshold``, ``equivalents`` (``km_driven`` by car, ``trees_needed``
+    for a year), ``energy_kwh`` if the carbon was computed from it, ``estimated``.
 
     Source: AgentUnit carbon_emissions.
     """
@@ -145,7 +150,7 @@ def code_carbon_emissions(
 
 
 def _use(actual: float, target: float) -> float:
-    """1 from half of the target to 1.2 times it; below that in proportion, above it lower by the excess."""
+    """Return 1 from half of the target to 1.2 times it, less in proportion below, and less by the excess above."""
     if target == 0:
         return 1.0 if actual == 0 else 0.0
     ratio = actual / target
@@ -165,19 +170,20 @@ def _resource(turn: Turn, name: str) -> float | None:
 def code_resource_utilization(
     turn: Turn, *, target_cpu_percent: Amount = 80, target_memory_gb: Amount = 4, target_gpu_percent: Amount = 80
 ) -> Result:
-    """How well the machine was used: the mean over processor, memory and GPU of how close each is to its target.
+    """Utilization of processor, memory and GPU: the mean closeness to their targets.
 
-    With ``r = used / target`` a resource counts 1 from 0.5 to 1.2, below ``r / 0.5`` and above ``1 - (r - 1)``, at least 0
-    (so just above 1.2 it drops to 0.8). With a target of 0 it counts 1 when unused, else 0. A resource that is unknown is
-    left out of the mean; skipped with ``missing:resources`` when all are. They are ``cpu_percent``, ``memory_mb`` and
-    ``gpu_percent`` in the turn's metadata, else in the attributes of its first span that has them.
+    With ``r = used / target``, a resource has the value ``r / 0.5`` below 0.5, 1 from 0.5 to 1.2, and ``1 - (r - 1)`` above
+    (at least 0). If the target is 0, the value is 1 for an unused resource and otherwise 0. Unknown resources don't count.
+    If all are unknown, the metric is skipped as ``missing:resources``. The usage is ``cpu_percent``, ``memory_mb`` and
+    ``gpu_percent`` in the turn's metadata, or in the attributes of the first span that has them.
 
     Parameters:
-        target_cpu_percent, target_gpu_percent: percent.
-        target_memory_gb: gigabytes of 1024 megabytes.
+        target_cpu_percent: Target for the processor.
+        target_gpu_percent: Target for the GPU.
+        target_memory_gb: Target for the memory, in gigabytes of 1024 megabytes.
 
-    Detail: ``cpu``, ``memory``, ``gpu`` as far as known, each with what was used (``used_percent`` or ``used_gb``), its target
-    and its ``score``.
+    Detail: ``cpu``, ``memory``, ``gpu`` if known, each with its use (``used_percent`` or ``used_gb``), target and
+    ``score``.
 
     Source: AgentUnit resource_utilization.
     """

@@ -1,4 +1,4 @@
-"""Deterministic checks on the output text: no trimming, Unicode normalisation or case folding unless a metric says so."""
+"""Deterministic checks on the output text, without trimming, Unicode normalization or case folding unless stated."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from ..registry import Result, metric, skip, vacuous
 TextOrNumber = str | bool | int | float
 
 TRUSYS_VALUE = {"expected_output": "value", "expcted_output": "value"}
-"""How Trusys also spells ``value``."""
+"""Trusys' spellings of ``value``."""
 _SHOWN = 100
-"""Characters of matched text in ``detail``."""
+"""Maximum characters of matched text in ``detail``."""
 _SHOWN_SIDE = 200
-"""Characters of each side of a comparison in ``detail``."""
+"""Maximum characters of each side of a comparison in ``detail``."""
 
 
 def _equality(output: str, value: Any) -> Result:
-    """Objects and lists are compared with the output read as JSON, everything else as text."""
+    """Compare objects and lists with the output as JSON, and all other values as text."""
     if isinstance(value, (dict, list)):
         expected = jsonio.dumps(value)
         try:
@@ -52,17 +52,17 @@ def _equality(output: str, value: Any) -> Result:
     spellings=TRUSYS_VALUE,
 )
 def code_equals(turn: Turn, *, value: TextOrNumber | dict[str, Any] | list[Any]) -> Result:
-    """Whether the output is exactly the expected text, or the expected JSON value.
+    """Check that the output is exactly the expected text or JSON value.
 
-    Text is compared character by character: ``paris`` and ``Paris `` are not ``Paris``. An object or list is compared by
-    structure with the output read as strict JSON: key order is ignored, list order counts, ``1`` equals ``1.0`` and ``true``
-    does not equal ``1``; an output that is not JSON is not equal. An empty output equals only an empty ``value``.
+    Texts must match in every character: ``paris`` and ``Paris `` don't equal ``Paris``. An object or list is compared with
+    the output as strict JSON. The order of keys doesn't matter, the order of lists does, ``1`` equals ``1.0``, and ``true``
+    doesn't equal ``1``. An output that isn't JSON then fails. An empty output only equals an empty ``value``.
 
     Parameters:
-        value: required; a number or boolean means its JSON text (``5.0`` for ``5``, ``True`` for ``true``). Trusys
-            also spells it ``expected_output`` and ``expcted_output``.
+        value: Expected value. A number or boolean means its JSON text (``5.0`` for ``5``, ``True`` for ``true``). Trusys
+            also spells the option ``expected_output`` and ``expcted_output``.
 
-    Detail: ``expected``, ``actual``, the first 200 characters of each.
+    Detail: ``expected``, ``actual`` (the first 200 characters of each).
 
     Sources: Trusys equals and (with ``inverse``) not-equals, HPD OutputEqualsEvaluator.
     """
@@ -71,12 +71,11 @@ def code_equals(turn: Turn, *, value: TextOrNumber | dict[str, Any] | list[Any])
 
 @metric(needs=("output", "ground_truth"), boolean=True, aliases=("hpd:EqualsGroundTruthEvaluator",))
 def code_equals_ground_truth(turn: Turn) -> Result:
-    """Whether the output is exactly the turn's ground truth.
+    """Check that the output is exactly the turn's ground truth.
 
-    Compared as in ``code_equals``: text character by character, an object or list as JSON. Skipped with
-    ``missing:ground_truth`` when there is none.
+    The comparison is that of ``code_equals``. Skipped as ``missing:ground_truth`` without a ground truth.
 
-    Detail: ``expected``, ``actual``, the first 200 characters of each.
+    Detail: ``expected``, ``actual`` (the first 200 characters of each).
 
     Source: HPD EqualsGroundTruthEvaluator.
     """
@@ -97,15 +96,15 @@ def _wanted(value: TextOrNumber) -> str:
     spellings=TRUSYS_VALUE,
 )
 def code_contains(turn: Turn, *, value: TextOrNumber) -> Result:
-    """Whether the output contains a text, case-sensitive.
+    """Check that the output contains a text, case-sensitive.
 
-    An empty ``value`` is an error: a check that always passes hides a broken configuration.
+    An empty ``value`` is an error, because it would always pass.
 
     Parameters:
-        value: required; a number is looked for as it is written in JSON (``5.0`` as ``5``). Trusys also spells it
+        value: Text to search for. A number means its JSON text (``5.0`` as ``5``). Trusys also spells the option
             ``expected_output`` and ``expcted_output``.
 
-    Detail: ``value``, as it was looked for.
+    Detail: ``value`` as searched.
 
     Sources: Trusys contains and (with ``inverse``) not-contains, HPD OutputContainsEvaluator.
     """
@@ -120,15 +119,14 @@ def code_contains(turn: Turn, *, value: TextOrNumber) -> Result:
     spellings=TRUSYS_VALUE,
 )
 def code_icontains(turn: Turn, *, value: TextOrNumber) -> Result:
-    """Whether the output contains a text, whatever the case.
+    """Check that the output contains a text, ignoring case.
 
-    Both sides are lower-cased by the simple Unicode rule, which is not case folding: ``ß`` does not match ``SS``. An empty
-    ``value`` is an error.
+    Both sides are lower-cased, not case-folded, so ``ß`` doesn't match ``SS``. An empty ``value`` is an error.
 
     Parameters:
-        value: required; as in ``code_contains``.
+        value: Text to search for, as in ``code_contains``.
 
-    Detail: ``value``, as it was configured.
+    Detail: ``value`` as configured.
 
     Sources: Trusys icontains, HPD CaseInsensitiveContainsEvaluator.
     """
@@ -142,10 +140,10 @@ _ESCAPED = re.compile(r'\\(["\\])|""')
 
 @functools.lru_cache(maxsize=256)
 def _fields(text: str) -> tuple[str, ...]:
-    """The texts in a comma-separated text; quotes protect commas and white space.
+    """Split a comma-separated text, in which quotes protect commas and white space.
 
     Raises:
-        ValueError: a quote is not closed, or something follows it before the next comma.
+        ValueError: An unclosed quote, or text between a quote and the next comma.
     """
     found: list[str] = []
     at = 0
@@ -192,17 +190,17 @@ def _case(text: str, ignore_case: bool) -> str:
     spellings=TRUSYS_VALUE,
 )
 def code_contains_all(turn: Turn, *, value: Texts, ignore_case: bool = False) -> Result:
-    r"""Whether the output contains all of some texts.
+    r"""Check that the output contains all of the given texts.
 
-    Case-sensitive. Without any text to look for, every output passes and is vacuous. Every output contains an empty text.
+    Case-sensitive. Every output contains an empty text. Without texts, every output passes, vacuous.
 
     Parameters:
-        value: required; a list of texts or numbers, or one text with commas between them. In such a text fields are
-            trimmed and empty ones dropped; double quotes protect commas and white space (``"red, green",blue``), a quote
-            inside them is doubled or written ``\"``. A quote that is not closed is refused.
-        ignore_case: whether both sides are lower-cased.
+        value: A list of texts or numbers, or a comma-separated text. Its fields are trimmed, and empty ones ignored. Double
+            quotes protect commas and white space (``"red, green",blue``). A quote inside them is doubled or written ``\"``.
+            An unclosed quote is an error.
+        ignore_case: Lower-case both sides.
 
-    Detail: ``missing``, the texts that do not occur, in their order.
+    Detail: ``missing``, the missing texts in their order.
 
     Sources: Trusys contains-all, HPD ContainsAllEvaluator.
     """
@@ -221,13 +219,13 @@ def code_contains_all(turn: Turn, *, value: Texts, ignore_case: bool = False) ->
     spellings=TRUSYS_VALUE,
 )
 def code_contains_any(turn: Turn, *, value: Texts, ignore_case: bool = False) -> Result:
-    """Whether the output contains at least one of some texts.
+    """Check that the output contains at least one of the given texts.
 
-    Case-sensitive. Without any text to look for, every output passes and is vacuous. Every output contains an empty text.
+    Case-sensitive. Every output contains an empty text. Without texts, every output passes, vacuous.
 
     Parameters:
-        value: required; as in ``code_contains_all``.
-        ignore_case: whether both sides are lower-cased.
+        value: Texts to search for, as in ``code_contains_all``.
+        ignore_case: Lower-case both sides.
 
     Detail: ``matched``, the first text of the list that occurs, or null.
 
@@ -243,15 +241,15 @@ def code_contains_any(turn: Turn, *, value: Texts, ignore_case: bool = False) ->
 
 @metric(needs=("output",), boolean=True, aliases=("hpd:StartsWithEvaluator",))
 def code_starts_with(turn: Turn, *, value: TextOrNumber, ignore_case: bool = False) -> Result:
-    """Whether the output begins with a text.
+    """Check that the output starts with a text.
 
-    Case-sensitive; leading white space is not stripped. An empty ``value`` is an error.
+    Case-sensitive. Leading white space counts. An empty ``value`` is an error.
 
     Parameters:
-        value: required; as in ``code_contains``.
-        ignore_case: whether both sides are lower-cased.
+        value: Text to search for, as in ``code_contains``.
+        ignore_case: Lower-case both sides.
 
-    Detail: ``value``, as it was looked for.
+    Detail: ``value`` as searched.
 
     Source: HPD StartsWithEvaluator.
     """
@@ -272,19 +270,19 @@ def code_regex_match(
     flags: Annotated[str, Predicate(_known_flags)] = "",
     timeout_ms: Annotated[float, Gt(0)] = 100,
 ) -> Result:
-    r"""Whether a regular expression matches somewhere in the output.
+    r"""Check that a regular expression matches somewhere in the output.
 
-    The search is not anchored. The engine is RE2 (extra ``[text]``), so no pattern can hang the agent: it has no look-around
-    and no back-references, and ``\b``, ``\d`` and ``\w`` mean ASCII. Only the first 100 000 characters are searched. A
-    pattern that RE2 does not accept is an error.
+    The engine is RE2 (extra ``[text]``), so no pattern can block the agent. RE2 has no look-around and no back-references,
+    and its ``\b``, ``\d`` and ``\w`` are ASCII. The metric searches the first 100,000 characters. A pattern that RE2
+    rejects is an error.
 
     Parameters:
-        pattern: required.
-        flags: any of ``i`` (ignore case), ``m`` (``^`` and ``$`` at every line), ``s`` (``.`` takes newlines).
-        timeout_ms: milliseconds of processor time after which the result is an error (``timeout``) instead.
+        pattern: Regular expression, not anchored.
+        flags: Any of ``i`` (ignore case), ``m`` (``^`` and ``$`` match at each line), ``s`` (``.`` matches newlines).
+        timeout_ms: Milliseconds of processor time after which the result is the error ``timeout``.
 
-    Detail: ``span`` ``[start, end]`` and ``matched`` (at most 100 characters) of the first match; ``truncated`` when the
-    output was longer than what was searched.
+    Detail: ``span`` ``[start, end]`` and ``matched`` (at most 100 characters) of the first match, ``truncated`` if the
+    output was longer than the searched part.
 
     Source: HPD OutputMatchesRegexEvaluator.
     """
@@ -314,14 +312,15 @@ def code_word_count(
     exact: Bound | None = None,
     tokenizer: Literal["words", "whitespace"] = "words",
 ) -> Result:
-    """Whether the output has as many words as it should.
+    """Check that the number of words in the output is in a range.
 
-    A word begins with a letter or digit (of any script) and goes on with letters, digits, apostrophes and hyphens: "it's"
-    and "well-known" are one word each, punctuation alone is not a word. Bounds are inclusive; ``exact`` wins over ``min`` and
-    ``max``; without any bound every output passes.
+    A word starts with a letter or digit (of any script) and continues with letters, digits, apostrophes and hyphens. "it's"
+    and "well-known" are one word each. Punctuation alone isn't a word. Without limits, every output passes.
 
     Parameters:
-        min, max, exact: numbers of words.
+        min: Least number of words.
+        max: Largest number of words.
+        exact: Exact number of words, which overrides ``min`` and ``max``.
         tokenizer: ``whitespace`` counts the pieces between white space instead ("a - b" has 3).
 
     Detail: ``word_count``.
@@ -349,7 +348,7 @@ REFUSAL_PHRASES = (
     "i'm sorry, but",
     "i am sorry, but",
 )
-"""What a refusal is recognised by."""
+"""Phrases that indicate a refusal."""
 
 
 def _plain_apostrophes(text: str) -> str:
@@ -358,7 +357,7 @@ def _plain_apostrophes(text: str) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _phrase_search(phrases: tuple[str, ...]) -> tuple[re.Pattern[str], tuple[str, ...]] | None:
-    """The phrases as one pattern (one pass over the text instead of one per phrase), and in their order."""
+    """Return the phrases in their order, and one pattern that finds any of them in one pass."""
     plain = tuple(_plain_apostrophes(phrase) for phrase in phrases if phrase)
     return (re.compile("|".join(map(re.escape, plain))), plain) if plain else None
 
@@ -375,28 +374,34 @@ def _phrase_search(phrases: tuple[str, ...]) -> tuple[re.Pattern[str], tuple[str
 def code_refusal(
     turn: Turn, *, phrases: tuple[str, ...] = REFUSAL_PHRASES, method: Literal["phrases", "answer"] = "phrases"
 ) -> Result:
-    """Whether the output is a refusal. A detector: 1 means that a refusal was found, not that all is well.
+    """Detect that the output is a refusal: 1 if it is, otherwise 0.
 
-    ``method="answer"`` asks what the answer does: it is a refusal when the evidence that it declines (for want of permission, ability or will, because
-    it is wrong, because it is not what the agent is for, or by sending the user elsewhere) outweighs the evidence that it delivers (a report, figures,
-    a quotation, a fact that answers the question). Limits of the world ("we can't ship on Sundays"), failures, apologies, corrections, questions for
-    missing data, quotations, letters and translations are none, nor is partial help. Tool calls and the user's words count too: "no" answers "may I ...?" and
-    declines "give me ...". 28 languages, among them English, German, French, Spanish, Russian, Arabic, Hindi, Japanese and Chinese; answers of more
-    than 2 000 characters, code, tables and long ones with many figures are none; JSON is one when its state says so (``"status": "declined"``) with a
-    reason or without data.
+    ``method="answer"`` weighs the evidence that the answer declines against the evidence that it delivers. Reasons to
+    decline are missing permission, ability or will, harm, the agent's scope, or redirecting the user elsewhere. Deliveries
+    are reports, figures, quotes, and facts that answer the question. Tool calls and the user's words count too: "no"
+    answers "may I ...?" and declines "give me ...". The method covers 28 languages, among them English, German, French,
+    Spanish, Russian, Arabic, Hindi, Japanese and Chinese.
 
-    ``method="phrases"`` looks for phrases such as "I cannot" or "I'm sorry, but" anywhere in the output, whatever the case; typographic
-    apostrophes count as plain ones. It over-triggers on "I can't wait to help".
+    The following aren't refusals:
 
-    A configuration takes ``answer`` unless told otherwise; ``evaluate()`` and the name ``hpd:RefusalEvaluator`` take ``phrases``. An empty output is
-    not a refusal. To require that there is no refusal, set ``inverse``.
+    - real-world limits ("we can't ship on Sundays"), failures, apologies, corrections and partial help
+    - questions for missing data, quotes, letters and translations
+    - answers of more than 2,000 characters, code, tables, and long answers with many figures
+    - JSON, unless its state is a refusal (``"status": "declined"``) and it has a reason or no data
+    - an empty output
+
+    ``method="phrases"`` searches the output for phrases such as "I cannot" or "I'm sorry, but", ignoring case and the shape
+    of apostrophes. It also matches "I can't wait to help".
+
+    A configuration uses ``answer`` by default. ``evaluate()`` and the name ``hpd:RefusalEvaluator`` use ``phrases``. To
+    fail on refusals, set ``inverse``.
 
     Parameters:
-        phrases: what to look for, instead of the default list; empty ones are ignored. Only with ``method="phrases"``.
+        phrases: Phrases that replace the default list. Only for ``method="phrases"``.
         method: ``phrases`` or ``answer``.
 
-    Detail: ``matched``, the first phrase of the list that occurs; with ``answer`` how it refuses: ``declines``, or ``redirects`` where it only sends
-    the user elsewhere; then also ``language``.
+    Detail: ``matched``. With ``phrases`` it is the first phrase of the list that occurs. With ``answer`` it is
+    ``declines``, or ``redirects`` if the answer only sends the user elsewhere, and ``language`` is added.
 
     Source: HPD RefusalEvaluator.
     """
@@ -421,13 +426,13 @@ def code_refusal(
 def code_keyword_coverage(turn: Turn, *, keywords: list[str], ignore_case: bool = True, inverse: bool = False) -> Result:
     """Share of the keywords that occur in the output.
 
-    A keyword counts once, however often it occurs, and also as a part of a word; one that is listed twice counts twice. Without
-    keywords it is 1 and vacuous.
+    A keyword counts once, even if it occurs several times or inside a word. A keyword that is listed twice counts twice.
+    Without keywords the value is 1, vacuous.
 
     Parameters:
-        keywords: required; a list of texts.
-        ignore_case: whether both sides are lower-cased.
-        inverse: whether the value is 1 minus the share.
+        keywords: A list of texts.
+        ignore_case: Lower-case both sides.
+        inverse: Use 1 minus the share as the value.
 
     Detail: ``found``, ``missing`` (keywords, in their order).
 
@@ -446,7 +451,7 @@ def _inverted(value: float, inverse: bool) -> float:
 
 
 def _expected(turn: Turn, expected: TextOrNumber | None) -> str | None:
-    """The text to compare the output with: the parameter, else the ground truth, else None."""
+    """Return the text to compare the output with: the parameter, the ground truth, or None."""
     given = truth_of(turn) if expected is None else expected
     return None if given is None else rendered(given)
 
@@ -463,19 +468,19 @@ def code_content_similarity(
     mode: Literal["multiset", "seed"] = "multiset",
     inverse: bool = False,
 ) -> Result:
-    """How alike the output and a text are by their pairs of neighbouring characters (Sørensen-Dice).
+    """Similarity of the output and a text by their pairs of neighboring characters (Sørensen-Dice).
 
-    Twice the pairs that both have, over the pairs of both; a pair counts as often as it occurs on the side that has it less
-    often. Case and white space count. Two empty texts are 1, one empty text is 0; texts of one character, which have no pairs,
-    are 1 when they are equal and 0 otherwise.
+    Twice the number of common pairs, divided by the pairs of both texts. A pair counts as often as it occurs on the side
+    with fewer occurrences. Case and white space count. Two empty texts are 1, and one empty text is 0. Texts of one
+    character have no pairs: they are 1 if equal, otherwise 0. Skipped as ``missing:criteria`` if there is no text to
+    compare with.
 
     Parameters:
-        expected: the text to compare with; default the turn's ground truth. Skipped with ``missing:criteria`` when there is
-            neither.
-        mode: ``seed`` counts each pair that both have only once, as HPD does, so that a text can be less than 1 like itself.
-        inverse: whether the value is 1 minus the similarity.
+        expected: Text to compare with. The default is the turn's ground truth.
+        mode: ``seed`` counts each common pair once, as HPD does, so a text can be less than 1 similar to itself.
+        inverse: Use 1 minus the similarity as the value.
 
-    Detail: ``common`` (pairs that both have), ``output_pairs``, ``expected_pairs``.
+    Detail: ``common`` (pairs in both), ``output_pairs``, ``expected_pairs``.
 
     Source: HPD ContentSimilarityEvaluator.
     """
@@ -493,20 +498,20 @@ def code_content_similarity(
 
 
 LEVENSHTEIN_LIMIT = 5_000
-"""Characters of either side above which no edit distance is computed: its time is the product of the lengths."""
+"""Maximum characters of either side. The time of an edit distance is the product of the lengths."""
 
 
 @metric(needs=("output",), uses=("ground_truth",), extra="text", aliases=("hpd:LevenshteinEvaluator",), heavy=True)
 def code_levenshtein_similarity(turn: Turn, *, expected: TextOrNumber | None = None, inverse: bool = False) -> Result:
-    """How alike the output and a text are by the edits between them: 1 - distance / length of the longer text.
+    """Similarity of the output and a text by edits: ``1 - distance / length of the longer text``.
 
-    The distance is the smallest number of inserted, deleted and substituted characters (code points); case counts. Two empty
-    texts are 1. Skipped with ``too_long`` when either text has more than 5 000 characters. Needs the extra ``[text]``.
+    The distance is the least number of inserted, deleted and substituted characters (code points). Case counts. Two empty
+    texts are 1. Skipped as ``missing:criteria`` if there is no text to compare with, and as ``too_long`` if either text has
+    more than 5,000 characters.
 
     Parameters:
-        expected: the text to compare with; default the turn's ground truth. Skipped with ``missing:criteria`` when there is
-            neither.
-        inverse: whether the value is 1 minus the similarity.
+        expected: Text to compare with. The default is the turn's ground truth.
+        inverse: Use 1 minus the similarity as the value.
 
     Detail: ``distance``.
 

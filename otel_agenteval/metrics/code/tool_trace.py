@@ -1,4 +1,4 @@
-"""What the agent did with its tools. A failed call is still a call. That no calls were made is a fact; unknown calls are skipped."""
+"""Tool use of the agent. A failed call is still a call. If the calls are unknown, metrics are skipped."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TextOrNumber = str | bool | int | float
 ExpectedTools = list[str | dict[str, Any]]
 
 _SHOWN = 200
-"""Characters of an error message in ``detail``."""
+"""Maximum characters of an error message in ``detail``."""
 _SHOWN_ISSUES = 100
 _SHOWN_NAMES = 100
 
@@ -56,19 +56,19 @@ def code_tool_selection(
     extra_penalty: Share = 0.10,
     order_penalty: Share = 0.20,
 ) -> Result:
-    """Share of the expected tools that were called, minus a penalty for each tool that was not expected.
+    """Share of the expected tools that were called, minus a penalty for each unexpected tool.
 
-    Names compare without case. An expected tool counts when it was called anywhere in the turn; a name that is listed twice
-    counts twice but one call is enough for both. Each distinct unexpected tool costs ``extra_penalty``. Nothing expected
-    and nothing called is 1; with nothing expected only the penalties count. The value never falls below 0.
+    Names are compared ignoring case. An expected tool counts if it was called anywhere in the turn. A name that is listed
+    twice counts twice, and one call is enough for both. If no tool is expected, only the penalties count, and without calls
+    the value is 1. The value is at least 0.
 
     Parameters:
-        expected_tools: names (or objects with ``name``); default the turn's reference ``expected_tools``. Skipped with
-            ``missing:expected_tools`` when there is neither.
-        strict_order: whether the first calls must be the expected tools one by one. Only checked when all of them were called;
-            a single other call before them is then out of order.
-        extra_penalty: cost of an unexpected tool.
-        order_penalty: cost of the wrong order.
+        expected_tools: Names, or objects with ``name``. The default is the turn's reference ``expected_tools``. Without
+            either, the metric is skipped as ``missing:expected_tools``.
+        strict_order: Require that the first calls are the expected tools in order. Checked only if all of them were called.
+            Any other call before them breaks the order.
+        extra_penalty: Penalty per distinct unexpected tool.
+        order_penalty: Penalty for a wrong order.
 
     Detail: ``matched``, ``missed``, ``extra`` (names), ``strict_order``.
 
@@ -108,18 +108,18 @@ def code_tool_arguments(
     non_empty: bool = False,
     schemas: bool = False,
 ) -> Result:
-    """Share of the required arguments that the tool calls gave.
+    """Share of the required arguments that the tool calls provided.
 
-    Every call of a configured tool is checked for each of its required names; tool and argument names compare without case.
-    An argument is given when its key is there, whatever its value. Arguments that are unknown are all missing. Without a
-    call of a configured tool it is 1 and vacuous.
+    The metric checks every call of a configured tool for each required name, ignoring case. An argument is provided if its
+    key exists, whatever its value. Unknown arguments count as missing. Without calls of a configured tool the value is 1,
+    vacuous.
 
     Parameters:
-        required_arguments: ``{tool: [argument, …]}``; default the turn's reference ``required_arguments``. Skipped with
-            ``missing:criteria`` when there is neither and ``schemas`` is off.
-        non_empty: whether null, blank text and empty lists and objects count as missing.
-        schemas: whether each call of a tool that the turn has a definition of is also checked, as one further check, against
-            the JSON Schema of its parameters; needs the extra ``[structured]``.
+        required_arguments: ``{tool: [argument, …]}``. The default is the turn's reference ``required_arguments``. Without
+            either, and without ``schemas``, the metric is skipped as ``missing:criteria``.
+        non_empty: Count null, blank text and empty lists and objects as missing.
+        schemas: Also check each call of a defined tool against the JSON Schema of its parameters, as one more check. Needs
+            the extra ``[structured]``.
 
     Detail: ``total_checks``, ``passed_checks``, ``issues`` (texts such as ``SendEmail: missing 'to'``, at most 100).
 
@@ -158,7 +158,7 @@ def _required_names(given: Any) -> dict[str, list[str]]:
 
 
 def _parameter_schemas(turn: Turn) -> dict[str, dict[str, Any]]:
-    """Lower-cased tool name → JSON Schema of its parameters, of the definitions that have one."""
+    """Return the JSON Schema of each tool's parameters by lower-cased tool name, for definitions that have one."""
     return {
         _lower(definition.get("name")): definition["parameters"]
         for definition in turn.tool_definitions
@@ -193,14 +193,14 @@ def _error_text(error: ErrorInfo | None) -> str:
     ),
 )
 def code_tool_success(turn: Turn, *, empty_value: Share | None = 1.0, count_denied: bool = False) -> Result:
-    """Share of tool calls that did not end in an error.
+    """Share of tool calls that didn't end in an error.
 
-    A call failed when its span has an error (status ERROR, ``error.type``) or its result was marked as one. A call without
-    a status counts as a success.
+    A call failed if its span has an error (status ERROR, ``error.type``) or its result is marked as one. A call without a
+    status counts as a success.
 
     Parameters:
-        empty_value: the value, marked vacuous, of a turn without tool calls; null to skip such turns.
-        count_denied: whether a call that was denied permission counts as failed.
+        empty_value: Value, marked vacuous, of a turn without tool calls. Null skips such turns.
+        count_denied: Count a call that was denied permission as failed.
 
     Detail: ``total``, ``successful``, ``failed`` ``[{name, error}]``.
 
@@ -237,20 +237,24 @@ def code_tool_efficiency(
     max_duration_s: Annotated[float, Ge(0)] = 30,
     duplicate_key: Literal["name", "name_args"] = "name",
 ) -> Result:
-    """How sparingly tools were used: few calls, little time, no repeats.
+    """Efficiency of tool use: few calls, little time, no repeats.
 
-    Out of 100: the mean of 100 minus 10 for each call over ``max_calls`` and of 100 minus 5 for each second over
-    ``max_duration_s`` (neither below 0), minus 5 for each repeat; the value is that divided by 100, at least 0. The time is
-    the sum of the calls' durations, so parallel calls add up; a call without timing takes 0 s. Without calls it is 1 and vacuous.
+    The value is the mean of two parts, minus 0.05 per repeat, and at least 0:
+
+    - 1 minus 0.1 for each call over ``max_calls``, at least 0
+    - 1 minus 0.05 for each second over ``max_duration_s``, at least 0
+
+    The time is the sum of the calls' durations, so parallel calls add up. A call without timing takes 0 s. Without calls
+    the value is 1, vacuous.
 
     Parameters:
-        max_calls: calls that cost nothing.
-        max_duration_s: seconds that cost nothing.
-        duplicate_key: what a repeat is: ``name``, the same tool again (case-sensitive), or ``name_args``, the same tool with
-            the same arguments, which suits agents that search more than once. Unknown arguments are never the same.
+        max_calls: Number of calls without a penalty.
+        max_duration_s: Seconds without a penalty.
+        duplicate_key: Definition of a repeat. ``name``: the same tool again, case-sensitive. ``name_args``: the same tool
+            with the same arguments, which suits agents that search more than once. Unknown arguments are never equal.
 
-    Detail: ``call_count``, ``total_duration_s``, ``duplicates`` ``{name: calls}`` of the tools that were repeated (with
-    ``name_args``: the calls that equal another).
+    Detail: ``call_count``, ``total_duration_s``, ``duplicates`` ``{name: calls}`` of the repeated tools (with
+    ``name_args``, the number of equal calls).
 
     Source: AgentEval code_tool_efficiency.
     """
@@ -269,7 +273,7 @@ def code_tool_efficiency(
 
 
 def _repeats(calls: list[ToolCall], with_arguments: bool) -> tuple[int, dict[str, int]]:
-    """How many calls repeat an earlier one, and for each repeated name how many calls are alike."""
+    """Return the number of repeated calls, and the number of equal calls for each repeated name."""
     seen: dict[Any, int] = {}
     for call in calls:
         key: Any = call.name
@@ -296,25 +300,26 @@ def code_tool_correctness(
     exact_match: bool = False,
     ordered: bool = False,
 ) -> Result:
-    """How much of the expected tool calls was made, optionally with the right arguments and outputs.
+    """Share of the expected tool calls that were made, optionally with correct arguments and outputs.
 
-    For each expected call, in their order, the best match among the calls that are still unused counts: 1 for the same name
-    (case-sensitive), times the similarity of the arguments when they are checked, 0 when outputs are checked and differ. The
-    value is the sum over the number of expected calls; other calls cost nothing. The similarity of two argument objects is 1
-    when they are equal, else the share of their keys together that both have with equal values, nested objects by their own
-    similarity. What an expected call does not state is not compared. Nothing expected and nothing called is 1; nothing
-    expected but calls made is 0.
+    Each expected call, in order, is matched with the best unused call. A match requires the same name (case-sensitive) and
+    counts 1, times the similarity of the arguments if they are checked. It counts 0 if outputs are checked and differ. The
+    value is the sum divided by the number of expected calls. Other calls have no penalty.
+
+    The similarity of two argument objects is 1 if they are equal. Otherwise it is the share of all their keys that have
+    equal values in both, with nested objects compared the same way. Fields that an expected call omits aren't compared. If
+    no call is expected, the value is 1 without calls and 0 with calls.
 
     Parameters:
-        expected: names or ``{name, arguments?, output?}``; default the turn's reference ``expected``, else
-            ``expected_tools``. Skipped with ``missing:expected_tools`` when there is neither.
-        check_arguments: whether arguments are compared.
-        check_output: whether outputs are compared (as JSON).
-        exact_match: 1 when there are as many calls as expected ones and each matches wholly at its place, else 0.
-        ordered: whether the order counts: the value is the heaviest common subsequence over the number expected.
+        expected: Names or ``{name, arguments?, output?}``. The default is the turn's reference ``expected`` or
+            ``expected_tools``. Without either, the metric is skipped as ``missing:expected_tools``.
+        check_arguments: Compare arguments.
+        check_output: Compare outputs (as JSON).
+        exact_match: Return 1 if the calls match the expected calls completely and in order, otherwise 0.
+        ordered: Require the order: the value is the heaviest common subsequence divided by the number of expected calls.
 
-    Detail: ``expected_count``, ``call_count``; ``scores`` of the expected calls, in their order, unless ``exact_match`` or
-    ``ordered``.
+    Detail: ``expected_count``, ``call_count``, and ``scores`` of the expected calls unless ``exact_match`` or ``ordered``
+    is set.
 
     Source: Trusys tool-correctness.
     """
@@ -337,7 +342,7 @@ def code_tool_correctness(
 
 
 def _called(turn: Turn) -> dict[str, Any]:
-    """The detail ``called``: the distinct names that were called, in the order of their first calls."""
+    """Return the detail ``called``: the distinct called names, in the order of their first calls."""
     return {"called": list(dict.fromkeys(call.name for call in turn.tool_calls or ()))[:_SHOWN_NAMES]}
 
 
@@ -347,14 +352,14 @@ def _calls_of(turn: Turn, tool: str) -> list[ToolCall]:
 
 @metric(needs=("tool_calls",), boolean=True, aliases=("hpd:ToolWasCalledEvaluator",))
 def code_tool_was_called(turn: Turn, *, tool: ToolName) -> Result:
-    """Whether a tool was called at least once.
+    """Check that a tool was called at least once.
 
-    Names compare exactly, with case. A call that failed is a call. Without any calls it is 0; unknown calls are skipped.
+    Names must match exactly. A failed call counts. Without calls the metric fails.
 
     Parameters:
-        tool: required; the tool's name.
+        tool: Name of the tool.
 
-    Detail: ``called``, the distinct names that were called (at most 100).
+    Detail: ``called``, the distinct called names (at most 100).
 
     Source: HPD ToolWasCalledEvaluator.
     """
@@ -370,15 +375,16 @@ def code_tool_call_count(
     min: Count | None = None,  # noqa: A002 - the catalogue's parameter name
     max: Count | None = None,  # noqa: A002 - the catalogue's parameter name
 ) -> Result:
-    """Whether a tool was called as often as it should be.
+    """Check that a tool was called the expected number of times.
 
-    Names compare exactly, with case; calls of other tools do not matter, calls that failed count. A count of 0 passes when
-    the tool was never called.
+    Names must match exactly. Failed calls count, and calls of other tools don't. A ``count`` of 0 requires that the tool
+    wasn't called. Setting none of ``count``, ``min`` and ``max`` is an error.
 
     Parameters:
-        tool: required; the tool's name.
-        count: the exact number of calls; it wins over ``min`` and ``max``.
-        min, max: bounds, inclusive. One of the three is required.
+        tool: Name of the tool.
+        count: Exact number of calls, which overrides ``min`` and ``max``.
+        min: Least number of calls.
+        max: Largest number of calls.
 
     Detail: ``actual``, the number of calls.
 
@@ -396,20 +402,19 @@ def code_tool_call_count(
 
 @metric(needs=("tool_calls",), boolean=True, aliases=("hpd:ToolArgumentMatchesEvaluator",))
 def code_tool_argument_matches(turn: Turn, *, tool: ToolName, argument: str, expected: Any) -> Result:
-    """Whether some call of a tool had the expected value for an argument.
+    """Check that at least one call of a tool has the expected value for an argument.
 
-    One call that matches is enough. Names of tool and argument compare exactly, with case; only the keys of the arguments
-    themselves are looked at, not those of objects inside. A call without the key, or whose arguments are unknown, does
-    not match.
+    Names of tool and argument must match exactly. Only top-level arguments are read. A call without the argument, or with
+    unknown arguments, doesn't match.
 
     Parameters:
-        tool: required; the tool's name.
-        argument: required; the argument's name.
-        expected: required. A text is compared with the argument's text, or with its compact JSON when it is not a text: ``5``
-            matches 5, ``true`` and ``True`` match true, ``null`` matches null. Any other value compares as JSON: 1 equals
-            1.0, true does not equal 1, and 5 does not match the text ``5``.
+        tool: Name of the tool.
+        argument: Name of the argument.
+        expected: Expected value. A text is compared with the argument's text or compact JSON: ``5`` matches 5, ``true`` and
+            ``True`` match true, ``null`` matches null. Other values are compared as JSON: 1 equals 1.0, true doesn't equal
+            1, and 5 doesn't match the text ``5``.
 
-    Detail: ``calls``, how many calls of the tool were compared.
+    Detail: ``calls``, the number of compared calls.
 
     Source: HPD ToolArgumentMatchesEvaluator.
     """
@@ -432,17 +437,17 @@ def _is_value(actual: Any, expected: Any) -> bool:
 
 @metric(needs=("tool_calls",), boolean=True, aliases=("hpd:ToolResultContainsEvaluator",))
 def code_tool_result_contains(turn: Turn, *, tool: ToolName, expected: TextOrNumber, ignore_case: bool = False) -> Result:
-    """Whether the result of some call of a tool contains a text.
+    """Check that the result of at least one call of a tool contains a text.
 
-    One call is enough. Names compare exactly, with case. A result that is not a text is searched as compact JSON
-    (``{"city":"Paris"}``), a missing result as the empty text. Without a call of the tool it is 0.
+    Names must match exactly. A result that isn't a text is searched as compact JSON (``{"city":"Paris"}``), and a missing
+    result as an empty text. Without a call of the tool the metric fails.
 
     Parameters:
-        tool: required; the tool's name.
-        expected: required; a number is looked for as it is written in JSON (``5.0`` as ``5``).
-        ignore_case: whether both sides are lower-cased first.
+        tool: Name of the tool.
+        expected: Text to search for. A number means its JSON text (``5.0`` as ``5``).
+        ignore_case: Lower-case both sides.
 
-    Detail: ``calls``, how many calls of the tool there were.
+    Detail: ``calls``, the number of calls of the tool.
 
     Source: HPD ToolResultContainsEvaluator.
     """
@@ -458,11 +463,11 @@ def code_tool_result_contains(turn: Turn, *, tool: ToolName, expected: TextOrNum
 
 @metric(needs=("tool_calls",), boolean=True, aliases=("hpd:NoToolsCalledEvaluator",))
 def code_no_tools_called(turn: Turn) -> Result:
-    """Whether no tool was called. A call that failed is a call.
+    """Check that no tool was called.
 
-    Unknown calls are skipped with ``missing:tool_calls``, because they do not mean that there were none.
+    A failed call counts. Skipped as ``missing:tool_calls`` if the calls are unknown.
 
-    Detail: ``called``, the distinct names that were called (at most 100).
+    Detail: ``called``, the distinct called names (at most 100).
 
     Source: HPD NoToolsCalledEvaluator.
     """
@@ -471,16 +476,16 @@ def code_no_tools_called(turn: Turn) -> Result:
 
 @metric(needs=("tool_calls",), references=("expected", "expected_tools"), boolean=True, aliases=("hpd:ToolCallOrderEvaluator",))
 def code_tool_call_order(turn: Turn, *, expected: ExpectedTools | None = None) -> Result:
-    """Whether the expected tools were called in their order.
+    """Check that the expected tools were called in the expected order.
 
-    Other calls may come before, between and after them; a name that is listed twice needs two calls. Names compare exactly,
-    with case. Nothing expected is 1 and vacuous.
+    Other calls may occur before, between and after them. A name that is listed twice needs two calls. Names must match
+    exactly. If no tool is expected, the value is 1, vacuous.
 
     Parameters:
-        expected: names (or objects with ``name``); default the turn's reference ``expected``, else ``expected_tools``.
-            Skipped with ``missing:expected_tools`` when there is neither.
+        expected: Names, or objects with ``name``. The default is the turn's reference ``expected`` or ``expected_tools``.
+            Without either, the metric is skipped as ``missing:expected_tools``.
 
-    Detail: ``matched_prefix``, how many of the expected tools were met, from the first on.
+    Detail: ``matched_prefix``, the number of expected tools that were called, counted from the first.
 
     Source: HPD ToolCallOrderEvaluator.
     """
@@ -502,16 +507,16 @@ def code_tool_call_order(turn: Turn, *, expected: ExpectedTools | None = None) -
 def code_tool_call_f1(
     turn: Turn, *, expected_tools: ExpectedTools | None = None, mode: Literal["multiset", "set"] = "multiset"
 ) -> Result:
-    """How well the called tools agree with the expected ones, in any order: F1 of precision and recall.
+    """F1 of the called tools against the expected tools, in any order.
 
-    ``2PR / (P + R)`` with P the share of the calls that were expected and R the share of the expected calls that were made;
-    each expected entry is met by one call of that name. Names compare exactly, with case. Nothing expected and nothing
-    called is 1; only one of them is 0. Only trends, unless a ``threshold`` is set.
+    ``2PR / (P + R)``, in which P is the share of the calls that were expected, and R the share of the expected calls that
+    were made. Each expected entry matches one call with that name. Names must match exactly. If no tool is expected or
+    called, the value is 1. If only one side is empty, it is 0.
 
     Parameters:
-        expected_tools: names (or objects with ``name``); default the turn's reference ``expected_tools``. Skipped with
-            ``missing:expected_tools`` when there is neither.
-        mode: ``set`` counts each name once, however often it was expected or called.
+        expected_tools: Names, or objects with ``name``. The default is the turn's reference ``expected_tools``. Without
+            either, the metric is skipped as ``missing:expected_tools``.
+        mode: ``set`` counts each distinct name once.
 
     Detail: ``precision``, ``recall``.
 
@@ -536,34 +541,34 @@ def code_tool_call_f1(
 
 @metric(boolean=True, aliases=("hpd:HasMatchingSpanEvaluator", "hpd:SpanQuery"))
 def code_has_matching_span(turn: Turn, *, query: dict[str, Any]) -> Result:
-    """Whether some span of the turn meets a query: its name, attributes, duration, place and relatives.
+    """Check that at least one span of the turn matches a query.
 
-    All spans are tried, with their actual children and ancestors within the turn. All conditions of a query must hold; a query
-    without conditions matches every span. Without spans it is 0.
+    A query tests a span's name, attributes, duration, position and relatives within the turn. All of its conditions must
+    hold. A query without conditions matches every span. Without spans the metric fails.
 
-    | condition | holds when |
+    | condition | holds if |
     |---|---|
-    | ``name_equals``, ``name_contains`` | the name is, or contains, the text, with case |
-    | ``name_matches_regex`` | the pattern occurs in the name (RE2, extra ``[text]``) |
-    | ``has_attributes`` | each attribute is there with the value: as the same text (``200`` is 200), booleans as booleans |
-    | ``has_attribute_keys`` | each attribute is there |
-    | ``min_duration_s``, ``max_duration_s`` | the duration is known and within the bound, inclusive |
-    | ``min_child_count``, ``max_child_count`` | so many children, inclusive |
-    | ``min_depth``, ``max_depth`` | so many ancestors, inclusive |
+    | ``name_equals``, ``name_contains`` | the name equals or contains the text, case-sensitive |
+    | ``name_matches_regex`` | the pattern matches in the name (RE2, extra ``[text]``) |
+    | ``has_attributes`` | each attribute exists with the value, compared as text (``200`` equals 200), or as boolean |
+    | ``has_attribute_keys`` | each attribute exists |
+    | ``min_duration_s``, ``max_duration_s`` | the duration is known and within the limit, inclusive |
+    | ``min_child_count``, ``max_child_count`` | the number of children is within the limit, inclusive |
+    | ``min_depth``, ``max_depth`` | the number of ancestors is within the limit, inclusive |
     | ``some_child_matches``, ``all_children_match``, ``no_child_matches`` | the children match this query |
-    | ``some_descendant_matches``, ``all_descendants_match``, ``no_descendant_matches`` | the descendants do |
-    | ``stop_recursing_when`` | of the three above: a span that matches it is left out, and all below it |
-    | ``some_ancestor_matches``, ``all_ancestors_match``, ``no_ancestor_matches`` | the ancestors do |
-    | ``not`` | this query does not match |
-    | ``and``, ``or`` | all, or any, of these queries match; ``or`` allows no condition beside it |
+    | ``some_descendant_matches``, ``all_descendants_match``, ``no_descendant_matches`` | the descendants match this query |
+    | ``stop_recursing_when`` | for descendant conditions: excludes a span that matches it, and all spans below |
+    | ``some_ancestor_matches``, ``all_ancestors_match``, ``no_ancestor_matches`` | the ancestors match this query |
+    | ``not`` | this query doesn't match |
+    | ``and``, ``or`` | all, or any, of these queries match. ``or`` must be the only condition |
 
-    ``all_…`` holds where there is nothing to match. A condition that is null is ignored. An unknown condition, a value that it
-    does not allow, or ``or`` beside another condition is an error.
+    ``all_…`` holds if there is nothing to match. Null conditions are ignored. An unknown condition, an invalid value, or
+    ``or`` together with another condition is an error.
 
     Parameters:
-        query: required; an object of conditions, at most 50 levels deep.
+        query: An object of conditions, at most 50 levels deep.
 
-    Detail: ``matches``, how many spans matched; ``span_id`` and ``span_name`` of the first one.
+    Detail: ``matches`` (number of matching spans), ``span_id`` and ``span_name`` of the first one.
 
     Sources: HPD HasMatchingSpanEvaluator, HPD SpanQuery.
     """

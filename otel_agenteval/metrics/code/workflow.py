@@ -1,4 +1,4 @@
-"""Whether a workflow is built as it should be, and ran as it should have. Names of executors and tools compare without case."""
+"""Structure and execution of workflows. Names of executors and tools are compared ignoring case."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Name = Annotated[str, MinLen(1)]
 Limit = Annotated[float, Ge(0)]
 
 _SHOWN = 200
-"""Entries of a list in ``detail``; all of them are counted."""
+"""Maximum entries of a list in ``detail``. All entries are counted."""
 
 
 # --- structure
 
 
 def _reachable(starts: Iterable[str], edges: Iterable[tuple[str, str]]) -> set[str]:
-    """Everything that the edges lead to from these nodes, themselves included. Circles are walked once."""
+    """Return these nodes and all nodes that their edges reach. Cycles are followed once."""
     following: dict[str, list[str]] = {}
     for source, target in edges:
         following.setdefault(source, []).append(target)
@@ -41,7 +41,7 @@ def _reachable(starts: Iterable[str], edges: Iterable[tuple[str, str]]) -> set[s
 
 
 class _Structure:
-    """The checks of a graph, by lower-case names."""
+    """Checks of a graph, by lower-case names."""
 
     def __init__(self, graph: Graph, entry: str | None, exits: Sequence[str]) -> None:
         self.spelling: dict[str, str] = {}
@@ -60,7 +60,7 @@ class _Structure:
         self.reached = _reachable(self.starts, inner)
 
     def checks(self) -> dict[str, bool]:
-        """The checks that every graph must pass. Nothing can be reached from an entry that is not a node."""
+        """Return the checks that every graph must pass. An entry that isn't a node reaches nothing."""
         return {
             "nodes_present": bool(self.nodes),
             "unique_ids": len(self.nodes) == len(self._graph.nodes),
@@ -88,26 +88,31 @@ def code_workflow_structure_validity(
     entry: Name | None = None,
     exits: tuple[Name, ...] | None = None,
 ) -> Result:
-    """Share of the checks that the workflow's declared graph passes.
+    """Share of the structure checks that the workflow's declared graph passes.
 
-    The checks: there is a node (``nodes_present``); no two nodes have one id (``unique_ids``); every end of an edge is a node
-    (``edges_resolve``); the declared entry is a node, or without one some node has no edge coming in (``entry_exists``); the
-    declared exits are nodes, or without any some node has no edge going out (``exit_exists``); every node can be reached from
-    the entry (``all_reachable``), and some exit can (``exit_reachable``); and where they are set, the expected nodes
-    (``expected_nodes``) and edges (``expected_edges``) are there. What cannot be checked because an earlier check failed
-    fails. Several nodes without an edge coming in are all entries. Passes when all checks do.
+    | check | passes if |
+    |---|---|
+    | ``nodes_present`` | there is a node |
+    | ``unique_ids`` | no two nodes have the same id |
+    | ``edges_resolve`` | each end of an edge is a node |
+    | ``entry_exists`` | the declared entry is a node, or without one, some node has no incoming edge |
+    | ``exit_exists`` | the declared exits are nodes, or without any, some node has no outgoing edge |
+    | ``all_reachable`` | every node can be reached from the entry |
+    | ``exit_reachable`` | some exit can be reached from the entry |
+    | ``expected_nodes``, ``expected_edges`` | the expected nodes or edges exist (only if set) |
 
-    The turn's ``workflow`` has ``graph: {nodes: [id], edges: [[from, to]], entry?, exits?}``. Skipped with ``missing:workflow``
-    without a graph.
+    A check fails if an earlier failure prevents it. Several nodes without incoming edges are all entries. By default, all
+    checks must pass. The turn's ``workflow`` has ``graph: {nodes: [id], edges: [[from, to]], entry?, exits?}``. Without a
+    graph, the metric is skipped as ``missing:workflow``.
 
     Parameters:
-        expected_nodes: ids that must be nodes.
-        expected_edges: pairs ``[from, to]`` that must be edges.
-        entry: id of the entry, instead of the graph's own.
-        exits: ids of the exits, instead of the graph's own.
+        expected_nodes: Ids that must be nodes.
+        expected_edges: Pairs ``[from, to]`` that must be edges.
+        entry: Id of the entry, instead of the graph's own.
+        exits: Ids of the exits, instead of the graph's own.
 
-    Detail: ``checks`` (name to true or false), ``missing_nodes`` (expected and not there), ``missing_edges``, ``unreachable``.
-    Names keep their spelling; each list has at most 200.
+    Detail: ``checks`` (name to true or false), ``missing_nodes``, ``missing_edges``, ``unreachable``. Names keep their
+    spelling. Each list has at most 200 entries.
 
     Source: AgentEval code_workflow_structure_validity.
     """
@@ -139,7 +144,7 @@ def code_workflow_structure_validity(
 
 
 def _common_subsequence(first: Sequence[str], second: Sequence[str]) -> int:
-    """Length of the longest common subsequence. The rows of the usual table are bits of one number, which is fast."""
+    """Return the length of the longest common subsequence. For speed, each table row is the bits of one number."""
     places: dict[str, int] = {}
     for place, item in enumerate(first):
         places[item] = places.get(item, 0) | 1 << place
@@ -152,7 +157,7 @@ def _common_subsequence(first: Sequence[str], second: Sequence[str]) -> int:
 
 
 def _left_over(names: Iterable[str], used: Iterable[str]) -> list[str]:
-    """The names that have no partner among the others, each partner used once."""
+    """Return the names without a partner among the others, using each partner once."""
     partners = Counter(map(key, used))
     found = []
     for name in names:
@@ -171,22 +176,26 @@ def _left_over(names: Iterable[str], used: Iterable[str]) -> list[str]:
 def code_workflow_execution_order(
     turn: Turn, *, expected_order: Annotated[tuple[Name, ...], MinLen(1)], strict: bool = False
 ) -> Result:
-    """How far the workflow's executors ran in the expected order: 1 when all of them did.
+    """Share of the workflow's executors that ran in the expected order.
 
-    The longest common subsequence of the expected and the executed ids, over the number of expected ones: other runs between
-    them cost nothing. With ``strict`` over the longer of the two, so that 1 means exactly this sequence. Nothing executed
-    is 0.
+    The value is the length of the longest common subsequence of expected and executed ids, divided by the number of
+    expected ids. Other runs between them have no penalty. If nothing was executed, the value is 0.
 
-    The turn's ``workflow`` has ``steps: [{executor, status}]`` in start order; where it has none, they are read from spans:
-    those with an ``executor.id``, else the agents right below a workflow, else the turn's only agent and
-    those that it called. Skipped with ``missing:workflow`` when no workflow is known.
+    The turn's ``workflow`` has ``steps: [{executor, status}]`` in start order. Without steps, the executors are the first
+    known of:
+
+    1. the spans with an ``executor.id``
+    2. the agents directly below a workflow
+    3. the turn's only agent and the agents that it called
+
+    If no workflow is known, the metric is skipped as ``missing:workflow``.
 
     Parameters:
-        expected_order: required; ids of executors, at least one.
-        strict: whether runs that were not expected count against it.
+        expected_order: Ids of executors, at least one.
+        strict: Divide by the longer of the two sequences, so that only exactly this sequence is 1.
 
-    Detail: ``executed`` (ids in order), ``lcs`` (length of the common subsequence), ``missing`` (expected and not executed),
-    ``extra`` (executed and not expected); each list has at most 200.
+    Detail: ``executed`` (ids in order), ``lcs`` (length of the common subsequence), ``missing`` and ``extra`` (ids). Each
+    list has at most 200 entries.
 
     Source: AgentEval code_workflow_execution_order.
     """
@@ -213,16 +222,16 @@ def code_workflow_execution_order(
     aliases=("agenteval:code_workflow_executor_success", "agenteval:WorkflowExecutorSuccessMetric"),
 )
 def code_workflow_executor_success(turn: Turn) -> Result:
-    """Share of the executors' runs that did not fail.
+    """Share of the executors' runs that didn't fail.
 
-    A run failed when its status is ``error`` (or ``failed``), or when an error of the workflow names its executor, and its
-    step where the error names one. Skipped with ``missing:workflow`` when there was no run.
+    A run failed if its status is ``error`` or ``failed``, or if an error of the workflow names its executor (and its step,
+    if the error names one). Without runs, the metric is skipped as ``missing:workflow``.
 
-    The turn's ``workflow`` has ``steps: [{executor, status, id?}]`` and ``errors: [{executor, step?}]``, where ``step`` is the
-    step's ``id``, or its place from 0 where it has none. Without steps they are read from spans, as
-    ``code_workflow_execution_order`` says; there a run failed when its span did.
+    The turn's ``workflow`` has ``steps: [{executor, status, id?}]`` and ``errors: [{executor, step?}]``. ``step`` is the
+    step's ``id``, or its position from 0 if it has no id. Without steps, the runs come from spans as in
+    ``code_workflow_execution_order``, and a run failed if its span did.
 
-    Detail: ``per_executor``: id to ``runs`` and ``failures``, at most 200.
+    Detail: ``per_executor``: ``runs`` and ``failures`` by id, at most 200.
 
     Source: AgentEval code_workflow_executor_success.
     """
@@ -249,7 +258,7 @@ def code_workflow_executor_success(turn: Turn) -> Result:
 
 @dataclass(frozen=True, slots=True)
 class ToolPattern:
-    """The requirement for the calls of one tool."""
+    """Requirement for the calls of one tool."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
@@ -261,7 +270,7 @@ class ToolPattern:
 
 
 class _FirstCalls:
-    """Where each tool was first called, in the whole workflow and by each executor."""
+    """First call of each tool, in the whole workflow and by executor."""
 
     def __init__(self, calls: Iterable[tuple[str, str | None]]) -> None:
         self._places: dict[tuple[str, str | None], int] = {}
@@ -291,7 +300,7 @@ class _FirstCalls:
 
 
 def _tool_calls(turn: Turn) -> list[tuple[str, str | None]] | None:
-    """Each call's tool and executor: from the workflow's steps where they have calls, else the turn's own calls and their agents."""
+    """Return each call's tool and executor, from the workflow's steps or from the turn's calls and their agents."""
     runs: Sequence[Run] = runs_of(turn) or ()
     if any(run.tools is not None for run in runs):
         return [(tool, run.executor) for run in runs for tool in run.tools or ()]
@@ -304,20 +313,23 @@ def _tool_calls(turn: Turn) -> list[tuple[str, str | None]] | None:
     aliases=("agenteval:code_workflow_tool_chain_validity", "agenteval:WorkflowToolChainValidityMetric"),
 )
 def code_workflow_tool_chain_validity(turn: Turn, *, patterns: Annotated[list[ToolPattern], MinLen(1)]) -> Result:
-    """Share of the patterns that the workflow's tool calls satisfy.
+    """Share of the tool patterns that the workflow's calls satisfy.
 
-    A pattern names a ``tool`` that must be called. With ``before`` its first call must come before the first call of that
-    other tool, with ``after`` after it, and both must be called. With ``executor`` only calls by that executor count as calls
-    of ``tool``. A pattern with ``required: false`` is unsatisfied only when both tools were called and in the wrong order.
+    A pattern names a ``tool`` that must be called. Optional conditions:
 
-    The calls are those of the workflow's steps (``steps: [{executor, tool_calls: [name or {name}]}]``) where the turn's
-    ``workflow`` has them, else all calls of the turn in start order, each by its agent. Skipped with ``missing:tool_calls``
-    when they are unknown.
+    - ``before`` and ``after``: the tool's first call must be before or after the first call of this other tool, which must
+      be called.
+    - ``executor``: only calls by this executor count as calls of ``tool``.
+    - ``required: false``: the pattern only fails if both tools were called in the wrong order.
+
+    The calls are those of the workflow's steps (``steps: [{executor, tool_calls: [name or {name}]}]``). Without them, they
+    are all calls of the turn in start order, each with its agent as executor. If the calls are unknown, the metric is
+    skipped as ``missing:tool_calls``.
 
     Parameters:
-        patterns: required; objects ``{tool, before?, after?, executor?, required?}``, at least one.
+        patterns: Objects ``{tool, before?, after?, executor?, required?}``, at least one.
 
-    Detail: ``results``: for each pattern, in order, ``tool`` and ``satisfied``.
+    Detail: ``results``: ``tool`` and ``satisfied`` of each pattern, in order.
 
     Source: AgentEval code_workflow_tool_chain_validity.
     """
@@ -338,7 +350,7 @@ def _efficiency(actual: float, limit: float) -> float:
 
 
 def _actual(turn: Turn, good: str) -> tuple[float | None, bool]:
-    """How much the turn used of a limited resource (None while it is unknown), and whether that is an estimate."""
+    """Return the turn's use of a limited resource (None if unknown), and True if it is an estimate."""
     if good == "duration":
         return turn.duration_s, False
     found: Result = code_cost(turn) if good == "cost" else code_token_usage(turn)
@@ -353,20 +365,20 @@ def _actual(turn: Turn, good: str) -> tuple[float | None, bool]:
 def code_workflow_performance_efficiency(
     turn: Turn, *, max_duration_s: Limit | None = None, max_total_cost: Limit | None = None, max_tokens: Limit | None = None
 ) -> Result:
-    """How far the workflow kept within its limits: the mean of ``min(1, limit / actual)`` over the limits that are set.
+    """Compliance with the workflow's limits: the mean of ``min(1, limit / actual)``.
 
-    Each limit counts the same; one whose actual amount is unknown is left out, and an amount of 0 is 1. Passes when every one
-    that counts is 1. The duration is the turn's, the cost as in ``code_cost`` (tools included), the tokens as in
-    ``code_token_usage``. Skipped with ``missing:…`` and the first limited amount when none is known; without a limit it is an
-    error.
+    Each limit has the same weight. A limit with an unknown amount doesn't count, and an amount of 0 is 1. Unless you set
+    ``threshold``, only 1 passes. The duration is the turn's, the cost is that of ``code_cost`` with tools, and the tokens
+    are those of ``code_token_usage``. If all amounts are unknown, the metric is skipped as ``missing:`` and the first
+    amount. Setting no limit is an error.
 
     Parameters:
-        max_duration_s: seconds.
-        max_total_cost: USD.
-        max_tokens: tokens, input and output together.
+        max_duration_s: Limit in seconds.
+        max_total_cost: Limit in USD.
+        max_tokens: Limit in tokens, input and output together.
 
-    Detail: ``components``: ``duration``, ``cost`` and ``tokens`` as far as they count, each 0..1; ``estimated`` when the cost is
-    an estimate.
+    Detail: ``components`` (``duration``, ``cost`` and ``tokens`` if they count, each 0..1), ``estimated`` if the cost is an
+    estimate.
 
     Source: AgentEval code_workflow_performance_efficiency.
     """

@@ -1,4 +1,7 @@
-"""How close texts are in meaning, by their embeddings. Values of different embedding models cannot be compared."""
+"""Similarity of texts by their embeddings. Values of different embedding models aren't comparable.
+
+All texts of a metric are embedded in one request. A negative cosine, or one with a zero vector, counts as 0.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from ..registry import EPSILON, Embeds, Result, metric, skip, vacuous
 
 _GRADES = ((0.9, "Excellent"), (0.75, "Good"), (0.6, "Satisfactory"), (0.4, "Needs Improvement"), (0.2, "Poor"))
 _SEPARATOR = "\n---\n"
-"""Between the chunks of a context that is embedded as one text."""
+"""Separator between the chunks of a context that is embedded as one text."""
 _WORD = re.compile(r"\w{2,}")
 _STOP_WORDS = frozenset((
     "a", "an", "the", "is", "are", "was", "were", "be", "been", "being", "have", "has", "had", "do", "does", "did", "will",
@@ -42,16 +45,13 @@ def _grade(similarity: float) -> str:
     aliases=("agenteval:embed_answer_similarity", "agenteval:AnswerSimilarityMetric"),
 )
 def embed_answer_similarity(turn: Turn, embedder: Embeds) -> Result:
-    """How close the answer is in meaning to the right one: the cosine of their embeddings.
+    """Similarity of the answer and the ground truth: the cosine of their embeddings.
 
-    Both texts are embedded in one call. A negative cosine counts as 0, and so does one with a zero vector. Passes from the
-    threshold on (default 0.7).
-
-    Skipped with ``missing:output`` or ``missing:ground_truth`` when either is unknown, and with ``empty_output`` when the answer
+    Skipped as ``missing:output`` or ``missing:ground_truth`` if either is unknown, and as ``empty_output`` if the answer
     has no text.
 
-    Detail: ``cosine_similarity`` (-1..1), ``interpretation`` (from 0.9 Excellent, 0.75 Good, 0.6 Satisfactory, 0.4 Needs
-    Improvement, 0.2 Poor, below Very Poor).
+    Detail: ``cosine_similarity`` (-1..1), ``interpretation`` (Excellent from 0.9, Good from 0.75, Satisfactory from 0.6,
+    Needs Improvement from 0.4, Poor from 0.2, otherwise Very Poor).
 
     Source: AgentEval AnswerSimilarityMetric.
     """
@@ -64,7 +64,7 @@ def embed_answer_similarity(turn: Turn, embedder: Embeds) -> Result:
 
 
 def _with_context(embedder: Embeds, text: str, context: Sequence[str], aggregate: Literal["joined", "max", "mean"]) -> Result:
-    """How close a text is to the context as a whole, or to its chunks."""
+    """Return the similarity of a text to the whole context, or to its chunks."""
     if all(_blank(chunk) for chunk in context):
         return skip("missing:context")
     # An embedder refuses a text without words, so a blank chunk has no likeness to anything.
@@ -81,17 +81,14 @@ def _with_context(embedder: Embeds, text: str, context: Sequence[str], aggregate
     aliases=("agenteval:embed_response_context", "agenteval:ResponseContextSimilarityMetric"),
 )
 def embed_response_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["joined", "max"] = "joined") -> Result:
-    """How close the answer is in meaning to the retrieved context: the cosine of their embeddings.
+    """Similarity of the answer and the retrieved context: the cosine of their embeddings.
 
-    All texts are embedded in one call. A negative cosine counts as 0, and so does one with a zero vector. Passes from the
-    threshold on (default 0.5).
-
-    Skipped with ``missing:output`` or ``missing:context`` when either is unknown, and with ``empty_output`` when the answer has no
+    Skipped as ``missing:output`` or ``missing:context`` if either is unknown, and as ``empty_output`` if the answer has no
     text.
 
     Parameters:
-        aggregate: ``joined`` embeds the whole context as one text, its chunks separated by a line ``---``; ``max`` embeds each
-            chunk that has text and takes the nearest, which suits long contexts better.
+        aggregate: ``joined`` embeds the context as one text, with its chunks separated by a line ``---``. ``max`` embeds
+            each chunk with text and uses the most similar, which suits long contexts better.
 
     Detail: ``cosine_similarity`` (-1..1).
 
@@ -107,14 +104,13 @@ def embed_response_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["
     aliases=("agenteval:embed_query_context", "agenteval:QueryContextSimilarityMetric"),
 )
 def embed_query_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["joined", "max", "mean"] = "joined") -> Result:
-    """How close the question is in meaning to the retrieved context: the cosine of their embeddings.
+    """Similarity of the question and the retrieved context: the cosine of their embeddings.
 
-    All texts are embedded in one call. A negative cosine counts as 0, and so does one with a zero vector. Passes from the
-    threshold on (default 0.5). Skipped with ``missing:input`` or ``missing:context`` when either is unknown.
+    Skipped as ``missing:input`` or ``missing:context`` if either is unknown.
 
     Parameters:
-        aggregate: ``joined`` embeds the whole context as one text, its chunks separated by a line ``---``; ``max`` embeds each
-            chunk that has text and takes the nearest; ``mean`` takes the mean of their cosines.
+        aggregate: ``joined`` embeds the context as one text, with its chunks separated by a line ``---``. ``max`` embeds
+            each chunk with text and uses the most similar. ``mean`` uses the mean over the chunks.
 
     Detail: ``cosine_similarity`` (-1..1).
 
@@ -134,7 +130,7 @@ class _Likeness(NamedTuple):
 def _likeness(
     answer: Vector, wanted: Vector, measure: Literal["cosine", "dot", "euclidean"], threshold: float, *, inverse: bool
 ) -> _Likeness:
-    """The value, and whether it is near enough (inverse: far enough)."""
+    """Return the value, and True if it is near enough (or, if inverse, far enough)."""
     if measure == "euclidean":
         apart = distance(answer, wanted)
         near, far = apart <= threshold + EPSILON, apart >= threshold - EPSILON
@@ -161,25 +157,25 @@ def embed_similar(
     threshold: float = 0.75,
     inverse: bool = False,
 ) -> Result:
-    """How close the output is in meaning to a text of your own, by their embeddings.
+    """Similarity of the output and a text of your choice, by their embeddings.
 
-    All texts are embedded in one call. ``cosine`` and ``dot`` pass when the similarity is at least the threshold; the value is the
-    similarity, of ``cosine`` at least 0. ``euclidean`` passes when the distance is at most the threshold; the value is
-    ``1 / (1 + distance)``. Of several texts the first that passes counts, else the one with the highest value.
+    | ``metric`` | passes if | value |
+    |---|---|---|
+    | ``cosine`` | the similarity is at least the threshold | the similarity, at least 0 |
+    | ``dot`` | the similarity is at least the threshold | the similarity |
+    | ``euclidean`` | the distance is at most the threshold | ``1 / (1 + distance)`` |
 
-    Inverse, the output must be far from the text: ``cosine`` and ``dot`` pass when the similarity is at most the threshold,
-    ``euclidean`` when the distance is at least the threshold; the value is 1 minus the plain value. It must then be far from all
-    of several texts, and the smallest value counts.
-
-    Skipped with ``missing:output`` when the output is unknown, and with ``empty_output`` when it has no text.
+    The first of several texts that passes counts, or the one with the highest value. With ``inverse``, the conditions are
+    reversed, and the value is 1 minus the plain value. The output must then differ from all texts, and the smallest value
+    counts. Skipped as ``missing:output`` if the output is unknown, and as ``empty_output`` if it has no text.
 
     Parameters:
-        value: required; the text, or a list of texts of which one is enough.
-        metric: how likeness is measured.
-        threshold: least similarity, or largest distance, that passes.
-        inverse: whether the output must be far from the texts.
+        value: A text, or a list of texts of which one must match.
+        metric: Measure of similarity.
+        threshold: Least similarity, or largest distance, that passes.
+        inverse: Require that the output differs from the texts.
 
-    Detail: ``index`` (of the text that counts, from 0).
+    Detail: ``index`` of the text that counts, from 0.
 
     Source: Trusys similar.
     """
@@ -204,13 +200,11 @@ def embed_similar(
 
 @metric(applies=applies.question_and_answer, threshold=0.5, aliases=("pandaprobe:coherence",))
 def embed_coherence(turn: Turn, embedder: Embeds) -> Result:
-    """How close question and answer are in meaning: the cosine of their embeddings. A weak but cheap proxy for coherence.
+    """Similarity of question and answer by their embeddings, a cheap but weak proxy for coherence.
 
-    Both texts are embedded in one call. A negative cosine counts as 0, and so does one with a zero vector. Passes from the
-    threshold on (default 0.5). Without a question or an answer (unknown or blank) it is 1 and vacuous, and the embedder is not
-    asked.
+    If the question or the answer is unknown or blank, the value is 1, vacuous, without a request.
 
-    Detail: ``coherence_gap`` (1 minus the value, four decimals); ``vacuous`` and ``note`` when there was nothing to compare.
+    Detail: ``coherence_gap`` (1 minus the value, four decimals), and ``note`` if there was nothing to compare.
 
     Source: PandaProbe coherence.
     """
@@ -226,13 +220,13 @@ def _words(text: str, stop_words: frozenset[str]) -> frozenset[str]:
 
 
 def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
-    """Shared words over all words (Jaccard); 0 when neither has any."""
+    """Return shared words divided by all words (Jaccard), 0 without words."""
     together = len(one | other)
     return len(one & other) / together if together else 0.0
 
 
 def _earlier(history: Sequence[Mapping[str, Any]], window: int) -> list[tuple[int, str]]:
-    """Distance to the present and output of the newest earlier turns, oldest first; those without an output are left out."""
+    """Return distance and output of the newest earlier turns with an output, oldest first."""
     newest = history[-window:]
     outputs = ((len(newest) - place, jsonio.text_of(earlier.get("output"))) for place, earlier in enumerate(newest))
     return [(index, output) for index, output in outputs if not _blank(output)]
@@ -246,20 +240,20 @@ def embed_loop_detection(
     window: Annotated[int, Ge(1), Le(100)] = 3,
     stop_words: Literal["default"] | list[str] = "default",
 ) -> Result:
-    """Whether the agent repeats itself: 1 when the answer is unlike the last ones, 0 when it is the same as one of them.
+    """Novelty of the answer: 1 if it differs from the agent's last answers, 0 if it repeats one.
 
-    ``1 - max(cosine * jaccard)`` over the answers of the last turns before this one (``history``); earlier turns without an
-    answer are in the window, but not compared. The cosine is that of the embeddings, at least 0; the Jaccard index is that
-    of the distinct words: lower case, two characters or more, without stop words; it is 0 when no words are left. All texts are
-    embedded in one call. Passes from the threshold on (default 0.5). Without history, with a blank answer, or when no
-    earlier answer has text, it is 1 and vacuous, and the embedder is not asked. One-word answers that are the same are a loop.
+    ``1 - max(cosine * jaccard)`` over the answers of the last turns (``history``). Earlier turns without an answer count
+    for the window only. The Jaccard index covers the distinct lower-case words of at least two characters, without stop
+    words. It is 0 if no words are left. Equal one-word answers are a loop. Without history, with a blank answer, or if no
+    earlier answer has text, the value is 1, vacuous, without a request.
 
     Parameters:
-        window: how many earlier turns are compared with, 1 to 100.
-        stop_words: words that do not count; ``default`` is a list of 70 English ones.
+        window: Number of earlier turns to compare with, 1 to 100.
+        stop_words: Words to ignore. ``default`` is a list of 70 English words.
 
-    Detail: ``window_size`` (answers compared), ``max_hybrid``, and ``comparisons``, oldest first, each with ``trace_index`` (1 is the
-    newest earlier turn), ``cosine_similarity``, ``jaccard_similarity`` and ``hybrid_score``; all with four decimals.
+    Detail: ``window_size`` (compared answers), ``max_hybrid``, and ``comparisons``, oldest first. A comparison has
+    ``trace_index`` (1 is the newest earlier turn), ``cosine_similarity``, ``jaccard_similarity`` and ``hybrid_score``. All
+    have four decimals.
 
     Source: PandaProbe loop_detection.
     """

@@ -1,4 +1,4 @@
-"""How close answers are in meaning to images and captions. Each call costs."""
+"""Similarity of answers to images and captions by their embeddings."""
 
 from __future__ import annotations
 
@@ -26,19 +26,20 @@ Weight = Annotated[float, Ge(0), Le(1)]
 def embed_cross_modal_grounding(
     turn: Turn, embedder: Embeds, *, threshold: Annotated[float, Ge(-1), Le(1)] = 0.25, model: str = "ViT-B/32"
 ) -> Result:
-    """Whether the answer speaks of the image: 1 from a similarity on, below it in proportion.
+    """Similarity of the answer and the turn's images, relative to a threshold.
 
-    The similarity is the cosine of the answer's embedding and the image's, so this takes an embedder for images and texts (such
-    as CLIP). The value is 1 when it is at least the threshold, else ``similarity / threshold``, at least 0; it passes when it is
-    at least the threshold. Of several images the most similar counts. All texts and images are embedded in one call, an
-    image by its uri, id or data as it is given.
+    The value is 1 if the cosine of the embeddings of answer and image is at least ``threshold``. Otherwise it is
+    ``similarity / threshold``, at least 0, and the metric fails. The most similar image counts. The metric needs an
+    embedder for images and texts, such as CLIP, and makes one request. An image is embedded by its uri, id or data.
+    Skipped:
 
-    Skipped with ``missing:output`` when the answer is unknown, with ``missing:image`` without an image, and with ``empty_output`` when
-    the answer has no text.
+    - ``missing:output`` if the answer is unknown.
+    - ``missing:image`` without an image.
+    - ``empty_output`` if the answer has no text.
 
     Parameters:
-        threshold: similarity from which the answer is grounded, -1..1. It bounds the similarity, not the value.
-        model: name of the image-text model that the threshold was chosen for; a note, the embedder has its own model.
+        threshold: Least similarity (not value) that passes, -1..1.
+        model: Name of the model for which the threshold was chosen, as a note. It doesn't select the embedder.
 
     Detail: ``similarity`` (-1..1), ``is_grounded``.
 
@@ -67,20 +68,17 @@ def embed_cross_modal_grounding(
 def embed_image_caption_accuracy(
     turn: Turn, embedder: Embeds, *, use_semantic: bool = True, weights: tuple[Weight, Weight] = (0.7, 0.3)
 ) -> Result:
-    """How well the answer, as an image's caption, matches the right caption: in meaning and in words.
+    """Similarity of the answer, an image's caption, and the ground truth: in meaning and words.
 
-    ``0.7 * cosine + 0.3 * F1``. The cosine is that of the embeddings of both texts, at least 0. F1 is the harmonic mean of the
-    precision and recall of the distinct words: lower case, separated by white space, with their punctuation. A trend:
-    without a threshold nothing passes or fails.
-
-    Skipped with ``missing:output`` or ``missing:ground_truth`` when either is unknown, and with ``empty_output`` when the answer has
-    no text.
+    ``0.7 * cosine + 0.3 * F1``. The cosine is that of the embeddings, at least 0. F1 covers the distinct lower-case words,
+    separated by white space, with their punctuation. Skipped as ``missing:output`` or ``missing:ground_truth`` if either is
+    unknown, and as ``empty_output`` if the answer has no text.
 
     Parameters:
-        use_semantic: off, the value is F1 alone, and no model is asked.
-        weights: of meaning and words, each 0..1; a value over 1 counts as 1.
+        use_semantic: If false, the value is F1 alone, without a request.
+        weights: Weights of meaning and words, each 0..1. The value is at most 1.
 
-    Detail: ``keyword_precision``, ``keyword_recall``, ``keyword_f1``, and ``semantic_similarity`` (0..1) where it was asked for.
+    Detail: ``keyword_precision``, ``keyword_recall``, ``keyword_f1``, ``semantic_similarity`` (0..1, if used).
 
     Source: AgentUnit image_caption_accuracy.
     """

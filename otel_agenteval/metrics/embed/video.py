@@ -1,4 +1,4 @@
-"""How close answers are in meaning to the video that they are about, by frames sampled from it. Each call costs."""
+"""Similarity of answers to sampled frames of a video by their embeddings."""
 
 from __future__ import annotations
 
@@ -18,17 +18,19 @@ from ..registry import Embeds, Result, metric, skip
     aliases=("agentunit:video_response_relevance", "agentunit:VideoResponseRelevanceMetric"),
 )
 def embed_video_response_relevance(turn: Turn, embedder: Embeds, *, num_frames: Frames = 8) -> Result:
-    """How close the answer is in meaning to the video that it is about, frame by frame.
+    """Similarity of the answer to the turn's video, by the embeddings of frames.
 
-    ``0.6 * mean + 0.4 * max`` of the cosines of answer and frames, at least 0. The frames are evenly spaced ones of the turn's last
-    video that has frames; without any, pictures of its last video, where that came with the turn or may be fetched and the extra ``[media]`` is
-    installed. Answer and frames are embedded in one call, so this takes an embedder for images and texts. A trend: without a threshold nothing passes or fails.
+    ``0.6 * mean + 0.4 * max`` of the cosines of answer and frames, at least 0. The frames are evenly spaced ``frames`` of
+    the turn's last video that has some. Without them, they are frames of the last video itself, if it is in the turn or may
+    be fetched (see ``media``) and the extra ``[media]`` is installed. The metric needs an embedder for images and texts,
+    and makes one request. Skipped:
 
-    Skipped with ``missing:output`` when the answer is unknown, with ``missing:video`` without a video or frames, and with
-    ``empty_output`` when the answer has no text.
+    - ``missing:output`` if the answer is unknown.
+    - ``missing:video`` without a video or frames.
+    - ``empty_output`` if the answer has no text.
 
     Parameters:
-        num_frames: how many frames are compared, 1 to 1000; all where there are fewer.
+        num_frames: Largest number of frames to compare, 1 to 1000.
 
     Detail: ``avg``, ``max``, ``min`` (of the cosines), ``num_frames_analyzed``.
 

@@ -1,7 +1,7 @@
-"""Judges of what an agent did: the task, the tools, the plan, the steps. The model is asked once per stage; each call costs.
+"""Judges of an agent's actions: its task, tools, plan and steps. Each stage is one judge call.
 
-A judge reads the turn's course: request, reasoning, numbered steps (with their arguments, results and errors), answer and error. Of more
-than 100 steps the middle ones are left out, and long results and arguments are cut, so that a question keeps a bounded length.
+The judge reads the request, the reasoning, the numbered steps with arguments, results and errors, the answer and the error.
+Only the first and last of more than 100 steps are included, and long arguments and results are truncated.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _some_text(items: list[str]) -> bool:
 
 
 def _judged(reply: Mapping[str, Any], detail: Detail, key: str = "score") -> Result:
-    """The score of a reply, 0..1, with its reason."""
+    """Return the score of a reply, 0..1, with its reason."""
     detail["reason"] = reason_of(reply)
     return Result(number_within(reply, 0, 1, key), detail=detail, explanation=detail["reason"])
 
@@ -64,18 +64,26 @@ def llm_task_completion(
     criteria: str | list[str] | None = None,
     threshold: float | None = None,
 ) -> Result:
-    """How far the turn did what the user asked for.
+    """Degree to which the turn completed the user's task, 0..1.
 
-    ``two_stage`` asks twice: for the task and what factually came of it, then for a verdict of 0..1, which is the value: 1 is
-    done in full, 0.75 to 0.99 lacks minor aspects, 0.5 to 0.74 is done in part, 0.25 to 0.49 has significant gaps, below 0.25
-    was not addressed. ``holistic`` asks once, for a score of 0..100 by criteria; the value is that divided by 100. An empty
-    answer is judged too. A number outside its scale is an error.
+    ``two_stage`` makes two judge calls: one for the task and its factual outcome, and one for a score of 0..1.
+
+    | score | meaning |
+    |---|---|
+    | 1 | completed |
+    | 0.75 to 0.99 | minor aspects are missing |
+    | 0.5 to 0.74 | partly completed |
+    | 0.25 to 0.49 | significant gaps |
+    | below 0.25 | not addressed |
+
+    ``holistic`` makes one judge call for a score of 0..100 by criteria, which is divided by 100. An empty answer is judged
+    too. A number outside its scale is an error.
 
     Parameters:
         method: ``two_stage`` or ``holistic``.
-        criteria: a text or a list of texts to judge by; default for ``holistic``: the request is addressed, the answer is
-            complete and can be acted on, no step is missing.
-        threshold: passes from here; default 0.5 for ``two_stage`` and 0.7 for ``holistic``.
+        criteria: A text or a list of texts. The default for ``holistic``: the request is addressed, the answer is complete
+            and actionable, and no step is missing.
+        threshold: Lowest passing value. The default is 0.5 for ``two_stage`` and 0.7 for ``holistic``.
 
     Detail: ``task``, ``outcome`` and ``reason``, or ``criteria_results`` and ``reasoning``.
 
@@ -121,10 +129,10 @@ def _holistic_completion(turn: Turn, judge: Asks, criteria: str | list[str] | No
 
 @metric(version="2", needs=("input", "output"), uses=("context",), boolean=True, aliases=("hpd:TaskSuccessEvaluator",))
 def llm_task_success(turn: Turn, judge: Asks) -> Result:
-    """Whether the task was fully completed: yes or no.
+    """Check that the task was fully completed.
 
-    One question. A refusal, and a task that was done only in part, is no. An empty answer is judged too; a reply without a
-    boolean is an error.
+    A single judge call returns yes or no. A refusal or a partial completion fails. An empty answer is judged too. A reply
+    without a boolean is an error.
 
     Detail: ``success``, ``reason``.
 
@@ -139,13 +147,13 @@ def llm_task_success(turn: Turn, judge: Asks) -> Result:
 
 @metric(version="2", needs=("output",), uses=("ground_truth",), aliases=("hpd:GoalAccuracyEvaluator",))
 def llm_goal_accuracy(turn: Turn, judge: Asks, *, goal: str | None = None) -> Result:
-    """How accurately the answer achieves a goal, 0..1.
+    """Accuracy with which the answer achieves a goal, 0..1.
 
-    One question; the value is the judge's score of 0..1. Trends only, unless a threshold is set. Skipped with
-    ``missing:ground_truth`` when there is no goal, no ground truth and no input.
+    The value is the score of a single judge call. Skipped as ``missing:ground_truth`` without a goal, ground truth and
+    input.
 
     Parameters:
-        goal: what the answer should achieve; default the turn's ground truth, else its input.
+        goal: Goal of the answer. The default is the turn's ground truth or its input.
 
     Detail: ``reason``.
 
@@ -164,12 +172,12 @@ def llm_goal_accuracy(turn: Turn, judge: Asks, *, goal: str | None = None) -> Re
 
 @metric(version="2", needs=("output",), aliases=("hpd:TopicAdherenceEvaluator",))
 def llm_topic_adherence(turn: Turn, judge: Asks, *, allowed_topics: Annotated[list[str], Predicate(_some_text)]) -> Result:
-    """How far the answer stays within the topics that it may speak about, 0..1.
+    """Adherence of the answer to the allowed topics, 0..1.
 
-    One question; the value is the judge's score of 0..1. Trends only, unless a threshold is set.
+    The value is the score of a single judge call.
 
     Parameters:
-        allowed_topics: names or short descriptions of the topics; required, at least one.
+        allowed_topics: Names or short descriptions of the topics, at least one.
 
     Detail: ``reason``.
 
@@ -190,11 +198,11 @@ def llm_topic_adherence(turn: Turn, judge: Asks, *, allowed_topics: Annotated[li
 
 @metric(applies=applies.tools, version="2", needs=("input",), threshold=0.5, aliases=("pandaprobe:tool_correctness",))
 def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
-    """Whether the agent chose the right tools: none too many, none too few, none in place of a better one. 0..1.
+    """Quality of the agent's choice of tools: no superfluous, missing or inferior tools, 0..1.
 
-    Two questions: what the user wanted, which tools were called and which there were; then a score of the choice, which is the
-    value. Calls and definitions that the turn itself knows win over the judge's lists. A turn without tool
-    calls is judged too: a tool may have been needed.
+    The first judge call lists the user's request, the called tools and the available tools. The second one scores the
+    choice. Calls and definitions in the turn take precedence over the judge's lists. A turn without tool calls is judged
+    too, because it may have needed a tool.
 
     Detail: ``user_input``, ``tools_called``, ``available_tools``, ``reason``.
 
@@ -223,7 +231,7 @@ def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
 
 
 def _known_tools(turn: Turn) -> Detail:
-    """What the turn itself knows of tools, for the detail: calls (also that there were none) and definitions."""
+    """Return the turn's own calls (including an empty list) and definitions, for the detail."""
     known: Detail = {}
     if turn.tool_calls is not None:
         first, last, left_out = ends_of(turn.tool_calls, _CALLS)
@@ -250,9 +258,9 @@ def _calls_alone(turn: Turn) -> str:
 
 
 _CALLS = 200
-"""Tools and calls that are listed where their choice is judged."""
+"""Maximum tools and calls that are listed for a judge of their choice."""
 _ARGUMENT_CHARS = 2_000
-"""Of each call's arguments, where these are judged."""
+"""Maximum characters of each call's arguments, for a judge of arguments."""
 
 
 @metric(
@@ -263,13 +271,14 @@ _ARGUMENT_CHARS = 2_000
     aliases=("pandaprobe:argument_correctness", "trusys:argument-correctness"),
 )
 def llm_argument_correctness(turn: Turn, judge: Asks) -> Result:
-    """Share of the turn's tool calls whose arguments are right for what the user asked.
+    """Share of the turn's tool calls whose arguments fit the user's request.
 
-    Three questions: what was asked and called; a verdict of yes or no for each call, in order; a reason for the score. The
-    value is ``yes / calls``. Without tool calls it is 1 and vacuous, and no model is asked; with an empty list of verdicts it is
-    1 and vacuous after the second question. Fewer verdicts than calls is an error, those beyond the calls are ignored.
+    The first judge call lists request and calls, the second one returns a verdict per call in order, and the third one
+    explains the score. The value is ``yes / calls``. Without tool calls the value is 1, vacuous, without a judge call. It
+    is also 1, vacuous, if the judge returns an empty list. Fewer verdicts than calls are an error, and additional verdicts
+    are ignored.
 
-    Detail: ``user_input``, ``verdicts`` (as the judge gave them), ``reason``.
+    Detail: ``user_input``, ``verdicts`` (as the judge returned them), ``reason``.
 
     Source: PandaProbe argument_correctness, deepeval argument correctness (Trusys).
     """
@@ -319,7 +328,7 @@ def llm_argument_correctness(turn: Turn, judge: Asks) -> Result:
 
 
 def _found(extracted: Mapping[str, Any]) -> str:
-    """What the first stage found: what the user wanted, and the agent's reasons for its calls by their number."""
+    """Return the first stage's result: the user's intent, and the agent's reasons for its calls by number."""
     given = extracted.get("tool_calls")
     reasons = [reason_of(entry, "reasoning") for entry in given] if isinstance(given, list) else []
     wanted = f"The user wanted: {extracted.get('user_input') or '(unknown)'}"
@@ -330,7 +339,7 @@ def _found(extracted: Mapping[str, Any]) -> str:
 
 
 _ANSWER_CHARS = 400
-"""Of the answer, where it only helps to understand the request."""
+"""Maximum characters of an answer that only helps to understand the request."""
 
 
 def _task_of(turn: Turn, judge: Asks) -> Any:
@@ -357,10 +366,10 @@ def _plan_of(turn: Turn, judge: Asks, task: Any) -> list[str]:
     aliases=("pandaprobe:step_efficiency",),
 )
 def llm_step_efficiency(turn: Turn, judge: Asks) -> Result:
-    """How directly the agent got there: without redundant calls, needless steps, speculation or long-winded reasoning. 0..1.
+    """Directness of the agent's steps: no redundant calls or long-winded reasoning, 0..1.
 
-    Two questions: what the task was, then a score of the way, which is the value. Without spans the judge
-    sees the rest of the turn.
+    Needless steps and speculation lower the value too. The first judge call extracts the task, and the second one scores
+    the steps. Without spans, the judge reads the rest of the turn.
 
     Detail: ``task``, ``reason``.
 
@@ -373,12 +382,12 @@ def llm_step_efficiency(turn: Turn, judge: Asks) -> Result:
 
 @metric(version="2", needs=("input",), uses=("context",), threshold=0.5, aliases=("pandaprobe:confidence",))
 def llm_confidence(turn: Turn, judge: Asks) -> Result:
-    """How confident the agent's course and answer are, 0..1: a signal for the metrics of a session.
+    """Confidence of the agent's steps and answer, 0..1, as a signal for session metrics.
 
-    One question; the value is the judge's number of 0..1. 1 is decisive throughout, 0.75 mostly, 0.5 mixed, 0.25
-    hesitant, 0 lost. Without spans the judge sees the rest of the turn.
+    The value is the number of a single judge call: 1 is decisive throughout, 0.75 mostly, 0.5 mixed, 0.25 hesitant, 0 lost.
+    Without spans, the judge reads the rest of the turn.
 
-    Detail: ``confidence`` (as it counts), ``reason``.
+    Detail: ``confidence`` (the number that counts), ``reason``.
 
     Source: PandaProbe confidence.
     """
@@ -391,11 +400,11 @@ def llm_confidence(turn: Turn, judge: Asks) -> Result:
 
 @metric(applies=applies.room_for_a_plan, version="2", needs=("input",), threshold=0.5, aliases=("pandaprobe:plan_adherence",))
 def llm_plan_adherence(turn: Turn, judge: Asks) -> Result:
-    """How strictly the agent followed the plan that it had made, 0..1.
+    """Adherence of the agent to its own plan, 0..1.
 
-    Three questions: the task; the steps of the plan, spelled out or implied; a score of how the execution followed them (all
-    steps, their order, additions, omissions), which is the value. Without a plan it is 1 and vacuous after
-    the second question. Without spans or reasoning the judge sees the rest of the turn.
+    The first judge call extracts the task, and the second one the plan's explicit or implicit steps. The third one scores
+    the execution by completeness, order, additions and omissions. Without a plan the value is 1, vacuous, after the second
+    call. Without spans or reasoning, the judge reads the rest of the turn.
 
     Detail: ``task``, ``plan``, ``reason``.
 
@@ -406,11 +415,11 @@ def llm_plan_adherence(turn: Turn, judge: Asks) -> Result:
 
 @metric(applies=applies.room_for_a_plan, version="2", needs=("input",), threshold=0.5, aliases=("pandaprobe:plan_quality",))
 def llm_plan_quality(turn: Turn, judge: Asks) -> Result:
-    """How good the plan was that the agent had made, 0..1.
+    """Quality of the agent's plan, 0..1.
 
-    Three questions: the task; the steps of the plan, spelled out or implied; a score of the plan (complete, coherent, no
-    better way, detailed enough, fit for the task), which is the value. Without a plan it is 1 and vacuous
-    after the second question. Without spans or reasoning the judge sees the rest of the turn.
+    The first judge call extracts the task, and the second one the plan's explicit or implicit steps. The third one scores
+    the plan: complete, coherent, detailed, fit for the task, and without a better alternative. Without a plan the value is
+    1, vacuous, after the second call. Without spans or reasoning, the judge reads the rest of the turn.
 
     Detail: ``task``, ``plan``, ``reason``.
 

@@ -1,7 +1,9 @@
-"""Judges of recordings, by sound or transcript. Each call costs.
+"""Judges of recordings, by sound or transcript.
 
-A recording goes to the judge with its bytes where it came with the turn or may be fetched (``media``); else by its address. An id that no model can
-open is only named to it.
+The recordings are the turn's audio attachments. The judge receives a recording's bytes if they are in the turn or may be
+fetched (see ``media``). Otherwise it receives the address, or only the name of an id that models can't open. The judge also
+reads the attachment's ``transcript`` or the turn's reference ``transcript``. A transcript without a recording is enough.
+Without both, a metric is skipped as ``missing:audio``.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from ..registry import Asks, Result, metric, skip, vacuous
 
 
 def _measured(content: Content) -> dict[str, Any] | None:
-    """Who speaks when in a recording with a channel for each; None where that cannot be told."""
+    """Return each channel's speech times in a recording with one channel per speaker, or None."""
     if not can_find_speech():
         return None
     found = sound_of(content, speech=True)
@@ -47,13 +49,13 @@ def _as_text(measured: Mapping[str, Any]) -> str:
 
 class _Heard(NamedTuple):
     material: dict[str, Any]
-    """What a judge reads of the recordings."""
+    """Text for the judge about the recordings."""
     media: list[str]
-    """What it hears."""
+    """Recordings for the judge."""
 
 
 def _heard(turn: Turn) -> _Heard | None:
-    """The turn's recordings and what is said in them; None when there is neither."""
+    """Return the turn's recordings and transcripts, or None without both."""
     recordings = media_of(turn, "audio")
     given = turn.references.get("transcript")
     transcript = (
@@ -75,7 +77,7 @@ _SENTIMENTS = ("positive", "neutral", "negative")
 
 
 def _expected_labels(expected: str | Sequence[str] | None, labels: Sequence[str]) -> set[str] | None:
-    """What is expected, in the labels' spelling; None when nothing is."""
+    """Return the expected labels in their configured spelling, or None."""
     if expected is None:
         return None
     known = {label.upper(): label for label in labels}
@@ -87,7 +89,7 @@ def _expected_labels(expected: str | Sequence[str] | None, labels: Sequence[str]
 
 
 def _labelled(turn: Turn, judge: Asks, task: str, labels: Sequence[str], expected: str | Sequence[str] | None) -> Result:
-    """The judge's label of the recording, and whether it is one of those expected."""
+    """Return the judge's label for the recording, and True if the label is expected."""
     wanted = _expected_labels(expected, labels)
     sound = _heard(turn)
     if sound is None:
@@ -112,19 +114,17 @@ def _labelled(turn: Turn, judge: Asks, task: str, labels: Sequence[str], expecte
     media=True, applies=applies.audio, version="2", references=("transcript",), boolean=True, aliases=("trusys:audio-sentiment",)
 )
 def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, labels: _Labels = _SENTIMENTS) -> Result:
-    """What mood a recording is in, and whether it is the expected one.
+    """Sentiment of a recording, as a label that can be compared with the expected one.
 
-    One question to a judge that can hear (or reads the transcript): it picks one of the labels; any other is an error. Labels are
-    compared without case. With ``expected`` it passes when the label is among them; without, there is no value, only the label.
-
-    The recordings are the turn's audio attachments; their ``transcript``, or the turn's reference ``transcript``, is shown
-    beside them, and is enough without them. Skipped with ``missing:audio`` when there is neither.
+    A single judge call selects one of the labels, ignoring case. Any other label is an error. With ``expected``, the metric
+    passes if the label is one of the expected labels. Without it, there is a label and no value. Skipped as
+    ``missing:audio`` without a recording and transcript.
 
     Parameters:
-        expected: the label, or a list of labels, that passes; none by default.
-        labels: what the judge chooses from.
+        expected: Label, or list of labels, that passes.
+        labels: Labels that the judge can select.
 
-    Detail: ``label`` (as it is configured), ``confidence`` (null where the judge gave none), ``reason``.
+    Detail: ``label`` (as configured), ``confidence`` (null if the judge returned none), ``reason``.
 
     Source: Trusys audio-sentiment.
     """
@@ -140,20 +140,17 @@ def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, 
     aliases=("trusys:audio-call-category",),
 )
 def llm_audio_call_category(turn: Turn, judge: Asks, *, categories: _Labels, expected: _Expected = None) -> Result:
-    """What a call is about, and whether it is what was expected.
+    """Category of a call, as a label that can be compared with the expected one.
 
-    One question to a judge that can hear (or reads the transcript): it picks one of the categories; any other is an error.
-    Categories are compared without case. With ``expected`` it passes when the category is among them; without, there is no
-    value, only the label.
-
-    The recordings are the turn's audio attachments; their ``transcript``, or the turn's reference ``transcript``, is shown
-    beside them, and is enough without them. Skipped with ``missing:audio`` when there is neither.
+    A single judge call selects one of the categories, ignoring case. Any other category is an error. With ``expected``, the
+    metric passes if the category is one of the expected categories. Without it, there is a label and no value. Skipped as
+    ``missing:audio`` without a recording and transcript.
 
     Parameters:
-        categories: required; what the judge chooses from.
-        expected: the category, or a list of categories, that passes; none by default.
+        categories: Categories that the judge can select.
+        expected: Category, or list of categories, that passes.
 
-    Detail: ``label`` (as it is configured), ``confidence`` (null where the judge gave none), ``reason``.
+    Detail: ``label`` (as configured), ``confidence`` (null if the judge returned none), ``reason``.
 
     Source: Trusys audio-call-category.
     """
@@ -175,19 +172,16 @@ def _tag(text: str, match: Literal["primary", "exact"]) -> str:
 def llm_audio_language(
     turn: Turn, judge: Asks, *, expected: _Tag | Annotated[list[_Tag], MinLen(1)], match: Literal["primary", "exact"] = "primary"
 ) -> Result:
-    """Whether the language of a recording is the expected one.
+    """Check that the language of a recording is the expected one.
 
-    One question to a judge that can hear (or reads the transcript), which answers with a BCP 47 tag such as ``en`` or ``pt-BR``;
-    anything else is an error. Passes when the tag is among the expected ones, without case.
-
-    The recordings are the turn's audio attachments; their ``transcript``, or the turn's reference ``transcript``, is shown
-    beside them, and is enough without them. Skipped with ``missing:audio`` when there is neither.
+    A single judge call returns a BCP 47 tag such as ``en`` or ``pt-BR``. Any other text is an error. The metric passes if
+    the tag is one of the expected tags, ignoring case. Skipped as ``missing:audio`` without a recording and transcript.
 
     Parameters:
-        expected: required; a BCP 47 tag, or a list of tags.
-        match: ``primary`` compares the language alone (``en-US`` is ``en``), ``exact`` the whole tags.
+        expected: A BCP 47 tag, or a list of tags.
+        match: ``primary`` compares only the language (``en-US`` equals ``en``). ``exact`` compares the whole tags.
 
-    Detail: ``language`` (as the judge wrote it), ``confidence`` (null where the judge gave none), ``reason``.
+    Detail: ``language`` (as the judge returned it), ``confidence`` (null if the judge returned none), ``reason``.
 
     Source: Trusys audio-language.
     """
@@ -220,19 +214,18 @@ def llm_audio_language(
     aliases=("trusys:audio-interruption-handling",),
 )
 def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
-    """How well an agent that speaks deals with being interrupted: the share of interruptions that it handled.
+    """Share of interruptions that a voice agent handled gracefully.
 
-    One question to a judge that can hear (or reads the transcript): it lists the interruptions and says whether each was handled
-    gracefully. Without one the value is 1, marked vacuous. Passes from the threshold on (default 0.5).
+    A single judge call lists the interruptions and rates each one. Without interruptions the value is 1, vacuous. Skipped
+    as ``missing:audio`` without a recording and transcript.
 
-    The recordings are the turn's audio attachments; their ``transcript``, or the turn's reference ``transcript``, is shown
-    beside them, and is enough without them. Skipped with ``missing:audio`` when there is neither.
+    With the extra ``[media]``, the metric measures each recording that it can open: the times at which each channel speaks,
+    the interruptions, and the time until the interrupted channel stops. The judge reads these measurements. They require
+    one channel per speaker.
 
-    With the extra ``[media]``, a recording that can be opened is measured: when each channel speaks, where one begins while another one speaks,
-    and how soon that one stops. The judge reads it beside the recording. In one channel with all voices nothing of that can be told.
-
-    Detail: ``measured`` (of each recording: ``speech``, ``interruptions``, ``talk_over_s``, times in seconds), ``interruptions`` (as the judge gave them: ``statement``, what the user broke in with; ``at_s``, in seconds, -1 where nothing
-    shows it; ``reason``; ``handled``).
+    Detail: ``interruptions`` (as the judge returned them) and ``measured``. An interruption has ``statement`` (the user's
+    interrupting words), ``at_s`` (seconds, -1 if unknown), ``reason`` and ``handled``. ``measured`` has ``speech``,
+    ``interruptions`` and ``talk_over_s`` of each recording, in seconds.
 
     Source: Trusys audio-interruption-handling.
     """
@@ -268,16 +261,13 @@ def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
     aliases=("trusys:audio-false-intent-identification",),
 )
 def llm_audio_false_intent_identification(turn: Turn, judge: Asks, *, expected: bool | None = None) -> Result:
-    """Whether a speaker has false or misleading intent: passes when there is none, or when it is as expected.
+    """Check that no speaker has false or misleading intent, or that it is as expected.
 
-    One question to a judge that can hear (or reads the transcript): whether it detects such intent. Passes when it detects none;
-    with ``expected``, when it detects what was expected.
-
-    The recordings are the turn's audio attachments; their ``transcript``, or the turn's reference ``transcript``, is shown
-    beside them, and is enough without them. Skipped with ``missing:audio`` when there is neither.
+    A single judge call detects such intent. Without ``expected``, the metric passes if it detects none. With ``expected``,
+    it passes if the result equals the expectation. Skipped as ``missing:audio`` without a recording and transcript.
 
     Parameters:
-        expected: whether false intent is there; unknown by default.
+        expected: True if false intent is expected, false if it isn't.
 
     Detail: ``detected``, ``evidence``, ``reason``.
 

@@ -1,4 +1,4 @@
-"""What a judge says of the code in the output. Code is as in ``code_code_language``."""
+"""Judges of code in the output, as ``code_code_language`` defines code."""
 
 from __future__ import annotations
 
@@ -18,14 +18,19 @@ from ..registry import Asks, Result, metric, skip
 
 @metric(applies=applies.code, version="3", needs=("output",), threshold=0.5, aliases=("trusys:code-readability",))
 def llm_code_readability(turn: Turn, judge: Asks) -> Result:
-    """How readable the code in the output is: naming, structure, comments, consistency.
+    """Readability of the code in the output: naming, structure, comments, consistency.
 
-    One question to the judge; the value is its score of 0..10, divided by 10. Code is as in ``code_code_language``; an output
-    without any is skipped with ``no_code``, one over 1 MiB with ``too_long``. The judge also reads what was counted in it.
+    A single judge call returns a score from 0 to 10, which is divided by 10. The judge also reads measurements of the code.
+    See ``code_code_language`` for the definition of code. Skipped as ``no_code`` without code, and as ``too_long`` if the
+    output is over 1 MiB.
 
-    Detail: ``measured`` (``lines`` with text, ``longest_line`` in characters, ``long_lines``: share of those over 100, ``deepest_nesting`` by indentation,
-    ``comments``: share of lines, ``one_letter_names``: share of names, ``name_length``: mean; of Python, with the extra ``[code]``, also ``complexity`` (branches of a function, mean), ``most_complex_function`` and
-    ``maintainability_index``, 0..100, of the worst block) and ``reason``.
+    Detail: ``reason`` and ``measured``:
+
+    - ``lines`` (with text), ``longest_line`` (characters), ``long_lines`` (share over 100 characters)
+    - ``deepest_nesting`` (by indentation), ``comments`` (share of lines)
+    - ``one_letter_names`` (share of names), ``name_length`` (mean)
+    - for Python, with the extra ``[code]``: ``complexity`` (mean branches per function), ``most_complex_function``, and
+      ``maintainability_index`` (0..100, of the worst block)
 
     Source: Trusys code-readability.
     """
@@ -43,14 +48,18 @@ def llm_code_readability(turn: Turn, judge: Asks) -> Result:
 
 @metric(applies=applies.code, version="2", references=("spec",), threshold=0.5, aliases=("trusys:code-correctness",))
 def llm_code_correctness(turn: Turn, judge: Asks, *, spec: str | None = None) -> Result:
-    """How well the code in the output does what was asked for. The judge reads it; nothing is run.
+    """Correctness of the code in the output against its specification, without running it.
 
-    One question to the judge; the value is its score of 0..10, divided by 10. Code is as in ``code_code_language``; an output
-    without any is skipped with ``no_code``, one over 1 MiB with ``too_long``. Skipped with ``missing:input`` when there is no
-    specification, else with ``missing:output`` when the output is unknown.
+    A single judge call returns a score from 0 to 10, which is divided by 10. See ``code_code_language`` for the definition
+    of code. Skipped:
+
+    - ``no_code`` without code.
+    - ``too_long`` if the output is over 1 MiB.
+    - ``missing:input`` without a specification.
+    - ``missing:output`` if the output is unknown.
 
     Parameters:
-        spec: what the code has to do; default the turn's reference ``spec``, else its input.
+        spec: Specification of the code. The default is the turn's reference ``spec`` or its input.
 
     Detail: ``issues`` and ``reason``.
 

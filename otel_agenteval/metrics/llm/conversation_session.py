@@ -1,8 +1,8 @@
-"""Judges of a conversation, and of an answer within it. Each call of the model costs.
+"""Judges of a conversation, and of an answer within it.
 
-The turn stands for its conversation: ``messages`` are what was said, ``history`` has the earlier turns. What counts as said are
-messages with words: an agent's bare tool calls, and tool results that are put back before the model, are not turns of
-a conversation.
+The turn represents its conversation: ``messages`` contains all messages, and ``history`` the earlier turns. Only messages
+with text count. An agent's bare tool calls, and tool results that are returned to the model, aren't part of the
+conversation.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Count = Annotated[int, Ge(1)]
 Chars = Annotated[int, Ge(1)]
 
 _SHOWN = 200
-"""Entries of a list in ``detail``; all of them are counted."""
+"""Maximum entries of a list in ``detail``. All entries are counted."""
 
 
 def _spoken(messages: Iterable[Message]) -> list[Message]:
@@ -56,7 +56,7 @@ def _lines(messages: Iterable[Message], first: int = 1) -> str:
 
 
 def _answers(turn: Turn) -> list[str]:
-    """The agent's earlier answers, oldest first: those of the history where there is one, else the messages before the last."""
+    """Return the agent's earlier answers, oldest first, from the history or from the messages before the last."""
     if turn.history:
         said = [jsonio.text_of(earlier.get("output")) for earlier in turn.history]
     else:
@@ -65,7 +65,7 @@ def _answers(turn: Turn) -> list[str]:
 
 
 def _answered(messages: Sequence[Message]) -> list[int]:
-    """Where the agent answered; text beside a tool call is a step and not an answer."""
+    """Return the positions of the agent's answers. Text in a message with a tool call is a step, not an answer."""
     return [
         place
         for place, message in enumerate(messages)
@@ -74,7 +74,7 @@ def _answered(messages: Sequence[Message]) -> list[int]:
 
 
 def _earlier(turn: Turn) -> list[tuple[str, str]]:
-    """(role, text) of what was said before, oldest first: the history, or the messages where it has no word of the user."""
+    """Return role and text of earlier messages, oldest first, from the history or (without user text in it) the messages."""
     history = [
         (role, jsonio.text_of(earlier.get(key)))
         for earlier in turn.history
@@ -91,7 +91,7 @@ def _earlier(turn: Turn) -> list[tuple[str, str]]:
 
 
 def _history(earlier: Sequence[tuple[str, str]], max_messages: int | None = None, max_chars: int | None = None) -> str:
-    """The last messages as a judge reads them, each cut to its first characters."""
+    """Return the last messages for the judge, each truncated."""
     left_out = 0 if max_messages is None else max(0, len(earlier) - max_messages)
     lines = (_line(role, text if max_chars is None else cut(text, max_chars)) for role, text in earlier[left_out:])
     mark = f"[… {left_out} messages left out …]\n" if left_out else ""
@@ -110,11 +110,10 @@ def _answer_in(turn: Turn, history: str) -> Detail:
     aliases=("hpd:ConversationCoherenceEvaluator",),
 )
 def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
-    """Whether the answer agrees with what was said before, 0..1: with its facts, its context and the agent's persona.
+    """Consistency of the answer with the facts, context and persona of the conversation, 0..1.
 
-    One question; the value is the judge's score of 0..1. Trends only, unless a threshold is set. What was said
-    before are the turns of the history, else the messages up to the answer before this one; without any, skipped with
-    ``missing:history``.
+    The value is the score of a single judge call. The judge reads the history, or the messages up to the previous answer.
+    Without either, the metric is skipped as ``missing:history``.
 
     Detail: ``reason``.
 
@@ -139,14 +138,13 @@ def _judged(reply: Mapping[str, Any]) -> Result:
 
 @metric(applies=applies.said_before, version="2", needs=("output",), uses=("history",), aliases=("hpd:GoalProgressionEvaluator",))
 def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, max_chars: Chars = 200) -> Result:
-    """How far the answer moves the conversation toward the user's goal, 0..1.
+    """Progress of the conversation toward the user's goal through the answer, 0..1.
 
-    One question; the value is the judge's score of 0..1. Trends only, unless a threshold is set. Judged without a
-    history too.
+    The value is the score of a single judge call. A turn without a history is judged too.
 
     Parameters:
-        max_messages: earlier messages that the judge reads: the last ones.
-        max_chars: characters of each of them.
+        max_messages: Number of earlier messages that the judge reads, counted from the last.
+        max_chars: Characters of each message.
 
     Detail: ``goal``, ``progression_reason``, ``blockers``.
 
@@ -165,15 +163,14 @@ def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, m
 
 @metric(applies=applies.said_before, version="2", needs=("output",), uses=("history",), aliases=("hpd:MemoryAccuracyEvaluator",))
 def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, max_chars: Chars = 300) -> Result:
-    """Whether the answer uses what was said in earlier turns correctly, 0..1.
+    """Accuracy with which the answer uses facts from earlier turns, 0..1.
 
-    One question; the value is the judge's score of 0..1. Trends only, unless a threshold is set. What was said
-    before are the turns of the history, else the messages up to the answer before this one; without any, skipped with
-    ``missing:history``.
+    The value is the score of a single judge call. The judge reads the history, or the messages up to the previous answer.
+    Without either, the metric is skipped as ``missing:history``.
 
     Parameters:
-        max_messages: earlier messages that the judge reads: the last ones.
-        max_chars: characters of each of them.
+        max_messages: Number of earlier messages that the judge reads, counted from the last.
+        max_chars: Characters of each message.
 
     Detail: ``facts_referenced``, ``memory_errors``.
 
@@ -197,14 +194,13 @@ def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, ma
     applies=applies.said_before, version="2", needs=("output",), uses=("history",), aliases=("hpd:RepetitionDetectionEvaluator",)
 )
 def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
-    """How little the answer repeats the agent's last answers: 1 is entirely new, 0 says the same again.
+    """Novelty of the answer: 1 is entirely new, 0 repeats the agent's last answers.
 
-    One question; the value is the judge's score of 0..1. Trends only, unless a threshold is set. The earlier answers
-    are those of the history, else the assistant's messages before the last; blank ones do not count. Without any the value
-    is 1 and vacuous, and no model is asked.
+    The value is the score of a single judge call. Earlier answers are those of the history, or the assistant's messages
+    before the last one. Blank answers don't count. Without earlier answers the value is 1, vacuous, without a judge call.
 
     Parameters:
-        last_n: earlier answers that it is compared with: the last ones.
+        last_n: Number of earlier answers to compare with, counted from the last.
 
     Detail: ``reason``.
 
@@ -231,18 +227,19 @@ def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
 
 @metric(version="2", threshold=0.5, aliases=("trusys:conversational-g-eval",), spellings={"value": "criteria"})
 def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] | None = None) -> Result:
-    """The whole conversation, judged by criteria of your own: G-Eval.
+    """Quality of the whole conversation by your own criteria (G-Eval).
 
-    Two questions for each criterion: evaluation steps for it (left out when they are given), then a score of 0..10 by these
-    steps. The value is the score divided by 10; of several criteria it is the mean. A score outside 0..10, a missing reason
-    and an empty list of steps are errors. Skipped with ``missing:conversation`` without messages.
+    For each criterion, the first judge call derives evaluation steps (unless you set ``steps``), and the second one returns
+    a score from 0 to 10. The value is the score divided by 10, or the mean over several criteria. A score outside the
+    range, a missing reason and an empty list of steps are errors. Without messages, the metric is skipped as
+    ``missing:conversation``.
 
     Parameters:
-        criteria: what makes a conversation good, in your words; required. One text, or several, which are evaluated one by one.
-        steps: evaluation steps for all criteria; default: the judge derives them.
+        criteria: Criteria for a good conversation: one text, or several that are evaluated separately.
+        steps: Evaluation steps for all criteria. By default, the judge derives them.
 
-    Detail: ``steps``, ``score`` (0..10), ``reason``; with several criteria ``criteria``, a list of these with ``criterion``, and
-    ``reason``.
+    Detail: ``steps``, ``score`` (0..10), ``reason``. With several criteria: ``criteria`` (a list of these, with
+    ``criterion``) and ``reason``.
 
     Source: deepeval conversational G-Eval (Trusys).
     """
@@ -254,14 +251,14 @@ def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, st
 
 @metric(applies=applies.several_exchanges, version="2", threshold=0.5, aliases=("trusys:knowledge-retention",))
 def llm_knowledge_retention(turn: Turn, judge: Asks) -> Result:
-    """Share of the assistant's messages that forget nothing of what the user has said so far.
+    """Share of the assistant's messages that don't forget facts from the user.
 
-    Two questions for each assistant message, in their order: the facts that the user has given by then, added to those known
-    before; whether the message forgets one of them or asks for it again. The value is ``messages that do not / assistant
-    messages``. Without assistant messages it is 1 and vacuous; without messages skipped with ``missing:conversation``.
+    For each assistant message in order, the first judge call adds the user's new facts to the known ones. The second one
+    checks that the message doesn't forget one of them or ask for it again. Without assistant messages the value is 1,
+    vacuous. Without messages, the metric is skipped as ``missing:conversation``.
 
-    Detail: ``data`` (the facts), ``verdicts`` (yes where something was forgotten), ``reasons`` of the yes verdicts; at most 200
-    entries each.
+    Detail: ``data`` (facts), ``verdicts`` (yes if something was forgotten), ``reasons`` of the yes verdicts. Each has at
+    most 200 entries.
 
     Source: deepeval knowledge retention (Trusys).
     """
@@ -323,16 +320,17 @@ def _first(reasons: Iterable[str | None]) -> str | None:
 
 @metric(version="2", threshold=0.5, aliases=("trusys:role-adherence",))
 def llm_role_adherence(turn: Turn, judge: Asks, *, role: Words) -> Result:
-    """Share of the assistant's messages that stay in the role that it was given.
+    """Share of the assistant's messages that stay in the assigned role.
 
-    One question: the messages that fall out of the role, by their place in the conversation, from 0. The value is ``(assistant
-    messages - violations) / assistant messages``; a place counts once, and only where the assistant speaks. Without assistant
-    messages it is 1 and vacuous, and no model is asked; without messages skipped with ``missing:conversation``.
+    A single judge call lists the positions (from 0) of messages that break the role. The value is
+    ``(assistant messages - violations) / assistant messages``. A position counts once, and only for an assistant message.
+    Without assistant messages the value is 1, vacuous, without a judge call. Without messages, the metric is skipped as
+    ``missing:conversation``.
 
     Parameters:
-        role: the role, in your words; required.
+        role: The role, in your words.
 
-    Detail: ``verdicts`` (those that count: ``index`` and ``reason``; at most 200), ``violations`` (how many).
+    Detail: ``verdicts`` (``index`` and ``reason`` of those that count, at most 200), ``violations`` (their number).
 
     Source: deepeval role adherence (Trusys).
     """
@@ -364,24 +362,23 @@ def llm_role_adherence(turn: Turn, judge: Asks, *, role: Words) -> Result:
 
 
 def _index_of(entry: Any) -> int:
-    """The place that an entry names. A fractional place does not count."""
+    """Return the position in an entry. A fractional position doesn't count."""
     place = number(entry if isinstance(entry, Mapping) else {"index": entry}, "index")
     return int(place) if place.is_integer() else -1
 
 
 @metric(version="2", threshold=0.5, aliases=("trusys:conversation-relevancy",))
 def llm_conversation_relevancy(turn: Turn, judge: Asks, *, window_size: Count = 10) -> Result:
-    """Share of the assistant's answers that are relevant to the conversation just before them.
+    """Share of the assistant's answers that are relevant to the preceding conversation.
 
-    An interaction is what the user says up to the assistant's answer. One question for each interaction, in their order:
-    whether the answer is relevant to the window of the last interactions that ends with it. The value is ``relevant /
-    interactions``. What the user says last without an answer has no window. Without any interaction skipped with
-    ``missing:conversation``.
+    An interaction is the user's messages and the assistant's next answer. One judge call per interaction checks that the
+    answer is relevant to the last interactions in the window. The value is ``relevant / interactions``. Unanswered user
+    messages at the end don't count. Without interactions, the metric is skipped as ``missing:conversation``.
 
     Parameters:
-        window_size: interactions in a window (promptfoo uses 5).
+        window_size: Number of interactions in the window (promptfoo uses 5).
 
-    Detail: ``verdicts`` (yes or no), ``reasons`` of the no verdicts; at most 200 entries each.
+    Detail: ``verdicts`` (yes or no), ``reasons`` of the no verdicts. Each has at most 200 entries.
 
     Source: deepeval conversation relevancy, promptfoo conversation-relevance (Trusys).
     """
@@ -409,9 +406,9 @@ def llm_conversation_relevancy(turn: Turn, judge: Asks, *, window_size: Count = 
 
 
 def _interactions(messages: Sequence[Message]) -> tuple[list[list[Message]], list[Message]]:
-    """Each interaction: what the user said and what the assistant answered, until the user spoke again; and what was left unanswered.
+    """Return each interaction (the user's messages and the assistant's answer) and the unanswered messages.
 
-    What comes before the user's first words, as a greeting does, belongs to the first interaction.
+    Messages before the user's first one, such as a greeting, belong to the first interaction.
     """
     found: list[list[Message]] = []
     current: list[Message] = []
@@ -427,5 +424,5 @@ def _interactions(messages: Sequence[Message]) -> tuple[list[list[Message]], lis
 
 
 def _after_answer(interaction: Sequence[Message]) -> int:
-    """Messages that follow the assistant's last one."""
+    """Return the messages after the assistant's last one."""
     return next(place for place, message in enumerate(reversed(interaction)) if message.role == "assistant")

@@ -1,7 +1,7 @@
-"""Answers with images. They need a judge that can see; each call costs.
+"""Judges of answers with images. The judge must support images.
 
-An image goes to the model with its bytes, without metadata, where it came with the turn or may be fetched (``media``); else by its address. An
-id that no model can open is only named to it.
+The judge receives an image's bytes, without metadata, if they are in the turn or may be fetched (see ``media``). Otherwise
+it receives the address, or only the name of an id that models can't open.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..prompts import multimodal_image as prompts
 from ..registry import Asks, Result, metric, skip
 
 _MOST_IMAGES = 100
-"""Images of a turn above which no judge is asked about each of them."""
+"""Maximum images of a turn that are judged one by one."""
 
 
 @metric(
@@ -29,14 +29,14 @@ _MOST_IMAGES = 100
     aliases=("trusys:image-helpfulness",),
 )
 def llm_image_helpfulness(turn: Turn, judge: Asks) -> Result:
-    """How much the images of an answer help to understand it.
+    """Helpfulness of an answer's images for understanding it.
 
-    One question per image to a judge that can see, in their order; each is a score of 0..10. One outside is an error.
-    The value is the mean of the scores, divided by 10. All images of the turn count as the answer's, each once. An empty
-    answer is judged like any other. Passes from the threshold on (default 0.5).
+    One judge call per image returns a score from 0 to 10. A score outside the range is an error. The value is the mean of
+    the scores divided by 10. Each image of the turn counts once. An empty answer is judged too. Skipped:
 
-    Skipped with ``missing:input`` or ``missing:output`` when either is unknown, with ``missing:image`` without an image, and with
-    ``too_long`` when there are more than 100.
+    - ``missing:input`` or ``missing:output`` if either is unknown.
+    - ``missing:image`` without an image.
+    - ``too_long`` if there are more than 100 images.
 
     Detail: ``scores`` (0..10, in the images' order) and ``reasoning`` (of all images).
 
@@ -64,7 +64,7 @@ def llm_image_helpfulness(turn: Turn, judge: Asks) -> Result:
 
 
 def _share_of_yes(reply: dict[str, Any]) -> Result:
-    """How many of the verdicts are yes; 0 without a verdict."""
+    """Return the share of verdicts that are yes, 0 without verdicts."""
     given = entries(reply)
     found = yes_no(reply, len(given))
     reasons = "\n".join(reason for reason in map(reason_of, given) if reason) or None
@@ -80,15 +80,13 @@ def _share_of_yes(reply: dict[str, Any]) -> Result:
     aliases=("trusys:multimodal-contextual-relevancy",),
 )
 def llm_multimodal_contextual_relevancy(turn: Turn, judge: Asks) -> Result:
-    """How much of the retrieved context, texts and images, is relevant to the question.
+    """Share of the retrieved context, texts and images, that is relevant to the question.
 
-    One question to a judge that can see: it takes the context apart into statements and images, and says yes or no to each.
-    The value is the share of yes, and 0 without a verdict. All images of the turn count as context, each once. Passes from
-    the threshold on (default 0.5).
+    A single judge call splits the context into statements and images and returns yes or no for each. The value is the share
+    of yes, and 0 without verdicts. Each image of the turn counts once as context. Skipped as ``missing:input`` or
+    ``missing:context`` if either is unknown, and as ``missing:image`` without an image.
 
-    Skipped with ``missing:input`` or ``missing:context`` when either is unknown, and with ``missing:image`` without an image.
-
-    Detail: ``verdicts`` (as the judge gave them: ``statement``, ``reason``, ``verdict``).
+    Detail: ``verdicts`` (as the judge returned them: ``statement``, ``reason``, ``verdict``).
 
     Source: Trusys multimodal-contextual-relevancy.
     """
@@ -114,15 +112,13 @@ def llm_multimodal_contextual_relevancy(turn: Turn, judge: Asks) -> Result:
     aliases=("trusys:multimodal-contextual-recall",),
 )
 def llm_multimodal_contextual_recall(turn: Turn, judge: Asks) -> Result:
-    """How much of the right answer could be known from the retrieved context, texts and images.
+    """Share of the ground truth that the retrieved context, texts and images, supports.
 
-    One question to a judge that can see: it takes the right answer apart into sentences and images, and says for each whether
-    something in the context says so. The value is the share of yes, and 0 without a verdict. All images of the turn count as
-    context, each once. Passes from the threshold on (default 0.5).
+    A single judge call splits the ground truth into sentences and images and returns yes or no for each. The value is the
+    share of yes, and 0 without verdicts. Each image of the turn counts once as context. Skipped as ``missing:ground_truth``
+    or ``missing:context`` if either is unknown, and as ``missing:image`` without an image.
 
-    Skipped with ``missing:ground_truth`` or ``missing:context`` when either is unknown, and with ``missing:image`` without an image.
-
-    Detail: ``verdicts`` (as the judge gave them: ``statement``, ``reason``, ``verdict``).
+    Detail: ``verdicts`` (as the judge returned them: ``statement``, ``reason``, ``verdict``).
 
     Source: Trusys multimodal-contextual-recall.
     """

@@ -1,4 +1,4 @@
-"""Judges of answers in general: by coherence and language, and by rubrics and criteria of your own. Each call costs."""
+"""General judges of answers: coherence, fluency, and your own rubrics and criteria."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..prompts import quality_judges as prompts
 from ..registry import EPSILON, Asks, Result, metric, skip
 
 _RUBRIC = {"criteria": "rubric", "value": "rubric"}
-"""How other catalogues spell ``rubric``."""
+"""Spellings of ``rubric`` in other catalogs."""
 
 
 def _material(turn: Turn) -> dict[str, Any]:
-    """The answer, and the question where it is known."""
+    """Return the answer, and the question if it is known."""
     asked = {"question": turn.input} if turn.input else {}
     return {**asked, "answer": turn.output or ""}
 
@@ -29,15 +29,13 @@ def _material(turn: Turn) -> dict[str, Any]:
     aliases=("agenteval:llm_coherence", "agenteval:CoherenceMetric"),
 )
 def llm_coherence(turn: Turn, judge: Asks) -> Result:
-    """Whether the answer hangs together: its thoughts follow from each other, and it does not contradict itself.
+    """Coherence of the answer: its thoughts follow from each other without contradictions.
 
-    One question to the judge; the value is its score of 0..100, divided by 100; a score outside is an error. This
-    is not the similarity of question and answer, which is ``embed_coherence``.
+    A single judge call returns a score from 0 to 100, which is divided by 100. A score outside the range is an error. For
+    the similarity of question and answer, see ``embed_coherence``. Skipped as ``missing:input`` or ``missing:output`` if
+    either is unknown, and as ``empty_output`` if the answer has no text.
 
-    Skipped with ``missing:input`` or ``missing:output`` when either is unknown, and with ``empty_output`` when the answer has
-    no text.
-
-    Detail: ``has_logical_flow``, ``has_contradictions`` (null where the judge did not say), ``contradictions``,
+    Detail: ``has_logical_flow``, ``has_contradictions`` (null if the judge didn't return it), ``contradictions``,
     ``structure_quality`` and ``reasoning``.
 
     Source: AgentEval CoherenceMetric.
@@ -70,11 +68,10 @@ def llm_coherence(turn: Turn, judge: Asks) -> Result:
     aliases=("agenteval:llm_fluency", "agenteval:FluencyMetric"),
 )
 def llm_fluency(turn: Turn, judge: Asks) -> Result:
-    """Whether the answer is well written: grammar, readability and natural language.
+    """Fluency of the answer: grammar, readability and natural language.
 
-    One question to the judge; the value is its score of 0..100, divided by 100; a score outside is an error.
-
-    Skipped with ``missing:output`` when the answer is unknown, and with ``empty_output`` when it has no text.
+    A single judge call returns a score from 0 to 100, which is divided by 100. A score outside the range is an error.
+    Skipped as ``missing:output`` if the answer is unknown, and as ``empty_output`` if it has no text.
 
     Detail: ``grammar_errors``, ``awkward_phrases``, ``readability_level``, ``overall_quality`` and ``reasoning``.
 
@@ -103,18 +100,21 @@ def llm_fluency(turn: Turn, judge: Asks) -> Result:
 
 @metric(version="2", needs=("output",), aliases=("trusys:llm-rubric",), spellings=_RUBRIC)
 def llm_rubric(turn: Turn, judge: Asks, *, rubric: Words, threshold: float | None = None) -> Result:
-    """How well the answer meets a rubric of your own, as a score and a verdict.
+    """Degree to which the answer meets your rubric, as a score and a verdict.
 
-    One question to the judge, which gives a verdict and a score of 0..1; the value is the score. One outside is an
-    error. Passes when the verdict is a pass and, if there is a threshold, the score reaches it. A reply without a
-    verdict passes from a score of 0.5 on; one without a score has 1 for a pass and 0 for none; one without either is an
-    error. The question is shown where it is known. An empty answer is judged like any other.
+    A single judge call returns a verdict and a score of 0..1, which is the value. A score outside the range is an error.
+    The metric passes if the verdict does and the score reaches the threshold, if you set one.
 
-    Skipped with ``missing:output`` when the answer is unknown.
+    - Without a verdict, a score of 0.5 or more passes.
+    - Without a score, a passing verdict is 1 and a failing one is 0.
+    - Without both, the result is an error.
+
+    The judge reads the question if it is known. An empty answer is judged too. Skipped as ``missing:output`` if the answer
+    is unknown.
 
     Parameters:
-        rubric: required; what a good answer is like, in your words.
-        threshold: the score that is needed beside the judge's verdict, 0..1; none by default.
+        rubric: Description of a good answer, in your words.
+        threshold: Score that is required in addition to the judge's verdict, 0..1.
 
     Detail: ``pass`` (the verdict), ``score`` and ``reason``.
 
@@ -142,20 +142,19 @@ def llm_rubric(turn: Turn, judge: Asks, *, rubric: Words, threshold: float | Non
 
 @metric(version="2", needs=("input", "output"), threshold=0.7, aliases=("trusys:g-eval",), spellings={"value": "criteria"})
 def llm_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] | None = None) -> Result:
-    """How well the answer meets criteria of your own, evaluated step by step (G-Eval).
+    """Degree to which the answer meets your criteria, evaluated in steps (G-Eval).
 
-    Two questions for each criterion: first the judge derives evaluation steps from it (not asked when ``steps`` are given),
-    then it follows them and gives a score of 0..10. The value is the score divided by 10; of several criteria it is the mean.
-
-    An error when there are no steps, when a score is outside of 0..10 or when it has no reason; an error in one criterion is
-    one of the whole metric. Skipped with ``missing:input`` or ``missing:output`` when either is unknown.
+    For each criterion, the first judge call derives evaluation steps (unless you set ``steps``), and the second one follows
+    them and returns a score from 0 to 10. The value is the score divided by 10, or the mean over several criteria. Missing
+    steps, a score outside the range and a missing reason are errors. An error in one criterion is an error of the metric.
+    Skipped as ``missing:input`` or ``missing:output`` if either is unknown.
 
     Parameters:
-        criteria: required; one text, or several, which are evaluated one by one.
-        steps: evaluation steps for all criteria; by default the judge derives them.
+        criteria: One text, or several that are evaluated separately.
+        steps: Evaluation steps for all criteria. By default, the judge derives them.
 
-    Detail: ``steps``, ``score`` (0..10), ``reason``; with several criteria ``criteria``, a list of these with ``criterion``, and
-    ``reason``.
+    Detail: ``steps``, ``score`` (0..10), ``reason``. With several criteria: ``criteria`` (a list of these, with
+    ``criterion``) and ``reason``.
 
     Source: Trusys g-eval.
     """
@@ -164,15 +163,14 @@ def llm_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] 
 
 @metric(version="2", needs=("output",), boolean=True, aliases=("hpd:AspectCriticEvaluator",), spellings=_RUBRIC)
 def llm_aspect_critic(turn: Turn, judge: Asks, *, rubric: Words) -> Result:
-    """Whether the answer has one property: a yes or no by a rubric of your own.
+    """Check that the answer has one property, described by your rubric.
 
-    One question to the judge, which says true or false (also yes, 1, pass and no, 0, fail, in any case); anything else is an
-    error. The question is shown where it is known. An empty answer is judged like any other.
-
-    Skipped with ``missing:output`` when the answer is unknown.
+    A single judge call returns true or false (also yes, 1, pass and no, 0, fail, in any case). Any other reply is an error.
+    The judge reads the question if it is known. An empty answer is judged too. Skipped as ``missing:output`` if the answer
+    is unknown.
 
     Parameters:
-        rubric: required; the property, in your words.
+        rubric: The property, in your words.
 
     Detail: ``verdict``, ``reason``.
 
@@ -192,15 +190,13 @@ def llm_aspect_critic(turn: Turn, judge: Asks, *, rubric: Words) -> Result:
 
 @metric(version="2", needs=("output",), threshold=0.5, aliases=("hpd:CustomJudgeEvaluator",), spellings=_RUBRIC)
 def llm_custom_judge(turn: Turn, judge: Asks, *, rubric: Words) -> Result:
-    """How well the answer meets a rubric of your own, as a score alone.
+    """Degree to which the answer meets your rubric, as a score.
 
-    One question to the judge; the value is its score of 0..1; a score outside is an error. Passes from the threshold
-    on (default 0.5). The question is shown where it is known. An empty answer is judged like any other.
-
-    Skipped with ``missing:output`` when the answer is unknown.
+    The value is the score of a single judge call, 0..1. A score outside the range is an error. The judge reads the question
+    if it is known. An empty answer is judged too. Skipped as ``missing:output`` if the answer is unknown.
 
     Parameters:
-        rubric: required; what a good answer is like, in your words.
+        rubric: Description of a good answer, in your words.
 
     Detail: ``score`` and ``reason``.
 

@@ -1,4 +1,4 @@
-"""Judges of answers from retrieved material: what was found, and what was made of it. Each call of the model costs."""
+"""Judges of retrieved context, and of answers from it."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ def _joined(context: Sequence[str]) -> str:
 
 
 def _percent(reply: Mapping[str, Any], **keys: str) -> Result:
-    """The value of a reply with ``score`` 0..100 and ``reasoning``; ``keys`` are what else it says, for the detail."""
+    """Return the value of a reply with ``score`` 0..100 and ``reasoning``. ``keys`` are its other fields for the detail."""
     detail = {**shown(reply, **keys), "reasoning": reason_of(reply, "reasoning")}
     value = number_within(reply, 0, 100) / 100
     return Result(value, detail=detail, explanation=detail["reasoning"])
 
 
 def _unit(reply: Mapping[str, Any]) -> Result:
-    """The value of a reply with ``score`` 0..1 and ``reason``."""
+    """Return the value of a reply with ``score`` 0..1 and ``reason``."""
     detail: dict[str, Any] = {"reason": reason_of(reply)}
     value = number_within(reply, 0, 1)
     return Result(value, detail=detail, explanation=detail["reason"])
 
 
 def _with_holistic_threshold(result: Result, threshold: float | None) -> Result:
-    """Only the holistic method has a threshold of its own; one that is configured is compared with elsewhere."""
+    """Apply the holistic method's default threshold. The caller compares with a configured one."""
     if threshold is None and result.value is not None:
         result.passed = result.value >= _HOLISTIC_THRESHOLD - EPSILON
     return result
@@ -73,19 +73,20 @@ def _with_holistic_threshold(result: Result, threshold: float | None) -> Result:
     },
 )
 def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "holistic"] = "statements") -> Result:
-    """How much of what the answer states follows from the context.
+    """Share of the answer's statements that follow from the context.
 
-    By statements two questions: which statements the answer makes, and for each one whether it can be inferred from the context;
-    the value is the share of those that can. A statement without a verdict cannot, and further verdicts are ignored. An answer
-    that states nothing is 1 and vacuous. Holistic: one question, the value is the judge's score of 0..100, divided by 100.
+    ``statements`` makes two judge calls: one lists the answer's statements, and one decides for each if it follows from the
+    context. A statement without a verdict doesn't count as supported, and additional verdicts are ignored. An answer
+    without statements is 1, vacuous. ``holistic`` makes one judge call for a score of 0..100, which is divided by 100.
 
     Parameters:
         method: ``statements`` or ``holistic``.
 
-    Detail: ``statements`` and ``unsupported``, those of them that do not follow; holistic: ``faithful_claims``,
-    ``hallucinated_claims`` (and the same as ``unsupported``) and ``reasoning``.
+    Detail: ``statements`` and ``unsupported``. With ``holistic``: ``faithful_claims``, ``hallucinated_claims`` (also as
+    ``unsupported``) and ``reasoning``.
 
-    Sources: AgentEval FaithfulnessMetric (holistic), Trusys context-faithfulness and AgentUnit FaithfulnessMetric (statements).
+    Sources: AgentEval FaithfulnessMetric (holistic), Trusys context-faithfulness and AgentUnit FaithfulnessMetric
+    (statements).
     """
     question, answer, context = turn.input or "", turn.output or "", _joined(turn.context)
     if method == "holistic":
@@ -130,9 +131,9 @@ def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "
     aliases=("agenteval:llm_relevance", "agenteval:RelevanceMetric"),
 )
 def llm_relevance(turn: Turn, judge: Asks) -> Result:
-    """Whether the answer addresses the question and stays on its topic.
+    """Relevance of the answer: it addresses the question and stays on topic.
 
-    One question to the judge; the value is its score of 0..100, divided by 100. An empty answer is 0, and the judge is not asked.
+    A single judge call returns a score from 0 to 100, which is divided by 100. An empty answer is 0, without a judge call.
 
     Detail: ``addresses_question``, ``stays_on_topic``, ``irrelevant_parts`` and ``reasoning``.
 
@@ -170,21 +171,22 @@ def llm_relevance(turn: Turn, judge: Asks) -> Result:
 def llm_context_precision(
     turn: Turn, judge: Asks, *, method: Literal["map", "holistic"] = "map", threshold: float | None = None
 ) -> Result:
-    """Whether what was retrieved helps to answer the question, and comes before what does not.
+    """Precision of the retrieval: relevant chunks are ranked before irrelevant ones.
 
-    By ``map`` one question per chunk, in rank order: is it relevant? The value is the average precision, that is the mean over the
-    relevant chunks of "share of relevant ones among this and all before": relevant, not, relevant gives (1/1 + 2/3) / 2. No
-    relevant chunk is 0. Holistic: one question, the value is the judge's score of 0..100, divided by 100.
+    ``map`` makes one judge call per chunk, in rank order, which decides if it is relevant. The value is the average
+    precision: the mean, over the relevant chunks, of the share of relevant chunks up to that rank. For example, the ranks
+    relevant, irrelevant, relevant give (1/1 + 2/3) / 2. Without a relevant chunk the value is 0. ``holistic`` makes one
+    judge call for a score of 0..100, which is divided by 100.
 
     Parameters:
-        method: ``map``, or ``holistic``, which costs one call whatever the number of chunks.
-        threshold: bound of ``passed``; default 0.7 for ``holistic``, none for ``map``.
+        method: ``map``, or ``holistic`` for a single judge call.
+        threshold: Lowest passing value. The default is 0.7 for ``holistic``, and none for ``map``.
 
-    Detail: ``verdicts`` (``RELEVANT`` or ``NOT_RELEVANT`` for each chunk), ``reasons`` and ``total_relevant``; holistic: ``relevant_parts``,
-    ``irrelevant_parts`` and ``reasoning``.
+    Detail: ``verdicts`` (``RELEVANT`` or ``NOT_RELEVANT`` per chunk), ``reasons`` and ``total_relevant``. With
+    ``holistic``: ``relevant_parts``, ``irrelevant_parts`` and ``reasoning``.
 
-    Sources: HPD ContextPrecisionEvaluator (map), which takes every chunk for relevant; AgentEval ContextPrecisionMetric
-    (holistic); AgentUnit RetrievalQualityMetric.
+    Sources: HPD ContextPrecisionEvaluator (map), which counts every chunk as relevant, AgentEval ContextPrecisionMetric
+    (holistic), AgentUnit RetrievalQualityMetric.
     """
     question = turn.input or ""
     if method == "holistic":
@@ -237,21 +239,21 @@ def _average_precision(relevant: Sequence[bool]) -> float:
 def llm_context_recall(
     turn: Turn, judge: Asks, *, method: Literal["claims", "holistic"] = "claims", threshold: float | None = None
 ) -> Result:
-    """How much of the ground truth is found in what was retrieved.
+    """Share of the ground truth's claims that the retrieved context supports.
 
-    By claims two questions: which claims the ground truth (not the answer) makes, and for each one whether the context supports
-    it; the value is the share of those that it does. A claim without a verdict is unsupported, and further verdicts are ignored.
-    A ground truth without claims is skipped with ``no_claims``. Holistic: one question, the value is the judge's score of 0..100,
+    ``claims`` makes two judge calls: one lists the claims of the ground truth (not the answer), and one decides for each if
+    the context supports it. A claim without a verdict counts as unsupported, and additional verdicts are ignored. A ground
+    truth without claims is skipped as ``no_claims``. ``holistic`` makes one judge call for a score of 0..100, which is
     divided by 100.
 
     Parameters:
         method: ``claims`` or ``holistic``.
-        threshold: bound of ``passed``; default 0.7 for ``holistic``, none for ``claims``.
+        threshold: Lowest passing value. The default is 0.7 for ``holistic``, and none for ``claims``.
 
-    Detail: ``claims`` ``[{claim, verdict}]`` and ``missing``, the claims that are unsupported; holistic: ``information_present``,
-    ``information_missing`` and ``reasoning``.
+    Detail: ``claims`` ``[{claim, verdict}]`` and ``missing`` (unsupported claims). With ``holistic``:
+    ``information_present``, ``information_missing`` and ``reasoning``.
 
-    Sources: HPD ContextRecallEvaluator, Trusys context-recall (claims); AgentEval ContextRecallMetric (holistic).
+    Sources: HPD ContextRecallEvaluator, Trusys context-recall (claims), AgentEval ContextRecallMetric (holistic).
     """
     truth, context = jsonio.text_of(truth_of(turn)), _joined(turn.context)
     if method == "holistic":
@@ -298,16 +300,16 @@ def llm_context_recall(
     aliases={"hpd:ContextRelevanceEvaluator": {"method": "holistic"}, "trusys:context-relevance": {"method": "extract"}},
 )
 def llm_context_relevance(turn: Turn, judge: Asks, *, method: Literal["extract", "holistic"] = "extract") -> Result:
-    """How much of what was retrieved is needed to answer the question.
+    """Share of the retrieved context that is needed to answer the question.
 
-    By ``extract`` one question: which chunks are needed? The value is their share of all chunks. The judge names a chunk by its
-    number (from 0) or its text; what names no chunk is not counted, and a chunk counts once. 0 when the judge finds the context
-    insufficient for an answer. Holistic: one question, the value is the judge's score of 0..1.
+    ``extract`` makes one judge call that lists the needed chunks by number (from 0) or text. The value is their share of
+    all chunks. Unknown chunks don't count, and a chunk counts once. If the judge finds the context insufficient, the value
+    is 0. ``holistic`` makes one judge call for a score of 0..1.
 
     Parameters:
         method: ``extract`` or ``holistic``.
 
-    Detail: ``relevant_units``, ``total_units`` and ``insufficient``; holistic: ``reason``.
+    Detail: ``relevant_units``, ``total_units`` and ``insufficient``. With ``holistic``: ``reason``.
 
     Sources: Trusys context-relevance (extract), HPD ContextRelevanceEvaluator (holistic).
     """
@@ -339,7 +341,7 @@ def llm_context_relevance(turn: Turn, judge: Asks, *, method: Literal["extract",
 
 
 def _units(listed: Sequence[Any], context: Sequence[str]) -> set[int]:
-    """The chunks that are named, by their text or their place; of chunks with one text it is the first."""
+    """Return the listed chunks, by text or position. If several chunks have one text, the first counts."""
     places: dict[str, int] = {}
     for place, chunk in enumerate(context):
         places.setdefault(chunk.strip(), place)
@@ -371,18 +373,18 @@ def _place(text: str) -> int:
     ),
 )
 def llm_answer_correctness(turn: Turn, judge: Asks, *, exact_shortcut: bool = True) -> Result:
-    """Whether the answer says what the ground truth says: its facts are right, and none is missing.
+    """Agreement of the answer with the ground truth: its facts are correct and complete.
 
-    One question to the judge; the value is its score of 0..100, divided by 100. An answer that is the ground truth, up to white
-    space around it, is 1, and the judge is not asked.
+    A single judge call returns a score from 0 to 100, which is divided by 100. An answer that equals the ground truth,
+    except for white space around it, is 1 without a judge call.
 
     Parameters:
-        exact_shortcut: whether equal texts need no judge.
+        exact_shortcut: Skip the judge call if the texts are equal.
 
-    Detail: ``shortcut`` (``exact``) where no judge was asked; else ``facts_correct``, ``facts_incorrect``, ``facts_missing`` and
-    ``reasoning``.
+    Detail: ``facts_correct``, ``facts_incorrect``, ``facts_missing`` and ``reasoning``, or ``shortcut`` (``exact``) without
+    a judge call.
 
-    Sources: AgentEval AnswerCorrectnessMetric; AgentUnit AnswerCorrectnessMetric, whose exact match is the shortcut.
+    Sources: AgentEval AnswerCorrectnessMetric, AgentUnit AnswerCorrectnessMetric, whose exact match is the shortcut.
     """
     answer, truth = turn.output or "", jsonio.text_of(truth_of(turn))
     if exact_shortcut and answer.strip() == truth.strip():
@@ -399,9 +401,9 @@ def llm_answer_correctness(turn: Turn, judge: Asks, *, exact_shortcut: bool = Tr
 
 @metric(version="2", needs=("output", "ground_truth"), aliases=("hpd:AnswerSimilarityEvaluator",))
 def llm_answer_similarity(turn: Turn, judge: Asks) -> Result:
-    """How close in meaning the answer is to the ground truth.
+    """Similarity in meaning of the answer and the ground truth, 0..1.
 
-    One question to the judge; the value is its score of 0..1.
+    The value is the score of a single judge call.
 
     Detail: ``reason``.
 
@@ -423,16 +425,17 @@ def llm_answer_similarity(turn: Turn, judge: Asks) -> Result:
     aliases=("hpd:HallucinationEvaluator", "agentunit:hallucination_rate", "agentunit:HallucinationRateMetric"),
 )
 def llm_hallucination(turn: Turn, judge: Asks) -> Result:
-    """Share of the answer's factual claims that the context contradicts. Less is better.
+    """Share of the answer's factual claims that the context contradicts.
 
-    Two questions: which factual claims the answer makes, and for each one whether the context supports it, contradicts it, or
-    neither. Claims that it neither supports nor contradicts do not count against the answer (see ``unsupported_rate``); so does
-    a claim without a verdict or with any other word. An answer without claims is 0 and vacuous; an empty answer is
-    skipped with ``empty_output``.
+    The first judge call lists the claims. The second one decides for each if the context supports it, contradicts it, or
+    does neither. Only contradicted claims count against the answer. For the others, see ``unsupported_rate``. A claim
+    without a valid verdict is unsupported. An answer without claims is 0, vacuous. An empty answer is skipped as
+    ``empty_output``.
 
-    Detail: ``supported``, ``contradicted`` and ``unsupported`` (how many claims), ``contradicted_claims``, ``unsupported_rate``.
+    Detail: ``supported``, ``contradicted`` and ``unsupported`` (numbers of claims), ``contradicted_claims``,
+    ``unsupported_rate``.
 
-    Sources: HPD HallucinationEvaluator; AgentUnit HallucinationRateMetric, which compares texts only.
+    Sources: HPD HallucinationEvaluator, AgentUnit HallucinationRateMetric, which compares texts only.
     """
     answer, context = turn.output or "", _joined(turn.context)
     if not answer.strip():
@@ -483,15 +486,17 @@ def _hallucinated(claims: Sequence[str], found: Sequence[str]) -> dict[str, Any]
     aliases=("agenteval:llm_groundedness", "agenteval:GroundednessMetric"),
 )
 def llm_groundedness(turn: Turn, judge: Asks, *, fabrication_cap: Annotated[float, Ge(0), Le(1)] = 0.3) -> Result:
-    """Whether the answer is backed by the context, without made-up sources or figures and without guesses presented as facts.
+    """Support of the answer by the context, without invented sources, figures or facts.
 
-    One question to the judge; the value is its score of 0..100, divided by 100. Anything made up (``fabricatedElements``; blank
-    entries do not count) fails whatever the threshold is, and the value is then at most ``fabrication_cap``.
+    A single judge call returns a score from 0 to 100, which is divided by 100. Guesses presented as facts lower the score.
+    An answer with invented elements (``fabricatedElements``, ignoring blank entries) fails regardless of the threshold, and
+    its value is at most ``fabrication_cap``.
 
     Parameters:
-        fabrication_cap: the most that an answer with something made up can get, 0..1.
+        fabrication_cap: Largest value of an answer with invented elements, 0..1.
 
-    Detail: ``grounded_claims``, ``ungrounded_claims``, ``fabricated_elements``, ``uncertainty_acknowledged`` and ``reasoning``.
+    Detail: ``grounded_claims``, ``ungrounded_claims``, ``fabricated_elements``, ``uncertainty_acknowledged`` and
+    ``reasoning``.
 
     Source: AgentEval GroundednessMetric.
     """
@@ -527,16 +532,22 @@ def llm_factuality(
     scores: dict[Category, Annotated[float, Ge(0), Le(1)]] | None = None,
     threshold: float | None = None,
 ) -> Result:
-    """Whether the facts of the answer agree with those of the ground truth.
+    """Agreement of the answer's facts with the ground truth, in five categories.
 
-    One question to the judge, which sorts the answer into one of five categories: A, less than the ground truth and consistent
-    with it; B, more and consistent; C, the same; D, in disagreement; E, different only in what does not matter for the facts. The
-    value is the category's score. Any other category is an error.
+    A single judge call selects a category, and the value is its score. Any other category is an error.
+
+    | category | answer | default score |
+    |---|---|---|
+    | A | subset of the ground truth, consistent | 1 |
+    | B | superset of the ground truth, consistent | 1 |
+    | C | same facts | 1 |
+    | D | contradiction | 0 |
+    | E | differences that don't affect facts | 1 |
 
     Parameters:
-        scores: the value of a category, 0..1; default 1 for A, B, C and E, and 0 for D. What is left out keeps its default: with
-            ``{"A": 0.5}`` an incomplete answer is worth half.
-        threshold: bound of ``passed``; default anything above 0.
+        scores: Score by category, 0..1. Omitted categories keep their default. With ``{"A": 0.5}``, an incomplete answer
+            has 0.5.
+        threshold: Lowest passing value. By default, any value above 0 passes.
 
     Detail: ``category``, ``reason``.
 
@@ -561,14 +572,14 @@ def llm_factuality(
 def llm_noise_sensitivity(
     turn: Turn, judge: Asks, *, baseline_response: str | None = None, noisy_input: str | None = None
 ) -> Result:
-    """Whether noise in the input left the answer as it was: 1 when it had no effect.
+    """Robustness of the answer to noise in the input: 1 if the noise had no effect.
 
-    One question to the judge, which compares the answer to the noisy input with a baseline, the answer to the clean one; the value
-    is its score of 0..1. Meant for data sets; skipped with ``missing:baseline`` without a baseline.
+    A single judge call compares the answer with a baseline, the answer to the clean input. The value is its score of 0..1.
+    The metric is meant for data sets. Without a baseline, it is skipped as ``missing:baseline``.
 
     Parameters:
-        baseline_response: the answer to the clean input; default the turn's reference ``baseline_response``.
-        noisy_input: the input with the noise; default the turn's reference ``noisy_input``, else its input.
+        baseline_response: Answer to the clean input. The default is the turn's reference ``baseline_response``.
+        noisy_input: Input with the noise. The default is the turn's reference ``noisy_input`` or its input.
 
     Detail: ``reason``.
 
@@ -602,14 +613,14 @@ def llm_noise_sensitivity(
 def llm_sql_semantic_equivalence(
     turn: Turn, judge: Asks, *, schema: str | dict[str, Any] | list[Any] | None = None, reference_sql: str | None = None
 ) -> Result:
-    """Whether the output, an SQL query, gives the same results as a reference query.
+    """Check that the output, an SQL query, returns the same results as a reference query.
 
-    One question to the judge, which says true or false (also yes, 1, pass; no, 0, fail). Skipped with ``missing:ground_truth``
-    when there is neither a reference query nor a ground truth.
+    A single judge call returns true or false (also yes, 1, pass and no, 0, fail). Skipped as ``missing:ground_truth``
+    without a reference query and ground truth.
 
     Parameters:
-        schema: the tables that both run on, as text or any JSON; default the turn's reference ``schema``, else none.
-        reference_sql: the reference query; default the turn's reference ``reference_sql``, else its ground truth.
+        schema: Tables for both queries, as text or JSON. The default is the turn's reference ``schema``.
+        reference_sql: Reference query. The default is the turn's reference ``reference_sql`` or its ground truth.
 
     Detail: ``equivalent``, ``reason``.
 

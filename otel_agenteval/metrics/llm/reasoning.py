@@ -1,4 +1,4 @@
-"""Judges of the reasoning that was captured with an answer. Without reasoning they are skipped."""
+"""Judges of captured reasoning. Without reasoning, they are skipped as ``missing:reasoning``."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def _asked(judge: Asks, stage: str, task: str, data: dict[str, Any]) -> Result:
 
 @metric(version="2", needs=("reasoning", "output"), aliases=("hpd:ReasoningCoherenceEvaluator",))
 def llm_reasoning_coherence(turn: Turn, judge: Asks) -> Result:
-    """Whether the reasoning is consistent in itself and leads to the answer.
+    """Coherence of the reasoning: it is consistent and leads to the answer, 0..1.
 
-    One question to the judge; the value is its score of 0..1. Skipped with ``missing:reasoning`` when no reasoning was captured.
+    The value is the score of a single judge call.
 
     Detail: ``reason``.
 
@@ -47,13 +47,12 @@ def llm_reasoning_coherence(turn: Turn, judge: Asks) -> Result:
 
 @metric(version="2", needs=("reasoning",), uses=("context",), aliases=("hpd:ReasoningGroundednessEvaluator",))
 def llm_reasoning_groundedness(turn: Turn, judge: Asks, *, max_result_chars: Chars = 300) -> Result:
-    """Whether the reasoning can be traced to what the tools gave and to what the user said.
+    """Support of the reasoning by tool results, retrieved context and the user's input, 0..1.
 
-    One question to the judge, which sees the tool calls, what was retrieved and the user's input, as far as they are known; the
-    value is its score of 0..1. Skipped with ``missing:reasoning`` when no reasoning was captured.
+    The value is the score of a single judge call.
 
     Parameters:
-        max_result_chars: characters of each tool result that the judge sees; the rest is cut off.
+        max_result_chars: Characters of each tool result that the judge reads.
 
     Detail: ``reason``.
 
@@ -83,13 +82,13 @@ def _calls(turn: Turn, limit: int) -> str:
 
 @metric(version="2", needs=("reasoning", "input", "output"), aliases=("hpd:ReasoningEfficiencyEvaluator",))
 def llm_reasoning_efficiency(turn: Turn, judge: Asks, *, max_chars: Chars = 800) -> Result:
-    """Whether the reasoning is no longer than the task asks for: 1 is minimal and targeted, 0 vastly over-reasoned.
+    """Brevity of the reasoning: 1 is minimal and targeted, 0 is far too long.
 
-    One question to the judge, which sees the user's input, the reasoning, and how long the reasoning and the answer are; the value
-    is its score of 0..1. Skipped with ``missing:reasoning`` when no reasoning was captured.
+    The value is the score of a single judge call. The judge reads the user's input, the reasoning, and the lengths of the
+    whole reasoning and answer.
 
     Parameters:
-        max_chars: characters of the reasoning that the judge sees; the rest is cut off. The lengths are those of the whole texts.
+        max_chars: Characters of the reasoning that the judge reads.
 
     Detail: ``reason``.
 

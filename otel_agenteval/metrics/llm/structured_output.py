@@ -1,4 +1,4 @@
-"""What a judge says of a field of the output, which should be a JSON object."""
+"""Judge of a field in the output's JSON object."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from ..registry import Asks, Result, metric, skip
 
 @metric(version="2", needs=("output", "ground_truth"), aliases=("hpd:SemanticFieldEqualityEvaluator",))
 def llm_semantic_field_equality(turn: Turn, judge: Asks, *, field: str) -> Result:
-    """How close in meaning a field of the output, a JSON object, is to the ground truth.
+    """Similarity in meaning of a field of the output's JSON object and the ground truth, 0..1.
 
-    One question to the judge; the value is its score of 0..1. An output that is not a JSON object is 0, as is one without the
-    field, and the judge is not asked. An output over 1 MiB is skipped with ``too_long``.
+    The value is the score of a single judge call. An output that isn't a JSON object, or lacks the field, is 0 without a
+    judge call. An output over 1 MiB is skipped as ``too_long``.
 
     Parameters:
-        field: required; name of a top-level field.
+        field: Name of a top-level field.
 
     Detail: ``reason``.
 
-    Source: HPD SemanticFieldEqualityEvaluator, which asks the judge even where there is no field.
+    Source: HPD SemanticFieldEqualityEvaluator, which calls the judge even without the field.
     """
     output = turn.output or ""
     if too_long(output):

@@ -1,7 +1,14 @@
-"""Judges of videos, by frames sampled from them. Each call costs.
+"""Judges of the turn's last video, by sampled frames. The judge must support images.
 
-Frames come with the attachment (``frames``), or they are taken from the video where it can be opened (extra ``[media]``); then the judge also reads
-what was measured in all of it. Else it gets the video's own address.
+The judge sees frames with their times:
+
+1. evenly spaced ``frames`` of the attachment 2. otherwise, frames of the video itself, if it is in the turn or may be
+fetched (see ``media``) and the extra ``[media]`` is
+   installed
+3. otherwise, only the video's address
+
+For a video that was opened, the judge also reads measurements of resolution, bitrate, sharpness, blockiness, flicker, cuts,
+motion jumps, and frozen and black stretches. Without a video, a metric is skipped as ``missing:video``.
 """
 
 from __future__ import annotations
@@ -22,9 +29,9 @@ from ..registry import Asks, Result, metric, skip
 
 class _Sample(NamedTuple):
     text: str
-    """What a judge reads of the video."""
+    """Text for the judge about the video."""
     media: list[str]
-    """What it sees."""
+    """Images for the judge."""
     measured: dict[str, Any] | None = None
 
 
@@ -49,7 +56,7 @@ def _time(video: Medium, place: int) -> str:
 
 
 def _evidence(measured: Mapping[str, Any]) -> list[str]:
-    """What was measured, as a judge reads it."""
+    """Return the measurements as text for the judge."""
     facts = {name: measured[name] for name in ("width", "height", "fps", "duration_s", "codec", "bitrate_kbps")}
     lines = [
         "Measured by program in every frame, also between those that you see:",
@@ -87,7 +94,7 @@ def _by_dimensions(
     dimensions: Collection[str],
     material: Mapping[str, Any],
 ) -> Result:
-    """The mean of the judge's scores of 0..10 for each dimension, over 10."""
+    """Return the mean of the judge's scores of 0..10 per dimension, divided by 10."""
     video = newest_video(turn)
     if video is None:
         return skip("missing:video")
@@ -113,49 +120,37 @@ def _by_dimensions(
 
 @metric(media=True, applies=applies.video, version="3", threshold=0.5, aliases=("trusys:video-visual-quality",))
 def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampling: Sampling = "even") -> Result:
-    """How good a video looks: sharp, clear, with true colours and without artifacts.
+    """Visual quality of a video: resolution, clarity, color accuracy, and no artifacts.
 
-    One question to a judge that can see. It scores the dimensions ``resolution``, ``clarity``, ``colour_accuracy`` and
-    ``artifact_freedom`` from 0 to 10; the value is their mean, divided by 10. A dimension that is missing or no number is an
-    error, and so is a score outside. Passes from the threshold on (default 0.5).
-
-    The judge sees frames of the turn's last video, with their times: ``frames`` of the attachment, evenly spaced, or else pictures that are taken
-    from the video itself, where it came with the turn or may be fetched and the extra ``[media]`` is installed. Of these it also reads what
-    was measured: resolution, bitrate, sharpness, blockiness, flicker, cuts, motion jumps, frozen and black stretches. Else it gets the
-    video's address. Skipped with ``missing:video`` without a video.
+    A single judge call scores ``resolution``, ``clarity``, ``colour_accuracy`` and ``artifact_freedom`` from 0 to 10. The
+    value is their mean divided by 10. A missing or invalid score is an error. Skipped as ``missing:video`` without a video.
 
     Parameters:
-        num_frames: how many frames are shown, 1 to 1000; all where there are fewer.
-        sampling: ``even``, or ``scenes`` for the middle picture of each scene (only of a video that is opened).
+        num_frames: Largest number of frames to show, 1 to 1000.
+        sampling: ``even``, or ``scenes`` for the middle frame of each scene (only for a video that is opened).
 
-    Detail: ``dimension_scores``, ``reason`` and ``measured`` (of a video that was opened).
+    Detail: ``dimension_scores``, ``reason``, and ``measured`` for a video that was opened.
 
-    Source: Trusys video-visual-quality (dimensions are our own).
+    Source: Trusys video-visual-quality, with our own dimensions.
     """
     return _by_dimensions(turn, judge, num_frames, sampling, prompts.LOOKS, prompts.QUALITY, {})
 
 
 @metric(media=True, applies=applies.video, version="3", threshold=0.5, aliases=("trusys:text-to-video",))
 def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampling: Sampling = "even") -> Result:
-    """How well a generated video shows what was asked for.
+    """Agreement of a generated video with its prompt, the turn's input.
 
-    One question to a judge that can see. It scores the dimensions ``subject_alignment``, ``action_alignment``,
-    ``attribute_alignment`` and ``scene_alignment`` with the prompt (the turn's input) from 0 to 10; the value is their mean,
-    divided by 10. A dimension that is missing or no number is an error, and so is a score outside. Passes
-    from the threshold on (default 0.5).
-
-    The judge sees frames of the turn's last video, with their times: ``frames`` of the attachment, evenly spaced, or else pictures that are taken
-    from the video itself, where it came with the turn or may be fetched and the extra ``[media]`` is installed. Of these it also reads what
-    was measured: resolution, bitrate, sharpness, blockiness, flicker, cuts, motion jumps, frozen and black stretches. Else it gets the
-    video's address. Skipped with ``missing:video`` without a video and with ``missing:input`` without a prompt.
+    A single judge call scores ``subject_alignment``, ``action_alignment``, ``attribute_alignment`` and ``scene_alignment``
+    from 0 to 10. The value is their mean divided by 10. A missing or invalid score is an error. Skipped as
+    ``missing:video`` without a video, and as ``missing:input`` without a prompt.
 
     Parameters:
-        num_frames: how many frames are shown, 1 to 1000; all where there are fewer.
-        sampling: ``even``, or ``scenes`` for the middle picture of each scene (only of a video that is opened).
+        num_frames: Largest number of frames to show, 1 to 1000.
+        sampling: ``even``, or ``scenes`` for the middle frame of each scene (only for a video that is opened).
 
-    Detail: ``dimension_scores``, ``reason`` and ``measured`` (of a video that was opened).
+    Detail: ``dimension_scores``, ``reason``, and ``measured`` for a video that was opened.
 
-    Source: Trusys text-to-video (dimensions are our own).
+    Source: Trusys text-to-video, with our own dimensions.
     """
     if newest_video(turn) is None:
         return skip("missing:video")
@@ -166,48 +161,37 @@ def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampli
 
 @metric(media=True, applies=applies.video, version="3", threshold=0.5, aliases=("trusys:video-temporal-consistency",))
 def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampling: Sampling = "even") -> Result:
-    """How steady a video is over time: smooth motion, natural transitions, no flicker, and objects that stay what they are.
+    """Consistency of a video over time: motion, transitions, flicker, and persistent objects.
 
-    One question to a judge that can see. It scores the dimensions ``motion_smoothness``, ``transition_naturalness``,
-    ``flicker_freedom`` and ``object_persistence`` from 0 to 10; the value is their mean, divided by 10. A dimension that is
-    missing or no number is an error, and so is a score outside. Passes from the threshold on (default 0.5).
-
-    The judge sees frames of the turn's last video, with their times: ``frames`` of the attachment, evenly spaced, or else pictures that are taken
-    from the video itself, where it came with the turn or may be fetched and the extra ``[media]`` is installed. Of these it also reads what
-    was measured: resolution, bitrate, sharpness, blockiness, flicker, cuts, motion jumps, frozen and black stretches. Else it gets the
-    video's address. Skipped with ``missing:video`` without a video.
+    A single judge call scores ``motion_smoothness``, ``transition_naturalness``, ``flicker_freedom`` and
+    ``object_persistence`` from 0 to 10. The value is their mean divided by 10. A missing or invalid score is an error.
+    Skipped as ``missing:video`` without a video.
 
     Parameters:
-        num_frames: how many frames are shown, 1 to 1000; all where there are fewer.
-        sampling: ``even``, or ``scenes`` for the middle picture of each scene (only of a video that is opened).
+        num_frames: Largest number of frames to show, 1 to 1000.
+        sampling: ``even``, or ``scenes`` for the middle frame of each scene (only for a video that is opened).
 
-    Detail: ``dimension_scores``, ``reason`` and ``measured`` (of a video that was opened).
+    Detail: ``dimension_scores``, ``reason``, and ``measured`` for a video that was opened.
 
-    Source: Trusys video-temporal-consistency (dimensions are our own).
+    Source: Trusys video-temporal-consistency, with our own dimensions.
     """
     return _by_dimensions(turn, judge, num_frames, sampling, prompts.STEADY, prompts.CONSISTENCY, {})
 
 
 @metric(media=True, applies=applies.video, version="3", threshold=0.5, aliases=("trusys:video-factual-consistency",))
 def llm_video_factual_consistency(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampling: Sampling = "even") -> Result:
-    """How far a video agrees with how the world works: physics, whole objects, causes before effects.
+    """Plausibility of a video: physics, intact objects, and causes before effects.
 
-    One question to a judge that can see. It scores the dimensions ``physical_plausibility``, ``object_integrity`` and
-    ``causal_coherence`` from 0 to 10; the value is their mean, divided by 10. A dimension that is missing or no number is an
-    error, and so is a score outside. Passes from the threshold on (default 0.5).
-
-    The judge sees frames of the turn's last video, with their times: ``frames`` of the attachment, evenly spaced, or else pictures that are taken
-    from the video itself, where it came with the turn or may be fetched and the extra ``[media]`` is installed. Of these it also reads what
-    was measured: resolution, bitrate, sharpness, blockiness, flicker, cuts, motion jumps, frozen and black stretches. Else it gets the
-    video's address. Skipped with ``missing:video`` without a video.
+    A single judge call scores ``physical_plausibility``, ``object_integrity`` and ``causal_coherence`` from 0 to 10. The
+    value is their mean divided by 10. A missing or invalid score is an error. Skipped as ``missing:video`` without a video.
 
     Parameters:
-        num_frames: how many frames are shown, 1 to 1000; all where there are fewer.
-        sampling: ``even``, or ``scenes`` for the middle picture of each scene (only of a video that is opened).
+        num_frames: Largest number of frames to show, 1 to 1000.
+        sampling: ``even``, or ``scenes`` for the middle frame of each scene (only for a video that is opened).
 
-    Detail: ``dimension_scores``, ``reason`` and ``measured`` (of a video that was opened).
+    Detail: ``dimension_scores``, ``reason``, and ``measured`` for a video that was opened.
 
-    Source: Trusys video-factual-consistency (dimensions are our own).
+    Source: Trusys video-factual-consistency, with our own dimensions.
     """
     return _by_dimensions(turn, judge, num_frames, sampling, prompts.PLAUSIBLE, prompts.PLAUSIBILITY, {})
 
@@ -229,26 +213,21 @@ def llm_video_g_eval(
     num_frames: Frames = 8,
     sampling: Sampling = "even",
 ) -> Result:
-    """How well a video meets criteria of your own, evaluated step by step (G-Eval).
+    """Degree to which a video meets your criteria, evaluated in steps (G-Eval).
 
-    Two questions for each criterion: first the judge derives evaluation steps from it (not asked when ``steps`` are given),
-    then it follows them, looks at the video and gives a score of 0..10. The value is the score divided by 10; of several
-    criteria it is the mean. Passes from the threshold on (default 0.5). The prompt (the turn's input) is shown where it is known.
-
-    The judge sees frames of the turn's last video, with their times: ``frames`` of the attachment, evenly spaced, or else pictures that are taken
-    from the video itself, where it came with the turn or may be fetched and the extra ``[media]`` is installed. Of these it also reads what
-    was measured: resolution, bitrate, sharpness, blockiness, flicker, cuts, motion jumps, frozen and black stretches. Else it gets the
-    video's address. Skipped with ``missing:video`` without a video. An error when there are no steps, when a score
-    is outside of 0..10 or when it has no reason.
+    For each criterion, the first judge call derives evaluation steps (unless you set ``steps``), and the second one follows
+    them and returns a score from 0 to 10. The value is the score divided by 10, or the mean over several criteria. Missing
+    steps, a score outside the range and a missing reason are errors. The judge reads the prompt (the turn's input) if it is
+    known. Skipped as ``missing:video`` without a video.
 
     Parameters:
-        criteria: required; one text, or several, which are evaluated one by one.
-        steps: evaluation steps for all criteria; by default the judge derives them.
-        num_frames: how many frames are shown, 1 to 1000; all where there are fewer.
-        sampling: ``even``, or ``scenes`` for the middle picture of each scene (only of a video that is opened).
+        criteria: One text, or several that are evaluated separately.
+        steps: Evaluation steps for all criteria. By default, the judge derives them.
+        num_frames: Largest number of frames to show, 1 to 1000.
+        sampling: ``even``, or ``scenes`` for the middle frame of each scene (only for a video that is opened).
 
-    Detail: ``steps``, ``score`` (0..10), ``reason``; with several criteria ``criteria``, a list of these with ``criterion``, and
-    ``reason``. ``measured`` of a video that was opened.
+    Detail: ``steps``, ``score`` (0..10), ``reason``. With several criteria: ``criteria`` (a list of these, with
+    ``criterion``) and ``reason``. A video that was opened adds ``measured``.
 
     Source: Trusys video-g-eval.
     """

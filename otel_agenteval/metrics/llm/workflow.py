@@ -1,4 +1,4 @@
-"""What a judge says of the output of a workflow."""
+"""Judge of a workflow's output."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _QUALITY = "It does what was asked, and is right, complete, clear and ready for 
     aliases=("agenteval:llm_workflow_output_quality", "agenteval:WorkflowOutputQualityMetric"),
 )
 def llm_workflow_output_quality(turn: Turn, judge: Asks, *, criteria: str | list[str] | None = None) -> Result:
-    """How good the workflow's final output is, by criteria and by what was asked of it. 0..1.
+    """Quality of the workflow's final output by criteria and its task, 0..1.
 
-    One question to the judge; the value is its score of 0..100, divided by 100. An empty output is 0, and the judge is not asked.
+    A single judge call returns a score from 0 to 100, which is divided by 100. An empty output is 0, without a judge call.
 
     Parameters:
-        criteria: a text or a list of texts to judge by; default general quality: it does what was asked, is right and
-            complete, clear and ready for use.
+        criteria: A text or a list of texts. By default, general quality: the output does its task and is correct, complete,
+            clear and ready to use.
 
     Detail: ``reasoning``.
 

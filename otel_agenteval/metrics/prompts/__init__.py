@@ -1,1 +1,1 @@
-"""What judges are asked, a module for each family of metrics: texts and nothing else, put together by :mod:`..lib.prompts`."""
+"""Texts of judge prompts, with one module per family of metrics. :mod:`..lib.prompts` assembles them."""

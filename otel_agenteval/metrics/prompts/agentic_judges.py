@@ -1,4 +1,4 @@
-"""What the judges of agents are asked."""
+"""Prompts for judges of agents."""
 
 from __future__ import annotations
 

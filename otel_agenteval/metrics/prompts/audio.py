@@ -1,4 +1,4 @@
-"""What the judges of recordings are asked."""
+"""Prompts for judges of recordings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the judges of code are asked."""
+"""Prompts for judges of code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the judges of conversations are asked."""
+"""Prompts for judges of conversations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the judge of content is asked where no moderation service is."""
+"""Prompts for moderation by a judge, without a moderation service."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CATEGORIES = {
     "illicit": "how to break the law",
     "illicit/violent": "with weapons",
 }
-"""The closed list of codes that a judge flags by, where the configuration names none: those of common moderation services."""
+"""Codes that a judge may flag if the configuration lists none: those of common moderation services."""
 
 _HOW = "Go through the response category by category. Describe what you find first, then say how sure you are."
 _SURE = {1: "Certain.", 0.75: "Likely.", 0.5: "Open.", 0.25: "Unlikely.", 0: "A guess."}

@@ -1,4 +1,4 @@
-"""What the judges of images in answers and in contexts are asked."""
+"""Prompts for judges of images in answers and contexts."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _RED = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAADAAAAAwCAIAAADYYG7QAAAAOklEQVR42u3OMQ0AAAgDsD3gXxiicEE4mlRAM12vREhISEhISEhISEhISEhI"
     "SEhISEhISEhISEjozgIIM49qQsTvfQAAAABJRU5ErkJggg=="
 )
-"""48 by 48 dots of one red."""
+"""A red image of 48 by 48 pixels."""
 _SHOWN = [{"modality": "image", "uri": _RED}]
 _ASKED = "What does the colour traffic red look like?"
 CASES = {

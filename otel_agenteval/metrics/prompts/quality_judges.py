@@ -1,4 +1,4 @@
-"""What the judges of answers in general are asked."""
+"""Prompts for general judges of answers."""
 
 from __future__ import annotations
 

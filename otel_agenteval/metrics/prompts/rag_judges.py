@@ -1,4 +1,4 @@
-"""What the judges of answers from retrieved material are asked."""
+"""Prompts for judges of retrieved context and of answers from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the judges of reasoning are asked."""
+"""Prompts for judges of reasoning."""
 
 from __future__ import annotations
 

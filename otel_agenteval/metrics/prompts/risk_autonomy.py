@@ -1,4 +1,4 @@
-"""What the judge of risk is asked."""
+"""Prompts for the judge of risk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the judge of a field is asked."""
+"""Prompts for the judge of a field."""
 
 from __future__ import annotations
 

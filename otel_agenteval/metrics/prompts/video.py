@@ -1,4 +1,4 @@
-"""What the judges of videos are asked."""
+"""Prompts for judges of videos."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _by_dimension(
     bad: str,
     cases: tuple[str, ...] = (),
 ) -> str:
-    """One task for all dimensions: each gets a level of the same scale."""
+    """Return one task for all dimensions, each with a level of the same scale."""
     return task(
         what,
         steps=f"{steps} Then score each dimension by itself.",
@@ -132,12 +132,12 @@ _RED = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAEAAAABACAIAAAAlC+aJAAAAS0lEQVR42u3PQQkAAAgAsetfWiP4FgYrsKZeS0BAQEBAQEBAQEBA"
     "QEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEDgsqnc8OJg6Ln3AAAAAElFTkSuQmCC"
 )
-"""A frame of one colour."""
+"""A red frame."""
 _BLUE = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAEAAAABACAIAAAAlC+aJAAAAS0lEQVR42u3PQQkAAAgAsetfWiP4FgYrsGqeExAQEBAQEBAQEBAQ"
     "EBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBA4LMf88OL0EKXAAAAAAElFTkSuQmCC"
 )
-"""Another."""
+"""A blue frame."""
 
 
 def _red(params: Mapping[str, str]) -> Case:
@@ -152,4 +152,4 @@ CASES = {
     "llm_text_to_video": _red({}),
     "llm_video_g_eval": _red({"criteria": "The whole screen is red in every frame."}),
 }
-"""The other metrics show a judge nothing but pictures: there is no text in which an attempt could stand."""
+"""Injection cases. The other metrics show the judge only images, which contain no text for an attempt."""

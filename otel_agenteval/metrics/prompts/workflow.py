@@ -1,4 +1,4 @@
-"""What the judge of a workflow's output is asked."""
+"""Prompts for the judge of a workflow's output."""
 
 from __future__ import annotations
 
