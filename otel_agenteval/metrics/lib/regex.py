@@ -32,7 +32,7 @@ def compiled(pattern: str, flags: str = "") -> Any:
     try:
         return re2.compile(f"(?{flags}){pattern}" if flags else pattern, options)
     except (re2.error, UnicodeEncodeError) as error:
-        raise MetricError("invalid_pattern", f"RE2 can't compile the pattern {pattern[:80]!r}: {_reason(error)}") from None
+        raise MetricError("invalid_pattern", f"pattern: RE2 can't compile {pattern[:80]!r}: {_reason(error)}") from None
 
 
 def _reason(error: Exception) -> str:
