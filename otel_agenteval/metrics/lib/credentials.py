@@ -98,7 +98,7 @@ def may_hold(text: str, look: Look | None = None) -> bool:
 
     Args:
         text: Text of the answer.
-        look: Precomputed look at the same text, if available.
+        look: Screen of the same text, if available.
     """
     if ("://" in text and "@" in text) or " phrase" in text:
         return True

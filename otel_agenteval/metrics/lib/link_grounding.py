@@ -32,7 +32,7 @@ _READERS = re.compile(r"fetch|read|open|brows|visit|get|scrape|crawl|load|naviga
 _NO_PAGE = re.compile(r"\W*(?:\w+\W+){0,2}(?:error|404|403|410|50[0-9]|not[ _]found|failed|timeout|could not)", re.IGNORECASE)
 _PAGE = 120  # a result with at least this many characters shows that the opened page exists
 _EXAMINED = 100
-"""Maximum number of links without an exact source that are checked one by one. The others are ignored."""
+"""At most this many links without an exact source are checked one by one. The others are ignored."""
 _LEVELS = 10
 """Maximum number of parent paths of a page that are tried as the base of a relative link."""
 _MAX_OCCURRENCES = 50

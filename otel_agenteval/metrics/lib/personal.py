@@ -420,7 +420,7 @@ _COMPANY_LINE = lazy(words.COMPANY_LINE)
 
 
 def _best(finds: Iterable[Find]) -> list[Find]:
-    """Return the find with the highest confidence of each group of overlapping finds."""
+    """Keep only the most confident of overlapping finds."""
     taken = Taken()
     surest = sorted(finds, key=lambda find: (-find.confidence, find.start))
     return sorted((find for find in surest if taken.take(find.start, find.end)), key=lambda find: find.start)

@@ -77,7 +77,7 @@ _REACH, _STRIDE = 144, 32
 def may_hold(text: str, look: Look | None = None) -> bool:
     """Return True if a text needs the full check.
 
-    ``look`` is a precomputed look at the same text, if available.
+    ``look`` is a screen of the same text, if available.
     """
     if "@" in text or " dot " in text or ("(" in text and "(at)" in text) or ("[" in text and "[at]" in text):
         return True

@@ -13,11 +13,11 @@ PHONE = (
     r"\b(?:private|personal|direct|home|mobile) (?:number|line)|(?<!tool )(?<!api )\b(?:call|dial|ring|text|phone|reach)(?:ing|ed)?(?: (?:him|her|them|back|me|directly))?(?: (?:at|on|under))?:?\s?\(?$|\b(?:call|ring|text|reach|whatsapp) \w{2,20} (?:at|on|under):? ?\(?$|ll[áa]ma\w*|appel\w+ (?:le|au)|chiam\w+|rufen sie|ligue|bel(?:len)?\b|zadzwo\w+|ring (?:på|til)|arayın|звони\w*|"
     r"\u260e|\U0001f4de|\U0001f4f1|\u2706|\u2121"
 )
-"""A phone number follows."""
+"""Words before a phone number."""
 PHONE_OF = r"|(?<![a-z])(?:numer|numero|número|numéro|nummer|number|numara|номер)\w{0,2} (?:do|di|de|del|della|du|von|of|for|pour|para|för|av|van) (?!\w{0,3} ?(?:NOT))\w{2,20}(?: \w{2,20})?(?: (?:is|ist|est|es|è|é|är|to))?:? ?$"
-"""A person's phone number follows."""
+"""Words before a person's phone number."""
 PHONE_AFTER = r"\s?(?:is|ist|est|es|è|é|\(|,)?\s?\(?(?:my|his|her|their|the|meine|seine|ihre|mon|son|mi|su)?\s?(?:\w{3,9} )?(?:number|phone|mobile|cell|home|handy|nummer|telefon|móvil|portable|celular)"
-"""The number before was a phone number."""
+"""Words after a phone number."""
 NOT_PHONE = (
     r"_at\b|updated|created|\border\b|orders?\b|bestell\w*|auftrag\w*|commande|pedido|ordine|encomenda|zam[óo]wieni\w*|zakaz|заказ\w*|замовлен\w*|sipari[şs]\w*|pesanan|đơn|订单|訂單|注文|주문|طلب|הזמנ|ऑर्डर|"
     r"track\w*|sendung\w*|suivi|seguimiento|spedizione|rastrei\w+|przesy[łl]k\w*|трек\w*|kargo|resi\b|vận đơn|运单|快递|追跡|운송장|شحن|"
@@ -26,7 +26,7 @@ NOT_PHONE = (
     r"e-ticket|policy|contract|vertrag\w*|kunden-?n\w+|customer (?:no|number)|member|confirmation|booking|buchung\w*|r[ée]servation|reserva|prenotazione|linha digit|boleto|part\b|model|article|artikel|item|batch|lot\b|chassis|\bvin\b|"
     r"编号|单号|番号:|승인|영수증|אסמכתא|مرجع|mã |nomor (?:pesanan|resi)|revenue|umsatz|budget|usd|eur|\$|€|£|¥|range|bytes|limit|doi\b"
 )
-"""Another kind of number follows."""
+"""Words before other kinds of numbers."""
 PHONE += PHONE_OF.replace("NOT", NOT_PHONE)
 COMPANY_LINE = (
     r"hotline|help ?line|help ?desk|support|customer (?:service|care|support)|service ?(?:center|centre|desk)|kunden(?:service|dienst|betreuung|hotline)|service-?nummer|sperr|notruf|servicio (?:al|de atenci[óo]n)|atenci[óo]n al cliente|"
@@ -34,25 +34,26 @@ COMPANY_LINE = (
     r"客服|热线|熱線|サポート|お客様|フリーダイヤル|カスタマー|고객센터|고객\s?지원|الدعم|خدمة العملاء|שירות לקוחות|मदद|हेल्पलाइन|कस्टमर|chăm sóc khách hàng|tổng đài|layanan pelanggan|toll-?free|switchboard|reception|front desk|rezeption|standard t|emergency|"
     r"police|polizei|hospital|clinic|embassy|botschaft|consulate|restaurant|hotel|museum|office\b|b[üu]ro\b|zentrale|centralita|\bour (?:team|number|line|store|shop)|(?:call|contact|reach) us|rufen sie uns|ll[áa]menos|appelez-nous|for example|e\.g\.|sample|z\. ?b\.|ejemplo|par exemple|esempio|exemplo|example|fictional|fictitious|dummy|format"
 )
-"""The phone number belongs to an organization, or to nobody."""
+"""Words near the phone number of an organization, or of nobody."""
 CARD = r"card|karte|carte|tarjeta|carta|cart[ãa]o|kaart|kart[aąęy]?|карт\w+|картк\w+|visa|master|amex|american express|maestro|\bpan\b|卡号|银行卡|信用卡|カード|카드|بطاقة|כרטיס|कार्ड|thẻ|kartu|kort\w*|kortti|deposit|credit|debit|paid|cvv|cvc|refund"
-"""A payment card number follows."""
+"""Words before a payment card number."""
 NOT_CARD = r"imei|order|track|bestell|sendung|serial|iccid|\bsim\b|invoice|reference|meter|barcode|gtin|\bid\b|test|testkarte|prueba|demo|sandbox|luhn|example|beispiel|sample|ejemplo|esempio|exemplo|exemple|dummy|fake|单号|订单|注文|주문|заказ"
+"""Words before other long numbers, and words near test cards."""
 BIRTH = (
     r"date of birth|birth ?date|\bd\.?o\.?b\b|geburtsdatum|geb\. am|date de naissance|fecha de nacimiento|data di nascita|data de nascimento|geboortedatum|data urodzenia|дата рождения|дата народження|doğum tarihi|تاريخ الميلاد|"
     r"תאריך לידה|जन्म ?(?:तिथि|तारीख)|生年月日|出生日期|생년월일|ngày sinh|tanggal lahir|födelsedatum|fødselsdato|syntymäaika|วันเกิด"
 )
-"""A person's date of birth follows. "Was born on" isn't included, because encyclopedias use it too."""
+"""Words before a person's date of birth. "Was born on" isn't included, because encyclopedias use it too."""
 BANK_ACCOUNT = r"sort code|routing (?:number|no)|\baba\b|bankleitzahl|\bblz\b|\bbsb\b|\bifsc\b|\bclabe\b|\bcbu\b|расч[её]тн\w+ сч[её]т|銀行口座|口座番号|银行账号|银行卡|계좌|ag[êe]ncia"
-"""The account is a bank account."""
+"""Words near the number of a bank account."""
 ACCOUNT_NUMBER = r"account(?: number| no\.?)?|konto(?:nummer)?|compte|cuenta|conto|conta|rekening(?:nummer)?|rachunk\w*|сч[её]т|рахунок|口座番号|账号|帐号|계좌(?:번호)?|clabe|cbu|clave"
 RESIDES = (
     r"\blives? (?:at|in|on)|\bliving at|\breside[sd]? (?:at|in|on)|home address|residential address|private address|\bwohn(?:t|haft|en|anschrift)\b|privatadresse|\bhabite\b|domicili[ée]e?s? (?:au|à)|demeurant|\bvive en\b|domicilio|\breside en|reside en|\babita\b|residente (?:in|a)\b|residenza|"
     r"\bmora (?:na|no|em)\b|reside (?:na|no|em)|\bwoont\b|woonachtig|mieszka|zamieszk\w+|прожива\w+|живёт|живет|мешкає|проживає|oturuyor|ikamet|ev adresi|住址|家庭住址|住在|住所|自宅|お住まい|자택|거주|يسكن|يقيم|عنوان (?:المنزل|السكن)|מתגורר\w?|גר(?:ה)? ב|रहत[ेाी]|घर का पता|sống tại|nhà riêng|tinggal di|alamat rumah|\bbor (?:på|i)\b|\basuu\b|hemadress"
 )
-"""A person's address follows."""
+"""Words before a person's address."""
 SAMPLE_WANTED = r"sample|example|fake|mock|dummy|test ?data|fixture|seed|placeholder|lorem|synthetic|fictional|fictitious|template|persona|made[- ]up|beispiel|muster|testdaten|ejemplo|prueba|ficti|exemple|esempio|exemplo|voorbeeld|przykład|пример|приклад|örnek|例|サンプル|テスト|示例|测试|예시|샘플|مثال|דוגמ|उदाहरण|ví dụ|contoh|story|scene|novel|dialogue|screenplay"
-"""The user wants fictional data."""
+"""Words in requests for fictional data."""
 ROLES = frozenset(
     str.split("""
     bewerbung bewerbungen personalabteilung rechnung rechnungen auftrag beratung versand retoure retouren buchung buchungen reservierung empfang praxis kanzlei schule gemeinde rathaus bestellung bestellungen

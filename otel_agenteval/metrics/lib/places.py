@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Places(Generic[T]):
-    """Objects with a range of a text each."""
+    """A collection of objects, each with a range in a text."""
 
     def __init__(self, things: Iterable[tuple[int, int, T]]) -> None:
         self._things = sorted(things, key=lambda thing: thing[0])

@@ -1,9 +1,9 @@
 """Build the tasks of judge calls, so that all metrics use the same structure.
 
-A task has these parts, in this order: the object and standard of the judgment, the procedure, and the meaning of each level. Then
-come what counts and what doesn't, a short good and bad example if they help, and rules for frequent cases (missing evidence,
-partial answers, refusals). The system prompt explains delimiters, redaction markers, truncated material and other languages once
-for all tasks::
+A task states, in this order, the text to judge and the standard, the procedure, and the meaning of each level. Then come what
+counts and what doesn't, a short good and bad example if they help, and rules for frequent cases (missing evidence, partial
+answers, refusals). The system prompt explains delimiters, redaction markers, truncated material and other languages once for all
+tasks::
 
     task(
         "Judge how polite the answer is to the user.",
@@ -59,7 +59,7 @@ def task(
     """Return the text of a task.
 
     Args:
-        what: Object and standard of the judgment, in one or two sentences.
+        what: The text to judge and the standard, in one or two sentences.
         steps: Procedure.
         scale: A sentence for each level, or for the anchors of a scale with values in between.
         between: True if the judge may return values between the levels.

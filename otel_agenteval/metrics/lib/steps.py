@@ -327,7 +327,7 @@ class _Remarks:
         return [] if text is None else [text]
 
     def rest(self, *, first: bool) -> list[str]:
-        """Return the remarks without a known call, or the others that weren't returned yet."""
+        """Return the remarks without a known call if ``first``, or those not returned yet."""
         return self._first if first else list(self._by_call.values())
 
 

@@ -247,10 +247,10 @@ def holds(
     point: float = 0.0,
     others: Iterable[Sequence[float]] = (),
 ) -> bool:
-    """Return True if one of the sorted candidates matches the number, unlikely by chance.
+    """Return True if a candidate matches the number and a match by chance is unlikely.
 
-    ``point`` is the size of one percent if the number is a percentage. ``others`` are candidates that were tried before, which
-    count half.
+    ``candidates`` are sorted. ``point`` is the size of one percent if the number is a percentage. ``others`` are candidates that
+    were tried before, which count half.
     """
     for signed, half in readings:
         value = abs(signed)

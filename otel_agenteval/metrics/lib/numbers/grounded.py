@@ -38,7 +38,7 @@ _QUANTITIES = 400
 _OPERANDS_IN_WORDS = frozenset((0.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0))
 _FEW = 8
 _EXAMINED = 100
-"""Maximum number of numbers without an exact source that are checked one by one. With more, all of them are ungrounded."""
+"""At most this many numbers without an exact source are checked one by one. With more, all of them are ungrounded."""
 _DERIVED_UP_TO = 60
 _ROUNDS = 4
 

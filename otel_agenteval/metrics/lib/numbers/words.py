@@ -307,7 +307,7 @@ _THRICE = re.compile(
 
 
 def factors_in(text: str) -> list[float]:
-    """Return the factors in words such as ``twice``.
+    """Return the factors that words such as ``twice`` express.
 
     Examples in Chinese are 八折 (80 percent of a price) and 三成 (30 percent).
     """

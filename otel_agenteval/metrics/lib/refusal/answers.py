@@ -112,7 +112,7 @@ def _leaves_unsaid(output: str, asked: str) -> bool:
 
 
 def _plainly_reports(output: str, acted: bool) -> bool:
-    """Return True for an English answer with a result and no typical word of refusals.
+    """Return True for an English answer with a result and no word that is typical of refusals.
 
     A result is a number or a tool call before the answer.
     """
@@ -128,7 +128,7 @@ def _plainly_reports(output: str, acted: bool) -> bool:
 
 
 def _in_json(output: str, asked: str) -> Declined | None:
-    """Return a refusal for an object whose status declines and that gives a reason or no data."""
+    """Return a refusal if an object's status declines and it has a reason or no data."""
     if len(output) > _LONG or _DECLINED.match(output) is None or _REASON.search(output) is None:
         return None
     table = language_of(plain(asked[:_LONG]))
