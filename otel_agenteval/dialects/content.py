@@ -1,10 +1,15 @@
 """Decoder for messages in every known shape, shared by all dialects.
 
-It reads the convention's ``{role, parts: [...]}``, chat completions' ``{role, content, tool_calls}``, Responses items
-(``function_call``, ``function_call_output``, ``message``), Anthropic and Bedrock content blocks, and LangChain messages
-(serialized constructors, ``{type, data}`` and dumps). Any of them may be JSON text, nested or truncated.
+It reads:
 
-A part with a type but no text was written without content capture. Its text is unknown (``None``), never empty.
+- the convention's ``{role, parts: [...]}``
+- chat completions' ``{role, content, tool_calls}``
+- Responses items (``function_call``, ``function_call_output``, ``message``)
+- Anthropic and Bedrock content blocks
+- LangChain messages (serialized constructors, ``{type, data}`` and dumps)
+
+Any of them may be JSON text, nested or truncated. A part with a type but no text was written without content capture. Its text
+is unknown (``None``), never empty.
 """
 
 from __future__ import annotations

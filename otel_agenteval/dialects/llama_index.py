@@ -1,8 +1,8 @@
 """Parser for LlamaIndex, whose spans mainly have names such as ``Class.method``.
 
 Three instrumentations use these names: OpenInference (with a kind), OpenLLMetry (``Class.task``, ``Class.workflow``) and
-LlamaIndex's own OpenTelemetry package, which writes everything into span events named after its event classes. Values that
-aren't JSON are ``repr`` cut after 200 characters. Such a text counts as an answer only if it is complete.
+LlamaIndex's own OpenTelemetry package. The last one writes everything into span events named after its event classes. Values
+that aren't JSON are ``repr`` cut after 200 characters. Such a text counts as an answer only if it is complete.
 """
 
 from __future__ import annotations

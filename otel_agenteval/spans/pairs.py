@@ -1,7 +1,7 @@
 """Attributes from OTLP's serialized key-value pairs.
 
 Most pairs of a span are short and occurred in earlier spans, so a cache finds them by their bytes. This module parses other
-pairs of a key and a text or number itself, if their fields have the usual order: a protobuf object for each would cost five
+pairs of a key and a text or number itself, if their fields have the usual order. A protobuf object for each would cost five
 times as much. Protobuf parses all others, so that this module accepts nothing that protobuf rejects. Lists and objects are
 parsed on first use.
 
