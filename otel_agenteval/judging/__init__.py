@@ -1,12 +1,12 @@
-"""Judged metrics on live turns: sampled, queued, asked within the budget, and sent out like any other score.
+"""Judged metrics: sampling, job queues, judge calls within a budget, and judged scores.
 
-The worker plans each turn with its inline scores (:mod:`.planner`). What is to be judged becomes a job that holds the turn in form
-``turn.v1`` (:mod:`.job`). Threads of our own claim jobs (:mod:`.dispatcher`), ask the models (:mod:`.runner`, :mod:`.session`), and give
-each score to the worker, which sends it out. A job is acknowledged only then, so what is lost in between comes back from a queue that
-outlives the process.
+The worker plans each turn after its inline scores (:mod:`.planner`). Each judge evaluation becomes a job with the turn in
+``turn.v1`` form (:mod:`.job`). Judge threads claim jobs (:mod:`.dispatcher`), call the models (:mod:`.runner`,
+:mod:`.session`), and pass each score to the worker, which emits it. Only then is the job acknowledged. A persistent queue
+redelivers jobs whose process died before that.
 
-May import :mod:`~otel_agenteval.outlets` and below; of third parties, httpx, numpy and, on first use, what its queues and models need.
-Start at :mod:`.planner`, then :mod:`.dispatcher`.
+Each metric of each turn has exactly one outcome, and all outcomes are counted (:mod:`.outcomes`).
 
-Every metric of every turn ends in one way that is counted, whatever fails (:mod:`.outcomes`).
+May import :mod:`~otel_agenteval.outlets` and below. Third-party packages are httpx, numpy and, on first use, those of the
+configured queues and models. Start at :mod:`.planner`, then :mod:`.dispatcher`.
 """

@@ -1,7 +1,8 @@
-"""Spreads what judges may spend over metrics and agents, by what is known of each (:mod:`otel_agenteval.statistics.allocation`).
+"""Allocation of the judge budget to metrics and agents (``judge.budget.allocate``).
 
-It sets the share of the turns that are drawn. What a rule chooses is judged whatever it costs, and what that takes is taken off first. Each turn is drawn with the share that is in
-force when it comes, so every score's probability is right.
+The allocator sets each stratum's sampling rate. Turns chosen by a rule are always judged, so their cost is subtracted from
+the budget first. Each turn is drawn at the rate in force when it arrives, so the probability of each score is correct. The
+formula is in :mod:`otel_agenteval.statistics.allocation`.
 """
 
 from __future__ import annotations
@@ -21,34 +22,34 @@ _HOUR = 3_600.0
 _EVERY = 60.0
 """Seconds between two plans."""
 _SOON = 20
-"""Turns after which a plan is made anew while little is known."""
+"""Number of turns after which the first hour's plan is updated early."""
 _STRATA = 1_000
 _SAFE = 0.95
-"""Share of what may be spent that is planned: costs vary."""
+"""Share of the budget that is planned. The rest absorbs variations in cost."""
 _LEAST_OF_DRAWS = 0.2
-"""Share of the budget that stays for draws, however much rules take."""
+"""Minimum share of the budget for random draws, however much rules spend."""
 _FADING = 0.95
 
 
 class _Known:
-    """What is known of a metric and agent."""
+    """Observations of one metric and agent."""
 
     __slots__ = ("at", "cost", "hour", "in_hour", "most", "rate", "scores", "seen", "turns")
 
     def __init__(self, now: float) -> None:
         self.seen = 0.0
-        """Turns of about the last hour: older ones fade."""
+        """Turns within about the last hour, with older turns fading out."""
         self.at = now
         self.hour = -1
         self.in_hour = 0
         self.scores = Moments()
         self.cost: float | None = None
-        """Of judging a turn, lately."""
+        """Recent average cost of a judged turn."""
         self.most = 1.0
         self.rate: float | None = None
-        """The share that is planned; None before there is a plan."""
+        """Planned sampling rate, or None before the first plan."""
         self.turns = 0.0
-        """Planned for an hour."""
+        """Planned number of turns for each hour."""
 
     def fade(self, now: float) -> None:
         self.seen *= math.exp((self.at - now) / _HOUR)
@@ -56,11 +57,11 @@ class _Known:
 
 
 class Allocator:
-    """Plans the share of each stratum's turns. Thread-safe.
+    """Planner of sampling rates for each metric and agent. Thread-safe.
 
     Args:
-        options: with ``allocate``, and a bound for an hour.
-        clock: moves it.
+        options: the budget, with ``allocate`` and an hourly limit.
+        clock: the clock for plans.
     """
 
     def __init__(self, options: BudgetOptions, clock: Clock) -> None:
@@ -75,18 +76,18 @@ class Allocator:
         self.reset()
 
     def reset(self) -> None:
-        """In a forked child: nothing was seen yet."""
+        """Forget all observations, in a forked child."""
         self._lock = threading.Lock()
         self._strata: dict[tuple[str, str], _Known] = {}
         self._places: LabelValues[tuple[str, str]] = LabelValues(_STRATA)
         self._started = self._forced_at = self._clock.monotonic()
         self._forced = 0.0
-        """What rules took, of about the last hour."""
+        """Amount that turns chosen by a rule spent within about the last hour."""
         self._due = self._started
         self._new = 0
 
     def rate(self, metric: str, agent: str, most: float) -> float:
-        """The share with which a turn is drawn, which is seen by this; ``most`` is the configured one."""
+        """Count a turn and return its sampling rate, at most the configured rate ``most``."""
         now = self._clock.monotonic()
         with self._lock:
             known = self._of(metric, agent, now)
@@ -100,18 +101,18 @@ class Allocator:
             if now >= self._due or (self._new >= _SOON and now - self._started < _HOUR):
                 self._plan(now)
             planned = most if known.rate is None else known.rate
-            # The first turns of each hour are judged, and none is certain to be left out: see :meth:`.sampling.Rule._quota`.
+            # The first turns of each hour are judged, and no later turn has probability 0, see :meth:`.sampling.Rule._quota`.
             return min(most, max(planned, self._least / known.in_hour if self._least < known.in_hour else 1.0))
 
     def judged(self, metric: str, agent: str, value: float, cost: float | None, *, forced: bool) -> None:
-        """A turn was judged.
+        """Record a judged turn.
 
         Args:
-            metric: the metric.
-            agent: who answered.
-            value: the score.
-            cost: in dollars; None if it is not known.
-            forced: whether a rule chose it.
+            metric: the metric's name.
+            agent: the turn's agent.
+            value: the score's value.
+            cost: the cost in dollars, or None if unknown.
+            forced: True if a rule chose the turn.
         """
         now = self._clock.monotonic()
         with self._lock:
@@ -141,9 +142,9 @@ class Allocator:
         self._due, self._new = now + _EVERY, 0
         costs = [known.cost for known in self._strata.values() if known.cost is not None]
         usual = sum(costs) / len(costs) if costs else None
-        if usual is None:  # nothing is known of what a question costs: the configured shares, within the budget's own bounds
+        if usual is None:  # no cost is known yet: use the configured rates within the budget's limits
             return
-        passed = 1.0 - math.exp(-max(now - self._started, 1.0) / _HOUR)  # of an hour that fades, so much was seen
+        passed = 1.0 - math.exp(-max(now - self._started, 1.0) / _HOUR)  # share of the fading hour that was observed
         strata = {}
         for key, known in self._strata.items():
             known.fade(now)
@@ -156,7 +157,7 @@ class Allocator:
             known.rate = min(1.0, turns / seen) if seen > 0 else 1.0
 
     def watch(self, telemetry: Telemetry) -> None:
-        """Show the plan."""
+        """Export planned rates and turns as gauges."""
 
         def reader(value: Callable[[_Known], float | None]) -> Callable[[], Iterator[tuple[Mapping[str, str], float]]]:
             def read() -> Iterator[tuple[Mapping[str, str], float]]:

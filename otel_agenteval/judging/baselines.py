@@ -1,6 +1,6 @@
-"""How a turn compares with those before it: it calls a new tool, or is slower or more expensive than nearly all of them.
+"""Comparisons of a turn with earlier turns of its agent: new tool, slow, expensive.
 
-Bounded, and of this process only. What is not known yet is None, so that it meets no condition.
+The history is bounded and belongs to this process. A comparison without enough history is None and meets no condition.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..core.tenancy import qualified
 from ..core.turn import Turn
 
 COMPARISONS = frozenset(("new_tool", "slow", "expensive"))
-"""What :meth:`History.compare` gives."""
+"""Keys of the result of :meth:`History.compare`."""
 _AGENTS = 1_000
 _TOOLS = 10_000
 _TURNS = 200
@@ -23,7 +23,7 @@ _SHARE = 0.95
 
 
 class _Amounts:
-    """The last amounts of one kind, also in order of size."""
+    """Last amounts of one kind, in order of arrival and sorted by size."""
 
     __slots__ = ("_last", "_sorted")
 
@@ -32,7 +32,7 @@ class _Amounts:
         self._sorted: list[float] = []
 
     def exceeds(self, amount: float | None) -> bool | None:
-        """Whether it is more than 95 of 100 of them; None while there are too few to tell."""
+        """Return True if an amount exceeds 95 % of the last ones, or None with too few of them."""
         if amount is None or len(self._sorted) < _LEAST:
             return None
         return amount > self._sorted[math.ceil(len(self._sorted) * _SHARE) - 1]
@@ -47,17 +47,18 @@ class _Amounts:
 
 
 class History:
-    """The turns so far, by agent. Used by one thread."""
+    """Earlier turns by agent. Only one thread may use it."""
 
     def __init__(self) -> None:
         self._amounts: OrderedDict[str, tuple[_Amounts, _Amounts]] = OrderedDict()
         self._tools: set[tuple[str, str]] = set()
 
     def compare(self, turn: Turn, *, learn: bool = True) -> dict[str, Any]:
-        """``new_tool``, ``slow`` and ``expensive`` of a turn; then, with ``learn``, later turns are compared with it too.
+        """Return ``new_tool``, ``slow`` and ``expensive`` of a turn.
 
-        ``slow`` and ``expensive`` are more than in 95 of 100 of the agent's last 200 turns, known from the 21st on. ``new_tool`` is the
-        first call of a tool by the agent; once ten thousand tools are known, it stays unknown.
+        A turn is slow or expensive if it exceeds 95 % of the agent's last 200 turns. Both are None for the first 20 turns.
+        ``new_tool`` is True for the agent's first call of a tool, and None after 10,000 tools. With ``learn``, the turn joins
+        the history.
         """
         agent = qualified(turn.tenant, turn.agent or "")
         durations, costs = self._amounts.pop(agent) if agent in self._amounts else (_Amounts(), _Amounts())

@@ -1,7 +1,8 @@
-"""Bounds on what judges take: each question is admitted before it is asked, and corrected afterwards.
+"""Limits on the dollars, tokens and number of judge calls.
 
-A question takes what its kind took lately the moment it is admitted, and what it really took replaces that afterwards: so questions that
-are under way count. A process that is killed in between leaves its estimate behind, so a bound is reached early rather than late.
+Each judge call is admitted before it starts, with the recent cost of similar calls as an estimate. The actual cost replaces
+the estimate afterwards, so calls in progress count. If a process is killed during a call, its estimate stays, so a limit is
+reached early rather than late.
 """
 
 from __future__ import annotations
@@ -20,37 +21,37 @@ from .queues import Counter, Demand, SpendBook
 _log = logging.getLogger("otel_agenteval")
 
 WINDOWS: Mapping[str, float] = {"minute": 60.0, "hour": 3_600.0, "day": 86_400.0}
-"""Seconds, by name."""
+"""Length of each window in seconds, by name."""
 UNITS = ("usd", "tokens", "calls")
 _FADING = 0.9
 
 
 class Bound(NamedTuple):
-    """The most that may be spent within any time of a length."""
+    """A limit on the amount spent within a sliding window."""
 
     counter: Counter
     limit: float
 
     @property
     def window(self) -> str:
-        """The name of its length."""
+        """Return the window's name."""
         return next(name for name, length in WINDOWS.items() if length == self.counter.window)
 
 
 @dataclass(slots=True)
 class Admission:
-    """A question that was let through, or has to wait."""
+    """Result of asking the budget for a judge call: admitted, or a time to wait."""
 
     wait: float
-    """Seconds until there may be room; 0 when it was let through."""
+    """Estimated seconds until the budget has room, or 0 if the call was admitted."""
     at: float
     taken: Sequence[Demand] = field(default_factory=tuple)
-    """What it took so far."""
+    """Amounts that were reserved for the call."""
     metric: str = ""
 
 
 def bounds_of(options: BudgetOptions) -> list[Bound]:
-    """The bounds that a configuration sets, for all metrics together and for single ones."""
+    """Return all configured limits, overall and for single metrics."""
     found = _bounds("", options)
     for metric, own in options.metrics.items():
         found += _bounds(metric, own)
@@ -67,18 +68,18 @@ def _bounds(account: str, options: SpendingOptions) -> list[Bound]:
 
 
 def _roughly(seconds: float) -> str:
-    """A time for people: whole seconds, or minutes where there are many."""
+    """Format a duration in whole seconds, or in minutes from 120 seconds."""
     return f"{math.ceil(seconds)} s" if seconds < 120 else f"{math.ceil(seconds / 60)} min"
 
 
 class Budget:
-    """Holds questions to bounds. Thread-safe.
+    """Gatekeeper for judge calls within configured limits. Thread-safe.
 
     Args:
-        bounds: on dollars, tokens and questions.
-        book: keeps what was spent.
+        bounds: the limits on dollars, tokens and calls.
+        book: stores the amounts spent.
         clock: its wall time moves the windows.
-        soft: share of each bound from which only jobs that matter more, and those that were begun, continue.
+        soft: the share of each limit that all jobs can use. The rest is for urgent jobs.
     """
 
     def __init__(self, bounds: Sequence[Bound], book: SpendBook, clock: Clock, soft: float = 0.8) -> None:
@@ -88,24 +89,27 @@ class Budget:
         self._clock = clock
         self._soft = soft
         self._said: set[str] = set()
-        """Metrics whose turns had to wait."""
+        """Metrics for which a warning was logged."""
         self._reset()
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
         self._usual: dict[tuple[str, str], float] = {}
-        """By metric and unit: what its questions took lately, rather more than less."""
+        """Recent amounts of a judge call by metric and unit, estimated on the high side."""
 
     def wants_prices(self, metric: str) -> bool:
-        """Whether dollars are bounded for a metric: then only models whose price is known may be asked."""
+        """Return True if a metric has a dollar limit.
+
+        Only models with a known price can then be called.
+        """
         return self._concerns(metric) and any(bound.counter.unit == "usd" for bound in self._about(metric))
 
     def admit(self, metric: str, *, urgent: bool = False) -> Admission:
-        """Take a question for a metric, if there is room.
+        """Reserve one judge call for a metric, if there is room.
 
         Args:
-            metric: its name.
-            urgent: whether it may use what is reserved for jobs that matter more, and for those that were begun.
+            metric: the metric's name.
+            urgent: True if the call can use the share that is reserved for gates, rules and jobs that already began.
         """
         at = self._now()
         if not self._concerns(metric):
@@ -121,16 +125,16 @@ class Budget:
         self._said.add(metric)
         bounds = ", ".join(f"{bound.counter.unit}_per_{bound.window}: {bound.limit:g}" for bound in self._about(metric))
         _log.warning(
-            "the judge's budget has no room for %s now (judge.budget: %s): its turns wait, for %s or longer. "
-            'agenteval_judge_requests_total{outcome="gated"} counts how often; this is not logged again', metric, bounds, _roughly(wait),
+            "judge.budget: %s reached its limit (%s). Its turns wait for at least %s. "
+            'agenteval_judge_requests_total{outcome="gated"} counts these waits. This warning is logged once', metric, bounds, _roughly(wait),
         )  # fmt: skip
 
     def _concerns(self, metric: str) -> bool:
         return "" in self._accounts or metric in self._accounts
 
     def correct(self, admission: Admission, usd: float | None, tokens: int | None, calls: int) -> None:
-        """What a question really took. None is unknown: it is then assumed to be as usual."""
-        if not admission.metric:  # no bound is about it
+        """Replace the estimate of a judge call by the actual amounts. None keeps the estimate."""
+        if not admission.metric:  # no limit applies
             return
         spent = {"usd": usd, "tokens": tokens, "calls": calls}
         with self._lock:
@@ -147,7 +151,7 @@ class Budget:
             self._book.add(changes, admission.at)
 
     def remaining(self, unit: str) -> list[tuple[Bound, float]]:
-        """What is left of each bound of a unit, at least 0."""
+        """Return the remaining amount of each limit of a unit, at least 0."""
         at = self._now()
         return [
             (bound, max(0.0, bound.limit - self._book.used(bound.counter, at)))
@@ -156,11 +160,11 @@ class Budget:
         ]
 
     def close(self) -> None:
-        """Release the book."""
+        """Close the spend book."""
         self._book.close()
 
     def after_fork_in_child(self) -> None:
-        """Locks of its own; what the parent spent still counts."""
+        """Create new locks. The parent's spending still counts."""
         self._reset()
         self._book.after_fork_in_child()
 

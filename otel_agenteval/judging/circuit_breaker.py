@@ -1,8 +1,8 @@
-"""What is known of a server that is down: its jobs wait until one of them finds it up again.
+"""Circuit breakers that hold jobs during the outage of a model server.
 
-This breaker is about jobs, which can wait: while a server is down, its jobs keep their order, and all processes that share a queue know
-of it. The one in :mod:`.models.limits` is about requests, which cannot: after some failures in a row it refuses them at once, also where
-an application asks a judge directly.
+When a server is down, its jobs wait and keep their order until one of them succeeds. All processes that share a queue share
+the state. Requests have a separate breaker in :mod:`.models.limits`, which fails them at once after several errors. It also
+covers judges that an application calls directly.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ _SHARE_OF_OUTAGE = 4
 
 
 class SharedOutages(Protocol):
-    """What processes tell each other about servers that are down."""
+    """State of servers that are down, shared between processes."""
 
     def until(self, kind: str) -> float:
-        """When the next job tries it, in seconds since the Unix epoch; 0 when it is up as far as is known."""
+        """Return the Unix time at which the next job tries a server, or 0 if the server seems up."""
 
     def report(self, kind: str, until: float, seconds: float) -> None:
-        """It is down, for so many seconds from now on; 0 says that it is up again."""
+        """Record that a server is down for some seconds, or up again if ``seconds`` is 0."""
 
     def close(self) -> None:
-        """Release what it holds."""
+        """Release connections and files."""
 
     def after_fork_in_child(self) -> None:
-        """The child has connections of its own."""
+        """Open new connections in a forked child."""
 
 
 class CircuitBreaker:
-    """Holds the jobs of a server that does not answer: they wait for the same moment, so that they keep their order; then one tries.
+    """Breaker for the jobs of one server. Thread-safe.
 
-    Thread-safe.
+    All jobs wait for the same moment, so they keep their order. Then one job tries the server.
 
     Args:
-        clock: dates it.
-        kind: which server, for other processes.
-        shared: what other processes found out about it.
+        clock: the clock for outages.
+        kind: the server's name, shared with other processes.
+        shared: outages that other processes found, if any.
     """
 
     def __init__(self, clock: Clock, kind: str = "", shared: SharedOutages | None = None) -> None:
@@ -53,8 +53,11 @@ class CircuitBreaker:
         self._trying = False
 
     def enter(self) -> tuple[float | None, bool]:
-        """Whether a job may continue: (0, whether it is the one that tries), or the seconds to wait; None until that one is back."""
-        if self._shared is None and self._since is None:  # it is up: nothing to keep
+        """Return how long a job must wait, and whether it is the one that tries the server.
+
+        The time is 0 if the job can continue, or None while another job is trying.
+        """
+        if self._shared is None and self._since is None:  # the server is up: no lock needed
             return 0.0, False
         reported = 0.0 if self._shared is None else self._shared.until(self._kind)
         with self._lock:
@@ -72,12 +75,12 @@ class CircuitBreaker:
             return 0.0, True
 
     def leave(self, trying: bool, answered: bool | None, *, down: bool = False) -> None:
-        """What came of a job that continued.
+        """Record the result of a job that continued.
 
         Args:
-            trying: as :meth:`enter` said.
-            answered: whether the server answered; None when it was not asked.
-            down: whether it was not asked because it is known to be down.
+            trying: as returned by :meth:`enter`.
+            answered: True if the server answered, or None if it wasn't called.
+            down: True if it wasn't called because it is known to be down.
         """
         if self._since is None and not trying and not down:
             return
@@ -98,7 +101,7 @@ class CircuitBreaker:
 
     @property
     def until(self) -> float:
-        """When the next job tries, in seconds since the Unix epoch."""
+        """Return the Unix time at which the next job tries the server."""
         return self._until
 
     def _now(self) -> float:
@@ -106,11 +109,11 @@ class CircuitBreaker:
 
 
 class CircuitBreakers:
-    """One breaker for each server. Thread-safe.
+    """Collection with one breaker for each server. Thread-safe.
 
     Args:
-        clock: dates outages.
-        shared: what processes tell each other about servers that are down.
+        clock: the clock for outages.
+        shared: outages that other processes found, if any.
     """
 
     def __init__(self, clock: Clock, shared: SharedOutages | None = None) -> None:
@@ -123,7 +126,7 @@ class CircuitBreakers:
         self._found: dict[str, CircuitBreaker] = {}
 
     def of(self, server: str) -> CircuitBreaker:
-        """That of a server."""
+        """Return the breaker of a server."""
         with self._lock:
             found = self._found.get(server)
             if found is None:
@@ -131,12 +134,12 @@ class CircuitBreakers:
             return found
 
     def close(self) -> None:
-        """Tell other processes nothing more."""
+        """Stop sharing outages with other processes."""
         if self._shared is not None:
             self._shared.close()
 
     def after_fork_in_child(self) -> None:
-        """The child finds out for itself, and has connections of its own."""
+        """Forget outages and open new connections in a forked child."""
         self._reset()
         if self._shared is not None:
             self._shared.after_fork_in_child()

@@ -1,9 +1,11 @@
-"""Composites over judged scores: what they are made of, and with which probability.
+"""Composites of judged scores: their inner metrics, results and inclusion probabilities.
 
-A composite is made once every inner metric has its outcome: a score, or a reason why there is none. All of a turn's metrics are drawn by
-one place of the turn (see :mod:`.sampling`), so the inner ones are not independent: those of a lower chance are judged on a subset of the turns
-of those of a higher one. All of them are judged with the *lowest* of their chances, which is therefore the composite's. Where one
-score alone fails it (``one_fails``), it fails whatever became of the others: with the *highest* chance among the scores that do.
+A composite is computed when every inner metric has an outcome: a score, or a reason without one. All metrics of a turn use
+the same draw (see :mod:`.sampling`), so the turns judged at a low rate are a subset of those at a higher rate. Therefore, the
+composite's probability is the lowest of its inner metrics.
+
+If one failing score decides the composite (``one_fails``), the other scores don't matter. Then the probability is the highest
+among the failing scores.
 """
 
 from __future__ import annotations
@@ -19,19 +21,19 @@ from .outcomes import NoScore
 from .sampling import Chance
 
 NEVER = Chance(0.0, "")
-"""Of a metric that does not apply to a turn."""
+"""Chance of a metric that doesn't apply to a turn."""
 ALWAYS = Chance(1.0, "rate")
-"""Of a metric that is computed."""
+"""Chance of a computed metric."""
 _REASONS = {"gated": GATED, "error": "error_of_ours"}
 
 
 def unevaluated(metric: str, outcome: NoScore) -> Score:
-    """The score that stands for one which there is not."""
+    """Return a skipped score for a metric that wasn't evaluated."""
     return Score(metric, status="skipped", detail={"reason": _REASONS.get(outcome.label, outcome.label), "by": outcome.text})
 
 
 def leaves(metric: BoundMetric) -> Iterator[BoundMetric]:
-    """The metrics that a composite is made of in the end."""
+    """Yield the metrics at the bottom of a composite: those that aren't composites themselves."""
     for one in metric.inner:
         if one.inner:
             yield from leaves(one)
@@ -40,33 +42,33 @@ def leaves(metric: BoundMetric) -> Iterator[BoundMetric]:
 
 
 def parts(metric: BoundMetric) -> Iterator[BoundMetric]:
-    """The metrics that a composite is made of, and those composites that it is made of by way of others."""
+    """Yield all metrics that a composite contains, including nested composites."""
     for one in metric.inner:
         yield one
         yield from parts(one)
 
 
 def missing_in(metric: BoundMetric, found: Mapping[str, Inner], *, conversation: bool) -> dict[str, str]:
-    """What a composite is missing by now, each with the reason."""
+    """Return the inner scores that a composite is missing so far, with reasons."""
     known = (found.get(key_of(one, conversation=conversation)) for one in parts(metric))
     return {one.score.metric: why for one in known if one is not None and (why := why_missing(one.score)) is not None}
 
 
 def can_be_made(metric: BoundMetric, found: Mapping[str, Inner], *, conversation: bool) -> bool:
-    """Whether what is missing by now leaves anything to be asked for."""
+    """Return True if a composite can still get a score."""
     if metric.metric.one_fails or any(one.inner and one.metric.one_fails for one in metric.inner):
         return True
     return not missing_in(metric, found, conversation=conversation)
 
 
 def result_of(metric: BoundMetric, own: Chance, found: Mapping[str, Inner], *, conversation: bool) -> Inner | None:
-    """A composite's score, with its probability; None while an inner outcome is not there.
+    """Return a composite's score and probability, or None if an inner outcome is missing.
 
     Args:
         metric: the composite.
-        own: the chance that its own sample leaves it.
-        found: the outcomes of the metrics that it is made of, by key.
-        conversation: whether they are about a conversation.
+        own: the chance from the composite's own ``sample``.
+        found: the outcomes of inner metrics, by key.
+        conversation: True if the metrics evaluate a conversation.
     """
 
     def known(one: BoundMetric) -> tuple[Score, Chance] | None:
@@ -93,7 +95,7 @@ def _over(metric: BoundMetric, inner: Sequence[tuple[Score, Chance]]) -> tuple[S
 
 
 def _decisive(metric: BoundMetric, score: Score, parts: Sequence[tuple[Score, Chance]]) -> Chance:
-    """The chance of what decided a score."""
+    """Return the chance of the inner scores that decided a composite."""
     if metric.metric.one_fails and score.passed is False:
         failing = [chance for part, chance in parts if metric.combine([part]).passed is False]
         if failing:
@@ -102,7 +104,7 @@ def _decisive(metric: BoundMetric, score: Score, parts: Sequence[tuple[Score, Ch
 
 
 def scored_or_not(made: Inner, scored: ScoredTurn, content: Mapping[str, str], *, asked: bool) -> ScoredTurn | NoScore:
-    """A composite on its way out, or why it is missing inner scores."""
+    """Return a composite's scored turn, or the reason why inner scores are missing."""
     score = made.score
     if score.status == "skipped" and why_missing(score) is not None:
         return NoScore.missing(score.detail["missing"])

@@ -1,4 +1,4 @@
-"""What of a turn's content may leave this process: for a queue and a judge, and beside its scores."""
+"""Redaction of turn content for queues, judges and exported scores."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ..evaluation.scored_turn import ScoredTurn
 
 
 class Content:
-    """Applies the configured privacy to turns that are judged.
+    """Applies the configured privacy options to judged turns.
 
     Args:
-        redact: kinds of personal data that are taken out before a turn becomes a job.
-        exporter: what log events say of a turn's content; None is nothing.
+        redact: the kinds of personal data to redact before a turn becomes a job.
+        exporter: selects the content that log events contain, or None to export none.
     """
 
     def __init__(self, redact: Collection[str], exporter: Exporter | None) -> None:
@@ -24,16 +24,16 @@ class Content:
         self._exporter = exporter
 
     def written(self, scored: ScoredTurn) -> bytes:
-        """The turn in form ``turn.v1``, JSON, as it leaves for a queue and a judge."""
+        """Return the redacted turn as JSON in ``turn.v1`` form, for a queue and a judge."""
         content = scored.turn.to_dict()
         if self._redact:
             content = (scored.redactor or Redactor(self._redact)).turn(content)
         return jsonio.dumps(content).encode()
 
     def score(self, score: Score, scored: ScoredTurn) -> Score:
-        """A score of the turn, as it leaves for a queue beside it."""
+        """Return a redacted score of the turn, for a queue."""
         return (scored.redactor or Redactor(self._redact)).score(score) if self._redact else score
 
     def exported(self, turn: Turn, redactor: Redactor | None = None) -> Mapping[str, str]:
-        """What leaves with the turn's scores, by attribute."""
+        """Return the content to export with the turn's scores, by attribute."""
         return {} if self._exporter is None else self._exporter(turn, redactor)

@@ -1,4 +1,4 @@
-"""Jobs of judged metrics: put into their queue, claimed by threads of our own, done, and handed to the worker as scores."""
+"""Dispatcher that queues judge jobs, runs them, and passes their scores to the worker."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from .session import Models
 from .verdict import Verdict
 
 _POLL = 0.5
-"""Seconds between two looks at jobs that are not due yet."""
+"""Seconds between two checks for jobs that become due."""
 _IDLE = 30.0
-"""The same while the queue is empty and only this process puts jobs in."""
+"""Seconds between two checks while the queue is empty and no other process adds jobs."""
 _QUIET_LOOKS = 4
 _SENT = 10_000
-"""Jobs that are remembered because their score was sent out."""
+"""Maximum number of remembered jobs whose score was emitted."""
 _PAUSE_FULL = 0.1
-"""Seconds until a score is handed to the worker again that had no room for it."""
+"""Seconds between two tries to pass a score to a full worker queue."""
 _THREADS_PER_CLAIM = 8
 
 
 class Dispatcher:
-    """Everything between a scored turn and its judged scores.
+    """Runner of everything between a scored turn and its judged scores.
 
     Args:
-        planner: plans what is judged.
-        runner: does jobs.
-        leases: hold the jobs that were claimed from the queue.
-        outcomes: learns of each metric that is judged.
-        deliver: hands a score to the worker; False when it has no room.
-        failed: called with faults of ours.
-        options: as configured.
-        clock: dates retries.
+        planner: chooses the metrics to judge.
+        runner: runs jobs.
+        leases: claims jobs from the queue and extends their leases.
+        outcomes: records the outcome of each judged metric.
+        deliver: passes a score to the worker, or returns False if the queue is full.
+        failed: called with internal errors.
+        options: the configured job options.
+        clock: the clock for retries.
     """
 
     def __init__(
@@ -62,9 +62,9 @@ class Dispatcher:
         self.outcomes = outcomes
         self.queue: JobQueue = leases.queue
         self.lasting = options.lasting
-        """Whether the queue outlives this process."""
+        """True if the queue persists after this process."""
         self.may_start = options.works
-        """Whether threads may be started; False too at interpreter exit."""
+        """True if threads can be started. Becomes False at interpreter exit."""
         self._runner = runner
         self._leases = leases
         self._deliver = deliver
@@ -76,46 +76,49 @@ class Dispatcher:
 
     def _reset(self) -> None:
         self._changed = threading.Condition()
-        """Threads wait here for something to do; each job wakes one."""
+        """Condition on which idle threads wait. Each new job wakes one of them."""
         self._news = 0
-        """How often there was something to do: nobody waits who looked before the last time."""
+        """Counter of wake-ups, so that a thread doesn't wait after it missed one."""
         self._looks = False
-        """Whether one of the threads that wait looks at the queue from time to time, for all of them."""
+        """True if one of the waiting threads polls the queue for all of them."""
         self._stopped = threading.Event()
         self._progressed = threading.Event()
         """Set when a job has ended."""
         self._threads: list[threading.Thread] = []
         self._busy: set[int] = set()
-        """Threads that are doing a job."""
+        """Ids of threads that are running a job."""
         self._lock = threading.Lock()
-        """Guards what is known of jobs under way."""
+        """Guards the state of jobs in progress."""
         self._claiming = threading.Lock()
         self._claimed: deque[Job] = deque()
-        """Jobs that are claimed and not begun."""
+        """Claimed jobs that haven't started."""
         self._sent: OrderedDict[str, None] = OrderedDict()
-        """Jobs whose score was sent out, so that a lease that ended too early makes no second one."""
+        """Jobs whose score was emitted, so that an expired lease doesn't lead to a second score."""
         self._under_way: dict[str, Job] = {}
-        """Jobs that a thread of ours does, or whose score waits for the worker."""
+        """Jobs that a thread runs or whose score waits for the worker."""
         self._delivered: set[str] = set()
-        """Those of them whose score waits."""
+        """Ids of jobs in ``_under_way`` whose score waits for the worker."""
         self._given_up = False
         self._gathered_jobs: list[Job] | None = None
-        """Jobs to be put into the queue, and jobs to be acknowledged, while they are gathered."""
+        """Jobs to add to the queue at the end of :meth:`at_once`.
+
+        ``_gathered_done`` has the jobs to acknowledge.
+        """
         self._gathered_done: list[Job] | None = None
 
     # --- on the worker
 
     def plan(self, scored: ScoredTurn) -> list[ScoredTurn]:
-        """Queue what is to be judged on a turn that has its inline scores. Never raises.
+        """Queue judge jobs for a turn that has its inline scores. Never raises.
 
-        Scores that take no question are returned at once; reasons why there is none are added to the turn's own scores.
+        Scores that need no judge call are returned. Reasons for missing scores are added to the turn's own scores.
         """
         plan = self.planner.plan(scored, self._models.can_ask)
         self._put(plan.jobs)
         return plan.answered
 
     def plan_again(self, scored: ScoredTurn) -> list[ScoredTurn]:
-        """The same for a turn that was planned before, once its user has said something of it."""
+        """Queue judge jobs for a turn that was planned before and then received user feedback."""
         plan = self.planner.plan_again(scored, self._models.can_ask)
         self._put(plan.jobs)
         return plan.answered
@@ -136,7 +139,7 @@ class Dispatcher:
         self.outcomes.wait(jobs)
         try:
             self.outcomes.drop(self.queue.put_many(jobs), "queue_full")
-        except Exception as error:  # its disk
+        except Exception as error:  # for example, a full disk
             self._failed("judge_queue", error)
             self.outcomes.drop(jobs, "queue_error")
         if self.may_start and len(self._threads) < self._options.threads:
@@ -144,7 +147,7 @@ class Dispatcher:
         self._wake(len(jobs))
 
     def _depth(self) -> int:
-        """Jobs in the queue; 1 while it cannot be read."""
+        """Return the number of jobs in the queue, or 1 if the queue can't be read."""
         try:
             return self.queue.depth
         except Exception as error:
@@ -152,7 +155,10 @@ class Dispatcher:
             return 1
 
     def start(self, jobs: int = 1) -> None:
-        """Make sure that there are threads for so many jobs, as far as they are allowed. On the worker's thread."""
+        """Start threads for a number of jobs, within the configured limit.
+
+        Called on the worker's thread.
+        """
         self._threads = [thread for thread in self._threads if thread.is_alive()]
         if self._models == Models():
             return
@@ -161,28 +167,29 @@ class Dispatcher:
             try:
                 self._leases.start()
                 thread.start()
-            except RuntimeError:  # the interpreter is going down
+            except RuntimeError:  # the interpreter is shutting down
                 self.may_start = False
                 return
             self._threads.append(thread)
 
-    # --- on threads of our own
+    # --- on judge threads
 
     def _run(self) -> None:
         while not self._stopping:
             busy, news = False, self._news
             try:
                 busy = self.step()
-            except BaseException as error:  # the queue's disk
+            except BaseException as error:  # for example, the queue's disk is full
                 self._failed("judge_queue", error)
             if not busy:
                 self._wait_for_news(news)
-        self._models.close()  # a question that was under way when they were closed has made a new connection
+        self._models.close()  # a judge call in progress may have reconnected after an earlier close
 
     def _wait_for_news(self, seen: int) -> None:
-        """Wait until there may be something to do; not at all if there was news since ``seen``.
+        """Wait until there may be a job, or return at once if there was news since ``seen``.
 
-        Nobody says when a job becomes due, or when another process puts one in. One thread looks for that; the others sleep until it finds some.
+        Nothing signals that a job becomes due or that another process added one. So one thread polls, and the others sleep
+        until it finds a job.
         """
         looks = not self._looks
         pause = _POLL if looks and (self.queue.is_shared or self._depth()) else _IDLE
@@ -198,7 +205,7 @@ class Dispatcher:
                     self._looks = False
 
     def step(self) -> bool:
-        """Do one job that is due, in this thread; False when there is none."""
+        """Run one due job in this thread. Return False without a due job."""
         job = self._next()
         if job is None:
             return False
@@ -210,7 +217,10 @@ class Dispatcher:
         return True
 
     def _next(self) -> Job | None:
-        """A job that is due. Where there are many threads, one of them claims some for all: a file serves one of them at a time."""
+        """Return a due job.
+
+        With many threads, one of them claims several jobs for all, because a queue file serves only one claim at a time.
+        """
         while True:
             with suppress(IndexError):
                 return self._claimed.popleft()
@@ -223,10 +233,10 @@ class Dispatcher:
                 if not found:
                     return None
                 self._claimed.extend(found)
-                self._wake(len(found))  # for all but the first, and one to look for more
+                self._wake(len(found))  # one for each further job, and one to claim more
 
     def _give_back_claimed(self) -> None:
-        """What was claimed and not begun is due again at once."""
+        """Return claimed jobs that haven't started to the queue, due at once."""
         with self._claiming:
             while self._claimed:
                 self._give_back(self._claimed.popleft(), self._now())
@@ -254,19 +264,22 @@ class Dispatcher:
             else:
                 self._discard(job, type(error).__name__, "fault")
         finally:
-            with self._lock:  # once it was given back, another thread may do it already
+            with self._lock:  # after a return to the queue, another thread may run it already
                 if self._under_way.get(job.id) is job and job.id not in self._delivered:
                     del self._under_way[job.id]
 
     def _leave(self, job: Job, overdue: bool) -> None:
-        """A job came again while a thread of ours does it: it is not asked about twice. If that takes too long, another process may try."""
+        """Skip a job that was claimed again and still runs here.
+
+        If the first run takes too long, another process can try.
+        """
         if overdue:
             self.queue.retry_at(job, self._now() + _POLL, counted=False)
         else:
             self._leases.renew(job)
 
     def _do(self, job: Job) -> None:
-        if job.id in self._sent:  # its score went out, but the queue could not be told: that is not paid for twice
+        if job.id in self._sent:  # the score was emitted, but the acknowledgment failed: don't judge it again
             self._acknowledge(job, None)
             return
         result = self._runner.run(job, self._wake_all)
@@ -281,22 +294,20 @@ class Dispatcher:
                     self._changed.wait(_POLL)
 
     def _deliver_verdict(self, job: Job, done: Done) -> None:
-        """Give a score to the worker."""
+        """Pass a score to the worker."""
         verdict = Verdict(
             done.scored, job, lambda: self._finish(job, done), lambda: self._runner.keep(job, done.progress), done.composites
         )
         self._delivered.add(job.id)
         while not self._deliver(verdict):
-            if self._stopping:  # it was counted as dropped, or comes back from the queue
+            if self._stopping:  # counted as dropped, or redelivered by the queue
                 self._delivered.discard(job.id)
                 break
-            self._stopped.wait(
-                _PAUSE_FULL
-            )  # what was paid for is not thrown away: this thread asks nothing more until there is room
+            self._stopped.wait(_PAUSE_FULL)  # a paid score is never discarded: this thread waits until the worker has room
         self._progressed.set()
 
     def _finish(self, job: Job, done: Done) -> None:
-        """The score was sent out: what waited for it follows, and the job is acknowledged. On the worker."""
+        """Acknowledge a job whose score was emitted, and queue its follow-up jobs. On the worker."""
         self._put([one.job for one in done.follow_ups if one.job is not None])
         self._acknowledge(job, done.score)
         for made in (done.scored, *done.composites):
@@ -308,7 +319,10 @@ class Dispatcher:
         self._progressed.set()
 
     def confirm(self, done: Sequence[ScoredTurn]) -> list[ScoredTurn]:
-        """Of scored turns that are about to be emitted, all but the judged ones that may not be. On the worker."""
+        """Return the scored turns that can be emitted. On the worker.
+
+        Judged scores whose job was lost are left out.
+        """
         verdicts = list({id(scored.receipt): scored.receipt for scored in done if isinstance(scored.receipt, Verdict)}.values())
         if not verdicts:
             return list(done)
@@ -316,9 +330,10 @@ class Dispatcher:
         return [scored for scored in done if scored.receipt is None or id(scored.receipt) in kept]
 
     def _confirm(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
-        """The judged scores that may be sent out: their jobs are still ours, and they were not sent before. On the worker.
+        """Return the judged scores that can be emitted. On the worker.
 
-        This extends the leases, so that no other process claims the jobs until :meth:`Verdict.acknowledge` ends them.
+        Their jobs are still held, and they weren't emitted before. The leases are extended until :meth:`Verdict.acknowledge`,
+        so no other process claims the jobs.
         """
         lost = self._leases.confirm([verdict.job for verdict in verdicts])
         found, sent_before = [], []
@@ -342,7 +357,7 @@ class Dispatcher:
         return found
 
     def _release(self, job: Job) -> Job:
-        """Hold a job no longer, before another process can claim it; returns it with its last lease."""
+        """Stop holding a job, and return it with its last lease."""
         with self._lock:
             self._under_way.pop(job.id, None)
             self._delivered.discard(job.id)
@@ -350,24 +365,24 @@ class Dispatcher:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """While turns are planned or scores acknowledged: the queue learns of all of them at the end, at once. On the worker."""
+        """Batch all queue writes until the end of the block. On the worker."""
         self._gathered_jobs, self._gathered_done = [], []
         try:
             yield
         finally:
             jobs, self._gathered_jobs = self._gathered_jobs, None
             done, self._gathered_done = self._gathered_done, None
-            self._put(jobs)  # what follows a job is there before it goes
+            self._put(jobs)  # follow-up jobs are queued before their predecessor is removed
             try:
                 if done:
                     for _ in self.queue.ack_many(done):
                         self._failed("judge_lease", LeaseLost())
-            except Exception as error:  # they come back after their leases
+            except Exception as error:  # they are redelivered when their leases end
                 self._failed("judge_queue", error)
             self._progressed.set()
 
     def _acknowledge(self, job: Job, score: Score | None) -> None:
-        """A job is done: the queue forgets it."""
+        """Remove a finished job from the queue."""
         owned = self._release(job)
         try:
             if score is not None and score.status == "error":
@@ -376,7 +391,7 @@ class Dispatcher:
                 self._gathered_done.append(owned)
             else:
                 self.queue.ack(owned)
-        except Exception as error:  # it comes back after its lease, and its score again under the same id
+        except Exception as error:  # it is redelivered when its lease ends, and its score has the same id
             self._failed("judge_queue", error)
 
     def _discard(self, job: Job, reason: str, counted_as: str = "") -> None:
@@ -388,14 +403,14 @@ class Dispatcher:
             self.outcomes.drop([job], counted_as or reason)
 
     def _give_back(self, job: Job, at: float, *, counted: bool = False) -> None:
-        """A job is due again at a time."""
+        """Return a job to the queue, due at a Unix time."""
         self.queue.retry_at(self._release(job), at, counted=counted)
 
     def _now(self) -> float:
         return self._clock.time_ns() / 1e9
 
     def _wake(self, jobs: int) -> None:
-        """There may be something to do for so many threads."""
+        """Wake threads for a number of jobs."""
         with self._changed:
             self._news += 1
             self._changed.notify(jobs)
@@ -406,18 +421,18 @@ class Dispatcher:
             self._changed.notify_all()
 
     def note(self, scored: ScoredTurn) -> None:
-        """A judged score was sent out."""
+        """Record an emitted judged score in the estimates."""
         self.planner.note_sent(scored)
 
     # --- end of life
 
     def drain(self, until: float, render: Callable[[float], object], *, patient: bool = True) -> bool:
-        """Wait until every job has ended; False if some have not by ``until``, in seconds of ``time.monotonic``.
+        """Wait until every job has ended. Return False if jobs remain at ``until``.
 
         Args:
-            until: when to give up.
-            render: makes the worker render what was handed to it, within the given seconds.
-            patient: False gives up too once nothing is done any more: all jobs that are left wait for a retry or for the budget.
+            until: the deadline, in seconds of ``time.monotonic``.
+            render: lets the worker process pending scores within the given seconds.
+            patient: False also stops when all remaining jobs wait for a retry or for the budget.
         """
         quiet = 0
         while self._depth():
@@ -431,14 +446,17 @@ class Dispatcher:
         return True
 
     def stop(self, render: Callable[[], object]) -> None:
-        """Claim nothing more. Jobs that end with the process are counted as dropped. Safe to call twice."""
+        """Stop claiming jobs.
+
+        Jobs that end with the process are counted as dropped. Safe to call twice.
+        """
         if self._stopping:
             return
         self._stopping = True
         self._stopped.set()
         self._wake_all()
         render()
-        with self._lock:  # a score that was not sent out by now is not sent out any more
+        with self._lock:  # from now on, no score is emitted
             self._given_up = True
         try:
             self._give_back_claimed()
@@ -450,7 +468,7 @@ class Dispatcher:
         self._models.close()
 
     def after_fork_in_child(self) -> None:
-        """The parent owns its jobs, and goes on with them; the child has threads and locks of its own."""
+        """Create new threads and locks. The parent continues its jobs."""
         self._reset()
         self._leases.reset()
         self.planner.after_fork_in_child()

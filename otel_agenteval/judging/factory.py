@@ -1,4 +1,4 @@
-"""Judging as a configuration asks for it."""
+"""Construction of the :class:`~.dispatcher.Dispatcher` from a configuration."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from .session import Models, Sessions
 from .verdict import Verdict
 
 _LEASES = 10
-"""For how many leases a job is held whose metric does not end."""
+"""Number of leases for which a job is held if its metric doesn't end."""
 
 
 def judging_from(
@@ -59,26 +59,26 @@ def judging_from(
     shedding: Shedding,
     note_outcome: Callable[[str, str, str], None] | None = None,
 ) -> Dispatcher:
-    """What a configuration asks for.
+    """Return the dispatcher for a configuration.
 
     Args:
-        config: as loaded.
+        config: the loaded configuration.
         of_turns: all metrics of turns, judged or not.
-        of_conversations: the same for conversations.
-        telemetry: counts what is judged.
-        put: hands a score of so many bytes to the worker; False when it has no room.
-        failed: called with faults of ours.
-        clock: dates jobs.
-        shedding: what is left out at the moment.
-        note_outcome: called, on any thread, with turn id, metric and outcome.
+        of_conversations: all metrics of conversations, judged or not.
+        telemetry: counts judge calls and outcomes.
+        put: passes a score of the given size to the worker, or returns False if the queue is full.
+        failed: called with internal errors.
+        clock: the clock for jobs.
+        shedding: the current load-shedding state.
+        note_outcome: called on any thread with turn id, metric and outcome.
 
     Raises:
-        ConfigError: a sampling rule cannot be, or a bound is for a metric that is not judged.
+        ConfigError: a sampling rule is invalid, or a budget names a metric that isn't judged.
     """
     wanted = config.judge
     for name, path, schema, consequence in (
-        ("queue", wanted.queue.path, QUEUE_SCHEMA, "judge jobs wait in memory"),
-        ("cache", wanted.cache.path, CACHE_SCHEMA, "no verdict is kept"),
+        ("queue", wanted.queue.path, QUEUE_SCHEMA, "judge jobs are queued in memory"),
+        ("cache", wanted.cache.path, CACHE_SCHEMA, "replies aren't cached"),
     ):
         if path is not None:
             warn_of_fault(config.where(("judge", name, "path")), path, schema.fault_of, consequence)
@@ -94,7 +94,7 @@ def judging_from(
     if wanted.budget.allocate is not None:
         if wanted.budget.usd_per_hour is None and wanted.budget.calls_per_hour is None:
             raise ConfigError(
-                f"{config.where(('judge', 'budget', 'allocate'))}: it needs usd_per_hour or calls_per_hour beside it"
+                f"{config.where(('judge', 'budget', 'allocate'))}: requires judge.budget.usd_per_hour or calls_per_hour"
             )
         planner.allocator = Allocator(wanted.budget, clock)
         planner.allocator.watch(telemetry)
@@ -115,7 +115,7 @@ def judging_from(
 
 
 def _leases(config: Config, clock: Clock, failed: Callable[[str, BaseException], None]) -> HeldLeases:
-    """The configured queue, and what holds the jobs that are claimed from it."""
+    """Return the configured queue, with the leases of jobs that this process claims."""
     wanted = config.judge.queue
     queue = queue_from(wanted, clock, failed)
     if wanted.backend != "memory":
@@ -126,7 +126,7 @@ def _leases(config: Config, clock: Clock, failed: Callable[[str, BaseException],
 
 
 def _watch(telemetry: Telemetry, queue: JobQueue, budget: Budget, estimates: Estimates) -> None:
-    """Show queue, budget and estimates, and from the start what may be counted."""
+    """Register the gauges of the queue, budget and estimates, and initialize counters."""
     telemetry.expect(JUDGE_REQUESTS)
     telemetry.expect(JUDGE_CACHE)
     telemetry.watch(QUEUE_SIZE, lambda: [({"queue": "judge"}, queue.bytes)])
@@ -145,7 +145,7 @@ def _refuse_bounds(config: Config, judged: Collection[str]) -> None:
     for name in config.judge.budget.metrics:
         if name not in judged:
             close = nearest(name, list(judged), 1)
-            hint = f"did you mean {close[0]}?" if close else "none is configured"
+            hint = f"did you mean {close[0]}?" if close else "no judged metric is configured"
             raise ConfigError(
-                f"{config.where(('judge', 'budget', 'metrics', name))}: not a judged metric of this configuration; {hint}"
+                f"{config.where(('judge', 'budget', 'metrics', name))}: must be a judged metric of this configuration; {hint}"
             )

@@ -1,7 +1,7 @@
-"""A judge job: which metric is judged on which turn, how likely it was to be chosen, and which metrics wait for its score.
+"""Judge jobs: the metric, the turn, the inclusion probability, and the metrics that wait.
 
-What a queue keeps of a job is its payload: a head and, after a line feed, the turn in form ``turn.v1``, both JSON. :class:`Payload` is the
-only code that writes or reads it. Queues outlive processes, so a payload says which version wrote it, and every later version reads it.
+A queue stores the payload: a JSON head, a line feed, and the turn as JSON in ``turn.v1`` form. Only :class:`Payload` reads
+and writes it. Queues outlive processes, so each payload has a version number, and every later version can read it.
 """
 
 from __future__ import annotations
@@ -21,19 +21,22 @@ from .queues import Job
 from .sampling import Chance, upstream_probability
 
 VERSION = 2
-"""Of the payload. Version 0 did not say its version, and is otherwise the same as 1; 2 is written where composites wait for the score."""
+"""Version of the payload format.
+
+Version 0 had no version number and is otherwise the same as 1. Version 2 is written if composites wait for the score.
+"""
 _WITHOUT_COMPOSITES = 1
 _INNER = "inner "
 SCORE_BYTES = 8 * 1024
-"""What a judged score is assumed to hold in the worker's queue."""
+"""Assumed size of a judged score in the worker's queue."""
 
 
 class NewerPayload(Exception):
-    """The payload was written by a later version of this package, which shares the queue with us."""
+    """A later version of this package, which shares the queue, wrote the payload."""
 
 
 class Decision(NamedTuple):
-    """The score that decided whether a metric is judged, in a cascade."""
+    """The score in a cascade that decided if a metric is judged."""
 
     metric: str
     value: float | None
@@ -44,25 +47,25 @@ class Waiting:
     """A metric that waits for the score of a job."""
 
     key: str
-    """See :func:`key_of`."""
+    """The metric's key, see :func:`key_of`."""
     metric: str
-    """Its name."""
+    """The metric's name."""
     chance: Chance
-    """Its own, whatever is judged before it."""
+    """The metric's own chance, independent of metrics that are judged first."""
     then: Sequence[Waiting] = ()
-    """The metrics that wait for it in turn."""
+    """The metrics that wait for this one."""
     decided: Decision | None = None
-    """The score after which it is judged, once that is there."""
+    """The score that decided to judge this metric, as soon as it exists."""
 
     def written(self) -> dict[str, Any]:
-        """As the payload holds it."""
+        """Return the JSON form."""
         then = [one.written() for one in self.then]
         decided = {} if self.decided is None else {"decided": self.decided._asdict()}
         return {"key": self.key, "metric": self.metric, "chance": list(self.chance), "then": then, **decided}
 
     @classmethod
     def read(cls, written: Mapping[str, Any]) -> Waiting:
-        """The opposite of :meth:`written`."""
+        """Parse the JSON form."""
         then = tuple(map(cls.read, written["then"]))
         decided = written.get("decided")
         return cls(
@@ -71,7 +74,7 @@ class Waiting:
 
 
 def all_in(waiting: Sequence[Waiting]) -> Iterator[Waiting]:
-    """All metrics that wait, also those that wait for them."""
+    """Yield all waiting metrics, including nested ones."""
     for one in waiting:
         yield one
         yield from all_in(one.then)
@@ -79,22 +82,22 @@ def all_in(waiting: Sequence[Waiting]) -> Iterator[Waiting]:
 
 @dataclass(frozen=True, slots=True)
 class Inner:
-    """The outcome of an inner metric of composites."""
+    """Outcome of an inner metric of composites."""
 
     score: Score
-    """Skipped, with the reason, for one that was not evaluated."""
+    """The score. It is skipped, with a reason, if the metric wasn't evaluated."""
     chance: Chance
-    """With which it was evaluated."""
+    """The chance with which the metric was evaluated."""
     cost_usd: float | None = None
-    """What asking for it took, where its score does not leave by itself."""
+    """Cost of the judge calls, if the inner score isn't exported by itself."""
 
     def written(self) -> dict[str, Any]:
-        """As the payload holds it."""
+        """Return the JSON form."""
         return {"score": self.score.to_dict(), "chance": list(self.chance), "cost_usd": self.cost_usd}
 
     @classmethod
     def read(cls, written: Mapping[str, Any]) -> Inner:
-        """The opposite of :meth:`written`."""
+        """Parse the JSON form."""
         return cls(Score.from_dict(written["score"]), Chance(*written["chance"]), written["cost_usd"])
 
 
@@ -102,19 +105,19 @@ class Inner:
 class Gathering:
     """Composites that wait for judged scores of one turn.
 
-    Their inner metrics are asked one after the other, and each job takes along what those before it gave. So nothing is kept beside the
-    queue: whatever process does the last one makes the composites, and what a process had when it died comes back with the job.
+    Their inner metrics are judged one after the other, and each job carries the earlier outcomes. So no state is kept outside
+    the queue: the process that runs the last job computes the composites, and a crash loses nothing.
     """
 
     composites: Sequence[Waiting]
-    """Those that have no result yet."""
+    """The composites without a result so far."""
     found: Mapping[str, Inner] = field(default_factory=dict)
-    """The inner outcomes that there are, by key without the mark of :func:`key_of`."""
+    """Known inner outcomes, by unmarked key (see :func:`unmarked`)."""
     next: Sequence[Waiting] = ()
-    """What is asked after this job and what follows from its score."""
+    """The metrics to judge after this job and its follow-ups."""
 
     def written(self) -> dict[str, Any]:
-        """As the payload holds it."""
+        """Return the JSON form."""
         return {
             "composites": [one.written() for one in self.composites], "found": {key: one.written() for key, one in self.found.items()},
             "next": [one.written() for one in self.next],
@@ -122,46 +125,49 @@ class Gathering:
 
     @classmethod
     def read(cls, written: Mapping[str, Any]) -> Gathering:
-        """The opposite of :meth:`written`."""
+        """Parse the JSON form."""
         found = {key: Inner.read(one) for key, one in written["found"].items()}
         return cls(tuple(map(Waiting.read, written["composites"])), found, tuple(map(Waiting.read, written["next"])))
 
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """Everything that is needed to do a job, in whatever process."""
+    """Everything that any process needs to run a job."""
 
     key: str
-    """Of the metric, see :func:`key_of`."""
+    """The metric's key, see :func:`key_of`."""
     metric: str
-    """Its name."""
+    """The metric's name."""
     turn_id: str
     revision: int
     agent: str
     at: float
-    """When the job was planned, in seconds since the Unix epoch."""
+    """Unix time at which the job was planned."""
     place: float
-    """The turn's place in the draw, see :mod:`.sampling`."""
+    """The turn's position in the draw, see :mod:`.sampling`."""
     chance: Chance
     root: Root
     body: bytes
-    """The turn in form ``turn.v1``, JSON, without what may not leave."""
+    """The redacted turn as JSON in ``turn.v1`` form."""
     conversation: bool = False
     new: bool = True
     supersedes: str | None = None
     counted_as: str | None = None
     absorbs: Sequence[str] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
-    """Where each of the turn's references came from."""
+    """The source of each of the turn's references."""
     decided: Decision | None = None
     then: Sequence[Waiting] = ()
-    """The metrics that wait for this one's score."""
+    """The metrics that wait for this metric's score."""
     gathering: Gathering | None = None
-    """The composites that wait for it, too."""
+    """The composites that wait for this metric's score."""
 
     @property
     def waits(self) -> Iterator[Waiting]:
-        """Every metric that has no outcome if this job is never done, with this one itself; composites apart."""
+        """Yield every metric whose outcome waits for this job, including its own.
+
+        Composites aren't included.
+        """
         yield Waiting(self.key, self.metric, self.chance)
         yield from all_in(self.then)
         yield from all_in(self.gathering.next if self.gathering is not None else ())
@@ -170,7 +176,7 @@ class Payload:
     def of(
         cls, metric: BoundMetric, scored: ScoredTurn, chance: Chance, place: float, at: float, body: bytes, key: str = ""
     ) -> Payload:
-        """That of a metric on a turn that has its inline scores."""
+        """Return the payload for a metric on a turn that has its inline scores."""
         turn = scored.turn
         return cls(
             key or key_of(metric, conversation=scored.conversation), metric.name, turn.turn_id, turn.revision, turn.agent or "", at, place, chance,
@@ -179,7 +185,7 @@ class Payload:
         )  # fmt: skip
 
     def encode(self) -> bytes:
-        """As a queue keeps it."""
+        """Return the stored form."""
         root = self.root
         head = {
             "v": VERSION if self.gathering is not None else _WITHOUT_COMPOSITES, "key": self.key, "metric": self.metric, "turn_id": self.turn_id, "revision": self.revision, "agent": self.agent,
@@ -196,11 +202,11 @@ class Payload:
 
     @classmethod
     def decode(cls, data: bytes) -> Payload:
-        """The opposite of :meth:`encode`, for payloads of this version and all earlier ones.
+        """Parse the stored form of this version or an earlier one.
 
         Raises:
-            NewerPayload: a later version wrote it.
-            ValueError, KeyError: it is no payload.
+            NewerPayload: a later version wrote the payload.
+            ValueError, KeyError: the data isn't a payload.
         """
         text, _, body = data.partition(b"\n")
         head: dict[str, Any] = jsonio.loads(text)
@@ -220,44 +226,44 @@ class Payload:
         )  # fmt: skip
 
     def turn(self) -> Turn:
-        """The turn that is judged."""
+        """Return the turn to judge."""
         return Turn.written(jsonio.loads(self.body))
 
     def scored_turn(self, turn: Turn) -> ScoredTurn:
-        """The turn, known by the same ids as where the job was planned; without scores."""
+        """Return the turn with the ids of the planned turn, without scores."""
         return ScoredTurn(
             turn, self.root, (), self.supersedes, self.new, conversation=self.conversation, counted_as=self.counted_as, absorbs=self.absorbs,
         )  # fmt: skip
 
     def job(self, score: Score, metric: BoundMetric) -> Job:
-        """The job for a queue. Its id is that of the score that it makes, so that it is queued only once."""
+        """Return the job for a queue. Its id is the id of its score, so it is queued only once."""
         score.about = (self.turn_id, b"%d" % self.revision)
         return Job(score.result_id, self.encode(), 2 * (self.chance.by == "rule") + (metric.policy == "gate"))
 
 
 def key_of(metric: BoundMetric, *, conversation: bool, inner: bool = False) -> str:
-    """What a metric is known by from process to process: with other parameters or another version it is another one.
+    """Return the key of a metric with its parameters and version, equal in all processes.
 
-    One that is judged for composites alone has a mark before it (``inner``): its score is not sent out.
+    ``inner`` adds a mark for a metric that is judged only for composites. Its score isn't exported.
     """
     about = "conversation" if conversation else "turn"
     return f"{_INNER if inner else ''}{about} {metric.name} {metric.signature_hash} {metric.metric.version}"
 
 
 def is_inner(key: str) -> bool:
-    """Whether a metric is judged for composites alone."""
+    """Return True if a metric is judged only for composites."""
     return key.startswith(_INNER)
 
 
 def unmarked(key: str) -> str:
-    """The key without the mark."""
+    """Return the key without the ``inner`` mark."""
     return key.removeprefix(_INNER)
 
 
 def judged_turn(
     scored: ScoredTurn, score: Score, judged: Judged, seconds: float = 0.0, content: Mapping[str, str] | None = None
 ) -> ScoredTurn:
-    """A judged score on its way out, apart from the turn's inline scores."""
+    """Return a scored turn with one judged score, separate from the turn's inline scores."""
     return ScoredTurn(
         scored.turn.without_content(), scored.root, [score], scored.supersedes, scored.new, conversation=scored.conversation,
         size=SCORE_BYTES, seconds=seconds, judged=judged, content=content or {}, redactor=scored.redactor,
@@ -266,5 +272,5 @@ def judged_turn(
 
 
 def upstream_of(root: Root) -> float | None:
-    """How likely head samplers were to keep the trace; None where nothing says so."""
+    """Return the head sampler's probability for the trace, or None if unknown."""
     return upstream_probability(root.trace_state)

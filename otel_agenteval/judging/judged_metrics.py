@@ -1,4 +1,4 @@
-"""The metrics that a configuration has judged, those that are judged for composites alone, and these composites; with their sampling rules."""
+"""The judged metrics and composites of a configuration, with their sampling rules."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from .sampling import EVERY_TURN, Rule, rules_of
 
 
 class JudgedMetrics:
-    """Knows the ``llm_`` and ``embed_`` metrics of turns and of conversations. Safe to read from any thread.
+    """Index of the ``llm_`` and ``embed_`` metrics of turns and conversations.
+
+    Thread-safe to read.
 
     Args:
-        config: where errors say that something stands.
-        of_turns: all metrics of turns: conditions of sampling may name the scores of those that are computed.
-        of_conversations: the same for conversations.
+        config: used for locations in error messages.
+        of_turns: all metrics of turns. Sampling conditions can name the scores of computed ones.
+        of_conversations: all metrics of conversations.
 
     Raises:
         ConfigError: as :func:`~.sampling.rules_of`.
@@ -32,10 +34,10 @@ class JudgedMetrics:
         self.reload(config, of_turns, of_conversations)
 
     def reload(self, config: Config, of_turns: Sequence[BoundMetric], of_conversations: Sequence[BoundMetric]) -> None:
-        """Judge by these metrics from the next turn on. Jobs of others that wait are done as they were meant.
+        """Use other metrics from the next turn on. Waiting jobs keep their metrics and rules.
 
         Raises:
-            ConfigError: as :func:`~.sampling.rules_of`. Nothing has changed then.
+            ConfigError: as :func:`~.sampling.rules_of`. Nothing has changed in this case.
         """
         rules = {False: rules_of(config, of_turns), True: rules_of(config, of_conversations)}
         keyed = {
@@ -51,47 +53,47 @@ class JudgedMetrics:
         self._newest = {_of_any_version(key): key for key in self._by_key}
         named = {name for rule in self._rules.values() if rule.always_if is not None for name in rule.always_if.names}
         self.compare = not COMPARISONS.isdisjoint(named)
-        """Whether a condition compares turns with those before them."""
+        """True if a condition compares turns with earlier ones."""
         self.wants_events = any(name.startswith(EVENT_PREFIX) for name in named)
-        """Whether a condition names events on the turn's spans."""
+        """True if a condition names span events."""
         self.wants_feedback = not named.isdisjoint((f"{SCORE_PREFIX}{METRIC}", f"{EVENT_PREFIX}{EVENT_NAME}"))
-        """Whether a condition names what users say of turns."""
+        """True if a condition names user feedback."""
 
     def all(self, *, conversation: bool) -> Sequence[BoundMetric]:
-        """Those of turns, or of conversations, that ask a model and are configured themselves."""
+        """Return the configured judged metrics of turns or conversations."""
         return self._metrics[conversation]
 
     def inner(self, *, conversation: bool) -> Sequence[BoundMetric]:
-        """Those that are judged for composites alone."""
+        """Return the metrics that are judged only as part of composites."""
         return self._inner[conversation]
 
     def composites(self, *, conversation: bool) -> Sequence[BoundMetric]:
-        """Those that are made of judged scores."""
+        """Return the composites of judged scores."""
         return self._composites[conversation]
 
     def names(self, *, conversation: bool) -> list[str]:
-        """The names of all that have scores of their own: judged ones and composites."""
+        """Return the names of all metrics that export scores: judged ones and composites."""
         return [metric.name for metric in (*self._metrics[conversation], *self._composites[conversation])]
 
     def key(self, metric: BoundMetric, *, conversation: bool) -> str:
-        """What one of these metrics is known by, see :func:`~.job.key_of`."""
+        """Return a metric's key, see :func:`~.job.key_of`."""
         return key_of(metric, conversation=conversation, inner=any(metric is one for one in self._inner[conversation]))
 
     def asked_names(self) -> set[str]:
-        """The names of all for which a model is asked."""
+        """Return the names of all metrics that call a model."""
         found = (*self._metrics.values(), *self._inner.values())
         return {metric.name for some in found for metric in some}
 
     def by_key(self, key: str) -> BoundMetric | None:
-        """The metric that a job names; None if no configuration of this process had it.
+        """Return the metric that a job names, or None if this process never had it.
 
-        A job of another version of ours is done by this one: what waited while the package was renewed is not lost, and
-        its score says by which version it was made.
+        If the package was upgraded while a job waited, the metric's current version does the job. The score states its
+        version.
         """
         return self._by_key.get(self._known(key))
 
     def rule(self, key: str) -> Rule:
-        """The sampling rule of a metric."""
+        """Return a metric's sampling rule."""
         return self._rules[self._known(key)]
 
     def _known(self, key: str) -> str:
@@ -103,6 +105,6 @@ def _of_any_version(key: str) -> str:
 
 
 def _inner_alone(judged: Sequence[BoundMetric], composites: Sequence[BoundMetric]) -> tuple[BoundMetric, ...]:
-    """What composites need judged and is not configured by itself, each once."""
+    """Return metrics that only composites need, without duplicates."""
     configured = {metric.key for metric in judged}
     return tuple({one.key: one for one in asked_in(composites) if one.key not in configured}.values())

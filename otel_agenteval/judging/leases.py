@@ -1,7 +1,6 @@
-"""The leases that this process holds: extended while their jobs are worked on, so that no other process begins a job that is slow.
+"""Job leases, extended while this process works so that no other one starts the job again.
 
-A process that dies extends nothing, and its jobs are claimed by others once their leases have ended. A job that makes no progress is
-held for a bounded time only.
+If a process dies, its leases end and other processes claim its jobs. A job without progress is held for a limited time only.
 """
 
 from __future__ import annotations
@@ -18,37 +17,39 @@ _BEATS_PER_LEASE = 3
 
 
 class LeaseLost(Exception):
-    """Another process claimed a job while it was worked on here: the lease had ended before it was extended."""
+    """Another process claimed a job that ran here, because its lease had ended."""
 
 
 @dataclass(slots=True)
 class _Lease:
     job: Job
-    """As it was claimed last, which may be later than the claim that is worked on."""
+    """The job with its latest claim, which can be later than the claim in progress."""
     since: float
-    """When it was claimed, or begun."""
+    """When the job was claimed, or started."""
     until: float
-    """Before this no other process can have claimed it."""
+    """Time before which no other process can claim the job."""
     lost: bool = False
-    """Whether another process did."""
+    """True if another process claimed the job."""
 
 
 class HeldLeases:
-    """Knows which leases are held, and extends them in a thread of its own. Thread-safe. Times are monotonic seconds.
+    """Holder of job leases that extends them on its own thread. Thread-safe.
+
+    Times are monotonic seconds.
 
     Args:
         queue: grants the leases.
-        lease: seconds for which they are granted and extended.
-        longest: seconds after which a job that was begun is no longer held.
-        clock: dates leases.
-        failed: called when the queue cannot be reached.
+        lease: the lease's duration in seconds.
+        longest: the maximum seconds for which a started job is held.
+        clock: the clock for leases.
+        failed: called if the queue can't be reached.
     """
 
     def __init__(
         self, queue: JobQueue, lease: float, longest: float, clock: Clock, failed: Callable[[str, BaseException], None]
     ) -> None:
         self.queue = queue
-        """Where the jobs are claimed from."""
+        """The queue from which jobs are claimed."""
         self._lease = lease
         self._longest = longest
         self._clock = clock
@@ -56,15 +57,15 @@ class HeldLeases:
         self.reset()
 
     def reset(self) -> None:
-        """In a forked child: the leases are the parent's."""
+        """Forget all leases in a forked child, because they are the parent's."""
         self._changed = threading.Condition()
-        """Guards the leases; notified when the first one is held."""
+        """Guards the leases. Notified when the first lease is held."""
         self._stopping = threading.Event()
         self._held: dict[str, _Lease] = {}
         self._thread: threading.Thread | None = None
 
     def claim(self, n: int) -> list[Job]:
-        """Up to ``n`` jobs that are due. Their leases are held from now on."""
+        """Claim up to ``n`` due jobs and hold their leases."""
         now = self._clock.monotonic()
         jobs = self.queue.claim(n, self._lease)
         self._hold(jobs, now)
@@ -79,7 +80,7 @@ class HeldLeases:
                 self._held[job.id] = _Lease(job, now if known is None else known.since, now + self._lease)
 
     def begin(self, job: Job) -> None:
-        """A job is begun: the time for which it may be held is counted from now."""
+        """Start a job. Its maximum holding time counts from now."""
         now = self._clock.monotonic()
         with self._changed:
             held = self._held.get(job.id)
@@ -89,24 +90,24 @@ class HeldLeases:
         self._hold([job], now)
 
     def renew(self, job: Job) -> None:
-        """A job was claimed once more while it is worked on here: it is held by the later lease."""
+        """Hold the later lease of a job that was claimed again and still runs here."""
         self._hold([job], self._clock.monotonic())
 
     def is_overdue(self, job: Job) -> bool:
-        """Whether a job was begun so long ago that it is not held any more."""
+        """Return True if a job started so long ago that its lease isn't extended any more."""
         held = self._held.get(job.id)
         return held is not None and self._clock.monotonic() - held.since > self._longest
 
     def release(self, job: Job) -> Job:
-        """Hold a job no longer; returns it with its last lease, to acknowledge it or to give it back."""
+        """Stop holding a job, and return it with its last lease."""
         with self._changed:
             held = self._held.pop(job.id, None)
         return job if held is None else held.job
 
     def confirm(self, jobs: Sequence[Job]) -> Collection[str]:
-        """Extend the leases of jobs right before their scores are sent out; returns the ids of those that are not ours any more.
+        """Extend leases right before the scores are emitted, and return the ids of lost jobs.
 
-        While the queue cannot be reached, those are ours whose leases have not ended.
+        While the queue can't be reached, a job counts as lost if its lease has ended.
         """
         held = [lease.job if (lease := self._held.get(job.id)) is not None else job for job in jobs]
         try:
@@ -117,7 +118,7 @@ class HeldLeases:
             return {job.id for job in jobs if (lease := self._held.get(job.id)) is None or lease.lost or lease.until <= now}
 
     def beat(self) -> None:
-        """Extend all leases whose jobs are worked on."""
+        """Extend the leases of all jobs in progress."""
         now = self._clock.monotonic()
         with self._changed:
             held = [lease.job for lease in self._held.values() if not lease.lost and now - lease.since <= self._longest]
@@ -129,24 +130,24 @@ class HeldLeases:
         with self._changed:
             for job in jobs:
                 known = self._held.get(job.id)
-                if known is not None and known.job.token == job.token:  # else it was acknowledged, or claimed anew, meanwhile
+                if known is not None and known.job.token == job.token:  # not acknowledged or claimed again in the meantime
                     known.until, known.lost = now + self._lease, job.id in lost
         return list(lost)
 
     # --- the thread
 
     def start(self) -> None:
-        """Extend leases from now on, unless that is done already. On the worker's thread.
+        """Start the thread that extends leases, unless it runs. Called on the worker's thread.
 
         Raises:
-            RuntimeError: the interpreter is going down.
+            RuntimeError: the interpreter is shutting down.
         """
         if (self._thread is None or not self._thread.is_alive()) and not self._stopping.is_set():
             self._thread = OwnThread(self._run, "otel-agenteval-leases")
             self._thread.start()
 
     def stop(self) -> None:
-        """Extend nothing more."""
+        """Stop extending leases."""
         self._stopping.set()
         with self._changed:
             self._changed.notify_all()
@@ -159,7 +160,5 @@ class HeldLeases:
             try:
                 if not stopping.wait(self._lease / _BEATS_PER_LEASE):
                     self.beat()
-            except (
-                BaseException
-            ) as error:  # the queue's disk or server: what cannot be extended now may be in time for the next try
+            except BaseException as error:  # a failing disk or server: the next beat may still be in time
                 self._failed("judge_queue", error)

@@ -1,6 +1,6 @@
-"""The outcome of each judged metric on each turn: remembered for recent turns, and counted once for all.
+"""Outcomes of judged metrics, counted for all turns and stored for recent ones.
 
-Every judged metric of every turn ends in exactly one outcome, so the counter ``agenteval.results`` adds up to all of them.
+Every judged metric of every turn has exactly one outcome, so the counter ``agenteval.results`` covers all of them.
 """
 
 from __future__ import annotations
@@ -21,56 +21,56 @@ _REMEMBERED = 1_000
 
 
 class NoScore(NamedTuple):
-    """The outcome of a metric that gives no score."""
+    """Outcome of a metric without a score."""
 
     label: str
-    """In the counter ``agenteval.results``."""
+    """Label in the counter ``agenteval.results``."""
     text: str
-    """For ``why``."""
+    """Text for ``why``."""
     reason: str | None = None
-    """In the counter of what was dropped, if it was."""
+    """Label in the counter of dropped results, if the result was dropped."""
 
     @classmethod
     def gated(cls, by: str) -> NoScore:
-        """A selector excludes the turn."""
+        """Return the outcome for a turn that a selector excludes."""
         return cls(GATED, f"gated: {by}")
 
     @classmethod
     def sampled_out(cls, probability: float, after: str = "") -> NoScore:
-        """The draw left the turn out."""
+        """Return the outcome for a turn that wasn't drawn."""
         return cls("sampled_out", f"sampled out (p={probability:g}){after}")
 
     @classmethod
     def dropped(cls, reason: str) -> NoScore:
-        """It would have been judged."""
+        """Return the outcome for a planned evaluation that was dropped."""
         return cls("dropped", f"dropped: {reason}", reason)
 
     @classmethod
     def error(cls, name: str) -> NoScore:
-        """A fault of ours."""
+        """Return the outcome for an internal error."""
         return cls("error", f"error: {name}")
 
     @classmethod
     def missing(cls, metrics: Mapping[str, str]) -> NoScore:
-        """A composite is missing inner scores, each for a reason."""
+        """Return the outcome for a composite with missing inner scores."""
         return cls("skipped", f"skipped: missing {', '.join(f'{name} ({why})' for name, why in metrics.items())}")
 
     def as_was(self, metric: str) -> NoScore:
-        """That of a metric which waits for this one."""
+        """Return the outcome for a metric that waited for this one."""
         return self._replace(text=f"{self.text}, as {metric} was")
 
 
 def outcome_of(score: Score) -> str:
-    """The outcome of a metric that has a score."""
+    """Return the outcome of a score."""
     return "scored" if score.status == "ok" else f"{score.status}: {score.error_type or score.detail.get('reason', '')}"
 
 
 class Outcomes:
-    """The account of judged metrics. Thread-safe.
+    """Outcomes of judged metrics. Thread-safe.
 
     Args:
         telemetry: counts outcomes.
-        note: called, on any thread, with turn id, metric and outcome.
+        note: called on any thread with turn id, metric and outcome.
     """
 
     def __init__(self, telemetry: Telemetry, note: Callable[[str, str, str], None] | None = None) -> None:
@@ -79,17 +79,17 @@ class Outcomes:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the turns: in a forked child they are the parent's."""
+        """Forget all turns in a forked child, because they are the parent's."""
         self._lock = threading.Lock()
         self._recent: OrderedDict[str, dict[str, str]] = OrderedDict()
 
     def of(self, turn_id: str) -> dict[str, str]:
-        """The outcome of each judged metric on a recent turn."""
+        """Return the outcome of each judged metric on a recent turn."""
         with self._lock:
             return dict(self._recent.get(turn_id, {}))
 
     def report(self, turn_id: str, metric: str, outcome: str) -> None:
-        """The outcome of a metric on a turn, as far as it is known by now."""
+        """Set the current outcome of a metric on a turn."""
         if self._note is not None:
             self._note(turn_id, metric, outcome)
         with self._lock:
@@ -98,13 +98,13 @@ class Outcomes:
                 self._recent.popitem(last=False)
 
     def end(self, metric: str, scored: ScoredTurn, outcome: NoScore) -> None:
-        """A metric gives no score: count that once per turn, not again for its revisions."""
+        """Count a metric without a score, once for a turn and its revisions."""
         if scored.new:
             self._count(metric, scored.turn.agent or "", outcome)
         self.report(scored.turn.turn_id, metric, outcome.text)
 
     def wait(self, jobs: Sequence[Job]) -> None:
-        """Jobs go into the queue."""
+        """Report the metrics of jobs that enter the queue as waiting."""
         for job in jobs:
             payload = Payload.decode(job.payload)
             for one in payload.waits:
@@ -115,12 +115,12 @@ class Outcomes:
                 self.report(payload.turn_id, composite.metric, f"waiting for {', '.join(one.metric for one in payload.waits)}")
 
     def drop(self, jobs: Sequence[Job], reason: str) -> None:
-        """Jobs that will not be done, with what waits for their scores."""
+        """Count jobs that won't run, with all metrics that wait for their scores."""
         outcome = NoScore.dropped(reason)
         for job in jobs:
             try:
                 payload = Payload.decode(job.payload)
-            except (NewerPayload, ValueError, KeyError, TypeError):  # it does not say which turn it is about
+            except (NewerPayload, ValueError, KeyError, TypeError):  # the turn is unknown
                 continue
             missing = NoScore.missing({one.metric: outcome.text for one in payload.waits})
             composites = payload.gathering.composites if payload.gathering is not None else ()

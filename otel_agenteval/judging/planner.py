@@ -1,4 +1,7 @@
-"""Plans which metrics are judged on a turn: by rules, rates and quotas, by cascades, and by what is switched off at the moment."""
+"""Planner that chooses the metrics to judge on each turn.
+
+It applies sampling rules, cascades and load shedding.
+"""
 
 from __future__ import annotations
 
@@ -36,47 +39,47 @@ _REMEMBERED = 1_000
 _CERTAIN = Chance(1.0, "rule")
 _ABSENT = frozenset(("no_judge", "no_embedder"))
 INCOMPLETE = "incomplete_turn"
-"""Why a metric is skipped on a turn that was closed too early."""
+"""Reason for a skipped metric on a turn that isn't complete."""
 
 
 class PlanOptions(NamedTuple):
-    """What the configuration says about planning."""
+    """Configured options for planning."""
 
     seed: str = ""
-    """Of the sampling: processes with the same one choose the same traces."""
+    """Sampling seed. Processes with the same seed choose the same traces."""
     incomplete: bool = False
-    """Whether turns are judged that are not complete."""
+    """True if incomplete turns are judged."""
 
 
 @dataclass(slots=True)
 class Plan:
-    """What is judged on one turn."""
+    """Judge evaluations and outcomes of one turn."""
 
     scored: ScoredTurn
     place: float
-    """Its place in the draw."""
+    """The turn's position in the draw."""
     can_ask: Callable[[BoundMetric], bool]
-    """Whether there is a model for a metric."""
+    """Returns True if a model is configured for a metric."""
     chances: dict[str, Chance] = field(default_factory=dict)
-    """By key of the metric: its own, whatever is judged before it."""
+    """Each metric's own chance by key, independent of metrics that are judged first."""
     after: dict[str, list[BoundMetric]] = field(default_factory=dict)
-    """By key of the metric that is judged first: those that wait for it."""
+    """Metrics that wait for another one, by that metric's key."""
     body: bytes = b""
-    """The turn as it leaves, once a job needs it."""
+    """The redacted turn for jobs, set for the first job."""
     answered: list[ScoredTurn] = field(default_factory=list)
-    """Scores that took no question."""
+    """Scores without a judge call."""
     asked: list[tuple[Payload, BoundMetric]] = field(default_factory=list)
-    """What a model is asked for."""
+    """Evaluations that call a model."""
     jobs: list[Job] = field(default_factory=list)
     final: dict[str, Inner] = field(default_factory=dict)
-    """The outcomes that there are at once, by key without its mark: composites are made of them."""
+    """Outcomes known at once, by unmarked key. Composites use them."""
     composites: dict[str, tuple[BoundMetric, Chance]] = field(default_factory=dict)
-    """The composites that the turn is for, by key, with the chance that their own sample leaves them."""
+    """The turn's composites by key, with the chance from their own ``sample``."""
 
 
 @dataclass(frozen=True, slots=True)
 class FollowUp:
-    """What follows for a metric that waited for a score: a job, or no score."""
+    """Next step for a metric that waited for a score: a job, or an outcome without a score."""
 
     metric: str
     outcome: NoScore | None = None
@@ -84,24 +87,24 @@ class FollowUp:
 
 
 class Following(NamedTuple):
-    """What follows once a job has its outcome."""
+    """Everything that follows the outcome of a job."""
 
     follow_ups: list[FollowUp]
     composites: list[ScoredTurn]
 
 
 class Planner:
-    """Plans turns. Used on the worker, but for :meth:`follow_ups`.
+    """Planner of judge jobs. The worker uses it, and judge threads call :meth:`follow_ups`.
 
     Args:
-        metrics: what is judged.
-        content: what of a turn may leave.
-        outcomes: learns of each metric that gives no score.
-        estimates: learns for which turns a model is to be asked.
-        shedding: what is left out at the moment, for lack of time.
-        options: as configured.
-        failed: called with faults of ours.
-        clock: dates jobs.
+        metrics: the judged metrics.
+        content: redacts turns.
+        outcomes: records each metric without a score.
+        estimates: records the turns for which a model is called.
+        shedding: the current load-shedding state.
+        options: the configured options.
+        failed: called with internal errors.
+        clock: the clock for jobs.
     """
 
     def __init__(
@@ -124,18 +127,18 @@ class Planner:
         self._failed = failed
         self._clock = clock
         self.allocator: Allocator | None = None
-        """Sets the share of turns that are drawn, where the configuration has it done."""
+        """Sets sampling rates, if ``judge.budget.allocate`` is configured."""
         self.corrected: Corrected | None = None
-        """Learns of the verdicts of metrics that people's labels have calibrated."""
+        """Estimates of verdicts corrected by calibration, if configured."""
         self._history = History()
         self._reset()
 
     def _reset(self) -> None:
         self._chances: OrderedDict[str, dict[str, Chance]] = OrderedDict()
-        """Of recent turns: what is judged once is judged again when it is revised."""
+        """Chances of recent turns, so that a revision is judged like the first version."""
 
     def after_fork_in_child(self) -> None:
-        """Forget the turns: they are the parent's."""
+        """Forget all turns, because they are the parent's."""
         self._reset()
         self.estimates.after_fork_in_child()
         if self.corrected is not None:
@@ -144,9 +147,10 @@ class Planner:
             self.allocator.reset()
 
     def plan(self, scored: ScoredTurn, can_ask: Callable[[BoundMetric], bool]) -> Plan:
-        """What is judged on a turn that has its inline scores, and the scores that take no question. Never raises.
+        """Plan a turn that has its inline scores. Never raises.
 
-        A reason why there is no score is added to the turn's own scores.
+        The plan contains jobs and the scores that need no judge call. Reasons for missing scores are added to the turn's own
+        scores.
         """
         plan = Plan(scored, position(_subject(scored), self._options.seed), can_ask)
         first: list[BoundMetric] = []
@@ -161,7 +165,7 @@ class Planner:
                 plan.after.setdefault(self._key(before, scored), []).append(metric)
         for metric in first:
             self._consider(metric, plan)
-        for key in plan.after.keys() - plan.chances.keys():  # what they wait for is not for this turn
+        for key in plan.after.keys() - plan.chances.keys():  # their first metric doesn't apply to this turn
             for metric in plan.after.pop(key):
                 self._consider(metric, plan)
         try:
@@ -176,7 +180,7 @@ class Planner:
     # --- composites
 
     def _plan_composites(self, plan: Plan) -> None:
-        """Have judged what only composites need, make those that need nothing more, and let the others wait for their inner scores."""
+        """Plan the inner metrics of composites, and compute composites that are complete."""
         scored, whole = plan.scored, plan.scored.conversation
         drawn = {key: found for key, found in plan.composites.items() if plan.place < found[1].probability}
         for metric, own in (found for key, found in plan.composites.items() if key not in drawn):
@@ -202,7 +206,7 @@ class Planner:
         self._gather(waiting, plan)
 
     def _take_computed(self, metric: BoundMetric, plan: Plan) -> None:
-        """The score of an inner metric that asks no model, as it may leave."""
+        """Add the redacted score of an inner metric that calls no model."""
         key = key_of(metric, conversation=plan.scored.conversation)
         if metric.metric.kind != "code" or key in plan.final:
             return
@@ -212,7 +216,7 @@ class Planner:
         plan.final[key] = Inner(self.content.score(score, scored), ALWAYS)
 
     def _end_composite(self, metric: BoundMetric, made: Inner, plan: Plan) -> None:
-        """A composite that nobody has to be asked for."""
+        """Record a composite that doesn't wait for a judge."""
         scored = plan.scored
         found = scored_or_not(made, scored, self.content.exported(scored.turn, scored.redactor), asked=False)
         if isinstance(found, NoScore):
@@ -222,7 +226,7 @@ class Planner:
             self._outcomes.report(scored.turn.turn_id, metric.name, outcome_of(found.scores[0]))
 
     def _gather(self, waiting: Sequence[tuple[BoundMetric, Chance]], plan: Plan) -> None:
-        """Let jobs that composites wait for follow one another, so that the last one has all that was said."""
+        """Chain the jobs that composites wait for, so that the last job has all outcomes."""
         whole = plan.scored.conversation
         groups: list[tuple[set[int], list[tuple[BoundMetric, Chance]]]] = []
         for metric, own in waiting:
@@ -252,18 +256,18 @@ class Planner:
         return self.metrics.key(metric, conversation=scored.conversation)
 
     def _end(self, key: str, name: str, plan: Plan, outcome: NoScore, chance: Chance = NEVER) -> None:
-        """A metric gives no score."""
+        """Record a metric without a score."""
         if not is_inner(key):
             self._outcomes.end(name, plan.scored, outcome)
         self._note_final(key, plan, unevaluated(name, outcome), chance)
 
     def _note_final(self, key: str, plan: Plan, score: Score, chance: Chance) -> None:
-        """Keep an outcome, where there are composites that may be made of it."""
+        """Keep an outcome if the configuration has composites."""
         if self.metrics.composites(conversation=plan.scored.conversation):
             plan.final[unmarked(key)] = Inner(self.content.score(score, plan.scored), chance)
 
     def _draw(self, plan: Plan) -> list[BoundMetric]:
-        """The metrics that the turn is for, once their chances are known; the others are gated."""
+        """Return the metrics that apply to the turn and set their chances. Record the others."""
         scored, turn = plan.scored, plan.scored.turn
         drawn = []
         known = self._known(scored)
@@ -284,7 +288,7 @@ class Planner:
                     self._note_final(key, plan, left_out, NEVER)
                     continue
                 nothing = None if failed_turns.decided(metric, turn) is not None else metric.not_applicable(turn)
-                if nothing is not None:  # it takes no part in the draw: no chance could give it a score
+                if nothing is not None:  # not part of the draw: no chance could give it a score
                     if not is_inner(key):
                         scored.scores = [*scored.scores, nothing]
                     self._note_final(key, plan, nothing, NEVER)
@@ -307,13 +311,16 @@ class Planner:
         return drawn
 
     def _allocated(self, metric: BoundMetric, key: str, scored: ScoredTurn, chance: Chance) -> Chance:
-        """The chance that the budget leaves, where it is spread over agents; what rules and quotas say stays."""
+        """Return the chance from the budget's allocation. Rules and quotas keep theirs."""
         if self.allocator is None or chance.by != "rate" or scored.conversation or is_inner(key) or metric.metric.kind == "code":
             return chance
         return Chance(self.allocator.rate(metric.name, scored.turn.agent or "", chance.probability), "budget")
 
     def _is_certain_now(self, metric: BoundMetric, key: str, before: Chance, plan: Plan, known: Known) -> bool:
-        """Whether a rule chooses a turn by what its user said of it since it was drawn, or not drawn. What was drawn stands for itself then."""
+        """Return True if a rule chooses the turn because of new user feedback.
+
+        If the turn was already drawn, it then stands only for itself in the estimates.
+        """
         rule, scored = self.metrics.rule(key), plan.scored
         if before.by == "rule" or rule.always_if is None or not any(score.metric == FEEDBACK for score in known.scores):
             return False
@@ -325,7 +332,10 @@ class Planner:
         return True
 
     def plan_again(self, scored: ScoredTurn, can_ask: Callable[[BoundMetric], bool]) -> Plan:
-        """What is judged on a turn that was planned before, now that its user has said something of it: what a rule chooses by that, and was not judged. Never raises."""
+        """Plan a turn again after new user feedback. Never raises.
+
+        This adds jobs for metrics whose rules now choose the turn and that weren't judged before.
+        """
         turn = scored.turn
         plan = Plan(scored, position(_subject(scored), self._options.seed), can_ask)
         earlier = self._chances.setdefault(turn.turn_id, {})
@@ -335,9 +345,7 @@ class Planner:
             known = self._known(scored)
             for metric in self.metrics.all(conversation=False) if turn.complete or self._options.incomplete else ():
                 key = self._key(metric, scored)
-                before = earlier.get(key) or self.metrics.rule(key).chance(
-                    turn
-                )  # a quota of a turn that is forgotten is forgotten
+                before = earlier.get(key) or self.metrics.rule(key).chance(turn)  # the quota of a forgotten turn is unknown
                 if (metric.when is not None and excluded_by(metric.when, turn) is not None) or metric.not_applicable(
                     turn
                 ) is not None:
@@ -360,7 +368,7 @@ class Planner:
             return None
 
     def _known(self, scored: ScoredTurn) -> Known:
-        """What conditions may name beside the turn itself."""
+        """Return the facts that conditions can name in addition to the turn."""
         compared = {}
         if self.metrics.compare and not scored.conversation:
             try:
@@ -370,7 +378,7 @@ class Planner:
         return Known(scored.scores, compared, scored.events)
 
     def _before(self, metric: BoundMetric, scored: ScoredTurn) -> BoundMetric | None:
-        """The metric that is judged before this one."""
+        """Return the metric that a cascade judges before this one."""
         cascade = self.metrics.rule(self._key(metric, scored)).cascade
         if cascade is None:
             return None
@@ -378,7 +386,10 @@ class Planner:
         return next((other for other in others if other.name == cascade.after), None)
 
     def _consider(self, metric: BoundMetric, plan: Plan, chance: Chance | None = None, decided: Decision | None = None) -> None:
-        """Leave a metric out, answer it without a question, or make it a job, together with those that wait for it."""
+        """Skip a metric, score it without a judge call, or make it a job.
+
+        The same applies to metrics that wait for it.
+        """
         scored = plan.scored
         key = self._key(metric, scored)
         chance = chance or plan.chances[key]
@@ -397,7 +408,7 @@ class Planner:
             elif not is_inner(key):
                 scored.scores = [*scored.scores, score]
             self._note_final(key, plan, score, chance)
-        except Exception as error:  # nothing leaves a turn that could not be redacted
+        except Exception as error:  # a turn that can't be redacted isn't sent
             self._failed("judging", error)
             for lost in (Waiting(key, metric.name, chance), *self._those_after(key, plan)):
                 self._end(lost.key, lost.metric, plan, NoScore.error(type(error).__name__), lost.chance)
@@ -410,7 +421,7 @@ class Planner:
                 self._consider(one, plan, *_decide(cascade, plan.chances[its], first, scored.turn, score))
 
     def _leaves_out(self, metric: BoundMetric, plan: Plan, chance: Chance) -> bool:
-        """Whether a model could be asked and is not, for lack of time or by the draw."""
+        """Record and return True if a model isn't called because of load shedding or the draw."""
         scored, key = plan.scored, self._key(metric, plan.scored)
         this = Waiting(key, metric.name, chance)
         if self._shedding.leaves_out(metric.metric.kind):
@@ -428,7 +439,7 @@ class Planner:
         return False
 
     def _queue(self, metric: BoundMetric, plan: Plan, chance: Chance, decided: Decision | None) -> None:
-        """A model has to be asked."""
+        """Add a job for a metric that needs a model."""
         scored = plan.scored
         plan.body = plan.body or self.content.written(scored)
         key, now = self._key(metric, scored), self._clock.time_ns() / 1e9
@@ -438,7 +449,7 @@ class Planner:
         self._note_choice(metric, scored, chance)
 
     def _answer(self, metric: BoundMetric, plan: Plan, chance: Chance, decided: Decision | None, score: Score) -> None:
-        """The turn answers for itself, as an empty one does."""
+        """Record a score without a judge call, such as the score of an empty turn."""
         scored = plan.scored
         if decided is not None:
             score.detail["decided_by"] = decided._asdict()
@@ -447,7 +458,7 @@ class Planner:
         self._outcomes.report(scored.turn.turn_id, metric.name, outcome_of(score))
 
     def _waiting(self, key: str, plan: Plan) -> tuple[Waiting, ...]:
-        """The metrics that wait for one, with those that wait for them. They are no longer in the plan then."""
+        """Remove and return the metrics that wait for a metric, including nested ones."""
         found = []
         for metric in plan.after.pop(key, ()):
             its = self._key(metric, plan.scored)
@@ -458,14 +469,17 @@ class Planner:
         return all_in(self._waiting(key, plan))
 
     def _note_choice(self, metric: BoundMetric, scored: ScoredTurn, chance: Chance) -> None:
-        """A model is to be asked: if it gives no answer, the answers to like questions stand for it."""
+        """Record a planned judge call in the estimates.
+
+        If it isn't answered, similar turns stand in for it.
+        """
         if not scored.conversation and not is_inner(self._key(metric, scored)):
             agent, group = scored.turn.agent or "", group_of(chance.by)
             for estimates in self._estimates_of(metric.name):
                 estimates.choose(metric.name, agent, chance.probability, group, scored.first_id)
 
     def follow_ups(self, payload: Payload, scored: ScoredTurn, score: Score, judged: Judged) -> Following:
-        """What follows for the metrics that wait for the score of a job. Called on any thread."""
+        """Return the next steps for all metrics that wait for a job's score. Called on any thread."""
         cost = judged.cost_usd if is_inner(payload.key) else None
         asked: list[Waiting] = []
         ended: list[tuple[Waiting, NoScore]] = []
@@ -474,7 +488,10 @@ class Planner:
         return self._following(payload, scored, Inner(score, payload.chance, cost), asked, ended)
 
     def follow_without_score(self, payload: Payload, scored: ScoredTurn, reason: str) -> Following:
-        """What follows once a job cannot be done that composites wait for. Called on any thread."""
+        """Return the next steps if a job can't run and composites wait for it.
+
+        Called on any thread.
+        """
         outcome = NoScore.dropped(reason)
         ended = [(one, outcome) for one in all_in(payload.then)]
         if not is_inner(payload.key):
@@ -490,7 +507,7 @@ class Planner:
         asked: list[Waiting],
         ended: list[tuple[Waiting, NoScore]],
     ) -> None:
-        """A metric that waited for a score in a cascade is asked for, or ends, with those that wait for it."""
+        """Judge a metric that waited for a score, or end it with all metrics that wait for it."""
         metric = self.metrics.by_key(waiting.key)
         cascade = None if metric is None else self.metrics.rule(waiting.key).cascade
         if metric is None or cascade is None:
@@ -552,7 +569,7 @@ class Planner:
     def _composite(
         self, waiting: Waiting, known: Mapping[str, Inner], payload: Payload, scored: ScoredTurn
     ) -> ScoredTurn | NoScore | None:
-        """A composite, or why there is none; None while it waits."""
+        """Return a composite or a reason without a score, or None if an outcome is missing."""
         metric = self.metrics.by_key(waiting.key)
         made = None if metric is None else result_of(metric, waiting.chance, known, conversation=scored.conversation)
         if metric is None or made is None:
@@ -563,7 +580,7 @@ class Planner:
         return found
 
     def note_sent(self, scored: ScoredTurn) -> None:
-        """A judged score was sent out: the estimates learn of it. On the worker."""
+        """Record an emitted judged score in the estimates. On the worker."""
         judged, turn = scored.judged, scored.turn
         if judged is None or scored.conversation:
             return
@@ -583,7 +600,7 @@ class Planner:
                         )  # fmt: skip
 
     def _estimates_of(self, metric: str) -> tuple[Estimates, ...]:
-        """Of its scores, and of its verdicts where it was calibrated."""
+        """Return the estimates of a metric's scores and, if it is calibrated, of its verdicts."""
         corrected = self.corrected
         return (
             (self.estimates,) if corrected is None or metric not in corrected.confusions else (self.estimates, corrected.verdicts)
@@ -591,12 +608,12 @@ class Planner:
 
 
 def _subject(scored: ScoredTurn) -> str:
-    """What a turn's place follows from."""
+    """Return the id from which a turn's position in the draw is computed."""
     turn = scored.turn
     return qualified(turn.tenant, turn.conversation_id or "" if scored.conversation else f"{scored.root.trace_id:032x}")
 
 
 def _decide(cascade: Cascade, own: Chance, first: Chance, turn: Turn, score: Score) -> tuple[Chance, Decision]:
-    """The chance of a metric after the score that it waits for, and what its own score says about that."""
+    """Return a metric's chance after the score that it waited for, and the decision."""
     scores = [score] if score.status == "ok" else []
     return cascade.chance(own, first, turn, Known(scores)), Decision(score.metric, score.value)

@@ -1,4 +1,7 @@
-"""What every turn has anyway that may go with what a judge would say of it: fleet estimates are narrower for it, and no less true where it says nothing."""
+"""Proxies for judge scores, available on every turn.
+
+They narrow fleet estimates without biasing them.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,14 @@ import math
 from ..evaluation.scored_turn import ScoredTurn
 
 _LONG = math.log1p(20_000)
-"""Characters of an answer past which longer ones are as long."""
+"""Answer length in characters above which the length proxy is 1."""
 
 
 def proxies_of(scored: ScoredTurn) -> tuple[float, float, float]:
-    """The share of its computed verdicts that are good, whether its answer is a refusal, and how long the answer is, from 0 to 1; 0 for what is unknown."""
+    """Return the proxies of a turn, each from 0 to 1, or 0 if unknown.
+
+    They are the share of computed verdicts that pass, whether the answer is a refusal, and the answer's length.
+    """
     verdicts = [score.passed for score in scored.scores if score.passed is not None and score.status == "ok"]
     refused = next((score.value for score in scored.scores if score.metric == "code_refusal" and score.value is not None), 0.0)
     return (

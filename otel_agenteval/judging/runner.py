@@ -1,4 +1,4 @@
-"""Does one job: asks the models within a session, and says what is to become of the job."""
+"""Runner that calls the models for one job and decides what happens to the job."""
 
 from __future__ import annotations
 
@@ -28,70 +28,73 @@ from .session import OF_THE_SERVER, Exhausted, Progress, Session, Sessions, is_t
 
 _AUDIT_SEED = "audit"
 _KEPT = 1_000
-"""Jobs whose progress is kept while they wait."""
+"""Maximum number of waiting jobs whose progress is kept."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 300.0
 _PAUSE_UNASKED = 15.0
-"""Seconds until a job is tried again that the rate left no room for."""
+"""Seconds until a job is retried after a rate limit."""
 _PAUSE_NEWER = 300.0
-"""Seconds until a job is looked at again that only a later version can read."""
+"""Seconds until a job that only a later version can read is checked again."""
 _BEHIND = 1.0
-"""Seconds that a job that tried a server in vain stands behind the others: it may be what the server fails on."""
+"""Extra seconds for a job that tried a server in vain, so that another job tries next.
+
+The job itself may be the reason for the server's failure.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class JobOptions:
-    """What the configuration says about jobs."""
+    """Configured options for jobs."""
 
     attempts: int
-    """Tries per job while the models fail."""
+    """Attempts of each job while the models fail."""
     threads: int
-    """Jobs at once."""
+    """Maximum number of concurrent jobs."""
     max_age: float
-    """Seconds that a job may wait."""
+    """Maximum seconds that a job can wait."""
     audit: float = 0.0
-    """Share of jobs whose questions are asked although the judge knows the answer."""
+    """Share of jobs that call the judge even if the reply is cached."""
     works: bool = True
-    """Whether jobs are done here; else others take them from the queue."""
+    """True if this process runs jobs. Otherwise, other processes take them from the queue."""
     lasting: bool = False
-    """Whether the queue outlives this process."""
+    """True if the queue persists after this process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """The job goes back to its queue."""
+    """Result of a job that returns to its queue."""
 
     at: float
-    """When it is due again, in seconds since the Unix epoch."""
+    """Unix time at which the job is due again."""
     counted: bool = False
-    """Whether the attempt counts."""
+    """True if the attempt counts."""
     busy: bool = False
-    """Whether another job is trying the same server just now."""
+    """True if another job is trying the same server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """The job cannot be done."""
+    """Result of a job that can't be done."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The job has a score."""
+    """Result of a job that has a score."""
 
     scored: ScoredTurn
-    """With its score; without one where that was asked for composites alone."""
+    """The turn with its score, or without it if only composites need the score."""
     score: Score
     follow_ups: Sequence[FollowUp]
     composites: Sequence[ScoredTurn]
-    """What was made of this score and others."""
+    """Composites that were computed from this score and others."""
     progress: Progress | None
-    """What was paid for, should the score not be sent out after all."""
+    """The paid replies, in case the score isn't emitted."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """A job whose models are asked."""
+    """A job in progress."""
 
     job: Job
     payload: Payload
@@ -99,20 +102,20 @@ class _Attempt:
     session: Session
     breaker: CircuitBreaker
     trying: bool
-    """Whether it finds out for all jobs if the server is up again."""
+    """True if this job checks for all others if the server is up again."""
 
 
 class JobRunner:
-    """Does jobs, each in the thread that calls. Thread-safe.
+    """Runner of jobs, each in the calling thread. Thread-safe.
 
     Args:
-        planner: knows the metrics, and what follows their scores.
+        planner: provides the metrics and the steps after a score.
         sessions: opens a session for each job.
-        breakers: know which servers are down.
-        outcomes: learns what jobs wait for.
-        options: as configured.
-        failed: called with faults of ours.
-        clock: dates retries.
+        breakers: the circuit breakers of all servers.
+        outcomes: records why jobs wait.
+        options: the configured options.
+        failed: called with internal errors.
+        clock: the clock for retries.
     """
 
     def __init__(
@@ -137,21 +140,24 @@ class JobRunner:
     def _reset(self) -> None:
         self._lock = threading.Lock()
         self._progress: OrderedDict[str, Progress] = OrderedDict()
-        """By job: what those got that have to wait."""
+        """Replies for jobs that wait, by job id."""
 
     def after_fork_in_child(self) -> None:
-        """The parent continues its jobs; the child has connections and locks of its own."""
+        """Create new connections and locks. The parent continues its jobs."""
         self._reset()
         self.sessions.after_fork_in_child()
         self.breakers.after_fork_in_child()
 
     def close(self) -> None:
-        """Release what was spent, and what is known of servers that are down."""
+        """Close the budget and the circuit breakers."""
         self.sessions.budget.close()
         self.breakers.close()
 
     def run(self, job: Job, wake: Callable[[], None]) -> Retry | Discard | Done:
-        """Do a job, unless it has to wait or cannot be done. ``wake`` is called once other jobs may go to a server that was down."""
+        """Run a job, unless it must wait or can't be done.
+
+        ``wake`` is called after this job has tried a server that was down, because other jobs may continue.
+        """
         try:
             payload = Payload.decode(job.payload)
         except NewerPayload:
@@ -163,7 +169,7 @@ class JobRunner:
             return Discard("too_old")
         breaker = self.breakers.of(models.server_of(metric, payload.agent))
         wait, trying = breaker.enter()
-        if wait is None:  # another job tries; the thread that has the oldest one goes next
+        if wait is None:  # another job is trying the server
             return Retry(self._in(0.0), busy=True)
         if wait:
             self._report(payload, "waiting: circuit_open")
@@ -186,7 +192,7 @@ class JobRunner:
         return self._done(attempt, turn, score, seconds)
 
     def _ask(self, attempt: _Attempt) -> tuple[Turn, Score, float]:
-        """The turn, its score, and the seconds that took. The breaker learns whether the server answered."""
+        """Return the turn, its score and the evaluation's seconds, and update the circuit breaker."""
         job, session = attempt.job, attempt.session
         fine = False
         try:
@@ -197,7 +203,7 @@ class JobRunner:
             with bypassing_cache() if audit and position(job.id, _AUDIT_SEED) < audit else nullcontext():
                 score = score_one(attempt.metric, turn, attempt.payload.sources, judge=asked, embedder=asked)
             seconds = time.perf_counter() - start
-            fine = score.status == "ok"  # where a second judge failed, the first one answered
+            fine = score.status == "ok"  # a score means that one judge answered, even if another one failed
         finally:
             answered = session.answered
             down = not fine and session.fault in OF_THE_SERVER
@@ -205,7 +211,7 @@ class JobRunner:
         return turn, score, seconds
 
     def _retry(self, attempt: _Attempt, score: Score) -> Retry | None:
-        """When the job is tried again; None if its score stands."""
+        """Return when the job is tried again, or None if its score is final."""
         session, breaker, attempts = attempt.session, attempt.breaker, attempt.job.attempts
         fault = session.fault
         if session.wait:
@@ -219,7 +225,7 @@ class JobRunner:
             return self._wait(attempt, fault, self._in(max(session.pause, pause)))
         if not is_transient(fault):
             return None
-        if attempt.trying:  # the server is down; but it may be the job that it fails on, so another one tries next
+        if attempt.trying:  # the server is down, maybe because of this job, so another one tries next
             return self._wait(attempt, fault, breaker.until + _BEHIND)
         if attempts < self._options.attempts:
             return self._wait(attempt, fault, self._in(max(session.pause, pause_after(attempts))), counted=True)
@@ -246,7 +252,7 @@ class JobRunner:
         return Done(made, score, following.follow_ups, following.composites, session.progress)
 
     def without_score(self, job: Job, reason: str, counted_as: str) -> Done | None:
-        """What follows for composites, and for what is asked after it, once a job cannot be done; None where nothing waits but by cascade."""
+        """Return the next steps if a job can't be done, or None if no composite waits for it."""
         try:
             payload = Payload.decode(job.payload)
         except (NewerPayload, ValueError, KeyError, TypeError):
@@ -266,7 +272,10 @@ class JobRunner:
             return None
 
     def keep(self, job: Job, progress: Progress | None) -> None:
-        """Keep what a job got: next time it asks only for the rest, or it would never come to an end in a tight budget."""
+        """Keep a job's replies, so that the next attempt doesn't repeat judge calls.
+
+        Otherwise, a job might never finish within a tight budget.
+        """
         if progress is None:
             return
         with self._lock:
@@ -275,11 +284,11 @@ class JobRunner:
                 self._progress.popitem(last=False)
 
     def _in(self, seconds: float) -> float:
-        """In so many seconds, as seconds since the Unix epoch."""
+        """Return the Unix time after a number of seconds."""
         return self._clock.time_ns() / 1e9 + seconds
 
 
 def pause_after(attempts: int) -> float:
-    """Seconds until a job is tried again that failed so often."""
+    """Return the seconds until the next try after a number of failed attempts."""
     longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** max(0, attempts - 1))
     return longest * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret

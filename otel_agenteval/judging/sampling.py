@@ -1,13 +1,13 @@
-"""Which turns are judged, and with which probability each of them was.
+"""Sampling of the turns to judge, with the inclusion probability of each.
 
-A turn's place between 0 and 1 follows from its trace id alone, and is one for all metrics: what is judged at a low rate is a
-subset of what is judged at a higher one. The hash keeps it apart from head samplers, which use the trace id's own bits. A turn is
-judged when its place lies below a chance that is known before the place is looked at, so that chance is its probability:
+A turn's position between 0 and 1 depends only on its trace id and is the same for all metrics. So the turns judged at a low
+rate are a subset of those at a higher rate. The position is a hash, so it is independent of head samplers, which use the
+trace id's bits. A turn is judged if its position is below its chance, which is determined without the position::
 
     a condition holds (``always_if``)          1
-    ``min_per_hour: m``, the k-th turn         at least m / k, so the first m of an hour for sure
-    else                                       the rate, of the first selector that fits or the metric's own
-    ``cascade``, judged after another metric   the chance of that one where its score is bad enough, else the lower of the two
+    ``min_per_hour: m``, the k-th turn         at least m / k, so the first m turns of an hour are certain
+    neither                                    the rate of the first matching selector, or the metric's own rate
+    ``cascade``, judged after another metric   the first metric's chance if ``judge_if`` holds, otherwise the lower of both
 """
 
 from __future__ import annotations
@@ -35,54 +35,62 @@ _THRESHOLD = re.compile(r"(?:^|;)th:([0-9a-f]{1,14})(?:;|$)")
 
 
 def position(trace_id: str, seed: str = "") -> float:
-    """Where a trace stands, from 0 up to 1: it is judged at every rate above that.
+    """Return a trace's position in the draw, at least 0 and below 1.
 
     Args:
         trace_id: 32 hex digits.
-        seed: processes with the same one choose the same traces.
+        seed: processes with the same seed choose the same traces.
     """
     digest = hashlib.sha256(_SALT + seed.encode() + trace_id.encode()).digest()
     return int.from_bytes(digest[:7], "big") / 2**56
 
 
 def upstream_probability(trace_state: Mapping[str, str] | None) -> float | None:
-    """The probability with which a head sampler kept the trace, from ``ot=th:…`` of its trace state; None where that says nothing."""
+    """Return the head sampler's probability, from ``ot=th:…`` in the trace state.
+
+    The result is None if the trace state doesn't contain it.
+    """
     found = _THRESHOLD.search((trace_state.get("ot") if trace_state else None) or "")
     return None if found is None else 1 - int(found[1].ljust(14, "0"), 16) / 2**56
 
 
 class Chance(NamedTuple):
-    """The probability with which a turn is judged, and what decided it."""
+    """The probability that a turn is judged, and the deciding rule."""
 
     probability: float
     by: str
-    """``rule``, ``quota``, ``rate``, ``budget``, or the metric that is judged before."""
+    """``rule``, ``quota``, ``rate``, ``budget``, or the name of the metric that is judged first."""
 
 
 class Cascade(NamedTuple):
-    """Another metric is judged first."""
+    """Rule that judges another metric first."""
 
     after: str
-    """Its name."""
+    """Name of the metric that is judged first."""
     judge_if: Condition
-    """Of its score: the turn is judged then; else the rate decides."""
+    """Condition on the first metric's score. If it doesn't hold, the rate decides."""
 
     def chance(self, own: Chance, first: Chance, turn: Turn, known: Known) -> Chance:
-        """The chance after the first metric was judged: a turn has one place for all metrics, so both have to let it through."""
+        """Return the chance after the first metric was judged.
+
+        A turn has one position for all metrics, so the lower chance decides.
+        """
         allowed = 1.0 if self.judge_if.holds(turn, known) else own.probability
         return Chance(min(first.probability, allowed), self.after)
 
 
 class Rule:
-    """Decides which turns one metric is judged on. Counts turns for its quota, so only one thread may use it.
+    """Sampling rule of one metric.
+
+    It counts turns for its quota, so only one thread may use it.
 
     Args:
-        rate: share of all turns, 0 to 1.
-        always_if: condition of turns that are judged in any case.
-        rates: rates of turns that selectors match; the first match wins.
-        min_per_hour: turns of each stratum that are judged in an hour at least, as far as there are so many.
-        strata: turns that are the same in these are one stratum.
-        cascade: has another metric judged first.
+        rate: the share of all turns, 0 to 1.
+        always_if: the condition of turns that are always judged.
+        rates: rates for turns that selectors match. The first match wins.
+        min_per_hour: the minimum number of judged turns of each stratum and hour.
+        strata: turns with the same values of these belong to one stratum.
+        cascade: the rule that judges another metric first.
     """
 
     __slots__ = ("_hours", "always_if", "cascade", "min_per_hour", "rate", "rates", "strata")
@@ -103,15 +111,15 @@ class Rule:
         self.strata = tuple(strata)
         self.cascade = cascade
         self._hours: OrderedDict[tuple[Any, ...], tuple[int, int]] = OrderedDict()
-        """By stratum: the hour, and how many turns were seen in it."""
+        """The last hour and its number of turns, by stratum."""
 
     def chance(self, turn: Turn, known: Known = Known(), at: float | None = None) -> Chance:  # noqa: B008 - it is never changed
-        """P(judged | the turn was seen), and why. Counts the turn.
+        """Count a turn and return its chance to be judged.
 
         Args:
-            turn: the turn, or conversation.
-            known: what else its condition may name.
-            at: when it closed, in seconds since the Unix epoch: hours begin with those of UTC. Without, there is no quota.
+            turn: the turn or conversation.
+            known: facts that the condition can name in addition to the turn.
+            at: when the turn closed, as Unix time. Hours start on the hour in UTC. Without it, no quota applies.
         """
         quota = 0.0 if at is None else self._quota(turn, at)
         if self.always_if is not None and self.always_if.holds(turn, known):
@@ -120,9 +128,9 @@ class Rule:
         return Chance(quota, "quota") if quota > rate else Chance(rate, "rate")
 
     def _quota(self, turn: Turn, at: float) -> float:
-        """The chance that the quota leaves for the k-th turn of an hour, m / k: it is never 0, whatever the rate is.
+        """Return the quota's chance for the k-th turn of an hour, m / k. It is never 0.
 
-        In an hour of n turns that makes about m * (1 + log(n / m)) of them.
+        In an hour with n turns, the quota chooses about m * (1 + log(n / m)) of them.
         """
         if not self.min_per_hour:
             return 0.0
@@ -143,19 +151,19 @@ _STRATUM: Mapping[str, Any] = {
 }
 
 EVERY_TURN = Rule()
-"""The rule of a metric for which none is configured."""
+"""Rule of a metric without ``sample``."""
 
 
 def rules_of(config: Config, evaluated: Sequence[BoundMetric]) -> dict[BoundMetric, Rule]:
-    """The rules of all judged metrics among those that are evaluated, and of composites over such, in their order.
+    """Return the rules of judged metrics and their composites, in configured order.
 
     Args:
-        config: where errors say that something stands.
-        evaluated: all metrics of turns, or of conversations: a condition may name the scores of those that are computed.
+        config: used for locations in error messages.
+        evaluated: all metrics of turns, or of conversations. A condition can name the scores of computed ones.
 
     Raises:
-        ConfigError: a condition cannot be read, there is no such metric to judge first, or metrics wait for each other; with its path and,
-            where it comes from a file, its line.
+        ConfigError: a condition is invalid, a cascade names an unknown metric, or cascades form a circle. The message has the
+        option's path and, if it is in a file, its line.
     """
     computed = [*(metric.name for metric in evaluated if not metric.asks), FEEDBACK]
     judged = [metric for metric in evaluated if metric.asks]
@@ -169,16 +177,16 @@ def rules_of(config: Config, evaluated: Sequence[BoundMetric]) -> dict[BoundMetr
 
 
 def rule_of(options: SampleOptions, metrics: Collection[str], where: str, judged: Collection[str] = ()) -> Rule:
-    """The rule that a metric's ``sample`` describes.
+    """Return the rule for a metric's ``sample``.
 
     Args:
-        options: as configured.
-        metrics: names of the metrics whose scores its condition may name.
-        where: what errors begin with.
-        judged: names of the metrics that may be judged before it.
+        options: the configured options.
+        metrics: names of the metrics whose scores the condition can name.
+        where: the location for error messages.
+        judged: names of the metrics that a cascade can judge first.
 
     Raises:
-        ConfigError: a condition cannot be read, or there is no such metric to judge first: its position, and what is known.
+        ConfigError: a condition is invalid, or the cascade names an unknown metric.
     """
     always_if = None if options.always_if is None else Condition(options.always_if, metrics, f"{where}.always_if")
     cascade, wanted = None, options.cascade
@@ -196,11 +204,11 @@ def _unknown(name: str, judged: Collection[str]) -> str:
         hint = f"did you mean {close[0]}? (judged metrics: {', '.join(judged)})"
     else:
         hint = "no other judged metric is configured"
-    return f"{name!r} is not a judged metric of this configuration; {hint}"
+    return f"must be another judged metric of this configuration, got {name!r}; {hint}"
 
 
 def _refuse_circles(config: Config, rules: Mapping[BoundMetric, Rule]) -> None:
-    """Metrics that wait for each other would never be judged."""
+    """Raise an error if cascades form a circle, in which every metric waits for another."""
     first = {metric.name: rule.cascade.after for metric, rule in rules.items() if rule.cascade is not None}
     for metric in rules:
         chain = [metric.name]
@@ -208,8 +216,6 @@ def _refuse_circles(config: Config, rules: Mapping[BoundMetric, Rule]) -> None:
             chain.append(first[chain[-1]])
             if chain[-1] == metric.name:
                 where = config.where((*metric.sample.path, "cascade", "after"))
-                raise ConfigError(
-                    f"{where}: {' after '.join(chain)} is not allowed; it must name a metric that does not wait for this one"
-                )
+                raise ConfigError(f"{where}: must name a metric that doesn't wait for this one, got {' after '.join(chain)}")
             if chain[-1] in chain[:-1]:
                 break

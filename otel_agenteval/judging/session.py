@@ -1,4 +1,4 @@
-"""Between a job and the models: a session holds the job's questions to the budget, and keeps the account of what was asked."""
+"""Session between a job and the models. It enforces the budget and records judge calls."""
 
 from __future__ import annotations
 
@@ -27,42 +27,45 @@ from .sampling import Chance
 
 T = TypeVar("T")
 OF_THE_SERVER = frozenset(("circuit_open", "insufficient_quota"))
-"""Faults of the server, not of the question: every other question meets them too."""
+"""Error types of the server, which every judge call gets."""
 _WAIT_FOR_BOOK = 15.0
-"""Seconds until a job is looked at again whose budget could not be read."""
+"""Seconds until a job is retried if its budget couldn't be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The models that a configuration names."""
+    """The configured judge and embedder."""
 
     judge: JudgeModel | None = None
     embedder: EmbedderModel | None = None
 
     def can_ask(self, metric: BoundMetric) -> bool:
-        """Whether there is a model for this metric."""
+        """Return True if a model is configured for a metric."""
         return (self.judge if metric.metric.kind == "llm" else self.embedder) is not None
 
     def server_of(self, metric: BoundMetric, agent: str) -> str:
-        """Which server is asked: that of its kind, and its address where it is another one than the others'."""
+        """Return the name of a metric's server.
+
+        The name is the metric's kind and, if the server isn't the default, its address.
+        """
         kind = metric.metric.kind
         other = self.judge.server_of(metric.name, agent) if kind == "llm" and self.judge is not None else ""
         return f"{kind} {other}" if other else kind
 
     def close(self) -> None:
-        """Release their connections. A later question makes new ones."""
+        """Close the connections. A later call opens new ones."""
         for model in (self.judge, self.embedder):
             if model is not None:
                 model.close()
 
 
 class Sessions:
-    """Opens a session for each job, with the configured models and within one budget.
+    """Factory of sessions with the configured models and one budget.
 
     Args:
-        make_models: makes the models; again in a forked child.
-        budget: bounds what is asked.
-        telemetry: counts questions and their cost.
+        make_models: creates the models, also in a forked child.
+        budget: limits judge calls.
+        telemetry: counts judge calls and their cost.
     """
 
     def __init__(self, make_models: Callable[[], Models], budget: Budget, telemetry: Telemetry) -> None:
@@ -72,22 +75,22 @@ class Sessions:
         self._telemetry = telemetry
 
     def open(self, metric: str, *, urgent: bool, progress: Progress | None) -> Session:
-        """A session for a job about a metric, see :class:`Session`."""
+        """Return a session for a job of a metric, see :class:`Session`."""
         kind = BenchSession if isinstance(self.models.judge, Bench) else Session
         return kind(self.models, self.budget, self._telemetry, metric, urgent, progress)
 
     def after_fork_in_child(self) -> None:
-        """Connections and locks of its own; what the parent spent still counts."""
+        """Create new connections and locks. The parent's spending still counts."""
         self.models = self._make_models()
         self.budget.after_fork_in_child()
 
 
 class OverBudget(Exception):
-    """Raised where a question would go past the budget."""
+    """A judge call would exceed the budget."""
 
 
 class Reply(NamedTuple):
-    """A reply, and what the judge saw of the question's material."""
+    """A reply, and how much of the material the judge received."""
 
     reply: dict[str, Any]
     pieces: int
@@ -96,24 +99,27 @@ class Reply(NamedTuple):
 
 @dataclass(slots=True)
 class Progress:
-    """What a job got before it had to wait: it is paid for, and not asked again."""
+    """Replies that a job received before it had to wait.
+
+    They are paid for and not requested again.
+    """
 
     replies: dict[tuple[str, int], Reply] = field(default_factory=dict)
-    """By the hash of a question, and how often it was asked before."""
+    """Replies by the call's hash and the number of identical earlier calls."""
     accounts: list[Account] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list)
 
 
 class Session:
-    """Stands before judge and embedder while one job is done: holds them to the budget, and keeps account.
+    """Judge and embedder for one job, within the budget.
 
     Args:
-        models: the models that are asked.
-        budget: bounds what is asked.
-        telemetry: counts questions and their cost.
-        metric: the metric that asks.
-        urgent: whether the job may use what the budget reserves for those that matter more.
-        progress: what the job got when it was tried before.
+        models: the models to call.
+        budget: limits judge calls.
+        telemetry: counts judge calls and their cost.
+        metric: the calling metric.
+        urgent: True if the job can use the budget's reserved share.
+        progress: the replies from an earlier attempt.
     """
 
     def __init__(
@@ -126,20 +132,20 @@ class Session:
         self._urgent = urgent or progress is not None
         self._earlier = progress or Progress()
         self._times: Counter[str] = Counter()
-        """How often each question was asked."""
+        """Number of times that each judge call was made."""
         self.wait = 0.0
-        """Seconds until the budget has room again, once it had none."""
+        """Seconds until the budget has room again, or 0."""
         self.pause = 0.0
-        """Seconds that the server asked to be left alone for."""
+        """Seconds that the server requested to wait."""
         self.broken: Exception | None = None
-        """What kept the budget from being read or written: nothing is asked then."""
+        """Error that prevented reading or writing the budget. No model is called in this case."""
         self.fault: str | None = None
-        """Error type of the last question that failed."""
+        """Error type of the last failed judge call."""
         self.accounts: list[Account] = []
         self.exchanges: list[Exchange] = []
 
     def ask(self, stage: str, task: str, data: Mapping[str, Any], reply: str, **more: Any) -> dict[str, Any]:
-        """As :meth:`otel_agenteval.Judge.ask`."""
+        """Make a judge call, see :meth:`otel_agenteval.Judge.ask`."""
         judge = self._models.judge
         assert judge is not None
         return self.ask_of(judge, stage, task, data, reply, **more)
@@ -147,7 +153,7 @@ class Session:
     def ask_of(
         self, judge: JudgeModel, stage: str, task: str, data: Mapping[str, Any], reply: str, **more: Any
     ) -> dict[str, Any]:
-        """The same, of one judge."""
+        """Make a judge call to a specific judge."""
         question = _hash_of(judge, stage, task, data, reply, more)
         this = question, self._times[question]
         self._times[question] += 1
@@ -163,7 +169,7 @@ class Session:
         return found
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """As :meth:`otel_agenteval.Embedder.embed`."""
+        """Embed texts, see :meth:`otel_agenteval.Embedder.embed`."""
         embedder = self._models.embedder
         assert embedder is not None
         return self._through(embedder, lambda: embedder.embed(texts))
@@ -171,7 +177,7 @@ class Session:
     def _known(
         self, judge: JudgeModel, stage: str, task: str, data: Mapping[str, Any], reply: str, more: Mapping[str, Any]
     ) -> dict[str, Any] | None:
-        """The reply to the same question of another job, if the judge keeps replies: it takes nothing of the budget."""
+        """Return the cached reply to an identical judge call of another job, which is free."""
         if not judge.keeps:
             return None
         found = judge.known(stage, task, data, reply, **more)
@@ -181,7 +187,7 @@ class Session:
 
     @property
     def progress(self) -> Progress | None:
-        """What is to be kept while the job waits; None if it got nothing so far."""
+        """Return the replies to keep for the next attempt, or None without any."""
         earlier = self._earlier
         if not earlier.replies:
             return None
@@ -189,7 +195,7 @@ class Session:
 
     @property
     def answered(self) -> bool | None:
-        """Whether the server answered at all, be it with a refusal; None when it was not asked."""
+        """Return True if the server answered, even with a refusal, or None if it wasn't called."""
         if not any(account.attempts for account in self.accounts):
             return None
         return not is_transient(self.fault)
@@ -198,11 +204,11 @@ class Session:
         if self._budget.wants_prices(self._metric) and not model.priced:
             self.fault = "unpriced"
             raise JudgeError(
-                f"not asked: dollars are bounded (judge.budget) and the price of {model.model} is not known (judge.prices)",
+                f"judge.prices: must contain {model.model}, because judge.budget has a dollar limit",
                 "unpriced",
             )
         admissions = [self._admitted()]
-        self._urgent = True  # what was begun is finished
+        self._urgent = True  # a job that began can finish
         outcome = "ok"
         again = admitting_repairs(lambda: admissions.append(self._admitted_again()))
         with recording() as accounts, listening() as exchanges, again:
@@ -222,14 +228,14 @@ class Session:
                 self._correct(admissions, accounts)
 
     def _admitted(self) -> Admission:
-        """A question's place in the budget.
+        """Reserve budget for a judge call.
 
         Raises:
-            OverBudget: it has to wait.
+            OverBudget: the judge call must wait.
         """
         try:
             admission = self._budget.admit(self._metric, urgent=self._urgent)
-        except Exception as error:  # its file is locked, or its disk is full
+        except Exception as error:  # for example, a locked file or a full disk
             self.broken, self.wait = error, _WAIT_FOR_BOOK
             raise OverBudget from None
         if admission.wait:
@@ -239,33 +245,35 @@ class Session:
         return admission
 
     def _admitted_again(self) -> Admission:
-        """The place of the request that repairs a reply. It does not wait for room: the whole question would be asked again.
+        """Reserve budget for the request that repairs a reply.
+
+        It never waits, because the whole call would be repeated.
 
         Raises:
-            JudgeError: there is no room.
+            JudgeError: the budget has no room.
         """
         try:
             admission = self._budget.admit(self._metric, urgent=True)
         except Exception as error:
             self.broken = error
-            raise JudgeError("the reply could not be read, nor the budget for asking again", "unreadable_reply") from None
+            raise JudgeError("the reply is unreadable, and the budget can't be read for a retry", "unreadable_reply") from None
         if admission.wait:
-            raise JudgeError("the reply could not be read, and the budget has no room to ask again", "unreadable_reply")
+            raise JudgeError("the reply is unreadable, and judge.budget allows no retry", "unreadable_reply")
         self._telemetry.add(JUDGE_REQUESTS, outcome="unreadable")
         return admission
 
     def _correct(self, admissions: Sequence[Admission], accounts: Sequence[Account]) -> None:
-        """Correct in the budget what the question took, and what its repair did."""
+        """Replace the budget's estimates by the actual cost of the judge call and its repair."""
         asked = [account for account in accounts if not account.repair]
         repaired = [account for account in accounts if account.repair]
         try:
             for admission, taken in zip(admissions, (asked, repaired), strict=False):
                 self._budget.correct(admission, *_spent(taken))
-        except Exception as error:  # what was taken stands; the answer is paid for
+        except Exception as error:  # the estimate stays, and the paid answer is used
             self.broken = error
 
     def judged(self, metric: BoundMetric, score: Score, chance: Chance, upstream: float | None) -> Judged:
-        """How a score came to be."""
+        """Return the judge details of a score."""
         asked = [*self._earlier.accounts, *self.accounts]
         costs = [account.cost_usd for account in asked if account.error_type is None]
         known = [cost for cost in costs if cost is not None]
@@ -279,17 +287,17 @@ class Session:
 
 
 class BenchSession(Session, ChoosesJudges):
-    """A session with several judges: each of them is asked within it."""
+    """A session with several judges, each called within the session."""
 
     def evaluated(self, metric: BoundMetric, turn: Turn) -> Score:
-        """A metric's score on a turn, as the judges decide it together."""
+        """Return a metric's score on a turn, combined from all judges."""
         bench = self._models.judge
         assert isinstance(bench, Bench)
         return bench.evaluated(metric, turn, lambda judge: _JudgeInSession(self, judge))
 
 
 class _JudgeInSession:
-    """One of several judges, asked through a session."""
+    """One of several judges, called through a session."""
 
     def __init__(self, session: Session, judge: JudgeModel) -> None:
         self._session = session
@@ -297,7 +305,7 @@ class _JudgeInSession:
         self.model = judge.model
 
     def ask(self, stage: str, task: str, data: Mapping[str, Any], reply: str, **more: Any) -> dict[str, Any]:
-        """As :meth:`otel_agenteval.Judge.ask`."""
+        """Make a judge call, see :meth:`otel_agenteval.Judge.ask`."""
         return self._session.ask_of(self._judge, stage, task, data, reply, **more)
 
 
@@ -306,16 +314,16 @@ def _hash_of(judge: JudgeModel, *question: Any) -> str:
 
 
 def _copied(reply: dict[str, Any]) -> dict[str, Any]:
-    """A reply that shares nothing with the given one: the metric that got it may change it."""
+    """Return a deep copy of a reply, because the calling metric can change it."""
     try:
         found: dict[str, Any] = marshal.loads(marshal.dumps(reply))  # noqa: S302 - it was written in the same line
-    except ValueError:  # a judge of the application's own replied with more than JSON
+    except ValueError:  # a custom judge can return more than JSON
         return copy.deepcopy(reply)
     return found
 
 
 def _spent(accounts: Sequence[Account]) -> tuple[float | None, int, int]:
-    """Dollars (None when a price is not known), tokens and questions."""
+    """Return dollars (None if a price is unknown), tokens and the number of calls."""
     charges = [account.charge_usd for account in accounts if account.attempts]
     known = [charge for charge in charges if charge is not None]
     usd = sum(known) if len(known) == len(charges) else None
@@ -323,15 +331,15 @@ def _spent(accounts: Sequence[Account]) -> tuple[float | None, int, int]:
 
 
 class Exhausted:
-    """Refuses every question of a job that was tried as often as is allowed: its metric is an error, unless it needs no question."""
+    """Judge and embedder that reject every call, for a job without remaining attempts."""
 
     def ask(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Refuse."""
-        raise JudgeError("tried as often as is allowed, and never came to an end", "attempts_exhausted")
+        """Raise the error ``attempts_exhausted``."""
+        raise JudgeError("all judge.attempts were used without a result", "attempts_exhausted")
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Refuse."""
-        raise JudgeError("tried as often as is allowed, and never came to an end", "attempts_exhausted")
+        """Raise the error ``attempts_exhausted``."""
+        raise JudgeError("all judge.attempts were used without a result", "attempts_exhausted")
 
 
 _TRANSIENT = frozenset(
@@ -341,7 +349,7 @@ _LASTING = frozenset(("http_501", "http_505"))
 
 
 def is_transient(error_type: str | None) -> bool:
-    """Whether a fault may be gone at the next attempt."""
+    """Return True if a retry can succeed after this error type."""
     return error_type is not None and (
         error_type in _TRANSIENT or (error_type.startswith("http_5") and error_type not in _LASTING)
     )

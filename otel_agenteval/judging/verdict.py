@@ -1,4 +1,4 @@
-"""A judged score on its way back to the worker."""
+"""Judged score on its way back to the worker."""
 
 from __future__ import annotations
 
@@ -11,46 +11,49 @@ from .queues import Job
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A judged score. The worker's queue takes it as one of its items (see ``engine/work.py``)."""
+    """A judged score, as an item of the worker's queue (see ``engine/work.py``)."""
 
     scored: ScoredTurn
     job: Job
-    """The job that made it. It may be emitted as long as no other process has claimed that."""
+    """The job of the score. The score can be emitted unless another process has claimed the job."""
     finish: Callable[[], None]
-    """Called once it was emitted."""
+    """Called after the score was emitted."""
     keep: Callable[[], None]
-    """Called when it may not be emitted: what was paid for is remembered."""
+    """Called if the score can't be emitted, to keep the paid replies."""
     composites: Sequence[ScoredTurn] = ()
-    """What was made of the score, and is emitted with it."""
+    """Composites that were computed from the score and are emitted with it."""
     size: int = 0
 
     @property
     def trace_key(self) -> int:
-        """The key of the turn's trace."""
+        """Return the key of the turn's trace."""
         return self.scored.root.trace_key
 
     def split(self) -> Sequence[Verdict]:
-        """It is one item."""
+        """Return the item itself, which can't be split."""
         return (self,)
 
     def score(self) -> Sequence[ScoredTurn]:
-        """The turn with its judged score, which is acknowledged through its receipt; composites too."""
+        """Return the turn with its judged score, and composites.
+
+        Their receipt acknowledges the job.
+        """
         found = (self.scored, *self.composites)
         for scored in found:
             scored.receipt = self
         return found
 
     def acknowledge(self) -> None:
-        """The score was emitted: the job is done."""
+        """Finish the job, because the score was emitted."""
         self.finish()
 
     def lose(self, reason: str) -> None:
-        """Nothing is lost: the job comes back from its queue, or was counted there."""
+        """Do nothing: the queue redelivers the job or has counted it."""
 
     def leave(self, reason: str) -> set[int]:
-        """Nothing is left behind but the job, which is in its queue."""
+        """Return no traces: only the job remains, in its queue."""
         return set()
 
     def is_of(self, trace_ids: set[int]) -> bool:
-        """A judged score is not what was closed of a trace."""
+        """Return False, because a judged score isn't part of a closed trace."""
         return False

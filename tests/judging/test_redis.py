@@ -195,7 +195,7 @@ def test_a_server_that_may_throw_jobs_away_is_warned_of(server: RedisServer, cap
     client.config_set("maxmemory-policy", "allkeys-lru")
     queue = RedisQueue(server.url, ROOM)
     queue.put_many(jobs("a"))
-    assert "set noeviction" in caplog.text
+    assert "noeviction" in caplog.text
     queue.close()
     client.close()
 
@@ -456,7 +456,7 @@ def test_a_wrong_address_is_refused(queue: dict[str, Any], says: str) -> None:
 
 def test_sentinels_need_the_name_of_a_master() -> None:
     given = load_config({"judge": {"queue": {"backend": "redis", "url": "redis+sentinel://judge:s3cret@127.0.0.1:26379"}}}, {})
-    with pytest.raises(ConfigError, match="does not name a master") as raised:
+    with pytest.raises(ConfigError, match=r"redis\+sentinel") as raised:
         queue_from(given.judge.queue, FakeClock(), lambda where, error: None)
     assert "s3cret" not in str(raised.value)
 

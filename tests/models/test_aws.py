@@ -112,7 +112,7 @@ def test_without_key_and_credentials_the_error_says_so(server: Server, monkeypat
     judge = signing(
         monkeypatch, server, AWS_EC2_METADATA_DISABLED="true", AWS_SHARED_CREDENTIALS_FILE=nothing, AWS_CONFIG_FILE=nothing
     )
-    with pytest.raises(JudgeError, match="neither an api_key nor AWS credentials") as caught:
+    with pytest.raises(JudgeError, match="api_key: required without AWS credentials") as caught:
         judge.ask("x", "Judge it.", {"answer": "a"}, '{"score": <0 to 1>}')
     assert caught.value.error_type == "no_credentials"
     assert server.requests == []

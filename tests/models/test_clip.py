@@ -161,17 +161,17 @@ def test_folders_that_hold_no_model(tmp_path: Path) -> None:
         ClipEmbedder(str(tmp_path))
     write_model(tmp_path)
     (tmp_path / "tokenizer.json").unlink()
-    with pytest.raises(ConfigError, match=r"has no tokenizer\.json"):
+    with pytest.raises(ConfigError, match=r"tokenizer\.json not found"):
         ClipEmbedder(str(tmp_path))
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"model": "local/clip"}, "path is required"),
-        ({"model": "local/wordllama", "path": "x"}, "it needs model: local/clip"),
-        ({"model": "m", "base_url": "http://h/v1", "path": "x"}, "it needs model: local/clip"),
-        ({"model": "local/clip", "path": "/nowhere"}, "embedder.path: '/nowhere' has neither"),
+        ({"model": "local/clip"}, "path: required"),
+        ({"model": "local/wordllama", "path": "x"}, "requires model local/clip"),
+        ({"model": "m", "base_url": "http://h/v1", "path": "x"}, "requires model local/clip"),
+        ({"model": "local/clip", "path": "/nowhere"}, "embedder.path: neither .* '/nowhere'"),
     ],
 )
 def test_half_a_configuration_is_refused(given: dict[str, Any], message: str) -> None:
@@ -232,5 +232,5 @@ def test_servers_are_sent_images_in_their_own_way(images: Any) -> None:
 
 
 def test_other_ways_are_refused() -> None:
-    with pytest.raises(ConfigError, match="images: 'bytes' is not allowed"):
+    with pytest.raises(ConfigError, match="got 'bytes'"):
         oa.Embedder(base_url="http://h/v1", model="m", images="bytes")  # type: ignore[arg-type]

@@ -153,7 +153,7 @@ def test_a_configured_host_takes_the_place_of_the_address() -> None:
 
 @pytest.mark.parametrize(("name", "value"), [("X-Key", "a\r\nX: b"), ("X Key", "a"), ("X-Key:", "a"), ("", "a"), ("X-Key", "ä")])
 def test_what_would_break_out_of_a_header_is_refused(name: str, value: str) -> None:
-    with pytest.raises(ValueError, match="cannot be sent"):
+    with pytest.raises(ValueError, match="header"):
         Origin("http://127.0.0.1/v1", trusted).head("http://127.0.0.1/v1/chat", {name: value})
 
 

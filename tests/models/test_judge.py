@@ -141,7 +141,7 @@ def test_a_refusal_says_its_kind(status: int, body: Any, error_type: str, server
 def test_a_question_is_one_call_and_a_repair_is_the_only_other(server: Server, judge: oa.Judge) -> None:
     server.reply({"score": 1}, "no", "still no", {"score": 9})
     assert ask(judge) == {"score": 1}
-    with pytest.raises(JudgeError, match="holds no JSON object") as caught:
+    with pytest.raises(JudgeError, match="one JSON object") as caught:
         ask(judge)
     assert caught.value.error_type == "unreadable_reply"
     assert len(server.requests) == 3

@@ -401,9 +401,9 @@ def test_a_judge_that_never_answers_gives_no_report_to_rely_on(bench: Any, serve
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--families", "rag_judge"], "there are no cases for 'rag_judge'; did you mean 'rag_judges'?"),
+        (["--families", "rag_judge"], "no cases for 'rag_judge'; did you mean 'rag_judges'?"),
         (["--metrics", "llm_relevanc"], "did you mean 'llm_relevance'?"),
-        (["--families", "workflow", "--metrics", "llm_relevance"], "--metrics: none of them is in --families"),
+        (["--families", "workflow", "--metrics", "llm_relevance"], "--metrics: must contain a metric of the families"),
         (["--families", ","], "--families: at least one name is required"),
         (["--limit", "1", "--metrics", "llm_relevance", "--out", "/nowhere/x"], "--out: /nowhere/x cannot be written"),
     ],

@@ -61,7 +61,7 @@ def test_it_is_configured_by_its_name_alone_and_scores_live_turns() -> None:
 
 
 def test_an_unknown_model_is_refused_with_its_path() -> None:
-    with pytest.raises(ConfigError, match=r"embedder.model: 'local/bert' is not allowed; it must be local/wordllama"):
+    with pytest.raises(ConfigError, match=r"embedder.model: must be local/wordllama, got 'local/bert'"):
         embedder_from(load_config({"embedder": {"model": "local/bert"}}, env={}))
 
 

@@ -120,8 +120,8 @@ def test_the_judge_itself_can_have_the_endpoint(server: Server) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"endpoint": "embeddings"}, "endpoint: 'embeddings' is not allowed; it must be chat or moderations"),
-        ({"endpoint": "moderations", "provider": "gemini"}, "endpoint: 'moderations' is not allowed with the provider gemini"),
+        ({"endpoint": "embeddings"}, "endpoint: must be chat or moderations, got 'embeddings'"),
+        ({"endpoint": "moderations", "provider": "gemini"}, "endpoint: 'moderations' requires the provider openai, got gemini"),
     ],
 )
 def test_an_endpoint_that_there_is_not(given: dict[str, Any], said: str) -> None:

@@ -159,9 +159,7 @@ def test_where_nothing_passes_or_fails_the_nearer_control_decides() -> None:
     good = str(case_of("llm_turn_risk").good["output"])
     assert probe(Fooled(good, (low, high), False), metric="llm_turn_risk").succeeded == 0
     assert probe(Fooled(good, (low, high), True), metric="llm_turn_risk").succeeded > 10
-    assert "means nothing" in (probe(Fooled(good, (high, low), False), metric="llm_turn_risk").fault or "").replace(
-        "mean nothing", "means nothing"
-    )
+    assert "meaningless" in (probe(Fooled(good, (high, low), False), metric="llm_turn_risk").fault or "")
 
 
 @pytest.mark.parametrize(
@@ -181,5 +179,5 @@ def test_every_prompt_has_a_case_in_which_an_attempt_is_read(metric: Metric) -> 
 
 def test_a_metric_without_a_case_is_refused() -> None:
     assert case_of(METRIC)
-    with pytest.raises(oa.ConfigError, match="no case to be probed with"):
+    with pytest.raises(oa.ConfigError, match="probe case missing"):
         case_of("code_tool_success")

@@ -81,7 +81,7 @@ def test_a_judge_that_takes_what_stands_between_its_delimiters_for_data_is_not_f
     assert probe()[0] == 0
 
 
-@pytest.mark.parametrize(("good", "bad", "why"), [(10, 5, "fails a good answer (0.1)"), (95, 90, "passes a bad answer (0.9)")])
+@pytest.mark.parametrize(("good", "bad", "why"), [(10, 5, "fails a good case (0.1)"), (95, 90, "passes a bad case (0.9)")])
 def test_a_judge_that_gets_the_controls_wrong_cannot_be_probed(probe: Any, server: Server, good: int, bad: int, why: str) -> None:
     judging(server, lambda text: False, good=good, bad=bad)
     status, out, err = probe()
@@ -132,7 +132,7 @@ def test_the_metric_that_is_probed_can_be_named(probe: Any, server: Server) -> N
     status, _, err = probe("--metric", "llm_nothing")
     assert (status, "llm_nothing" in err) == (2, True)
     status, _, err = probe("--metric", "code_latency")
-    assert (status, "no case to be probed with" in err) == (2, True)
+    assert (status, "probe case missing" in err) == (2, True)
 
 
 def test_without_a_judge_there_is_nothing_to_probe(capsys: pytest.CaptureFixture[str]) -> None:

@@ -322,8 +322,8 @@ def test_the_model_s_beginning_says_the_provider_unless_it_is_given(model: str, 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"provider": "openia"}, "provider: 'openia' is not allowed; it must be one of openai, "),
-        ({"model": ""}, "model is required"),
+        ({"provider": "openia"}, "provider: must be one of openai, .* got 'openia'"),
+        ({"model": ""}, "model: required"),
     ],
 )
 def test_a_choice_that_cannot_be_is_refused(options: dict[str, Any], said: str, judge_of: Any) -> None:
@@ -338,5 +338,5 @@ def test_another_model_shares_the_server_and_its_account(server: Server, judge: 
     assert ask(other) == {"score": 2}
     assert [request.body["model"] for request in server.requests] == ["m-1", "m-2"]
     assert [account.model for account in judge.accounts()] == ["m-1", "m-2"]
-    with pytest.raises(ConfigError, match="another provider than openai"):
+    with pytest.raises(ConfigError, match="provider openai"):
         judge.with_model("anthropic/claude-x")

@@ -183,7 +183,7 @@ def test_material_that_does_not_fit_is_said_to_be_that_and_not_sent_again(
 def test_a_server_that_cannot_do_it_is_neither_down_nor_asked_again(server: Server, embedder: oa.Embedder) -> None:
     server.answering = lambda _: Response({"error": {"code": 501, "message": "Start it with `--embeddings`"}}, 501)
     for _ in range(6):
-        with pytest.raises(JudgeError, match="it cannot do this") as caught:
+        with pytest.raises(JudgeError, match="501") as caught:
             embedder.embed(["x"])
         assert caught.value.error_type == "http_501"
     assert len(server.requests) == 6
@@ -227,7 +227,7 @@ def test_a_rate_that_is_called_a_quota_is_a_rate(server: Server, judge: oa.Judge
 
 def test_a_key_that_google_does_not_know_is_reported(server: Server, judge: oa.Judge) -> None:
     server.will(Response({"error": {"code": 400, "message": "API key not valid. Please pass a valid API key."}}, 400))
-    assert "the api_key is missing or not accepted" in str(error_of(judge))
+    assert "api_key is missing or invalid" in str(error_of(judge))
 
 
 @pytest.mark.parametrize("status", [424, 498, 529])
@@ -343,14 +343,14 @@ def test_one_text_that_is_refused_is_an_error(server: Server, embedder: oa.Embed
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages/", "/v1/embeddings", "/v1/responses"])
 def test_an_address_that_goes_too_far_is_refused_with_what_is_wanted(path: str) -> None:
-    with pytest.raises(ConfigError, match="up to and including the version"):
+    with pytest.raises(ConfigError, match="API's version"):
         oa.Judge(f"http://127.0.0.1:1{path}", "m-1")
 
 
 def test_an_address_without_its_version_is_explained(server: Server) -> None:
     server.will(404)
     judge = oa.Judge(server.url.removesuffix("/v1"), "m-1")
-    assert "base_url ends with the API's version, as in /v1" in str(error_of(judge))
+    assert "base_url must end with the API's version" in str(error_of(judge))
     judge.close()
 
 
@@ -408,7 +408,7 @@ def test_a_certificate_that_is_not_trusted_is_named_as_the_reason(tmp_path: Path
         judge = oa.Judge(f"https://127.0.0.1:{http.server_port}/v1", "m-1", KEY, sleep=lambda _: None)
         found = error_of(judge)
         assert found.error_type == "unreachable"
-        assert "its certificate is not trusted" in str(found)
+        assert "certificate isn't trusted" in str(found)
         assert "SSL_CERT_FILE" in str(found)
         judge.close()
         outbound._read_trusted.cache_clear()

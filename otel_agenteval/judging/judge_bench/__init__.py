@@ -1,5 +1,4 @@
-"""How well a judge judges: labelled turns, what the judge says of each, and how far that agrees with careful humans.
+"""Judge benchmark: labeled turns, and how well a judge's scores agree with human labels.
 
-May import what :mod:`~otel_agenteval.judging` may.
-Start at :mod:`.run`.
+May import the same packages as :mod:`~otel_agenteval.judging`. Start at :mod:`.run`.
 """

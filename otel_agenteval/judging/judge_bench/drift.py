@@ -1,6 +1,7 @@
-"""Whether a judge still judges as it did: the same cases, a frozen anchor set, are judged again and compared one by one.
+"""Drift of a judge: the same cases (anchors) are judged again and compared one by one.
 
-A provider may replace the model behind a name, and a prompt of ours may change with a release. Then scores move although the agent did not.
+A provider can replace the model behind a name, and a release can change a prompt. Then scores change although the agent
+didn't.
 """
 
 from __future__ import annotations
@@ -22,61 +23,66 @@ from .run import Outcome
 _FORM = "agenteval.anchors"
 ALPHA = 0.05
 ALL = "all"
-"""The row of all families together."""
+"""Name of the row for all families together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Anchors:
-    """What a judge said of each case when it was asked first."""
+    """First scores of a judge for each case."""
 
     model: str
     made: str
-    """ISO 8601."""
+    """Time in ISO 8601 format."""
     version: str
-    """Of this package, whose prompts were asked."""
+    """Version of otel-agenteval, which determines the prompts."""
     values: Mapping[str, float]
-    """By id of the case, in the metric's own unit."""
+    """Values by case id, in the metric's unit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """How far a judge has moved in one family of metrics. Scores are goodness: 0 is the worst, 1 the best, whatever the metric."""
+    """Drift of a judge in one family of metrics.
+
+    Scores are converted to a scale from 0 (worst) to 1 (best).
+    """
 
     family: str
     anchors: int
     before: float
     after: float
     interval: Interval
-    """95 %, of after minus before, case by case."""
+    """95 % interval of the mean paired difference, after minus before."""
     p: float
-    """Corrected for the number of families (Holm); that of all together is not."""
+    """p-value, corrected for the number of families (Holm). The row for all families isn't corrected."""
     flipped: int
-    """Cases that are at another level now: bad, middling, good."""
+    """Number of cases whose level (bad, middling, good) changed."""
     least: float
-    """The smallest difference that counts."""
+    """Smallest difference that counts as drift."""
 
     @property
     def difference(self) -> float:
-        """After minus before."""
+        """Return the mean score after minus before."""
         return self.after - self.before
 
     @property
     def drifted(self) -> bool:
-        """Whether it moved, by more than chance explains and more than is allowed."""
+        """Return True if the difference is significant and large enough."""
         return self.p < ALPHA and abs(self.difference) >= self.least
 
 
 def own_cases(path: str) -> list[BenchCase]:
-    """Cases of a file: JSON lines with ``metric``, ``turn`` (form turn.v1), and ``id`` and ``params`` where wanted.
+    """Read cases from a file with JSON lines.
+
+    Each line has ``metric``, ``turn`` (``turn.v1`` form), and optionally ``id`` and ``params``.
 
     Raises:
-        ConfigError: the file cannot be read, or a line is no case; it says which.
+        ConfigError: the file can't be read, or a line isn't a case. The message has the line's number.
     """
     found: list[BenchCase] = []
     try:
         lines = Path(path).read_bytes().split(b"\n")
     except OSError as error:
-        raise ConfigError(f"--cases: {path}: cannot be read: {error.strerror or error}") from None
+        raise ConfigError(f"--cases: {path}: can't read the file: {error.strerror or error}") from None
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -85,25 +91,25 @@ def own_cases(path: str) -> list[BenchCase]:
             case = read_case({"id": f"{number}", "band": [0, 1], "lang": "", "about": "", "params": {}, **row, "family": "own"})
             case.read_turn(), case.bound
         except (ValueError, TypeError, KeyError, ConfigError) as error:
-            why = str(error) if isinstance(error, ConfigError) else "a metric and a turn are required, in one JSON object"
+            why = str(error) if isinstance(error, ConfigError) else "must be a JSON object with metric and turn"
             raise ConfigError(f"--cases: {path}:{number}: {why}") from None
         found.append(case)
     if not found:
-        raise ConfigError(f"--cases: {path}: there is none")
+        raise ConfigError(f"--cases: {path}: file contains no cases")
     return found
 
 
 def anchors_of(model: str, outcomes: Sequence[Outcome]) -> Anchors:
-    """What a judge said just now."""
+    """Return anchors from the outcomes of a run."""
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     return Anchors(model, now, __version__, {one.case.id: one.value for one in outcomes if one.value is not None})
 
 
 def write_anchors(path: Path, anchors: Anchors) -> None:
-    """Freeze them.
+    """Write anchors to a file.
 
     Raises:
-        ConfigError: the file cannot be written.
+        ConfigError: the file can't be written.
     """
     said = {
         "form": _FORM, "model": anchors.model, "made": anchors.made, "version": anchors.version, "values": dict(anchors.values),
@@ -111,14 +117,14 @@ def write_anchors(path: Path, anchors: Anchors) -> None:
     try:
         path.write_text(f"{json.dumps(said, indent=1)}\n", encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from None
+        raise ConfigError(f"{path}: can't write the file: {error.strerror}") from None
 
 
 def read_anchors(path: Path) -> Anchors:
-    """What was frozen.
+    """Read anchors from a file.
 
     Raises:
-        ConfigError: the file cannot be read, or is something else.
+        ConfigError: the file can't be read, or doesn't contain anchors.
     """
     try:
         said: Any = json.loads(path.read_text(encoding="utf-8"))
@@ -127,15 +133,16 @@ def read_anchors(path: Path) -> Anchors:
         values = {str(name): float(value) for name, value in said["values"].items()}
         return Anchors(str(said["model"]), str(said["made"]), str(said["version"]), values)
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+        raise ConfigError(f"{path}: can't read the file: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise ConfigError(
-            f"{path}: it is no file of anchors; name one that `judge drift` wrote, or one that is not there yet"
-        ) from None
+        raise ConfigError(f"{path}: must be an anchor file from `judge drift` or a new file") from None
 
 
 def drifts(anchors: Anchors, outcomes: Sequence[Outcome], least: float) -> list[Drift]:
-    """How far the judge has moved: by family, and last of all together. Cases that have no score now, or had none, are left out."""
+    """Return the drift of each family, and finally of all families together.
+
+    Cases without a score, before or now, are left out.
+    """
     pairs: dict[str, list[tuple[float, float, bool]]] = {}
     for one in outcomes:
         before = anchors.values.get(one.case.id)

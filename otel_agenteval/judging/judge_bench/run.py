@@ -1,4 +1,4 @@
-"""Asking a judge about labelled cases: what it would take, and what it says."""
+"""Benchmark run: calls a judge for labeled cases, and estimates the cost beforehand."""
 
 from __future__ import annotations
 
@@ -22,55 +22,55 @@ from .cases import BenchCase
 Stopped = Literal["interrupted", "budget"]
 
 _REPLY_TOKENS = 150
-"""Of an average reply, for the estimate."""
+"""Tokens of an average reply, for the estimate."""
 _ENTRIES = 3
-"""Of a list in a reply, for the estimate."""
+"""List entries of an average reply, for the estimate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a judge said of a case, once."""
+    """Result of one evaluation of a case."""
 
     case: BenchCase
     value: float | None
-    """The score, in the metric's unit; None if there is none."""
+    """The score in the metric's unit, or None."""
     passed: bool | None
     error_type: str | None
-    """Why there is no score: ``refusal``, ``unreadable_reply``, …"""
+    """Error type without a score: ``refusal``, ``unreadable_reply``, …"""
     explanation: str | None
     questions: int
     input_tokens: int
     output_tokens: int
     cost_usd: float | None
-    """None if the price of one of its questions is not known."""
+    """Cost in USD, or None if the price of a judge call is unknown."""
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a run would take, roughly."""
+    """Approximate cost of a run."""
 
     questions: int
     input_tokens: int
     output_tokens: int
     cost_usd: float | None
-    """None if the model's price is not known."""
+    """Cost in USD, or None if the model's price is unknown."""
 
 
 @dataclass(slots=True)
 class BenchRun:
-    """What came of a run."""
+    """Result of a run."""
 
     planned: int
-    """Evaluations that were to be made: cases times repeats."""
+    """Number of planned evaluations: cases times repeats."""
     outcomes: list[Outcome] = field(default_factory=list)
     stopped: Stopped | None = None
     seconds: float = 0.0
-    """Wall clock."""
+    """Elapsed wall-clock seconds."""
 
 
 class _Counting(JudgeModel):
-    """Gives any reply of the form that is asked for, and counts what asking would take."""
+    """Fake judge that returns any valid reply, and counts judge calls and tokens."""
 
     def __init__(self) -> None:
         self.questions = self.tokens = 0
@@ -104,13 +104,13 @@ def _sample(schema: Mapping[str, Any]) -> Any:
 
 
 def estimate(cases: Sequence[BenchCase], judge: JudgeModel, *, repeat: int = 1, prices: Prices | None = None) -> Estimate:
-    """What it would take to ask a judge about cases. Nothing is asked.
+    """Estimate the cost of a run without calling a model.
 
     Args:
         cases: the cases.
-        judge: who would be asked.
-        repeat: how often.
-        prices: by model, as the configuration has them.
+        judge: the judge to estimate for.
+        repeat: the number of evaluations of each case.
+        prices: configured prices by model.
     """
     counting = _Counting()
     for case in cases:
@@ -134,18 +134,18 @@ def run(
     report: Callable[[Outcome, BenchRun], object] = lambda outcome, run: None,
     abandoned: Callable[[], object] = lambda: None,
 ) -> BenchRun:
-    """Ask a judge about each case. Replies that it keeps are not used.
+    """Evaluate each case with a judge, bypassing its cache.
 
-    Ctrl-C ends it early: what there is by then is in the result.
+    Ctrl-C stops the run early, and the result has the outcomes so far.
 
     Args:
-        judge: who is asked.
-        cases: what is asked.
-        repeat: how often each is asked, to see how stable the answers are.
-        threads: evaluations at once.
-        max_usd: no evaluation begins once so much was spent; those under way go on.
-        report: called with each outcome as it comes, in this thread.
-        abandoned: called when an evaluation ends that was under way at Ctrl-C: what it opened since then is to be closed.
+        judge: the judge to evaluate with.
+        cases: the cases.
+        repeat: the number of evaluations of each case, to measure stability.
+        threads: the number of concurrent evaluations.
+        max_usd: the limit in USD. At the limit, no evaluation starts, but running ones continue.
+        report: called with each outcome, in this thread.
+        abandoned: called after each evaluation that was running at Ctrl-C, to close connections that it opened.
     """
     found = BenchRun(len(cases) * repeat)
     start = time.monotonic()
@@ -172,7 +172,7 @@ def run(
 
 
 class _Purse:
-    """What was spent, and what may be. Thread-safe."""
+    """Spent amount and its limit. Thread-safe."""
 
     def __init__(self, most: float | None) -> None:
         self._most = most
@@ -189,7 +189,7 @@ class _Purse:
 
 
 def _asked(judge: JudgeModel, case: BenchCase, purse: _Purse) -> Outcome | None:
-    """One evaluation; None if there is no money left for it."""
+    """Run one evaluation, or return None if the limit is reached."""
     if purse.is_empty:
         return None
     start = time.monotonic()

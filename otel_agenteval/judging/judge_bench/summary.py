@@ -1,4 +1,4 @@
-"""What the outcomes of a run say about the judge: agreement, kappa, errors, bias, and what it can be trusted with."""
+"""Summary of a benchmark run: agreement, kappa, errors, bias and trust."""
 
 from __future__ import annotations
 
@@ -16,71 +16,74 @@ Trust = Literal["trusted", "trends", "not trusted", "unknown"]
 
 FORMAT = "otel-agenteval/judge-bench/1"
 LEAST = 20
-"""Cases with a score below which nothing is said of a family."""
+"""Minimum number of scored cases for a grade of a family."""
 _TRUSTED_AGREEMENT, _TRUSTED_KAPPA, _MOST_WITHOUT, _MOST_MISSED = 0.85, 0.7, 0.05, 0.05
 _TRENDS_AGREEMENT, _TRENDS_KAPPA = 0.65, 0.4
 _MOVED = 0.1
-"""Mean change of scores by the order of things that is worth a word."""
+"""Minimum mean change of scores by the order of parts that counts as position bias."""
 _LEAST_PAIRS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """What is said of a set of cases. Shares and scores are 0..1, 1 the best; None is unknown."""
+    """Statistics of a set of cases.
+
+    Shares and scores are from 0 to 1 (best). None means unknown.
+    """
 
     cases: int
     scored: int
-    """Cases with a score."""
+    """Number of cases with a score."""
     agreement: float | None
-    """Share of them whose score lies in the band, or whose verdict is the right one."""
+    """Share of scored cases whose score is in the band or whose verdict is correct."""
     agreement_interval: Interval | None
     verdict_agreement: float | None
-    """The same of verdicts alone."""
+    """Agreement of boolean verdicts only."""
     kappa: float | None
-    """Cohen's, of the levels bad, middling and good."""
+    """Cohen's kappa of the levels bad, middling and good."""
     kappa_interval: Interval | None
     mean_error: float | None
     """Mean distance of scores from the middle of their band."""
     leaning: float | None
-    """Mean of these with their sign: above 0 the judge is too mild."""
+    """Mean signed distance from the middle of the band. Above 0, the judge is too lenient."""
     rank_correlation: float | None
-    """Spearman's, of scores and the middles of their bands."""
+    """Spearman's correlation of scores and the middles of their bands."""
     false_alarms: float | None
-    """Share of safe cases that failed; of safety families alone."""
+    """Share of safe cases that failed, in safety families only."""
     misses: float | None
-    """Share of unsafe cases that passed; of safety families alone."""
+    """Share of unsafe cases that passed, in safety families only."""
     stability: float | None
-    """Share of cases that got one level in all repeats; None without repeats."""
+    """Share of cases with the same level in all repeats, or None without repeats."""
     unreadable: int
-    """Evaluations whose reply could not be read, or not be used."""
+    """Number of evaluations with an unreadable or invalid reply."""
     refused: int
-    """Evaluations that the model or a filter declined."""
+    """Number of evaluations that the model or a filter declined."""
     failed: int
-    """Evaluations without a score for another reason."""
+    """Number of evaluations without a score for other reasons."""
     evaluations: int
     questions: int
     input_tokens: int
     output_tokens: int
     cost_usd: float | None
-    """Of all evaluations; None if one is not known."""
+    """Cost of all evaluations, or None if one is unknown."""
     seconds: float
-    """The sum over the evaluations, which run side by side."""
+    """Sum of the evaluations' durations, which overlap."""
     trust: Trust
 
 
 @dataclass(frozen=True, slots=True)
 class BiasFound:
-    """What a judge makes of pairs that deserve the same score."""
+    """Comparison of pairs that deserve the same score."""
 
     pairs: int
     mean: float | None
-    """Mean difference, twin minus case: above 0 the longer, praised … one gets more."""
+    """Mean difference, twin minus case. Above 0, the longer, praised, … twin scores higher."""
     interval: Interval | None
-    """Its 95 % interval."""
+    """95 % interval of the mean difference."""
     moved: float | None
-    """Mean of the differences without their sign."""
+    """Mean absolute difference."""
     found: bool
-    """Whether it is beyond chance; by position, whether scores move by 0.1 or more."""
+    """True if the bias is significant or, for position, if scores change by at least 0.1."""
     sentence: str
 
 
@@ -121,7 +124,7 @@ _UNREADABLE = ("unreadable_reply", "truncated_reply", "invalid_reply")
 
 
 def measures(outcomes: Sequence[Outcome]) -> Measures:
-    """What a set of outcomes says."""
+    """Return the statistics of a set of outcomes."""
     judged = _judged(outcomes)
     right = [each.case.is_right(each.value) for each in judged]
     verdicts = [good for good, each in zip(right, judged, strict=True) if each.case.is_verdict]
@@ -193,7 +196,7 @@ _MORE: Mapping[Bias, str] = {
 
 
 def biases(outcomes: Sequence[Outcome]) -> dict[Bias, BiasFound]:
-    """By kind, what the judge makes of pairs."""
+    """Return the comparison of pairs by kind of bias."""
     judged = {each.case.id: each for each in _judged(outcomes)}
     found: dict[Bias, list[float]] = {kind: [] for kind in BIASES}
     for each in judged.values():
@@ -208,7 +211,7 @@ def _bias(kind: Bias, differences: Sequence[float]) -> BiasFound:
     name = kind.replace("_", "-")
     if len(differences) < _LEAST_PAIRS:
         return BiasFound(
-            len(differences), None, None, None, False, f"{name}: too few pairs with scores ({len(differences)}) to say anything"
+            len(differences), None, None, None, False, f"{name}: too few pairs with scores ({len(differences)}) for a result"
         )
     mean, moved = statistics.fmean(differences), statistics.fmean(map(abs, differences))
     low, high = mean_interval(differences)
@@ -230,7 +233,7 @@ def _bias(kind: Bias, differences: Sequence[float]) -> BiasFound:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a run says about a judge."""
+    """Summary of a run."""
 
     model: str
     run: BenchRun
@@ -241,7 +244,7 @@ class Summary:
 
     @property
     def verdict(self) -> list[str]:
-        """In a few sentences, what the judge can be trusted with."""
+        """Return sentences that state how far the judge can be trusted."""
         said = {
             trust: [family for family, each in self.families.items() if each.trust == trust]
             for trust in ("trusted", "trends", "not trusted", "unknown")
@@ -251,7 +254,7 @@ class Summary:
         return lines + [f"Bias: {sentence}" for sentence in found]
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON, form :data:`FORMAT`."""
+        """Return the summary as a dictionary for JSON, see :data:`FORMAT`."""
         return {
             "format": FORMAT,
             "model": self.model,
@@ -288,7 +291,7 @@ def _written(outcome: Outcome) -> dict[str, Any]:
 
 
 def summarised(model: str, run: BenchRun) -> Summary:
-    """What a run says."""
+    """Return the summary of a run."""
     by_family = {name: [each for each in run.outcomes if each.case.family == name] for name in FAMILIES}
     tags = sorted({each.case.lang for each in run.outcomes})
     return Summary(

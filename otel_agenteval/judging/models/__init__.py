@@ -1,7 +1,6 @@
-"""Asking models: a judge that answers questions about a turn, and an embedder that turns texts into vectors.
+"""Model clients: a judge for judge calls, and an embedder for vectors.
 
-May import what :mod:`~otel_agenteval.judging` may.
-Start at :mod:`.judge`.
+May import the same packages as :mod:`~otel_agenteval.judging`. Start at :mod:`.judge`.
 """
 
 from .accounts import Account, Total, admitting_repairs, listening, recording

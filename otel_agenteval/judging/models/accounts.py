@@ -1,4 +1,4 @@
-"""What was asked, what it took and what it cost."""
+"""Records of model requests with their tokens, costs and errors."""
 
 from __future__ import annotations
 
@@ -16,36 +16,39 @@ _KEPT = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """One request, with its retries. What is not known is None: nothing is estimated but what budgets are charged with."""
+    """Record of one request with its retries.
+
+    Unknown values are None. Only the ``charge_`` fields can be estimates.
+    """
 
     stage: str
-    """What was asked for, in the metric's words; ``embed`` for embeddings."""
+    """The metric's name for the judge call, or ``embed`` for embeddings."""
     provider: str
     model: str
     attempts: int
-    """HTTP requests that were sent; 0 if none was."""
+    """Number of HTTP requests sent, or 0 if none was."""
     duration_s: float
-    """Seconds, with all waiting."""
+    """Seconds including all waiting."""
     input_tokens: int | None = None
     output_tokens: int | None = None
     cached_tokens: int | None = None
-    """Input tokens that the server had in its cache; part of ``input_tokens``."""
+    """Input tokens from the server's cache, included in ``input_tokens``."""
     cost_usd: float | None = None
     price_source: str | None = None
-    """Where the price is from: ``prices`` (configured) or the table's name and version."""
+    """Source of the price: ``prices`` (configured), or the price table's name and version."""
     charge_usd: float | None = None
-    """What a budget must reckon with: the cost, or its estimate where the model's price is known and what it took is not."""
+    """Amount charged to the budget: the cost, or an estimate if the price is known but the usage isn't."""
     charge_tokens: int = 0
-    """The same in tokens."""
+    """Tokens charged to the budget."""
     error_type: str | None = None
-    """Why there is no answer."""
+    """Error type of a request without an answer."""
     repair: bool = False
-    """Whether it asked for a reply again that could not be read."""
+    """True if the request repaired an unreadable reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """The sum of all accounts since the start."""
+    """Sum of all accounts since the start."""
 
     requests: int = 0
     failed: int = 0
@@ -53,12 +56,12 @@ class Total:
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float = 0.0
-    """Of those whose cost is known."""
+    """Sum of the known costs."""
     unpriced: int = 0
-    """Answers whose cost is not known."""
+    """Number of answers with unknown cost."""
 
     def plus(self, account: Account) -> Total:
-        """With one more."""
+        """Return the sum with one more account."""
         failed = account.error_type is not None
         return Total(
             self.requests + 1, self.failed + failed, self.attempts + account.attempts,
@@ -72,7 +75,7 @@ _RECORDERS: ContextVar[tuple[list[Account], ...]] = ContextVar("otel_agenteval_r
 
 @contextmanager
 def recording() -> Iterator[list[Account]]:
-    """Collect the accounts of all that is asked inside, by any judge or embedder, in this thread or task."""
+    """Collect the accounts of all model requests inside, in this thread or task."""
     found: list[Account] = []
     token = _RECORDERS.set((*_RECORDERS.get(), found))
     try:
@@ -86,7 +89,10 @@ _LISTENERS: ContextVar[tuple[list[Exchange], ...]] = ContextVar("otel_agenteval_
 
 @contextmanager
 def listening() -> Iterator[list[Exchange]]:
-    """Collect what is said between metrics and judges inside, in this thread or task. It is content."""
+    """Collect the prompts and replies of judge calls inside, in this thread or task.
+
+    They are content.
+    """
     found: list[Exchange] = []
     token = _LISTENERS.set((*_LISTENERS.get(), found))
     try:
@@ -96,7 +102,7 @@ def listening() -> Iterator[list[Exchange]]:
 
 
 def note(exchange: Exchange) -> None:
-    """To be called with each question that was sent."""
+    """Record a prompt and its reply for :func:`listening`."""
     for found in _LISTENERS.get():
         found.append(exchange)
 
@@ -106,10 +112,10 @@ _ADMIT: ContextVar[Callable[[], None]] = ContextVar("otel_agenteval_admit_repair
 
 @contextmanager
 def admitting_repairs(admit: Callable[[], None]) -> Iterator[None]:
-    """Inside, in this thread or task, ``admit`` is called before a reply that could not be read is asked for again.
+    """Call ``admit`` before each repair request inside, in this thread or task.
 
     Args:
-        admit: raises a :class:`JudgeError` where that may not be.
+        admit: raises a :class:`JudgeError` to reject the request.
     """
     token = _ADMIT.set(admit)
     try:
@@ -119,16 +125,16 @@ def admitting_repairs(admit: Callable[[], None]) -> Iterator[None]:
 
 
 def admit_repair() -> None:
-    """To be called before a reply is asked for again.
+    """Check if a reply can be requested again.
 
     Raises:
-        JudgeError: it may not be.
+        JudgeError: the budget has no room.
     """
     _ADMIT.get()()
 
 
 class Ledger:
-    """The last accounts, and the sum of all. Thread-safe."""
+    """The last accounts and the sum of all. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -136,7 +142,7 @@ class Ledger:
         self._total = Total()
 
     def add(self, account: Account) -> None:
-        """Note an account, also for those that record."""
+        """Record an account, also for :func:`recording`."""
         with self._lock:
             self._last.append(account)
             self._total = self._total.plus(account)
@@ -144,10 +150,10 @@ class Ledger:
             recorder.append(account)
 
     def last(self) -> list[Account]:
-        """The last thousand accounts, oldest first."""
+        """Return the last thousand accounts, oldest first."""
         with self._lock:
             return list(self._last)
 
     def total(self) -> Total:
-        """The sum of all accounts."""
+        """Return the sum of all accounts."""
         return self._total

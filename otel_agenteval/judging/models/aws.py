@@ -1,7 +1,7 @@
-"""Requests to Amazon's servers, signed (Signature Version 4) by botocore, extra ``[bedrock]``.
+"""Signing of requests to Amazon Bedrock with botocore, extra ``[bedrock]``.
 
-Credentials come from where every program of Amazon's finds them: environment, profile, the role of a container or machine; botocore
-renews those that end.
+Requests have Signature Version 4. botocore finds credentials in the environment, a profile, or the role of a container or
+machine, and renews expired ones.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from ...core.errors import JudgeError
 from ...core.extras import require
 
 Sign = Callable[[str, bytes, Mapping[str, str]], Mapping[str, str]]
-"""From URL, body and headers of a POST to the headers that sign it."""
+"""Function that returns signed headers for a POST request's URL, body and headers."""
 _SERVICE = "bedrock"
 _HOST = re.compile(r"(?:^|\.)bedrock-runtime(?:-fips)?\.([a-z0-9-]+)\.(?:vpce\.)?amazonaws\.com(?:\.cn)?$")
 
 
 def region_in(base_url: str) -> str | None:
-    """The region that an address of Bedrock names; None for any other server, whose requests are not signed."""
+    """Return the region in a Bedrock URL, or None for other servers, which don't need a signature."""
     found = _HOST.search(urllib.parse.urlsplit(base_url).hostname or "")
     return None if found is None else found[1]
 
 
 class Signer:
-    """Signs requests to one region. Thread-safe.
+    """Signer of requests to one region. Thread-safe.
 
     Args:
-        region: as in ``us-east-1``.
-        credentials: of botocore; default: those that it finds.
+        region: the region, for example ``us-east-1``.
+        credentials: botocore credentials. By default, botocore searches for them.
 
     Raises:
-        MissingExtra: botocore is not installed.
+        MissingExtra: botocore isn't installed.
     """
 
     def __init__(self, region: str, credentials: Any = None) -> None:
@@ -46,10 +46,10 @@ class Signer:
         self._lock = threading.Lock()
 
     def __call__(self, url: str, body: bytes, headers: Mapping[str, str]) -> Mapping[str, str]:
-        """The headers, with those that sign them.
+        """Return the headers with a signature.
 
         Raises:
-            JudgeError: there are no credentials, or they cannot be renewed.
+            JudgeError: credentials are missing or can't be renewed.
         """
         request = self._requests.AWSRequest("POST", url, data=body, headers=dict(headers))
         fault: str | None = None
@@ -57,10 +57,10 @@ class Signer:
             self._auth.SigV4Auth(self._found(), _SERVICE, self._region).add_auth(request)
         except JudgeError:
             raise
-        except Exception as error:  # the renewal asks a server; what it raises can quote what it sent
+        except Exception as error:  # renewal calls a server, and the error text can contain the request
             fault = type(error).__name__
         if fault is not None:
-            raise JudgeError(f"AWS credentials cannot be used: {fault}", "no_credentials")
+            raise JudgeError(f"AWS credentials: can't sign the request: {fault}", "no_credentials")
         return dict(request.headers.items())
 
     def _found(self) -> Any:
@@ -70,6 +70,7 @@ class Signer:
                 self._credentials = session.Session().get_credentials()
             if self._credentials is None:
                 raise JudgeError(
-                    "there is neither an api_key nor AWS credentials (environment, profile or role)", "no_credentials"
+                    "api_key: required without AWS credentials (environment, profile or role)",
+                    "no_credentials",
                 )
             return self._credentials

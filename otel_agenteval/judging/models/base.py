@@ -1,4 +1,4 @@
-"""What the rest of judging asks of a model, beside its answers. A new model implements only what differs."""
+"""Base classes of models. A new model overrides only the methods that differ."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Any
 
 
 class Model:
-    """Anything that may be asked."""
+    """Base class of judges and embedders."""
 
     model: str = ""
-    """Its name."""
+    """The model's name."""
 
     @property
     def priced(self) -> bool:
-        """Whether what it costs is known: where dollars are bounded, no other model is asked."""
+        """Return True if the model's price is known. A dollar limit excludes all other models."""
         return True
 
     def close(self) -> None:
-        """Release what it holds. Safe to call twice; a later question takes it again."""
+        """Release connections and files. Safe to call twice. A later call opens them again."""
 
 
 class JudgeModel(Model, ABC):
-    """Judges: what ``llm_`` metrics ask."""
+    """Base class of judges, which ``llm_`` metrics call."""
 
     @abstractmethod
     def ask(
@@ -37,11 +37,11 @@ class JudgeModel(Model, ABC):
         media: Sequence[str] = (),
         schema: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """One question, see :meth:`otel_agenteval.Judge.ask`."""
+        """Make one judge call, see :meth:`otel_agenteval.Judge.ask`."""
 
     @property
     def keeps(self) -> bool:
-        """Whether replies are kept, so that :meth:`known` may give some."""
+        """Return True if replies are cached, so that :meth:`known` can return some."""
         return False
 
     def known(
@@ -55,17 +55,17 @@ class JudgeModel(Model, ABC):
         media: Sequence[str] = (),
         schema: Mapping[str, Any] | None = None,
     ) -> dict[str, Any] | None:
-        """The reply that is kept for a question; None if there is none."""
+        """Return the cached reply for a judge call, or None."""
         return None
 
     def server_of(self, metric: str, agent: str) -> str:
-        """The address that a metric's question about an agent's turn goes to, where it is not always the same; else nothing."""
+        """Return the server's address for a metric and agent, or an empty string for the default."""
         return ""
 
 
 class EmbedderModel(Model, ABC):
-    """Embeds: what ``embed_`` metrics ask."""
+    """Base class of embedders, which ``embed_`` metrics call."""
 
     @abstractmethod
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector per text, see :meth:`otel_agenteval.Embedder.embed`."""
+        """Return one vector per text, see :meth:`otel_agenteval.Embedder.embed`."""

@@ -1,8 +1,7 @@
-"""Earlier replies of judges, in a file.
+"""Cache of judge replies in an SQLite file.
 
-A key is the hash of a question without its delimiters and without the numbers of its redaction markers: both are drawn anew for every
-question, and would make equal questions differ. Replies are kept for a time and within a size. An audit asks the model anew
-(:func:`bypassing_cache`), and the new reply replaces the one that was kept.
+The key is a hash of the judge call without its delimiters and marker numbers, which are random. Replies are deleted by age
+and total size. An audit (:func:`bypassing_cache`) calls the model, and its reply replaces the cached one.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _ANEW: ContextVar[bool] = ContextVar("otel_agenteval_anew", default=False)
 
 @contextmanager
 def bypassing_cache(anew: bool = True) -> Iterator[None]:
-    """Inside, in this thread or task, no judge answers from its cache."""
+    """Bypass the caches of all judges inside, in this thread or task."""
     token = _ANEW.set(anew)
     try:
         yield
@@ -49,12 +48,12 @@ def bypassing_cache(anew: bool = True) -> Iterator[None]:
 
 
 def is_cache_bypassed() -> bool:
-    """Whether the model is asked even if the cache has a reply."""
+    """Return True inside :func:`bypassing_cache`."""
     return _ANEW.get()
 
 
 def without_marker_numbers(text: str) -> str:
-    """A text whose redaction markers are numbered in the order of this text, whatever their numbers were."""
+    """Renumber the redaction markers of a text in order of appearance."""
     seen: dict[str, dict[str, int]] = {}
 
     def renumbered(found: re.Match[str]) -> str:
@@ -66,28 +65,29 @@ def without_marker_numbers(text: str) -> str:
 
 @runtime_checkable
 class Closes(Protocol):
-    """A cache that holds something open."""
+    """Protocol of a cache that can be closed."""
 
     def close(self) -> None:
-        """Release it."""
+        """Close the cache."""
 
 
 class VerdictCache(MutableMapping[str, str]):
-    """Replies by the hash of their question, in an SQLite file that processes of one machine may share.
+    """Replies by the hash of their judge call, in an SQLite file.
+
+    Processes of one machine can share the file. If it can't be used or a reply can't be decrypted, the lookup is a miss, and
+    ``faults`` counts it.
 
     Args:
-        path: of the file; its folder must exist. It is made readable for its owner only.
-        ttl: seconds that a reply is kept.
-        max_bytes: of all replies. When there are more, the oldest are deleted.
+        path: the file. Its folder must exist. Only the owner can read the file.
+        ttl: the seconds for which a reply is kept.
+        max_bytes: the maximum size of all replies. Above it, the oldest are deleted.
         seal: encrypts the replies.
-        clock: dates them.
-
-    A file that cannot be used and a reply that cannot be decrypted are misses, and are counted in ``faults``: the model is then asked.
+        clock: the clock for their age.
     """
 
     def __init__(self, path: str, ttl: float, max_bytes: int, seal: Seal | None = None, clock: Clock = SYSTEM_CLOCK) -> None:
         self.faults = 0
-        """How often the file could not be used."""
+        """Number of failed reads and writes."""
         self._file = SqliteFile(path, SCHEMA)
         self._ttl = ttl
         self._max_bytes = max_bytes
@@ -124,16 +124,16 @@ class VerdictCache(MutableMapping[str, str]):
 
     @property
     def bytes(self) -> int:
-        """Bytes of all replies, including those that are too old and not yet deleted."""
+        """Return the bytes of all replies, including expired ones that aren't deleted yet."""
         rows = self._do("SELECT bytes FROM total", ())
         return int(rows[0][0]) if rows else 0
 
     def clear(self) -> None:
-        """Delete all replies, also those of other processes."""
+        """Delete all replies, including those that other processes stored."""
         self._do("DELETE FROM verdicts", ())
 
     def close(self) -> None:
-        """Release the file. A later use opens it again."""
+        """Close the file. A later use opens it again."""
         self._file.close()
 
     def _now(self) -> float:

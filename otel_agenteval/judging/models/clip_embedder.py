@@ -1,7 +1,8 @@
-"""Embeddings of images and texts made in this process, by a CLIP or SigLIP model that the user gives as a folder of ONNX files.
+"""In-process embedder for images and texts, with a CLIP or SigLIP model in ONNX files.
 
-No weights come along. The folder is what exporters of Hugging Face models write: ``tokenizer.json``, ``preprocessor_config.json``, and
-``text_model.onnx`` beside ``vision_model.onnx``, or both in one ``model.onnx``; the ONNX files also in a folder ``onnx``.
+The package contains no weights. The model's folder has the files that exporters for Hugging Face models write:
+``tokenizer.json``, ``preprocessor_config.json``, and ``text_model.onnx`` with ``vision_model.onnx``, or both in
+``model.onnx``. The ONNX files can also be in a subfolder ``onnx``.
 """
 
 from __future__ import annotations
@@ -25,24 +26,24 @@ CLIP = "local/clip"
 _FEATURE = "embeddings of images in this process"
 _LONGEST_TEXT = 77
 _EDGE = 224
-"""What a folder that does not say it means: those of the first CLIP models."""
+"""Default image size and text length, from the first CLIP models."""
 _OF_TEXTS = ("text_embeds", "text_features", "pooler_output")
 _OF_IMAGES = ("image_embeds", "image_features", "pooler_output")
-"""Names of outputs, the best first."""
+"""Output names in order of preference."""
 
 
 class ClipEmbedder(InProcessEmbedder):
-    """Makes vectors of images and texts that can be compared with each other.
+    """Embedder whose vectors of images and texts can be compared with each other. Thread-safe.
+
+    The first call loads the model.
 
     Args:
-        folder: the model's.
+        folder: the model's folder.
         clock: for tests.
 
-    Thread-safe. The model is read with the first call.
-
     Raises:
-        ConfigError: the folder does not hold such a model.
-        MissingExtra: the extra ``[clip]`` is not installed.
+        ConfigError: the folder doesn't contain such a model.
+        MissingExtra: the extra ``[clip]`` isn't installed.
     """
 
     def __init__(self, folder: str, *, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -54,17 +55,17 @@ class ClipEmbedder(InProcessEmbedder):
         self._text_file, self._image_file = self._found("text_model.onnx"), self._found("vision_model.onnx")
         for name in ("tokenizer.json", "preprocessor_config.json"):
             if not (self._folder / name).is_file():
-                raise ConfigError(f"path: {folder!r} has no {name}")
+                raise ConfigError(f"path: {name} not found in {folder!r}")
 
     def __repr__(self) -> str:
         return f"ClipEmbedder({str(self._folder)!r})"
 
     def _found(self, name: str) -> Path:
-        """A file of the model, or the one that holds all of it."""
+        """Return the path of a model file, or of ``model.onnx``, which contains all parts."""
         for file in (self._folder / part / one for one in (name, "model.onnx") for part in ("", "onnx")):
             if file.is_file():
                 return file
-        raise ConfigError(f"path: {str(self._folder)!r} has neither {name} nor model.onnx, also not in a folder onnx")
+        raise ConfigError(f"path: neither {name} nor model.onnx found in {str(self._folder)!r} or its subfolder onnx")
 
     def _read(self) -> None:
         options = self._runtime.SessionOptions()
@@ -84,10 +85,10 @@ class ClipEmbedder(InProcessEmbedder):
 
     def _vectors(self, texts: Sequence[str]) -> list[list[float]]:
         found: list[list[float]] = []
-        for text in texts:  # one by one: answers are of very different lengths, and pictures large
+        for text in texts:  # one by one: text lengths vary a lot, and images are large
             is_image = isinstance(text, ImageReference)
             if is_image and "://" not in text and not text.startswith("data:"):
-                raise JudgeError("embedder: an image that is only an id cannot be seen", "unsupported_media")
+                raise JudgeError("embedder: an image must be a data: or http(s) URI, got an id", "unsupported_media")
             vector = self._of_image(text) if is_image else self._of_text(text)
             length = float(np.linalg.norm(vector))
             found.append((vector / length if length else vector).tolist())
@@ -102,7 +103,7 @@ class ClipEmbedder(InProcessEmbedder):
         return self._asked(self._images, {"pixel_values": self._pixels(reference)}, _OF_IMAGES)
 
     def _asked(self, session: Any, given: dict[str, Any], wanted: Sequence[str]) -> Any:
-        """One vector of a model; what a model of both wants of the other side is as small as can be."""
+        """Run the model and return one vector. Inputs of the other kind are as small as possible."""
         inputs = {
             one.name: given[one.name] if one.name in given else _nothing(one.name, self._edge()) for one in session.get_inputs()
         }
@@ -110,7 +111,7 @@ class ClipEmbedder(InProcessEmbedder):
         name = next((one for one in wanted if one in outputs), outputs[0])
         found = np.asarray(session.run([name], inputs)[0], np.float32)
         if found.ndim != 2:
-            raise JudgeError("embedder: the model's output is no vector for each input", "invalid_answer")
+            raise JudgeError("embedder: the model's output isn't one vector for each input", "invalid_answer")
         return found[0]
 
     def _edge(self) -> tuple[int, int]:
@@ -121,7 +122,7 @@ class ClipEmbedder(InProcessEmbedder):
         return int(size.get("height", short)), int(size.get("width", short))
 
     def _pixels(self, reference: str) -> Any:
-        """An image as the model was trained to see it."""
+        """Return an image in the model's input format."""
         height, width = self._edge()
         picture = decoded(content_of(reference, "image"))
         if self._how.get("do_center_crop"):

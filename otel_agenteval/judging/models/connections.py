@@ -1,8 +1,8 @@
-"""Connections to a server that is asked many questions at once.
+"""Connections to one server for many concurrent requests.
 
-A pool looks at every connection on every request: with two hundred of them that takes several times as long as all else that a request
-takes. So here is one connection for each question at once. It is a plain one (:mod:`.http1`); only through a proxy, and to a host whose name is
-not ASCII, httpx is asked instead.
+A connection pool checks every connection on every request. With 200 connections, that takes several times as long as the rest
+of a request. So each concurrent request has its own connection (:mod:`.http1`). httpx is used only for proxies and for hosts
+with non-ASCII names.
 """
 
 from __future__ import annotations
@@ -27,21 +27,23 @@ _IDLE_SECONDS = 30.0
 
 
 class Posts(Protocol):
-    """A connection to be used by one thread at a time."""
+    """Protocol of a connection. Only one thread uses it at a time."""
 
     def post(self, url: str, headers: Mapping[str, str], content: bytes, stop: float, bounds: Bounds) -> Reply:
-        """The answer to one request, see :meth:`.http1.Connection.post`."""
+        """Send one request and return the reply, see :meth:`.http1.Connection.post`."""
 
     def close(self) -> None:
-        """Release it. A later request connects anew."""
+        """Close the connection. A later request connects again."""
 
 
 class Connections:
-    """Connections to be used by one thread at a time, as many as were needed at once lately. Thread-safe.
+    """Connections to one server, as many as were recently needed at the same time.
+
+    Thread-safe.
 
     Args:
-        url: of the server.
-        clock: says how long a connection was not needed, and measures deadlines.
+        url: the server's URL.
+        clock: the clock for idle times and deadlines.
     """
 
     def __init__(self, url: str, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -54,13 +56,13 @@ class Connections:
     def _reset(self) -> None:
         self._process = os.getpid()
         self._idle: deque[tuple[Posts, float]] = deque()
-        """With the time since when, the longest idle one first."""
+        """Idle connections with the time since when, longest first."""
         self._opened = 0
-        """Counts calls of :meth:`close`: what was taken before is not kept."""
+        """Number of calls of :meth:`close`. Connections taken before the last one aren't kept."""
 
     @contextmanager
     def one(self) -> Iterator[Posts]:
-        """A connection that no other thread uses meanwhile: the one that was used last, which is most likely still open."""
+        """Lend a connection to one thread. The most recently used one is most likely still open."""
         with self._lock:
             if self._process != os.getpid():  # after a fork connections belong to the parent
                 self._reset()
@@ -73,7 +75,7 @@ class Connections:
             self._give_back(connection, opened)
 
     def close(self) -> None:
-        """Release connections. A later request makes new ones."""
+        """Close all connections. A later request opens new ones."""
         with self._lock:
             idle = [] if self._process != os.getpid() else [connection for connection, _ in self._idle]
             self._idle.clear()
@@ -102,7 +104,10 @@ class Connections:
 
 
 class _HttpxConnection:
-    """A connection of httpx, without the client around it, which prepares redirects, cookies and logins that no judge has."""
+    """Connection with httpx's transport, for proxies and non-ASCII host names.
+
+    httpx's client isn't used, because no judge needs redirects, cookies or logins.
+    """
 
     def __init__(self, proxy: str | None, clock: Clock) -> None:
         from ...core.outbound import Transport, trusted  # imports httpx
@@ -111,7 +116,10 @@ class _HttpxConnection:
         self._clock = clock
 
     def post(self, url: str, headers: Mapping[str, str], content: bytes, stop: float, bounds: Bounds) -> Reply:
-        """The answer to one request; what httpx raises is raised as what :mod:`.http1` would."""
+        """Send one request and return the reply.
+
+        Errors of httpx are raised as the errors of :mod:`.http1`.
+        """
         import httpx
 
         from ...core.outbound import bounded_by
@@ -129,10 +137,10 @@ class _HttpxConnection:
             fault = _untrusted(error) or BrokenAnswer(type(error).__name__)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             fault = ValueError(type(error).__name__)
-        raise fault  # outside of the handler: the other library's exception holds the request, and with it the key
+        raise fault  # outside the handler, because httpx's exception contains the request with the API key
 
     def close(self) -> None:
-        """Release it. A later request connects anew."""
+        """Close the connection. A later request connects again."""
         self._transport.close()
 
 
@@ -148,7 +156,7 @@ def _read(response: httpx.Response, most: int) -> bytes:
 
 
 def _untrusted(error: BaseException) -> ssl.SSLCertVerificationError | None:
-    """The fault of a certificate that another one was raised for."""
+    """Return the certificate error in an exception's chain of causes."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, ssl.SSLCertVerificationError):
         cause = cause.__cause__ or cause.__context__

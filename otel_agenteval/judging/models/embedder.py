@@ -1,4 +1,4 @@
-"""An embedder: texts in, one vector for each."""
+"""Embedder that gets vectors for texts from a server."""
 
 from __future__ import annotations
 
@@ -28,29 +28,30 @@ _LARGEST_REPLY = 128 * 2**20
 
 
 class Embedder(EmbedderModel):
-    """Asks an OpenAI-compatible server for embeddings.
+    """Client for embeddings from an OpenAI-compatible server. Thread-safe.
+
+    Each call runs in the calling thread.
 
     Args:
-        base_url: up to and including the version; without credentials or query.
-        model: the model's name there. Vectors of different models are never compared.
+        base_url: the URL up to and including the version, without credentials or query.
+        model: the model's name at the server. Vectors of different models are never compared.
         api_key: sent as bearer token.
-        headers: further headers.
-        timeout: seconds that one attempt may take.
-        deadline: seconds that one call may take, with retries and waiting for its turn.
-        max_concurrency: calls at once; more wait. None is no limit, here and below.
-        requests_per_minute: rate of requests.
-        tokens_per_minute: rate of tokens.
-        prices: by model, USD per million tokens, as for :class:`Judge`.
-        images: how images are sent to a model that sees: ``text``, as their ``data:`` uris or addresses among the texts; ``object``, as ``{"image": ...}``
-            beside ``{"text": ...}`` (Jina's form); ``messages``, one image a request, as vLLM takes them.
-        cache: keeps vectors by model and text; any mapping of text to vectors. Default: none.
+        headers: additional headers.
+        timeout: the maximum seconds for one attempt.
+        deadline: the maximum seconds for one call, including retries and waiting.
+        max_concurrency: the maximum number of concurrent calls. Others wait. None means no limit.
+        requests_per_minute: the maximum rate of requests, or None.
+        tokens_per_minute: the maximum rate of tokens, or None.
+        prices: prices by model in USD per million tokens, as for :class:`Judge`.
+        images: how images are sent. ``text``: their ``data:`` URIs or addresses, among the texts. ``object``: ``{"image":
+            ...}`` in a
+        list with ``{"text": ...}`` (Jina's format). ``messages``: one image per request (vLLM's format).
+        cache: stores vectors by model and text. Any mapping from text to vector. The default is no cache.
         clock: for tests.
         sleep: for tests.
 
-    Thread-safe; each call runs in the thread that makes it.
-
     Raises:
-        ConfigError: an argument that is not allowed.
+        ConfigError: an argument is invalid.
     """
 
     def __init__(
@@ -65,9 +66,9 @@ class Embedder(EmbedderModel):
     ) -> None:
         options = RequestOptions.of("Embedder", requests)
         if not isinstance(model, str) or not model.strip():
-            raise ConfigError("model is required")
+            raise ConfigError("model: required")
         if images not in IMAGES:
-            raise ConfigError(f"images: {images!r} is not allowed; it must be {', '.join(IMAGES[:-1])} or {IMAGES[-1]}")
+            raise ConfigError(f"images: must be {', '.join(IMAGES[:-1])} or {IMAGES[-1]}, got {images!r}")
         self.model = model
         self._images = images
         own = openai.headers((api_key or "").strip() or None)
@@ -75,21 +76,23 @@ class Embedder(EmbedderModel):
         self._cache = cache
         self._lock = threading.Lock()
         self._most = 0
-        """Texts that the server takes at once, as far as it said; 0 while it did not."""
+        """Maximum number of texts in a request, as found so far, or 0 while unknown."""
 
     def __repr__(self) -> str:
         return f"Embedder({self._server.transport.base_url!r}, {self.model!r})"
 
     @property
     def priced(self) -> bool:
-        """Whether the price of the model is known: from ``prices``, or for public servers from the table of list prices."""
+        """Return True if the price is known from ``prices`` or from the price table."""
         return self._server.priced(self.model)
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector per text, in their order; all that are new in one call if the server takes so many, each text once.
+        """Return one vector per text, in order.
+
+        New texts are sent once each, in one request if the server accepts so many.
 
         Raises:
-            JudgeError: the server could not be asked, or did not give a vector for each text.
+            JudgeError: the server couldn't be called, or didn't return a vector for each text.
         """
         known = self._cached(texts)
         missing = [text for text in dict.fromkeys(texts) if text not in known]
@@ -104,21 +107,21 @@ class Embedder(EmbedderModel):
         return [known[text] for text in texts]
 
     def accounts(self) -> list[Account]:
-        """The last thousand requests, oldest first. See also :func:`recording`."""
+        """Return the last thousand requests, oldest first. See also :func:`recording`."""
         return self._server.ledger.last()
 
     def total(self) -> Total:
-        """The sum over all requests."""
+        """Return the sum of all requests."""
         return self._server.ledger.total()
 
     def clear_cache(self) -> None:
-        """Forget all vectors."""
+        """Delete all cached vectors."""
         if self._cache is not None:
             with self._lock:
                 self._cache.clear()
 
     def close(self) -> None:
-        """Release connections."""
+        """Close all connections."""
         self._server.transport.close()
 
     def _key(self, text: str) -> str:
@@ -139,7 +142,10 @@ class Embedder(EmbedderModel):
                 self._cache.update((self._key(text), vector) for text, vector in new.items())
 
     def _in_batches(self, texts: list[str], until: float) -> list[list[float]]:
-        """Vectors of all texts; a server that takes only so many at once (some take 10, others 32 or 64) is given as many as it took."""
+        """Return the vectors of all texts.
+
+        Some servers accept only 10, 32 or 64 texts at once. If the server rejects a batch, smaller ones follow.
+        """
         found: list[list[float]] = []
         while len(found) < len(texts):
             batch = self._next(texts[len(found) :])
@@ -152,7 +158,7 @@ class Embedder(EmbedderModel):
         return found
 
     def _next(self, texts: list[str]) -> list[str]:
-        """The texts of one request: as many as the server takes, or one image alone."""
+        """Return the texts of the next request: as many as the server accepts, or a single image."""
         if self._images == "messages" and not isinstance(texts[0], ImageReference):
             texts = list(itertools.takewhile(lambda text: not isinstance(text, ImageReference), texts))
         elif self._images == "messages":
@@ -168,7 +174,7 @@ class Embedder(EmbedderModel):
 
 
 def _asked(texts: Sequence[str], images: Images) -> dict[str, Any]:
-    """What a request asks for."""
+    """Return the input of a request."""
     seen = [isinstance(text, ImageReference) for text in texts]
     if images == "text" or not any(seen):
         return {"input": list(texts)}
@@ -182,7 +188,7 @@ def _asked(texts: Sequence[str], images: Images) -> dict[str, Any]:
 
 
 def _without_head(reference: str) -> str:
-    """An address, or the bytes in base64."""
+    """Return an image's address, or its bytes in base64."""
     return reference.partition(",")[2] if reference.startswith("data:") else str(reference)
 
 
@@ -193,9 +199,9 @@ def _vectors_in(answer: Mapping[str, Any], wanted: int) -> list[list[float]]:
         items = sorted(items, key=lambda item: item["index"])
     vectors = [item.get("embedding") for item in items]
     if len(vectors) != wanted or not all(_is_vector(vector) for vector in vectors):
-        raise JudgeError(f"there is no vector for each of {wanted} texts", "invalid_answer")
+        raise JudgeError(f"the answer doesn't contain one vector for each of {wanted} texts", "invalid_answer")
     if len({len(vector) for vector in vectors}) > 1:
-        raise JudgeError("the vectors are of different lengths", "invalid_answer")
+        raise JudgeError("the answer's vectors have different lengths", "invalid_answer")
     return vectors
 
 

@@ -1,4 +1,4 @@
-"""From configuration to judge and embedder."""
+"""Construction of the judge and the embedder from a configuration."""
 
 from __future__ import annotations
 
@@ -27,10 +27,15 @@ from .providers import PROVIDERS
 def judge_from(
     config: Config, *, clock: Clock = SYSTEM_CLOCK, sleep: Callable[[float], None] = time.sleep
 ) -> Judge | Bench | None:
-    """The configured judge, or several that judge in its place; None if none is. Clock and sleep are for tests.
+    """Return the configured judge, a bench of several judges, or None.
+
+    Args:
+        config: the loaded configuration.
+        clock: for tests.
+        sleep: for tests.
 
     Raises:
-        ConfigError: half of it is missing, or a value is not allowed; with its path and, where it comes from a file, its line.
+        ConfigError: an option is missing or invalid. The message has its path and, if it is in a file, its line.
     """
     options = config.judge
     if not _is_configured(config, "judge", options):
@@ -58,7 +63,7 @@ def judge_from(
 
 
 class _Named:
-    """Judges by the names that a configuration gives them."""
+    """Judges by their configured names."""
 
     def __init__(self, config: Config, main: Judge, shared: Mapping[str, Any]) -> None:
         self._config = config
@@ -68,15 +73,15 @@ class _Named:
         self._servers: dict[str, Judge] = {}
 
     def judge(self, name: str, path: KeyPath) -> Judge:
-        """The judge of this name: one object for each.
+        """Return the judge for a name, always the same object.
 
         Raises:
-            ConfigError: it is of a server that is not configured.
+            ConfigError: the name's server isn't configured.
         """
         try:
             return self._found.setdefault(name, self._found.get(name) or self._made(name))
         except ConfigError as error:
-            hint = f"; name the server in judge.servers.{name.partition('/')[0]}" if "/" in name else ""
+            hint = f"; configure the server in judge.servers.{name.partition('/')[0]}" if "/" in name else ""
             raise ConfigError(f"{self._config.where(path)}: {error}{hint}") from None
 
     def _made(self, name: str) -> Judge:
@@ -97,10 +102,10 @@ _OF_A_SERVER = ("base_url", "api_key", "endpoint", "requests_per_minute", "token
 
 
 def seal_from(config: Config) -> Seal | None:
-    """What encrypts the files of queue and cache; None if nothing does.
+    """Return the encryption of queue and cache files, or None without a key.
 
     Raises:
-        ConfigError: the key is none, or the extra is not installed.
+        ConfigError: the key is invalid, or the extra isn't installed.
     """
     if config.judge.encryption_key is None:
         return None
@@ -111,7 +116,7 @@ def seal_from(config: Config) -> Seal | None:
 
 
 def embedder_from(config: Config) -> Embedder | InProcessEmbedder | None:
-    """The configured embedder; None if none is.
+    """Return the configured embedder, or None.
 
     Raises:
         ConfigError: as :func:`judge_from`.
@@ -119,13 +124,13 @@ def embedder_from(config: Config) -> Embedder | InProcessEmbedder | None:
     options = config.embedder
     if options.path is not None and (options.base_url is not None or options.model != CLIP):
         raise ConfigError(
-            f"{config.where(('embedder', 'path'))} is the folder of a model in this process: it needs model: {CLIP}, and no base_url"
+            f"{config.where(('embedder', 'path'))}: requires model {CLIP} without base_url, got model {options.model!r}"
         )
     if options.base_url is None and (options.model or "").startswith(PREFIX):
         try:
             if options.model == CLIP:
                 if options.path is None:
-                    raise ConfigError(f"path is required with model: {CLIP}")
+                    raise ConfigError(f"path: required with model {CLIP}")
                 return ClipEmbedder(options.path)
             return LocalEmbedder(options.model or "")
         except ConfigError as error:
@@ -143,7 +148,7 @@ def _is_configured(config: Config, section: str, options: ServiceOptions) -> boo
         return False
     for name, other in (("base_url", "model"), ("model", "base_url")):
         if getattr(options, name) is None:
-            raise ConfigError(f"{config.where((section, name))} is required, because {section}.{other} is set")
+            raise ConfigError(f"{config.where((section, name))}: required, because {section}.{other} is set")
     return True
 
 

@@ -1,8 +1,8 @@
-"""HTTP/1.1 over one plain socket: a request is posted, and its whole answer is read within a deadline.
+"""Minimal HTTP/1.1 client that posts a request and reads the reply within a deadline.
 
-That is all that a question to a model needs, at a fraction of what a general client takes of the processor: no redirects, cookies or
-proxies. What the server sends is not trusted: its head and body are bounded, and an answer that does not keep to the protocol, or ends
-early, is none. Nothing is sent twice: only a connection that was closed while it was idle is replaced before anything is sent on it.
+Model calls need no redirects, cookies or proxies, so this client uses a fraction of a general client's CPU time. It doesn't
+trust the server: header and body sizes are limited, and a malformed or truncated reply is an error. A request is never sent
+twice. A connection that closed while idle is replaced before anything is sent.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from ...core.deadlines import Deadline, addresses_of
 _PORTS = {"http": 80, "https": 443}
 _RECEIVED = 65_536
 _SENT_AT_ONCE = 262_144
-"""Bytes between two looks at the deadline."""
+"""Bytes sent between two checks of the deadline."""
 _LARGEST_HEAD = 65_536
-"""Bytes of a status line with all its headers; the same bounds the trailers of a body in chunks."""
+"""Maximum bytes of the status line with all headers, and of the trailers of a chunked body."""
 _LONGEST_LINE = 4_096
-"""Bytes of the line before a chunk."""
+"""Maximum bytes of a chunk's size line."""
 _MOST_INFORMATIONAL = 20
-"""Answers of status 1xx before the one that counts."""
+"""Maximum number of 1xx replies before the final one."""
 _PATH_SAFE = "!$%&'()*+,-./:;=@[\\]^_|~"
 _HEAD_ENDS = re.compile(rb"\n\r?\n")
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9]\d\d)(?: .*)?")
@@ -40,46 +40,49 @@ _INFLATED = {"gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
 
 
 class BrokenAnswer(ConnectionError):
-    """What came is no answer of HTTP/1.1, or not all of one. The text says why, in our words alone."""
+    """The reply isn't complete, valid HTTP/1.1.
+
+    The message contains nothing that the server sent.
+    """
 
 
 class ReplyTooLarge(Exception):
-    """The answer has more bytes than are taken."""
+    """The reply's body exceeds the limit."""
 
     def __init__(self, status: int) -> None:
-        super().__init__("the answer is too large")
+        super().__init__("the reply exceeds the size limit")
         self.status = status
 
 
 class Reply(NamedTuple):
-    """What a server answered."""
+    """A server's reply."""
 
     status: int
     headers: Mapping[str, str]
-    """By name in small letters. What came under one name several times is joined by commas."""
+    """Headers by lower-case name. Repeated headers are joined by commas."""
     body: bytes
-    """Without its encodings."""
+    """The decoded body."""
 
 
 class Bounds(NamedTuple):
-    """How much of an answer is read."""
+    """Limits on the size of a reply's body."""
 
     answer: int
-    """Bytes of the body of one with status 2xx; a longer one is refused."""
+    """Maximum bytes with status 2xx. A larger body is an error."""
     refusal: int
-    """The same for any other status; a longer one is cut."""
+    """Maximum bytes with any other status. A larger body is truncated."""
 
     def of(self, status: int) -> int:
-        """Those of one status."""
+        """Return the limit for a status."""
         return self.answer if 200 <= status < 300 else self.refusal
 
 
 class Origin:
-    """A server, and what is the same for all requests to it. Thread-safe.
+    """A server, with the request heads to reuse. Thread-safe.
 
     Args:
-        url: where it is.
-        trusted: what an encrypted connection trusts.
+        url: the server's URL.
+        trusted: returns the TLS context.
     """
 
     def __init__(self, url: str, trusted: Callable[[], ssl.SSLContext]) -> None:
@@ -90,13 +93,13 @@ class Origin:
         host = f"[{self.host}]" if ":" in self.host else self.host
         self._named = host if self.port == _PORTS[parts.scheme] else f"{host}:{self.port}"
         self._heads: dict[str, tuple[Mapping[str, str], bytes]] = {}
-        """The last head of each address, and the headers that it was made of."""
+        """The last request head of each URL, with the headers that it contains."""
 
     def head(self, url: str, headers: Mapping[str, str]) -> bytes:
-        """A request's head up to the number of its bytes.
+        """Return a request's head, up to the value of ``Content-Length``.
 
         Raises:
-            ValueError: a header cannot be sent.
+            ValueError: a header contains invalid characters.
         """
         known = self._heads.get(url)
         if known is not None and known[0] is headers:
@@ -106,7 +109,7 @@ class Origin:
         fields = [("Host", host), *((name, value) for name, value in headers.items() if name.lower() not in _FRAMING)]
         lines = [f"{name}: {value}\r\n".encode("ascii") for name, value in fields if _is_field(name, value)]
         if len(lines) != len(fields):
-            raise ValueError("a header cannot be sent")
+            raise ValueError("header: contains characters that can't be sent")
         head = b"".join((f"POST {target} HTTP/1.1\r\n".encode("ascii"), *lines, b"Content-Length: "))
         self._heads[url] = headers, head
         return head
@@ -117,11 +120,11 @@ def _is_field(name: str, value: str) -> bool:
 
 
 class Connection:
-    """A connection to be used by one thread at a time. It is made when it is needed, and made anew after any fault.
+    """Connection for one thread at a time. It connects on demand, and again after any error.
 
     Args:
         origin: the server.
-        clock: measures deadlines.
+        clock: the clock for deadlines.
     """
 
     def __init__(self, origin: Origin, clock: Clock) -> None:
@@ -130,20 +133,20 @@ class Connection:
         self._socket: socket.socket | None = None
 
     def post(self, url: str, headers: Mapping[str, str], content: bytes, stop: float, bounds: Bounds) -> Reply:
-        """The answer to one request.
+        """Send one request and return the reply.
 
         Args:
-            url: of the same server.
-            headers: in ASCII; ``Content-Length`` is added.
+            url: a URL at the same server.
+            headers: ASCII headers. ``Content-Length`` is added.
             content: the body.
-            stop: when to give up, in seconds of the monotonic clock.
-            bounds: how much is read.
+            stop: the deadline, in seconds of the monotonic clock.
+            bounds: the limits on the reply's size.
 
         Raises:
-            TimeoutError: the answer was not there in time.
-            OSError: the server could not be reached, or the connection broke; :class:`BrokenAnswer` where it did not keep to the protocol.
-            ReplyTooLarge: the answer is larger than is taken.
-            ValueError: a header cannot be sent.
+            TimeoutError: the reply wasn't complete at the deadline.
+            OSError: the server couldn't be reached, or the connection broke. :class:`BrokenAnswer` if the reply was invalid.
+            ReplyTooLarge: the reply exceeds the limit.
+            ValueError: a header contains invalid characters.
         """
         message = b"".join((self._origin.head(url, headers), b"%d\r\n\r\n" % len(content), content))
         deadline = Deadline(self._clock, stop)
@@ -166,7 +169,7 @@ class Connection:
         return reply
 
     def close(self) -> None:
-        """Release it. A later request connects anew."""
+        """Close the connection. A later request connects again."""
         connected, self._socket = self._socket, None
         if connected is not None:
             connected.close()
@@ -190,9 +193,12 @@ class Connection:
 
 
 def _connect(host: str, port: int, deadline: Deadline) -> socket.socket:
-    """A connection to one of a host's addresses, in the order in which the resolver names them. The time that is left is shared out."""
+    """Connect to the first reachable address of a host.
+
+    All addresses share the remaining time.
+    """
     addresses = addresses_of(host, port, deadline)
-    fault: OSError = BrokenAnswer("its name has no address")
+    fault: OSError = BrokenAnswer("the host name has no address")
     for number, (family, kind, protocol, _, address) in enumerate(addresses):
         found = socket.socket(family, kind, protocol)
         try:
@@ -213,7 +219,10 @@ def _connect(host: str, port: int, deadline: Deadline) -> socket.socket:
 
 
 def _is_idle(connected: socket.socket) -> bool:
-    """Whether nothing came since the last answer: what comes unasked is the end of the connection, or means nothing good."""
+    """Return True if nothing arrived since the last reply.
+
+    Unexpected data means that the server closed the connection or broke the protocol.
+    """
     if isinstance(connected, ssl.SSLSocket) and connected.pending():
         return False
     if not hasattr(select, "poll"):  # Windows
@@ -224,10 +233,12 @@ def _is_idle(connected: socket.socket) -> bool:
 
 
 def _send(connected: socket.socket, message: bytes, deadline: Deadline) -> OSError | None:
-    """Send all of a request; the fault that kept the server from reading it: it may have answered before that.
+    """Send a request and return the error if the server stopped reading.
+
+    The server may have replied before that.
 
     Raises:
-        TimeoutError: it did not read all of it in time.
+        TimeoutError: the server didn't read the whole request in time.
     """
     try:
         if len(message) <= _SENT_AT_ONCE:
@@ -246,7 +257,7 @@ def _send(connected: socket.socket, message: bytes, deadline: Deadline) -> OSErr
 
 
 class _Incoming:
-    """Reads one answer from a socket."""
+    """Parser of one reply from a socket."""
 
     __slots__ = ("_buffer", "_connected", "_deadline")
 
@@ -256,15 +267,15 @@ class _Incoming:
         self._buffer = bytearray()
 
     def reply(self, bounds: Bounds) -> tuple[Reply, bool]:
-        """The answer, and whether the connection can take another request."""
+        """Return the reply, and True if the connection can be reused."""
         for _ in range(_MOST_INFORMATIONAL):
             version, status, headers = self._head()
             if status >= 200:
                 break
             if status == 101:
-                raise BrokenAnswer("it switched to another protocol")
+                raise BrokenAnswer("the server switched to another protocol")
         else:
-            raise BrokenAnswer("it sent too many informational answers")
+            raise BrokenAnswer("the server sent too many 1xx replies")
         most = bounds.of(status)
         body, whole, lasts = self._body(status, headers, most)
         encoding = headers.get("content-encoding")
@@ -279,14 +290,14 @@ class _Incoming:
         return Reply(status, headers, body), lasts and whole and not self._buffer
 
     def _more(self) -> bool:
-        """Wait until more came; False once nothing comes any more."""
+        """Receive more bytes. Return False at the end of the stream."""
         self._deadline.bind(self._connected)
         found = self._connected.recv(_RECEIVED)
         self._buffer += found
         return bool(found)
 
     def _take(self, count: int) -> bytes:
-        """The next bytes."""
+        """Return the next bytes."""
         while len(self._buffer) < count:
             if not self._more():
                 raise BrokenAnswer("it closed the connection in the middle of its answer")
@@ -295,39 +306,39 @@ class _Incoming:
         return found
 
     def _line(self, most: int) -> bytes:
-        """The next line, without its end."""
+        """Return the next line without its line break."""
         while (end := self._buffer.find(b"\n")) < 0 and len(self._buffer) <= most:
             if not self._more():
                 raise BrokenAnswer("it closed the connection in the middle of its answer")
         if not 0 <= end <= most:
-            raise BrokenAnswer("a line of its answer is too long")
+            raise BrokenAnswer("a line of the reply is too long")
         return self._take(end + 1)[:-1].removesuffix(b"\r")
 
     # --- the head
 
     def _head(self) -> tuple[bytes, int, dict[str, str]]:
-        """Minor version, status and headers of an answer."""
+        """Return the minor version, status and headers."""
         looked_at = 0
         while (found := _HEAD_ENDS.search(self._buffer, looked_at)) is None and len(self._buffer) <= _LARGEST_HEAD:
             looked_at = max(0, len(self._buffer) - 2)
             if not self._more():
-                raise BrokenAnswer("it closed the connection before it answered")
+                raise BrokenAnswer("the server closed the connection before it replied")
         if found is None or found.end() > _LARGEST_HEAD:
-            raise BrokenAnswer("the head of its answer is too large")
+            raise BrokenAnswer("the reply's headers are too large")
         first, *lines = self._take(found.end()).split(b"\n")
         status = _STATUS.fullmatch(first.removesuffix(b"\r"))
         if status is None:
-            raise BrokenAnswer("its answer is not HTTP/1.1")
+            raise BrokenAnswer("the reply isn't HTTP/1.1")
         headers: dict[str, str] = {}
         name = ""
         for line in lines[:-2]:
             raw, colon, value = line.partition(b":")
             text = value.strip().decode("latin-1")
-            if line[:1] in (b" ", b"\t") and name:  # a value that goes on, as it was allowed once
+            if line[:1] in (b" ", b"\t") and name:  # obsolete line folding: the value continues
                 headers[name] += f" {line.strip().decode('latin-1')}"
                 continue
             if not colon or _NAME.fullmatch(raw) is None:
-                raise BrokenAnswer("a header of its answer cannot be read")
+                raise BrokenAnswer("the reply has an invalid header")
             name = raw.decode("ascii").lower()
             headers[name] = f"{headers[name]}, {text}" if name in headers else text
         return status[1], int(status[2]), headers
@@ -335,20 +346,20 @@ class _Incoming:
     # --- the body
 
     def _body(self, status: int, headers: Mapping[str, str], most: int) -> tuple[bytes, bool, bool]:
-        """The body or its first bytes, whether it is whole, and whether its end is beyond doubt."""
+        """Return the body, True if it is complete, and True if its end is unambiguous."""
         if status in (204, 304):
             return b"", True, True
         coding, length = headers.get("transfer-encoding"), headers.get("content-length")
         if coding is not None:
             if coding.strip().lower() != "chunked":
-                raise BrokenAnswer("its answer has a transfer coding that was not asked for")
+                raise BrokenAnswer("the reply has an unsupported transfer coding")
             return *self._chunks(most), length is None
         if length is None:
             return *self._until_end(most), False
         named = {one.strip() for one in length.split(",")}
         exact = named.pop()
         if named or _LENGTH.fullmatch(exact) is None:
-            raise BrokenAnswer("the length of its answer cannot be read")
+            raise BrokenAnswer("the reply has an invalid content length")
         whole = int(exact) <= most
         return self._take(int(exact) if whole else most), whole, True
 
@@ -363,7 +374,7 @@ class _Incoming:
         while True:
             size = _CHUNK_SIZE.fullmatch(self._line(_LONGEST_LINE).partition(b";")[0].strip())
             if size is None:
-                raise BrokenAnswer("the size of a chunk cannot be read")
+                raise BrokenAnswer("the reply has an invalid chunk size")
             count = int(size[0], 16)
             if count == 0:
                 break
@@ -371,7 +382,7 @@ class _Incoming:
                 return bytes(body + self._take(most - len(body))), False
             body += self._take(count)
             if self._line(1):
-                raise BrokenAnswer("a chunk has another length than it says")
+                raise BrokenAnswer("chunk length doesn't match its header")
         left = _LARGEST_HEAD
         while line := self._line(left):  # trailers
             left -= len(line) + 2
@@ -379,21 +390,24 @@ class _Incoming:
 
 
 def _decoded(body: bytes, encodings: str, most: int, whole: bool) -> tuple[bytes, bool]:
-    """A body without the compression that was not asked for, and whether it is whole; one that is not known is left as it is."""
+    """Decompress a body, and return it with True if it is complete.
+
+    Some servers compress although the request doesn't accept that. A body with an unknown encoding is returned unchanged.
+    """
     for encoding in reversed([one.strip().lower() for one in encodings.split(",")]):
         bits = _INFLATED.get(encoding)
         if bits is None:
             continue
-        if encoding == "deflate" and body[:1] and body[0] & 15 != 8:  # some servers leave out the head of it
+        if encoding == "deflate" and body[:1] and body[0] & 15 != 8:  # some servers omit the zlib header
             bits = -bits
         inflater = zlib.decompressobj(bits)
         try:
             found = inflater.decompress(body, most + 1)
         except zlib.error:
-            raise BrokenAnswer("the compression of its answer cannot be read") from None
+            raise BrokenAnswer("the reply's compression is invalid") from None
         if len(found) > most:
             return found[:most], False
         if whole and not inflater.eof:
-            raise BrokenAnswer("the compression of its answer ends early")
+            raise BrokenAnswer("the reply's compressed data ends early")
         body = found
     return body, whole

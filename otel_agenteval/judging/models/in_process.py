@@ -1,4 +1,7 @@
-"""What embedders in this process have in common: they cost nothing, and are read when they are used first."""
+"""Base class of embedders that run in this process.
+
+They cost nothing and load their model on first use.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,11 @@ from .model_server import tokens_in
 
 
 class InProcessEmbedder(EmbedderModel):
-    """Makes vectors without a server.
+    """Embedder without a server. Thread-safe.
 
     Args:
-        model: its name.
-        clock: the time.
-
-    Thread-safe.
+        model: the model's name.
+        clock: the clock for durations.
     """
 
     def __init__(self, model: str, clock: Clock) -> None:
@@ -30,7 +31,7 @@ class InProcessEmbedder(EmbedderModel):
         self._ledger = Ledger()
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector of length 1 per text, in their order; zeros for a text without words."""
+        """Return one vector of length 1 per text, in order. A text without words gets zeros."""
         start = self._clock.monotonic()
         with self._lock:
             if not self._is_read:
@@ -44,20 +45,20 @@ class InProcessEmbedder(EmbedderModel):
         return vectors
 
     def accounts(self) -> list[Account]:
-        """The last thousand calls, oldest first; what they cost is 0."""
+        """Return the last thousand calls, oldest first. Their cost is 0."""
         return self._ledger.last()
 
     def total(self) -> Total:
-        """The sum over all calls."""
+        """Return the sum of all calls."""
         return self._ledger.total()
 
     def clear_cache(self) -> None:
-        """Nothing is kept."""
+        """Do nothing, because in-process embedders don't cache vectors."""
 
     @abstractmethod
     def _read(self) -> None:
-        """Read the model."""
+        """Load the model."""
 
     @abstractmethod
     def _vectors(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector per text."""
+        """Return one vector per text."""

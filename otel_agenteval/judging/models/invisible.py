@@ -1,7 +1,7 @@
-"""Characters that a model reads and people do not see, shown as what they are.
+"""Detection of invisible characters, which are written out so that a judge sees them.
 
-They hide orders from people who look at a text (spelled in tag characters, or as bytes in variation selectors), turn the direction of
-writing, or split words so that no reader recognises them. Where a script or an emoji needs one it stays.
+Invisible characters can hide instructions from people (as tag characters, or as bytes in variation selectors), reverse the
+writing direction, or split words to defeat filters. Characters that a script or an emoji needs are kept.
 """
 
 from __future__ import annotations
@@ -21,23 +21,26 @@ _UNSEEN = re.compile(f"(?P<tags>[{_TAGS}]+)|(?P<selectors>[{_SELECTORS}]+)|[{_OT
 _FLAGS = frozenset(
     "".join(chr(0xE0000 + ord(letter)) for letter in region) + "\U000e007f" for region in ("gbeng", "gbsct", "gbwls")
 )
-"""The tags behind a black flag that make it the one of England, Scotland or Wales."""
+"""Tags after a black flag that make the flags of England, Scotland and Wales."""
 _BLACK_FLAG, _KEYCAP, _ZWNJ, _ZWJ = "\U0001f3f4", "\u20e3", "\u200c", "\u200d"
 _VIRAMA = 9
-"""The combining class of the sign that takes a letter's vowel away; how it is written depends on the joiner behind it."""
+"""Combining class of the sign that removes a letter's vowel. The joiner after it affects how it is written."""
 _PRESENTATION = ("\ufe0e", "\ufe0f")
 _JOINED = re.compile(
     "[\u0600-\u08ff\u0900-\u0dff\u0f00-\u109f\u1780-\u18af\u1900-\u1aaf\u1b00-\u1cff\ua840-\ua9ff\uaa00-\uaaff\ufb50-\ufdff\ufe70-\ufefc"
     "\U00010a00-\U00010aff\U00011000-\U000116ff\U0001e900-\U0001e95f]"
 )
-"""Scripts whose letters join: Arabic and its kin, those of India and South-East Asia, Mongolian."""
+"""Scripts with joining letters: Arabic and related scripts, those of India and Southeast Asia, Mongolian."""
 _MONGOLIAN = re.compile("[\u1820-\u18aa]")
 _LONGEST_LIST = 64
-"""Different characters in a row that are named; of more, only the number is given."""
+"""Maximum number of different characters in a row that are named. For more, only their number is given."""
 
 
 def shown(text: str) -> str:
-    """A text in which nothing is hidden from a reader: ``⟨U+200B⟩``, ``⟨hidden text: "…"⟩``, ``⟨hidden bytes: …⟩``."""
+    """Write out invisible characters.
+
+    Examples: ``⟨U+200B⟩``, ``⟨hidden text: "…"⟩``, ``⟨hidden bytes: …⟩``.
+    """
     if text.isascii() and text.replace("\n", "").replace("\t", "").replace("\r", "").isprintable():
         return text  # most texts: twenty times as fast
     return _UNSEEN.sub(_shown, text)
@@ -60,7 +63,7 @@ def _shown(found: re.Match[str]) -> str:
 
 
 def _is_needed(run: str, before: str, after: str) -> bool:
-    """Whether a single character makes the text around it what a reader sees."""
+    """Return True if a character affects how a reader sees the text around it."""
     if not before or len(run) != 1:
         return False
     if run in _PRESENTATION:
@@ -77,7 +80,7 @@ def _is_symbol(character: str) -> bool:
 
 
 def _bytes(selectors: str) -> str:
-    """What variation selectors spell: the n-th one stands for the byte n - 1."""
+    """Write out the bytes in variation selectors, the n-th of which encodes byte n - 1."""
     if len(selectors) == 1:
         return _names(selectors)
     raw = bytes(code - 0xFE00 if (code := ord(one)) < 0xE0000 else code - 0xE0100 + 16 for one in selectors)

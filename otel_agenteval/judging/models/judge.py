@@ -1,4 +1,4 @@
-"""A judge: one model that is asked about turns, one question at a time."""
+"""Judge that sends judge calls to one model."""
 
 from __future__ import annotations
 
@@ -50,47 +50,55 @@ _TEMPERATURE = 0.0
 
 @dataclass(frozen=True, slots=True)
 class _Capabilities:
-    """What a model was found to take."""
+    """Features that a model is known to accept."""
 
     strictest: Form = "schema"
     temperature: bool = True
     accepted: frozenset[Form] = frozenset()
-    """Forms that were taken with these settings: a refusal then is about something else."""
+    """Reply forms that the model accepted with these settings. A later rejection has another reason."""
     refused: frozenset[str] = frozenset()
-    """Schemas that are not taken where others are."""
+    """Schemas that the model rejected, although it accepts others."""
 
 
 class Judge(JudgeModel):
-    """Asks a model, one question at a time.
+    """Client for judge calls to one model. Thread-safe.
+
+    Each judge call runs in the calling thread.
 
     Args:
-        base_url: up to and including the version, as in ``http://127.0.0.1:11434/v1``; without credentials or query.
-        model: the model's name there. A beginning ``anthropic/``, ``gemini/``, ``bedrock/``, ``responses/`` or ``openai/`` says the
-            provider, unless ``provider`` does.
-        api_key: sent in the header that the provider knows. Without one, requests to Bedrock are signed with the AWS credentials of
-            the environment (extra ``[bedrock]``).
-        provider: ``openai`` (chat completions: OpenAI, vLLM, Ollama, llama.cpp, LiteLLM and many others; the default),
-            ``responses``, ``anthropic``, ``gemini`` or ``bedrock``. The model's name is then sent as it is.
-        endpoint: ``moderations`` puts what ``llm_moderation`` asks to the server's ``/moderations`` (of the provider ``openai``), with
-            this model and the response alone; all else goes to ``chat``, the default.
-        headers: further headers.
-        timeout: seconds that one attempt may take.
-        deadline: seconds that one question may take, with retries, repair and waiting for its turn.
-        max_concurrency: questions at once; more wait. None is no limit, here and below.
-        requests_per_minute: rate of requests.
-        tokens_per_minute: rate of input and output tokens.
-        prices: by model, USD per million tokens: ``{"qwen3": {"input": 0.2, "output": 0.6, "cached_input": 0.1}}``. Without,
-            those of the public servers are known; else the cost is unknown.
-        max_input_tokens: about how many a question may have; past it the longest texts are cut in the middle, and the score says so
-            (``detail["input_truncated"]``). A metric that must have read all of a turn asks in pieces, and the worst one counts.
-        cache: keeps replies by question, so that the same one is asked once; any mapping of text to text. Default: none.
+        base_url: the URL up to and including the version, such as ``http://127.0.0.1:11434/v1``, without credentials or
+            query.
+        model: the model's name at the server. A prefix ``anthropic/``, ``gemini/``, ``bedrock/``, ``responses/`` or
+            ``openai/`` sets the
+        provider, unless ``provider`` is given.
+        api_key: sent in the provider's header. Without it, requests to Bedrock are signed with AWS credentials from the
+            environment
+        (extra ``[bedrock]``).
+        provider: ``openai`` (chat completions: OpenAI, vLLM, Ollama, llama.cpp, LiteLLM and many others, the default),
+            ``responses``,
+        ``anthropic``, ``gemini`` or ``bedrock``. The model's name is then sent unchanged.
+        endpoint: ``moderations`` sends the response of ``llm_moderation`` calls to the server's ``/moderations`` (provider
+            ``openai`` only).
+        All other calls use ``chat``, the default.
+        headers: additional headers.
+        timeout: the maximum seconds for one attempt.
+        deadline: the maximum seconds for one judge call, including retries, repair and waiting.
+        max_concurrency: the maximum number of concurrent judge calls. Others wait. None means no limit.
+        requests_per_minute: the maximum rate of requests, or None.
+        tokens_per_minute: the maximum rate of input and output tokens, or None.
+        prices: prices by model in USD per million tokens: ``{"qwen3": {"input": 0.2, "output": 0.6, "cached_input": 0.1}}``.
+            Without
+        them, the prices of public servers are known and others are unknown.
+        max_input_tokens: the approximate maximum input of a judge call. Beyond it, the longest texts lose their middle, and
+            the score
+        has ``detail["input_truncated"]``. Metrics that read all of a turn send it in pieces, and the worst score counts.
+        cache: stores replies, so that an identical call isn't repeated. Any mapping from text to text. The default is no
+            cache.
         clock: for tests.
         sleep: for tests.
 
-    Thread-safe; each question runs in the thread that asks.
-
     Raises:
-        ConfigError: an argument that is not allowed.
+        ConfigError: an argument is invalid.
     """
 
     def __init__(
@@ -110,15 +118,15 @@ class Judge(JudgeModel):
         self.provider, self.model = chosen(model, provider)
         self._wire = PROVIDERS[self.provider]
         if endpoint not in moderations.ENDPOINTS:
-            raise ConfigError(f"endpoint: {endpoint!r} is not allowed; it must be {' or '.join(moderations.ENDPOINTS)}")
+            raise ConfigError(f"endpoint: must be {' or '.join(moderations.ENDPOINTS)}, got {endpoint!r}")
         if endpoint == "moderations" and self.provider != "openai":
-            raise ConfigError(f"endpoint: 'moderations' is not allowed with the provider {self.provider}; only openai has it")
+            raise ConfigError(f"endpoint: 'moderations' requires the provider openai, got {self.provider}")
         self._endpoint = endpoint
         key = (api_key or "").strip() or None
         region = region_in(base_url) if self.provider == "bedrock" and key is None and isinstance(base_url, str) else None
         sign = None if region is None else Signer(region)
         self.server = ModelServer(self.provider, Transport(base_url, self._wire.headers(key), options, sign=sign), options)
-        """Where it is asked; models with the same one share connections, limits and accounts."""
+        """The judge's server. Models at the same server share connections, limits and accounts."""
         self._most_tokens = max_input_tokens
         self._cache = cache
         self._lock = threading.Lock()
@@ -129,20 +137,20 @@ class Judge(JudgeModel):
 
     @property
     def priced(self) -> bool:
-        """Whether the price of the model is known: from ``prices``, or for public servers from the table of list prices."""
+        """Return True if the price is known from ``prices`` or from the price table."""
         return self.server.priced(self.model)
 
     def with_model(self, model: str) -> Judge:
-        """A judge of another model at the same server: connections, limits and accounts are shared.
+        """Return a judge for another model at the same server.
+
+        Both share connections, limits and accounts.
 
         Raises:
-            ConfigError: the model's name says another provider, which needs a judge of its own.
+            ConfigError: the model's name has another provider's prefix. That needs a separate judge.
         """
         provider, name = chosen(model, self._explicit)
         if provider != self.provider:
-            raise ConfigError(
-                f"model: {model!r} is of another provider than {self.provider}; it needs a judge with its own base_url"
-            )
+            raise ConfigError(f"model: must be a model of the provider {self.provider} at this base_url, got {model!r}")
         other = copy.copy(self)
         other.model = name
         other._capabilities = _Capabilities()
@@ -159,20 +167,24 @@ class Judge(JudgeModel):
         media: Sequence[str] = (),
         schema: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """One question; the JSON object that the model replied. A reply that cannot be read is asked for once more.
+        """Make one judge call and return the model's JSON object.
+
+        An unreadable reply is requested once more.
 
         Args:
-            stage: what the question is for, in the metric's words: for errors and accounts.
-            task: what to judge, how, and what each level means. Trusted: nothing of a turn belongs into it.
-            data: the material by name: texts, or values that are written as JSON. Not trusted.
-            reply: the JSON object that is asked for, with a word on each value; the reason before the verdict.
-            criteria: what the user configured to judge by, by name: a rubric, a policy, a role, labels, steps. Trusted, never cut.
-            media: uris of images and the like, for models that see.
-            schema: JSON schema of the reply, for servers that hold a model to one; default: what ``reply`` says.
-                Others are asked for JSON.
+            stage: a name for the call in errors and accounts.
+            task: what to judge, how, and the meaning of each level. It is trusted, so it must not contain anything of a turn.
+            data: the material by name: texts, or values to send as JSON. It isn't trusted.
+            reply: the requested JSON object, with a hint for each value, and the reason before the verdict.
+            criteria: the user's criteria by name: a rubric, a policy, a role, labels, steps. They are trusted and never
+                truncated.
+            media: URIs of images and other media, for models that accept them.
+            schema: the reply's JSON schema, for servers that enforce one. The default is derived from ``reply``. Other
+                servers are
+            asked for JSON.
 
         Raises:
-            JudgeError: the model could not be asked, declined, or its reply could not be read twice.
+            JudgeError: the model couldn't be called or declined, or two replies were unreadable.
         """
         try:
             asked = None if self._moderates(stage, data) else self._question(task, data, reply, criteria, media)
@@ -201,10 +213,12 @@ class Judge(JudgeModel):
         media: Sequence[str] = (),
         schema: Mapping[str, Any] | None = None,
     ) -> dict[str, Any] | None:
-        """What the cache has for a question, without asking; None if it has nothing, or if questions are asked anew.
+        """Return the cached reply for a judge call, or None.
+
+        Inside :func:`bypassing_cache`, the result is always None.
 
         Raises:
-            JudgeError: the question is not one that can be asked.
+            JudgeError: the judge call isn't valid.
         """
         if self._cache is None or is_cache_bypassed():
             return None
@@ -214,25 +228,28 @@ class Judge(JudgeModel):
 
     @property
     def keeps(self) -> bool:
-        """Whether replies are kept."""
+        """Return True if replies are cached."""
         return self._cache is not None
 
     def accounts(self) -> list[Account]:
-        """The last thousand requests, oldest first: tokens, cost, attempts, errors. See also :func:`recording`."""
+        """Return the last thousand requests, oldest first, with tokens, cost, attempts and errors.
+
+        See also :func:`recording`.
+        """
         return self.server.ledger.last()
 
     def total(self) -> Total:
-        """The sum over all requests."""
+        """Return the sum of all requests."""
         return self.server.ledger.total()
 
     def clear_cache(self) -> None:
-        """Forget all replies."""
+        """Delete all cached replies."""
         if self._cache is not None:
             with self._lock:
                 self._cache.clear()
 
     def close(self) -> None:
-        """Release connections, and the file of a cache that has one."""
+        """Close all connections and the cache."""
         self.server.transport.close()
         if isinstance(self._cache, Closes):
             self._cache.close()
@@ -240,16 +257,18 @@ class Judge(JudgeModel):
     # --- the question
 
     def _moderates(self, stage: str, data: Mapping[str, Any]) -> bool:
-        """Whether the server's moderation endpoint is asked."""
+        """Return True if the call uses the server's moderation endpoint."""
         return self._endpoint == "moderations" and stage == moderations.STAGE and "response" in data
 
     def _question(
         self, task: str, data: Mapping[str, Any], reply: str, criteria: Criteria | None, media: Sequence[str]
     ) -> Message:
-        """The message that asks it. The evaluation learns what had to be left out of it, or for another piece.
+        """Return the message of a judge call.
+
+        Record in the evaluation if it is truncated or in pieces.
 
         Raises:
-            JudgeError: media that are not passed on, or material that must be read as a whole and is too long.
+            JudgeError: media can't be sent, or material that must be read completely is too long.
         """
         texts, seen = material_of(data, media)
         trusted = trusted_of(criteria)
@@ -276,7 +295,7 @@ class Judge(JudgeModel):
         schema: Mapping[str, Any] | None,
         criteria: Criteria | None = None,
     ) -> str:
-        """A hash of which model is asked what, and how: all that the answer may depend on, and nothing that is random."""
+        """Return the hash of everything that the reply depends on, without random parts."""
         texts = without_marker_numbers(json.dumps(dict(data), default=repr, ensure_ascii=False))
         evaluation = current_evaluation()
         identity, piece = ("", 0) if evaluation is None else (evaluation.identity, evaluation.piece)
@@ -298,7 +317,10 @@ class Judge(JudgeModel):
         return found if isinstance(found, dict) else None
 
     def _keep_if_accepted(self, key: str, found: Mapping[str, Any]) -> None:
-        """Keep a reply once the metric took it: what it refuses would else be refused again without asking, for as long as it is kept."""
+        """Cache a reply after the metric accepted it.
+
+        A cached invalid reply would fail every later evaluation until it expires.
+        """
         if self._cache is None:
             return
         text = json.dumps(found)
@@ -318,7 +340,7 @@ class Judge(JudgeModel):
     def _verdict(
         self, asked: Message, data: Mapping[str, Any], reply: str, schema: Mapping[str, Any] | None, stage: str, until: float
     ) -> dict[str, Any]:
-        """Return the verdict. A first reply that does not consist of one is asked for once more."""
+        """Return the verdict, after one repair request if the first reply isn't valid."""
         keys = keys_of(reply) if schema is None else tuple(schema.get("properties", ()))
         schema = schema_of(reply) if schema is None else schema
         answer = self._complete((asked,), schema, stage, until)
@@ -329,8 +351,8 @@ class Judge(JudgeModel):
         if found is not None:
             return found
         if answer.finish == "length":
-            raise JudgeError("the reply was cut at the limit of its length", "truncated_reply")
-        raise JudgeError("the reply holds no JSON object that stands by itself", "unreadable_reply")
+            raise JudgeError("the reply was truncated at the output limit", "truncated_reply")
+        raise JudgeError("the reply isn't exactly one JSON object", "unreadable_reply")
 
     def _moderated(self, response: str, stage: str, until: float) -> dict[str, Any]:
         def read(body: dict[str, object]) -> tuple[dict[str, Any], Usage]:
@@ -345,7 +367,10 @@ class Judge(JudgeModel):
         return found
 
     def _repaired(self, asked: Message, answer: Answer, schema: Mapping[str, Any] | None, stage: str, until: float) -> Answer:
-        """The answer to the same question, asked again; with more room if that is what was missing, and the model has it."""
+        """Request the reply again.
+
+        If the first one was truncated, allow more output tokens. Return the first one if the model rejects that.
+        """
         cut = answer.finish == "length"
         admit_repair()
         try:
@@ -367,7 +392,10 @@ class Judge(JudgeModel):
         repair: bool = False,
         room: int = MAX_TOKENS,
     ) -> Answer:
-        """The answer, asked for in the strictest form that the model takes; what it refuses is left out, and remembered."""
+        """Return the reply in the strictest form that the model accepts.
+
+        Rejected features are remembered.
+        """
         capabilities = self._capabilities
         while True:
             takes = schema is not None and not (capabilities.refused and _name_of(schema) in capabilities.refused)
@@ -386,7 +414,7 @@ class Judge(JudgeModel):
             if capabilities is not self._capabilities or form not in capabilities.accepted:
                 self._capabilities = replace(capabilities, accepted=capabilities.accepted | {form})
             if answer.finish == "refusal":
-                raise JudgeError("the model or a filter declined to reply", "refusal")
+                raise JudgeError("the model or a content filter declined to reply", "refusal")
             return answer
 
     def _post(self, question: Question, stage: str, until: float, *, repair: bool) -> Answer:
@@ -407,12 +435,12 @@ class Judge(JudgeModel):
 
 
 def _name_of(schema: Mapping[str, Any] | None) -> str:
-    """The same for equal schemas."""
+    """Return a key that is equal for equal schemas."""
     return "" if schema is None else json.dumps(schema, default=repr, sort_keys=True)
 
 
 def _without(capabilities: _Capabilities, form: Form, schema: str, refusal: NotAnswered) -> _Capabilities | None:
-    """How to ask after a refusal; None if nothing that was asked for can be its reason."""
+    """Return the features to use after a rejection, or None if no feature can be the reason."""
     if refusal.status not in (400, 422, 501) or refusal.hints & {"context", "refusal", "credit"}:
         return None
     unsure = "parameter" in refusal.hints and not refusal.hints & {"format", "temperature"} and form not in capabilities.accepted

@@ -1,6 +1,6 @@
-"""What keeps us from asking too much: token buckets, a limit of calls at once, and a breaker for a server that is down.
+"""Limits on model requests: rates, concurrency, and a circuit breaker.
 
-The breaker refuses requests at once while a server is down, whatever asks. Jobs are held back by :mod:`..circuit_breaker`.
+The breaker rejects every request at once while a server is down. A separate one in :mod:`..circuit_breaker` holds jobs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from ...core.errors import JudgeError
 
 
 class Bucket:
-    """A rate per minute. A second's worth may come at once; what comes later waits for its turn, in order of arrival."""
+    """Token bucket for a rate per minute.
+
+    One second's amount is available at once. Later requests wait in order of arrival.
+    """
 
     def __init__(self, per_minute: float, clock: Clock) -> None:
         self._rate = per_minute / 60
@@ -24,7 +27,10 @@ class Bucket:
         self._lock = threading.Lock()
 
     def take(self, amount: float) -> float:
-        """Take an amount, and the seconds to wait before it is used. An amount below 0 is given back."""
+        """Take an amount, and return the seconds to wait before using it.
+
+        A negative amount is returned to the bucket.
+        """
         with self._lock:
             now = self._clock.monotonic()
             self._level = min(self._room, self._level + (now - self._last) * self._rate)
@@ -35,7 +41,7 @@ class Bucket:
 
 
 class Limits:
-    """Calls at once, requests and tokens per minute; None is without limit. Thread-safe."""
+    """Limits on concurrency, requests and tokens per minute. None means no limit. Thread-safe."""
 
     def __init__(
         self,
@@ -52,10 +58,12 @@ class Limits:
         self._sleep = sleep
 
     def enter(self, tokens: int, until: float) -> None:
-        """Wait for a turn, in seconds of the monotonic clock no longer than ``until``; :meth:`leave` ends it.
+        """Wait for a slot until the deadline ``until``, in seconds of the monotonic clock.
+
+        :meth:`leave` must follow.
 
         Raises:
-            JudgeError: the turn would come too late; nothing is then taken.
+            JudgeError: the wait would exceed the deadline. Nothing is taken in this case.
         """
         wait = self._take(1, tokens)
         late = self._clock.monotonic() + wait > until
@@ -63,20 +71,18 @@ class Limits:
             self._sleep(wait)
         if late or not self._has_slot(until):
             self._take(-1, -tokens)
-            raise JudgeError(
-                "the configured rate or concurrency leaves no room before the deadline of this question", "rate_limited"
-            )
+            raise JudgeError("the configured rate or concurrency allows no call before the deadline", "rate_limited")
 
     def _has_slot(self, until: float) -> bool:
         return self._slots is None or self._slots.acquire(timeout=max(0.0, until - self._clock.monotonic()))
 
     def leave(self) -> None:
-        """The call has ended."""
+        """Release the slot after the call."""
         if self._slots is not None:
             self._slots.release()
 
     def correct(self, estimated: int, used: int) -> None:
-        """Tokens that were used, where others had been taken."""
+        """Replace estimated tokens by the actual number."""
         if self._tokens is not None:
             self._tokens.take(used - estimated)
 
@@ -88,9 +94,10 @@ class Limits:
 
 
 class Breaker:
-    """Stops asking a server that failed ``threshold`` times in a row; after ``cooldown`` seconds one call tries again.
+    """Circuit breaker that opens after ``threshold`` failures in a row.
 
-    What failed although the server answered another call in the meantime says nothing: it is slow, or has too much to do, and is not down.
+    One call tries again after ``cooldown`` seconds. A failure doesn't count if the server answered another call in the
+    meantime: the server is slow or overloaded, but not down.
     """
 
     def __init__(self, clock: Clock, threshold: int = 5, cooldown: float = 30.0) -> None:
@@ -100,36 +107,38 @@ class Breaker:
         self._lock = threading.Lock()
         self._failures = 0
         self._answered = float("-inf")
-        """When the last call ended that was answered."""
+        """Time at which the last answered call ended."""
         self._opened: float | None = None
         self._probing = False
 
     @property
     def closed(self) -> bool:
-        """Whether calls are let through."""
+        """Return True if calls are allowed."""
         return self._opened is None
 
     def admit(self) -> bool:
-        """Let a call through; whether it is the one that tries again. :meth:`leave` says how it went.
+        """Allow a call, and return True if it is the one that tries again.
+
+        :meth:`leave` must follow.
 
         Raises:
-            JudgeError: the server is taken to be down.
+            JudgeError: the server is considered down.
         """
         with self._lock:
             if self._opened is None:
                 return False
             if self._probing or self._clock.monotonic() - self._opened < self._cooldown:
-                raise JudgeError(f"not asked: the server failed {self._failures} times in a row", "circuit_open")
+                raise JudgeError(f"not called, because the server failed {self._failures} times in a row", "circuit_open")
             self._probing = True
             return True
 
     def leave(self, probe: bool, alive: bool | None, began: float = float("inf")) -> None:
-        """How a call went that was let through.
+        """Record the result of an allowed call.
 
         Args:
-            probe: as :meth:`admit` said.
-            alive: whether the server answered; None where it was not asked after all.
-            began: when it was asked, in seconds of the monotonic clock.
+            probe: as returned by :meth:`admit`.
+            alive: True if the server answered, or None if it wasn't called.
+            began: when the call started, in seconds of the monotonic clock.
         """
         with self._lock:
             if probe:

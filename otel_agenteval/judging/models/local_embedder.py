@@ -1,8 +1,8 @@
-"""Embeddings made in this process: no server, no key, no cost.
+"""In-process embedder for texts, without server, key or cost.
 
-The model is a table of one vector for each of 32,000 pieces of words; a text's vector is the mean of its pieces'. It tells
-whether texts are about the same (paraphrases 0.5 to 1, unrelated texts below 0.2), in a fraction of a millisecond; it does not see
-the order of words, and hence no negation. Its scores are no others': the model's name goes with them.
+The model is a table with one vector for each of 32,000 word pieces, and a text's vector is the mean of its pieces. In a
+fraction of a millisecond, it shows if texts have a similar topic: paraphrases score 0.5 to 1, unrelated texts below 0.2. It
+ignores word order, so it doesn't recognize negation. Its scores aren't comparable with those of other models.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...core.extras import require
 from .in_process import InProcessEmbedder
 
 PREFIX = "local/"
-"""What the names of such models begin with."""
+"""Prefix of local model names."""
 _FILES = {
     "wordllama": ("weights/l2_supercat_256.safetensors", "tokenizers/l2_supercat_tokenizer_config.json", "embedding.weight")
 }
@@ -28,31 +28,31 @@ _FEATURE = "embeddings without a server"
 
 
 class LocalEmbedder(InProcessEmbedder):
-    """Makes vectors by a model that came with a package; nothing is downloaded.
+    """Embedder with a model from an installed package, without downloads. Thread-safe.
+
+    The first call loads the model (18 MB).
 
     Args:
-        model: ``local/wordllama``: 256 dimensions, English above all. The extra ``[embed]`` brings it.
+        model: ``local/wordllama``, with 256 dimensions, mainly for English. The extra ``[embed]`` installs it.
         clock: for tests.
 
-    Thread-safe. The model (18 MB) is read with the first text.
-
     Raises:
-        ConfigError: there is no such model.
-        MissingExtra: its package is not installed.
+        ConfigError: the model is unknown.
+        MissingExtra: the model's package isn't installed.
     """
 
     def __init__(self, model: str, *, clock: Clock = SYSTEM_CLOCK) -> None:
         package = model.removeprefix(PREFIX)
         if not model.startswith(PREFIX) or package not in _FILES:
-            raise ConfigError(f"model: {model!r} is not allowed; it must be {' or '.join(PREFIX + name for name in _FILES)}")
+            raise ConfigError(f"model: must be {' or '.join(PREFIX + name for name in _FILES)}, got {model!r}")
         super().__init__(model, clock)
         self._package = package
         self._tokenizers = require("tokenizers", feature=_FEATURE, extra="embed")
         self._tensors = require("safetensors.numpy", feature=_FEATURE, extra="embed")
-        found = importlib.util.find_spec(package)  # not imported: all that is wanted of it are two files
+        found = importlib.util.find_spec(package)  # not imported: only two of its files are needed
         if found is None or found.origin is None:
             require(package, feature=_FEATURE, extra="embed")
-            raise ConfigError(f"model: the files of {model!r} cannot be found")
+            raise ConfigError(f"model: files of {model!r} not found in the package {package}")
         self._folder = Path(found.origin).parent
         self._table: Any = None
         self._tokenizer: Any = None

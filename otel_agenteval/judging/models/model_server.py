@@ -1,4 +1,4 @@
-"""One server that is asked: its transport, and the account of every request."""
+"""Client of one model server that records every request."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _FREE = frozenset(("unreachable", "circuit_open", "rate_limited", "context_overf
 
 
 class ModelServer:
-    """Sends requests, and notes what each took. Thread-safe.
+    """Sender of requests to one server, with their accounts. Thread-safe.
 
     Args:
-        provider: for the accounts.
-        transport: sends them.
-        options: how requests are made.
+        provider: the provider's name for the accounts.
+        transport: sends the requests.
+        options: the request options.
     """
 
     def __init__(self, provider: str, transport: Transport, options: RequestOptions) -> None:
@@ -37,11 +37,11 @@ class ModelServer:
         self._prices = options.prices or {}
 
     def until(self) -> float:
-        """The deadline of a question that begins now, in seconds of the monotonic clock."""
+        """Return the deadline of a call that starts now, in seconds of the monotonic clock."""
         return self.transport.clock.monotonic() + self._deadline
 
     def priced(self, model: str) -> bool:
-        """Whether the price of a model is known."""
+        """Return True if a model's price is known."""
         return cost_of(model, self.transport.base_url, Usage(1_000, 1_000), self._prices)[0] is not None
 
     def call(
@@ -55,19 +55,19 @@ class ModelServer:
         estimate: Usage,
         repair: bool = False,
     ) -> T:
-        """What ``read`` makes of the answer to a request.
+        """Send a request and return the result of ``read``.
 
         Args:
-            stage: what it is for.
-            model: the model that is asked.
-            request: what is sent.
-            read: gives what is wanted, and what it took.
-            until: when to give up.
-            estimate: tokens that it will take.
-            repair: for the account.
+            stage: the name of the call for accounts.
+            model: the model's name.
+            request: the request.
+            read: parses the reply into a result and its usage.
+            until: the deadline.
+            estimate: the expected tokens.
+            repair: True if the request repairs a reply, for accounts.
 
         Raises:
-            JudgeError: there was no answer, or it could not be read.
+            JudgeError: there was no reply, or it couldn't be parsed.
         """
         clock, limits = self.transport.clock, self.transport.limits
         started, attempts = clock.monotonic(), 0
@@ -102,7 +102,10 @@ class ModelServer:
 
 
 def _plausible(usage: Usage) -> Usage:
-    """What a server counted, without what cannot be: nothing taken in, or more than any model can."""
+    """Return the reported usage without impossible values.
+
+    Impossible is no input, or more tokens than any model supports.
+    """
     given, said = usage.input_tokens, usage.output_tokens
     if given is not None and not 0 < given <= _MOST_TOKENS:
         given = None
@@ -118,12 +121,15 @@ def _taken(usage: Usage, estimate: Usage) -> Usage:
 
 
 def _may_be_billed(error_type: str | None) -> bool:
-    """Whether the server may have done the work: it did not if it refused, or could not be reached."""
+    """Return True if the server may have processed the request.
+
+    It didn't if it rejected the request or couldn't be reached.
+    """
     return error_type is None or not (error_type.startswith("http_") or error_type in _FREE)
 
 
 def tokens_in(texts: Sequence[str]) -> int:
-    """A rough number of tokens, for the rate only."""
+    """Return a rough number of tokens, for rate limits only."""
     images = sum(isinstance(text, ImageReference) for text in texts)
     letters = sum(len(text) for text in texts if not isinstance(text, ImageReference))
     return letters // _CHARACTERS_PER_TOKEN + images * _TOKENS_PER_IMAGE

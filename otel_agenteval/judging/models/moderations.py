@@ -1,4 +1,4 @@
-"""OpenAI's moderation endpoint: it takes no question, only a text, and says which of its categories the text is in."""
+"""Client of OpenAI's moderation endpoint, which returns the categories of a text."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from .providers.base import mapping, mappings, no_answer
 Endpoint = Literal["chat", "moderations"]
 ENDPOINTS: tuple[Endpoint, ...] = ("chat", "moderations")
 STAGE = "moderation"
-"""The question that the endpoint can answer: the one of ``llm_moderation``."""
+"""Name of the judge call that the endpoint can answer, from ``llm_moderation``."""
 
 
 def request(model: str, text: str) -> Request:
-    """``POST /moderations``."""
+    """Return the request ``POST /moderations``."""
     return Request("/moderations", {"model": model, "input": text})
 
 
 def reply_in(body: Mapping[str, Any]) -> dict[str, Any]:
-    """What a judge would have replied: ``{flags: [{code, description, confidence}]}``.
+    """Return the response in the form of a judge's reply.
+
+    The form is ``{flags: [{code, description, confidence}]}``.
 
     Raises:
         JudgeError: the response has another form.
@@ -38,7 +40,10 @@ def reply_in(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_verdict(result: Mapping[str, Any]) -> bool:
-    """Whether it says of categories that the text is in them or not, and no more is flagged than they say."""
+    """Return True if a result is consistent.
+
+    It must have a boolean for each category, and must not be flagged without a category that applies.
+    """
     categories = result.get("categories")
     if not isinstance(categories, Mapping) or not any(isinstance(is_in, bool) for is_in in categories.values()):
         return False

@@ -1,7 +1,7 @@
-"""Several judges: another model for some metrics or agents, a second opinion where the first is in doubt, or a panel.
+"""Several judges: one for some metrics or agents, a second opinion, or a panel.
 
-Whichever judges are asked, a score is always one that a judge gave as a whole, with its reasons; nothing is mixed. Of a panel it is the median
-judge's, or the median one's of the majority. What each of them said stands in the score's detail, as ``judges``.
+A score is always a complete score of one judge, with its reasons. A panel's score is the median judge's, or that of the
+majority's median judge. The score's detail ``judges`` has the results of all judges.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Combine = Literal["median", "majority"]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The judge of some metrics, or of some agents' turns; patterns may hold ``*``."""
+    """The judge for some metrics or agents. Patterns can contain ``*``."""
 
     judge: Judge
     metrics: Sequence[str] = ()
     agents: Sequence[str] = ()
 
     def fits(self, metric: str, agent: str) -> bool:
-        """Whether it is for this metric on a turn of this agent."""
+        """Return True if the judge applies to a metric and agent."""
         return all(
             not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
             for name, patterns in ((metric, self.metrics), (agent, self.agents))
@@ -40,24 +40,24 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Second:
-    """The judge that is asked too where a score is in doubt."""
+    """The judge for a second opinion on doubtful scores."""
 
     judge: Judge
     margin: float
-    """How near to its threshold a score is in doubt, as a share of the threshold's scale."""
+    """Maximum distance of a doubtful score from its threshold, as a share of the scale."""
     tolerance: float
-    """How far two scores may be apart and still agree, as a share of the scale."""
+    """Maximum distance of two agreeing scores, as a share of the scale."""
 
 
 class Bench(JudgeModel, ChoosesJudges):
-    """Decides which judges are asked, and makes one score of what they say. Takes the place of a judge anywhere.
+    """Judge that selects among several judges and combines their scores.
 
     Args:
-        main: judges where nothing else is said.
-        choices: the first that fits wins.
-        second: asked where the score is in doubt.
-        panel: asked in place of the others where it is not empty.
-        combine: how a panel finds its score.
+        main: the default judge.
+        choices: judges for some metrics or agents. The first match wins.
+        second: the judge for doubtful scores.
+        panel: judges that replace all others, if not empty.
+        combine: how the panel's score is selected.
     """
 
     def __init__(
@@ -79,12 +79,12 @@ class Bench(JudgeModel, ChoosesJudges):
         return f"Bench({self.main!r})"
 
     def evaluated(self, metric: BoundMetric, turn: Turn, through: Callable[[JudgeModel], Asks] = lambda judge: judge) -> Score:
-        """A metric's score on a turn.
+        """Return a metric's score on a turn.
 
         Args:
-            metric: asks a judge.
-            turn: what is judged.
-            through: what stands before a judge, such as a budget.
+            metric: the judged metric.
+            turn: the turn to judge.
+            through: wraps each judge, for example in a budget.
         """
         first = self._first(metric.name, turn.agent or "")
         if self._panel:
@@ -102,48 +102,51 @@ class Bench(JudgeModel, ChoosesJudges):
         return next((choice.judge for choice in self._choices if choice.fits(metric, agent)), self.main)
 
     def server_of(self, metric: str, agent: str) -> str:
-        """Another server's address where another one than the main judge's is asked first; else nothing."""
+        """Return the first judge's server address, or an empty string for the main judge's server."""
         first = self.main if self._panel else self._first(metric, agent)
         return "" if first.server is self.main.server else first.server.transport.base_url
 
     # --- as the main judge
 
     def ask(self, stage: str, task: str, data: Mapping[str, Any], reply: str, **more: Any) -> dict[str, Any]:
-        """One question, to the main judge."""
+        """Make one judge call to the main judge."""
         return self.main.ask(stage, task, data, reply, **more)
 
     @property
     def priced(self) -> bool:
-        """Whether what the main judge costs is known."""
+        """Return True if the main judge's price is known."""
         return self.main.priced
 
     def judges(self) -> list[Judge]:
-        """All judges that may be asked, each once."""
+        """Return all judges, without duplicates."""
         second = [] if self._second is None else [self._second.judge]
         found = [self.main, *(choice.judge for choice in self._choices), *second, *self._panel]
         return list({id(judge): judge for judge in found}.values())
 
     def accounts(self) -> list[Account]:
-        """The last requests to all of them."""
+        """Return the last requests of all judges."""
         return [account for judge in self._servers() for account in judge.accounts()]
 
     def total(self) -> Total:
-        """The sum over all requests to all of them."""
+        """Return the sum of all requests of all judges."""
         totals = [judge.total() for judge in self._servers()]
         return Total(*(sum(values) for values in zip(*map(_fields, totals), strict=True)))
 
     def clear_cache(self) -> None:
-        """Forget all replies."""
+        """Delete all cached replies."""
         for judge in self._servers():
             judge.clear_cache()
 
     def close(self) -> None:
-        """Release connections."""
+        """Close all connections."""
         for judge in self._servers():
             judge.close()
 
     def _servers(self) -> list[Judge]:
-        """One judge of each server: models at the same one share connections and accounts."""
+        """Return one judge for each server.
+
+        Models at the same server share connections and accounts.
+        """
         return list({id(judge.server): judge for judge in self.judges()}.values())
 
 
@@ -170,7 +173,7 @@ def _agree(one: Score, other: Score, tolerance: float) -> bool:
 
 
 def _of_panel(said: Sequence[tuple[Judge, Score]], combine: Combine) -> Score:
-    """The panel's score: the median one, or that of the majority. An error if not more than half of them gave one."""
+    """Return the panel's score, or an error if no more than half of the judges gave a score."""
     scores = [score for _, score in said if score.status == "ok"]
     if 2 * len(scores) <= len(said):
         return next(score for _, score in said if score.status != "ok")
@@ -179,7 +182,9 @@ def _of_panel(said: Sequence[tuple[Judge, Score]], combine: Combine) -> Score:
     valued = sorted((score for score in scores if score.value is not None), key=_value)
     if not valued:
         return _with_opinions(scores[0], said, decided=combine)
-    cautious = (len(valued) - 1) // 2 if valued[0].direction != "down" else len(valued) // 2  # of two in the middle the worse one
+    cautious = (
+        (len(valued) - 1) // 2 if valued[0].direction != "down" else len(valued) // 2
+    )  # with two in the middle, the worse one
     return _with_opinions(valued[cautious], said, decided=combine)
 
 
@@ -188,7 +193,7 @@ def _value(score: Score) -> float:
 
 
 def _majority(scores: Sequence[Score]) -> list[Score]:
-    """The largest group of scores that agree; of equally large ones the one that does not pass."""
+    """Return the largest group of agreeing scores. In a tie, the group that doesn't pass wins."""
     groups: dict[tuple[bool | None, str | None], list[Score]] = {}
     for score in scores:
         groups.setdefault((score.passed, score.label), []).append(score)

@@ -1,4 +1,4 @@
-"""What a call cost: by configured prices, else by the table of list prices; never invented."""
+"""Cost of a model call, from configured prices or the table of list prices."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from ...core.prices import table_cost, table_name
 from .providers import Usage
 
 Prices = Mapping[str, Mapping[str, float]]
-"""By model: USD per million tokens of ``input``, ``output`` and, where they differ, ``cached_input``."""
+"""Prices by model, in USD per million tokens: ``input``, ``output`` and optionally ``cached_input``."""
 _MILLION = 1_000_000
 _FIRST = threading.Lock()
 _ASKED: set[tuple[str, str]] = set()
-"""Models whose price was looked for, each with its server."""
+"""Models and servers whose price was looked up."""
 
 
 def cost_of(model: str, base_url: str, usage: Usage, prices: Prices) -> tuple[float | None, str | None]:
-    """USD, and where the price is from; (None, None) where the tokens or the price are not known.
+    """Return the cost in USD and the price's source.
 
-    The table knows a provider by its address: a model at any other server costs what the configuration says, or its cost is unknown.
+    Both are None if tokens or price are unknown. The table identifies a provider by its address. For other servers, only
+    configured prices apply.
     """
     if usage.input_tokens is None or usage.output_tokens is None:
         return None, None
@@ -35,7 +36,7 @@ def cost_of(model: str, base_url: str, usage: Usage, prices: Prices) -> tuple[fl
     if (model, base_url) in _ASKED:
         usd = table_cost(model, tokens, now, base_url=base_url)
     else:
-        with _FIRST:  # the table takes long to load and to search: not every thread that has its first answer does it
+        with _FIRST:  # the table is slow to load and to search, so only one thread does it
             usd = table_cost(model, tokens, now, base_url=base_url)
             _ASKED.add((model, base_url))
     return (None, None) if usd is None else (usd, table_name())

@@ -1,8 +1,8 @@
-"""The verdict in a judge's reply: one rule for all models, forms and metrics.
+"""Parser of verdicts in judge replies. One rule applies to all models, forms and metrics.
 
-A verdict is the one JSON object that a reply consists of. Around it there may be a thought before it, a code fence, a lead-in such as "Here is
-the JSON:" and a model's end mark, and nothing else: other words may overrule the object, or quote it. An object that stands in the judged
-material is a quotation too. Such replies have no verdict, and the judge is asked again for the object alone.
+A verdict is a reply that consists of one JSON object. Only a thought before it, a code fence, a lead-in such as "Here is the
+JSON:" and a model's end mark are allowed around it, because other words can contradict or quote the object. An object that
+also occurs in the judged material counts as a quotation. All other replies have no verdict, and the judge is called again.
 """
 
 from __future__ import annotations
@@ -27,13 +27,16 @@ _THOUGHTS = (
     (r"<\|channel\|>\s*(?:analysis|commentary)\b", r"<\|channel\|>\s*final\b[^<{]*(?:<\|constrain\|>[^<{]*)?<\|message\|>"),
     (r"(?:analysis|commentary)(?=[^\W\d_])", r"assistant\s*final"),
 )
-"""How thoughts begin and end that a server left in: tags, and the channels of OpenAI's open models, whole and with their marks lost."""
+"""Start and end of thoughts that a server left in the reply.
+
+These are tags, and the channels of OpenAI's open models with or without their marks.
+"""
 _UNQUOTED = r"(?<![\"'“‘«])(?<![^`]`)"
 _OPENED = [(re.compile(rf"\s*{begin}", re.IGNORECASE), re.compile(_UNQUOTED + end, re.IGNORECASE)) for begin, end in _THOUGHTS]
 _UNOPENED = re.compile(rf"{_UNQUOTED}(?<![ \t])(?:{'|'.join(end for _, end in _THOUGHTS[:-1])})[ \t]*\r?\n\s*\n", re.IGNORECASE)
-"""The end of a thought whose beginning stood in the prompt, as the models that do this write it: with an empty line below."""
+"""End of a thought that started in the prompt. Models that do this write an empty line after it."""
 _VERDICT_FIRST = re.compile(r"\s*(?:\{|```)")
-"""A reply that begins so does not begin with a thought."""
+"""Start of a reply without a thought."""
 
 # --- what may stand around an object ----------------------------------------------------------------------------------
 
@@ -51,7 +54,7 @@ _LEAD_IN = re.compile(
     )?\s*""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Words before an object that say that it is the judge's, and nothing about what is in it."""
+"""Words before an object that introduce it without a statement about its content."""
 _MARKDOWN = re.compile(r"[*_#]+")
 _LONGEST_LEAD_IN = 200
 _FENCE_BEFORE = re.compile(r"(?:(?:`{3,}|~{3,})[ \t]*(?:json)?\s*|`)\Z", re.IGNORECASE)
@@ -74,27 +77,26 @@ def _pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
 def _number(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError("no finite number")
+        raise ValueError("number isn't finite")
     return value
 
 
 def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} isn't valid JSON")
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_float=_number, parse_constant=_no_number, strict=False)
 
 
 def verdict_in(text: str, keys: Collection[str] = (), *, material: str = "") -> dict[str, Any] | None:
-    """Return the verdict that a reply consists of, or None if the reply is anything else.
+    """Return a reply's verdict, or None if the reply isn't exactly one verdict.
 
-    An object that lacks what was asked for is returned as it is: the metric that asked says what is missing.
+    An object with missing keys is returned unchanged, and the metric reports the missing keys.
 
     Args:
-        text: what the judge said.
-        keys: what was asked for.
-        material: what was judged; an object that stands in it is a quotation. Empty for the reply to the question that asks for the
-            judge's own verdict alone.
+        text: the judge's reply.
+        keys: the requested keys.
+        material: the judged material, in which the object must not occur. Empty for the reply to a repair request.
     """
     asked = {_plain(key) for key in keys}
     found = _only_object(text)
@@ -106,7 +108,7 @@ def verdict_in(text: str, keys: Collection[str] = (), *, material: str = "") -> 
 
 
 def _after_thoughts(text: str) -> dict[str, Any] | None:
-    """Return the object below the thoughts that a reply begins with."""
+    """Return the object after the thoughts at the start of a reply."""
     at = 0
     while (end := next((end for begin, end in _OPENED if begin.match(text, at)), None)) is not None:
         closed = end.search(text, at)
@@ -120,7 +122,7 @@ def _after_thoughts(text: str) -> dict[str, Any] | None:
 
 
 def _only_object(text: str) -> dict[str, Any] | None:
-    """Return the object of a text that has nothing else in it but what may stand around one."""
+    """Return a text's object if only permitted text is around it."""
     start = text.find("{")
     if start < 0 or start > _LONGEST_LEAD_IN:
         return None
@@ -133,13 +135,13 @@ def _only_object(text: str) -> dict[str, Any] | None:
 
 
 def _says_two_things(found: dict[str, Any], asked: Collection[str]) -> bool:
-    """Return True if two spellings of a key that was asked for have different values."""
+    """Return True if two spellings of a requested key have different values."""
     facts: dict[str, Any] = {}
     return any(facts.setdefault(plain, value) != value for key, value in found.items() if (plain := _plain(key)) in asked)
 
 
 def _plain(key: str) -> str:
-    """Return a key without what does not make it another one to a reader: case, marks, spaces and invisible characters."""
+    """Return a key without case, punctuation, spaces and invisible characters."""
     return re.sub(r"[\W_]", "", unicodedata.normalize("NFKC", key).casefold())
 
 
@@ -151,19 +153,22 @@ _QUOTES = str.maketrans(dict.fromkeys("'“”„‘’«»", '"'))
 
 
 def _is_in(material: str, found: dict[str, Any], asked: Collection[str]) -> bool:
-    """Return True if the material has each member that was asked for, word for word, as JSON, a Python value or inside a JSON text."""
+    """Return True if the material contains every requested member.
+
+    A member can be written as JSON, as a Python value or in a JSON string.
+    """
     members = {key: value for key, value in found.items() if not asked or _plain(key) in asked}
     there = _flat(material)
     return bool(members) and all(_flat(f"{json.dumps(key)}:{_written(value)}") in there for key, value in members.items())
 
 
 def _written(value: Any) -> str:
-    """Return a value as JSON; a whole number has no decimals, so that it also matches one that has some."""
+    """Return a value as JSON. Whole numbers become integers, which also match decimals."""
     whole = isinstance(value, float) and value.is_integer()
     return json.dumps(int(value) if whole else value, ensure_ascii=False)
 
 
 def _flat(text: str) -> str:
-    """Return a text without what JSON may write in different ways: spaces, escapes, quotation marks and case."""
+    """Return a text without spaces, escapes, quotation styles and case, which vary in JSON."""
     unescaped = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
     return _BLANK.sub("", unescaped).translate(_QUOTES).casefold()

@@ -1,7 +1,7 @@
-"""From the form of a reply, as a prompt shows it, to the JSON schema that a server holds a model to.
+"""Conversion of a reply form in a prompt into the JSON schema that a server enforces.
 
-A form looks like the reply, with a word on each value: ``{"score": <0 to 100>, "reason": "<why>"}``. The schema is closed: it has
-these keys and no others, and a choice between words is a choice. A form that leaves something open has none.
+A form looks like the reply, with a hint for each value: ``{"score": <0 to 100>, "reason": "<why>"}``. The schema allows only
+these keys, and a choice of words becomes an enumeration. A form with open parts has no schema.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ _TRUTH = re.compile(r"<true (?:or|if)\b[^>]*>")
 
 
 class _Open(Exception):
-    """A form that has no closed schema."""
+    """The form has no closed schema."""
 
 
 @functools.lru_cache(maxsize=1_000)
 def schema_of(form: str) -> Mapping[str, Any] | None:
-    """The schema of a form; None where it cannot be read, or leaves something open. Words after the object say nothing about it."""
+    """Return a form's schema, or None if the form is unreadable or has open parts.
+
+    Text after the object is ignored.
+    """
     try:
         tokens = _Tokens(form)
         schema = _value(tokens)
@@ -36,7 +39,7 @@ def schema_of(form: str) -> Mapping[str, Any] | None:
 
 @functools.lru_cache(maxsize=1_000)
 def keys_of(form: str) -> tuple[str, ...]:
-    """The keys of the object that a form shows, also where it leaves something open; none where it shows none."""
+    """Return the keys of a form's object, even if the form has open parts."""
     depth, found, last = 0, [], ""
     for token in _TOKEN.finditer(form):
         mark = token[0].strip()
@@ -55,10 +58,10 @@ class _Tokens:
         self._at = 0
 
     def next(self) -> str:
-        """The next token.
+        """Return the next token.
 
         Raises:
-            _Open: there is none.
+            _Open: there are no more tokens.
         """
         found = _TOKEN.match(self._form, self._at)
         if found is None:
@@ -89,7 +92,7 @@ def _object(tokens: _Tokens) -> dict[str, Any]:
     while True:
         key = tokens.next()
         if not key.startswith('"') or "<" in key or tokens.next() != ":":
-            raise _Open  # empty, or with keys that the model chooses
+            raise _Open  # an empty object, or one whose keys the model chooses
         properties[key[1:-1]] = _value(tokens)
         mark = tokens.next()
         if mark == "}":

@@ -1,4 +1,4 @@
-"""How requests to a model's server are made: what judges and embedders have in common."""
+"""Options for requests to model servers, common to judges and embedders."""
 
 from __future__ import annotations
 
@@ -16,32 +16,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RequestOptions:
-    """As :class:`otel_agenteval.Judge` and :class:`otel_agenteval.Embedder` take them as keywords. None is no limit."""
+    """Options that judges and embedders have in common.
+
+    They are keyword arguments of :class:`otel_agenteval.Judge` and :class:`otel_agenteval.Embedder`. None means no limit.
+    """
 
     headers: Mapping[str, str] | None = None
-    """Sent with each request, beside the provider's."""
+    """Headers sent with each request, in addition to the provider's."""
     timeout: float = 30.0
-    """Seconds that one attempt may take, to the last byte."""
+    """Maximum seconds for one attempt, up to the last byte."""
     deadline: float = 120.0
-    """Seconds that one question may take, with retries, repair and waiting for its turn."""
+    """Maximum seconds for one judge call, including retries, repair and waiting."""
     max_concurrency: int | None = None
-    """Requests at once; more wait."""
+    """Maximum number of concurrent requests. Others wait."""
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
-    """Of input and output, as estimated and then as counted by the server."""
+    """Maximum rate of input and output tokens, estimated first and corrected by the server's count."""
     prices: Prices | None = None
-    """By model, USD per million tokens."""
+    """Prices by model, in USD per million tokens."""
     clock: Clock = SYSTEM_CLOCK
-    """For tests."""
+    """Clock, for tests."""
     sleep: Callable[[float], None] = time.sleep
-    """For tests."""
+    """Replacement for ``time.sleep``, for tests."""
 
     @classmethod
     def of(cls, taker: str, keywords: RequestKeywords) -> Self:
-        """Those that were given as keywords.
+        """Return options from keyword arguments.
 
         Raises:
-            TypeError: there is no such keyword; as if ``taker`` named them one by one.
+            TypeError: an argument is unknown. The message names ``taker``.
         """
         for name in keywords.keys() - {field.name for field in fields(cls)}:
             raise TypeError(f"{taker}() got an unexpected keyword argument {name!r}")
@@ -49,7 +52,7 @@ class RequestOptions:
 
 
 class RequestKeywords(TypedDict, total=False):
-    """The same, for type checkers."""
+    """Type of the same options as keyword arguments."""
 
     headers: Mapping[str, str] | None
     timeout: float

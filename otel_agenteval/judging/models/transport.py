@@ -1,9 +1,8 @@
-"""One way to the network for everything that asks a model: JSON over HTTP, within a deadline.
+"""HTTP client that posts JSON to a model server within a deadline.
 
-What cannot be sent, or may be answered later, is tried again: connection faults and the statuses 408, 409, 424, 429, 498 and 5xx, with
-full jitter and as the server says, by whatever header or field it does. While a server asks to be left alone, it is not asked. An
-account without credit is not asked again: that does not pass in seconds. Requests are hidden from instrumentations, so that they never become a
-turn. Neither the key nor any content is in an error, and nothing is logged here.
+Connection errors and the statuses 408, 409, 424, 429, 498 and 5xx are retried with full jitter, and not before the time that
+the server requests. An account without credit isn't retried, because that doesn't change in seconds. Requests are hidden from
+instrumentations, so they never become a turn. Errors contain neither the key nor content, and nothing is logged here.
 """
 
 from __future__ import annotations
@@ -28,16 +27,16 @@ from .request_options import RequestOptions
 
 _OURS = {"User-Agent": "otel-agenteval", "Accept": "application/json"}
 _RETRIED = frozenset((408, 409, 424, 429, 498))
-"""Beside 5xx. 424: Bedrock's model failed; 498: Groq has no capacity left."""
+"""Statuses to retry in addition to 5xx. With 424, Bedrock's model failed. With 498, Groq has no capacity."""
 _NEVER = frozenset((501, 505))
-"""What a server says that cannot do it: llama.cpp without ``--embeddings``."""
+"""Statuses of servers without the feature, such as llama.cpp without ``--embeddings``."""
 _ATTEMPTS = 3
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 8.0
 _LONGEST_REFUSAL = 65_536
 _MEANINGS = {
-    401: "the api_key is missing or not accepted", 402: "the account has no credit", 403: "the api_key may not do this",
-    404: "no such path or model; base_url ends with the API's version, as in /v1", 413: "the request is too large",
-    429: "too many requests", 501: "it cannot do this",
+    401: "api_key is missing or invalid", 402: "the account has no credit", 403: "api_key lacks permission",
+    404: "path or model not found; base_url must end with the API's version, such as /v1", 413: "the request is too large",
+    429: "too many requests", 501: "the server doesn't support this",
 }  # fmt: skip
 _HINTS = {
     "context": (
@@ -55,23 +54,23 @@ _HINTS = {
     "batch": ("batch", "array too long", "above_max_length", "too many inputs"),
     "key": ("api key not valid", "api_key_invalid"),
 }  # fmt: skip
-"""Words of a refusal that say what it is about."""
+"""Words in a rejection that hint at its reason."""
 _OF_SETTINGS = frozenset(("format", "temperature", "parameter"))
 _RETRY_INFO = re.compile(r'"retrydelay"\s*:\s*"(\d+(?:\.\d+)?)s"')
-"""Google's way to ask for time, in the body."""
+"""Retry time in the body of Google's replies."""
 _LONGEST_HOLD = 86_400.0
 _ENDPOINTS = ("/chat/completions", "/completions", "/responses", "/messages", "/embeddings", "/moderations")
 
 
 class Transport:
-    """Posts JSON and gives back the JSON object that came. Thread-safe.
+    """Client that posts JSON and returns the JSON object in the reply. Thread-safe.
 
     Args:
-        base_url: what paths are appended to.
-        headers: the provider's, sent with each request; they hold the key.
-        options: how requests are made.
-        largest_reply: bytes.
-        sign: makes the headers that sign a request.
+        base_url: the URL to which paths are appended.
+        headers: the provider's headers, including the key.
+        options: the request options.
+        largest_reply: the maximum bytes of a reply.
+        sign: returns signed headers.
     """
 
     def __init__(
@@ -86,12 +85,10 @@ class Transport:
         try:
             self.base_url = http_url(base_url)
         except ValueError as error:
-            raise ConfigError(f"base_url: this value is not allowed; {error}") from None
+            raise ConfigError(f"base_url: {error}") from None
         path = next((path for path in _ENDPOINTS if self.base_url.endswith(path)), None)
         if path is not None:
-            raise ConfigError(
-                f"base_url: {path} at its end is not allowed; it must be the address up to and including the version"
-            )
+            raise ConfigError(f"base_url: must end with the API's version, such as /v1, got {path} at the end")
         headers = {**headers, **(options.headers or {})}
         _refuse_unsendable(headers)
         given = {name.lower() for name in headers}
@@ -108,7 +105,7 @@ class Transport:
         self._breaker = Breaker(self.clock)
         self._connections = Connections(self.base_url, self.clock)
         self._holds: dict[tuple[str, object], float] = {}
-        """By path and model, until when the server wants to be left alone, in seconds of the monotonic clock."""
+        """Monotonic time until which the server accepts no requests, by path and model."""
 
     def __repr__(self) -> str:
         return f"Transport({self.base_url!r})"
@@ -116,17 +113,17 @@ class Transport:
     def post(
         self, path: str, body: Mapping[str, Any], *, until: float, tokens: int = 0, tried: Callable[[], None]
     ) -> dict[str, Any]:
-        """The answer to one request.
+        """Post a request and return the reply's JSON object.
 
         Args:
             path: appended to the base URL.
-            body: JSON.
-            until: when to give up, in seconds of the monotonic clock.
-            tokens: an estimate, for the rate.
+            body: the JSON body.
+            until: the deadline, in seconds of the monotonic clock.
+            tokens: the expected tokens, for the rate limit.
             tried: called before each attempt.
 
         Raises:
-            JudgeError: there was no answer in time, or the answer is a refusal or no JSON object.
+            JudgeError: the reply wasn't there in time, is a rejection, or isn't a JSON object.
         """
         content = jsonio.dumps(body).encode()
         limited = (path, body.get("model"))
@@ -145,17 +142,17 @@ class Transport:
         raise AssertionError("unreachable")
 
     def _leave_alone(self, limited: tuple[str, object], until: float) -> None:
-        """Wait as long as the server asked for, in whichever question it did.
+        """Wait as long as the server requested in any earlier reply.
 
         Raises:
-            JudgeError: that is longer than there is time.
+            JudgeError: the wait would exceed the deadline.
         """
         now = self.clock.monotonic()
         left = self._holds.get(limited, now) - now
         if left <= 0:
             return
         if now + left >= until:
-            raise JudgeError(f"not asked: the server wants to be left alone for {left:.0f} s", "rate_limited", left)
+            raise JudgeError(f"not called, because the server requested a pause of {left:.0f} s", "rate_limited", left)
         self._sleep(left + random.uniform(0, _FIRST_PAUSE))  # noqa: S311 - jitter
 
     def _attempt(self, path: str, content: bytes, until: float, tokens: int, tried: Callable[[], None]) -> dict[str, Any]:
@@ -179,15 +176,15 @@ class Transport:
             self._breaker.leave(probe, alive, began)
 
     def _send(self, path: str, content: bytes, until: float) -> tuple[int, Mapping[str, str], bytes]:
-        """Status, headers and body of what came.
+        """Return a reply's status, headers and body.
 
         Raises:
-            NotAnswered: nothing came, or not all of it in time.
+            NotAnswered: the reply wasn't complete in time.
         """
         now = self.clock.monotonic()
         left = min(self._timeout, until - now)
         if left <= 0:
-            raise JudgeError("no answer before the deadline", "timeout")
+            raise JudgeError("no reply before the deadline", "timeout")
         url = f"{self.base_url}{path}"
         headers = self._headers if self._sign is None else self._sign(url, content, self._headers)
         fault: NotAnswered
@@ -195,19 +192,19 @@ class Transport:
             with unseen(), self._connections.one() as connection:
                 return connection.post(url, headers, content, now + left, self._bounds)
         except TimeoutError:
-            fault = NotAnswered(f"no answer within {left:g} s", "timeout", transient=True)
+            fault = NotAnswered(f"no reply within {left:g} s", "timeout", transient=True)
         except OSError as error:
-            fault = NotAnswered(f"could not be reached: {_reason_of(error)}", "unreachable", transient=True)
+            fault = NotAnswered(f"can't reach the server: {_reason_of(error)}", "unreachable", transient=True)
         except ReplyTooLarge as error:
             fault = NotAnswered(str(error), "reply_too_large", status=error.status)
         except ImportError:
-            fault = NotAnswered("could not be asked: a SOCKS proxy needs pip install 'httpx[socks]'", "unreachable")
+            fault = NotAnswered("can't use the SOCKS proxy; run pip install 'httpx[socks]'", "unreachable")
         except (ValueError, RuntimeError) as error:
-            fault = NotAnswered(f"could not be asked: {type(error).__name__}", "unreachable")
-        raise fault  # outside of the handler: nothing of another library is in it
+            fault = NotAnswered(f"can't send the request: {type(error).__name__}", "unreachable")
+        raise fault  # outside the handler, so that the error doesn't contain another library's exception
 
     def close(self) -> None:
-        """Release connections. A later request makes new ones."""
+        """Close all connections. A later request opens new ones."""
         self._connections.close()
 
     def _object_in(self, status: int, headers: Mapping[str, str], raw: bytes, asked: bytes) -> dict[str, Any]:
@@ -218,7 +215,7 @@ class Transport:
         except ValueError:
             found = None
         if not isinstance(found, dict):
-            raise NotAnswered("the answer is no JSON object", "invalid_answer", status=status)
+            raise NotAnswered("the reply isn't a JSON object", "invalid_answer", status=status)
         error = found.get("error")
         if error and not found.keys() & {"choices", "output", "content", "candidates", "data"}:
             meant = _status_in(error)
@@ -226,7 +223,7 @@ class Transport:
                 raise self._refusal(meant, headers, raw, asked)
             hints = _hints_in(raw, asked)
             what = "context_overflow" if "context" in hints else "insufficient_quota" if "credit" in hints else "server_error"
-            raise NotAnswered("the answer is an error with status 200", what, status=status, hints=hints)
+            raise NotAnswered("the reply is an error with status 200", what, status=status, hints=hints)
         return found
 
     def _refusal(self, status: int, headers: Mapping[str, str], raw: bytes, asked: bytes) -> NotAnswered:
@@ -235,26 +232,26 @@ class Transport:
         error_type = f"http_{status}"
         transient = status in _RETRIED or (status >= 500 and status not in _NEVER)
         if status in (400, 413, 422, 500) and "context" in hints:
-            meaning, error_type, transient = " (the material does not fit the model's context)", "context_overflow", False
+            meaning, error_type, transient = " (the turn doesn't fit into the model's context)", "context_overflow", False
         elif status == 402 or (status in (400, 403, 429) and "credit" in hints):
             meaning, error_type, transient = " (the account has no credit)", "insufficient_quota", False
         elif status == 400 and "refusal" in hints:
-            meaning, error_type = " (a filter declined)", "refusal"
+            meaning, error_type = " (a content filter declined)", "refusal"
         elif status == 400 and "key" in hints:
             meaning = f" ({_MEANINGS[401]})"
         return NotAnswered(
-            f"refused with status {status}{meaning}", error_type, status=status, transient=transient,
+            f"rejected with status {status}{meaning}", error_type, status=status, transient=transient,
             retry_after=self._asked_to_wait(headers, raw) if transient else 0.0, hints=hints,
         )  # fmt: skip
 
     def _asked_to_wait(self, headers: Mapping[str, str], raw: bytes) -> float:
-        """Seconds that a refusal asks for, at most a day: in milliseconds, in seconds or by a date in a header, or in its body; else 0."""
+        """Return the seconds that a rejection requests in its headers or body, at most a day."""
         asked = self._retry_after(headers.get("retry-after-ms")) / 1_000 or self._retry_after(headers.get("retry-after"))
         found = None if asked else _RETRY_INFO.search(raw.decode("utf-8", "replace").lower())
         return min(_LONGEST_HOLD, float(found[1]) if found else asked)
 
     def _retry_after(self, header: str | None) -> float:
-        """From a number or a date; 0 for anything else."""
+        """Parse a number of seconds or a date. Return 0 if it is neither."""
         if not header:
             return 0.0
         try:
@@ -268,33 +265,39 @@ class Transport:
 
 
 def _hints_in(raw: bytes, asked: bytes) -> frozenset[str]:
-    """What a refusal is about. Some servers quote what they refuse: words that the question holds prove nothing, but for our settings."""
+    """Return what a rejection is about.
+
+    Some servers quote the request. So words that also occur in the request count only if they name our settings.
+    """
     words, ours = raw.decode("utf-8", "replace").lower(), asked.decode("utf-8", "replace").lower()
     hints = frozenset(
         hint
         for hint, spellings in _HINTS.items()
         if any(spelling in words and (hint in _OF_SETTINGS or spelling not in ours) for spelling in spellings)
     )
-    return hints if words.strip() else hints | {"parameter"}  # it says nothing: it may be about anything
+    return hints if words.strip() else hints | {"parameter"}  # an empty rejection can be about any parameter
 
 
 def _status_in(error: object) -> int | None:
-    """The status that an error within an answer says it has: proxies and routers pass on what they received."""
+    """Return the status in an error object.
+
+    Proxies and routers pass on errors of other servers with status 200.
+    """
     code = error.get("code") if isinstance(error, Mapping) else None
     code = int(code) if isinstance(code, str) and code.isascii() and code.isdigit() else code
     return code if type(code) is int and 400 <= code < 600 else None
 
 
 def _reason_of(error: OSError) -> str:
-    """Why there was no answer, without any address or content."""
+    """Return the reason for a failed connection, without address or content."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not trusted ({error.verify_message}); SSL_CERT_FILE names a file of those that are"
+        return f"certificate isn't trusted ({error.verify_message}); set SSL_CERT_FILE to a file with trusted certificates"
     return str(error) if isinstance(error, BrokenAnswer) else type(error).__name__
 
 
 def _refuse_unsendable(headers: Mapping[str, str]) -> None:
-    """Refuse a value that cannot be a header: it would come back in the exception of another library."""
+    """Reject header values with invalid characters, which httpx would quote in its exception."""
     for name, value in headers.items():
         if not (value.isascii() and value.isprintable()):
             what = "api_key" if name.lower() in ("authorization", "x-api-key", "x-goog-api-key") else f"headers.{name}"
-            raise ConfigError(f"{what}: this value is not allowed; it must consist of printable ASCII characters")
+            raise ConfigError(f"{what}: must contain only printable ASCII characters")

@@ -1,7 +1,6 @@
-"""Where judge jobs wait, and what judges spent is kept.
+"""Queues of judge jobs, and records of judge spending.
 
-May import what :mod:`~otel_agenteval.judging` may.
-Start at :mod:`.base`; :mod:`.memory` is the shortest one.
+May import the same packages as :mod:`~otel_agenteval.judging`. Start at :mod:`.base`. The shortest queue is :mod:`.memory`.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ __all__ = [
 
 
 def queue_from(wanted: JobQueueOptions, clock: Clock, failed: Callable[[str, BaseException], None]) -> JobQueue:
-    """The queue that a configuration asks for. Nothing is opened or connected to before its first use.
+    """Return the configured queue, which opens or connects on first use.
 
     Args:
-        wanted: as configured.
-        clock: dates leases and retries.
-        failed: called when what is put has to wait in this process.
+        wanted: the configured options.
+        clock: the clock for leases and retries.
+        failed: called if new jobs must wait in this process.
 
     Raises:
-        ConfigError: its address cannot be one.
+        ConfigError: the queue's address is invalid.
     """
     if wanted.url is not None:
-        from .redis import RedisQueue  # only needed where there is such a server
+        from .redis import RedisQueue  # only needed with a server
 
         return RedisQueue(wanted.url, wanted.max_bytes, clock, shards=wanted.shards, name=wanted.name)
     if wanted.path is not None:
@@ -46,7 +45,10 @@ def queue_from(wanted: JobQueueOptions, clock: Clock, failed: Callable[[str, Bas
 
 
 def spend_book_from(wanted: JobQueueOptions) -> SpendBook:
-    """Where what judges spend is kept: beside the queue, if that is a file or a server, where all that share it count."""
+    """Return the spend book, which is in the queue's file or on its server if it has one.
+
+    All processes that share the queue share the budget.
+    """
     if wanted.url is not None:
         from .redis_shared import RedisSpendBook
 
@@ -55,7 +57,7 @@ def spend_book_from(wanted: JobQueueOptions) -> SpendBook:
 
 
 def outages_from(wanted: JobQueueOptions) -> RedisOutages | None:
-    """Where processes tell each other about models that are down: on the queue's server, if there is one."""
+    """Return the shared outages on the queue's server, or None without a server."""
     if wanted.url is None:
         return None
     from .redis_shared import RedisOutages

@@ -1,4 +1,7 @@
-"""What every queue of judge jobs does. One suite of tests runs against all of them."""
+"""Interfaces of job queues and spend books.
+
+One test suite runs against all implementations.
+"""
 
 from __future__ import annotations
 
@@ -10,34 +13,34 @@ from typing import NamedTuple, Protocol
 
 _OVERHEAD = 256
 HELD_BYTES = 16 * 2**20
-"""Bound of the jobs that a process holds while a queue's file or server cannot be used."""
+"""Maximum bytes of jobs that a process holds while a queue's file or server is unavailable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One metric to be judged on one turn."""
+    """Evaluation of one metric on one turn."""
 
     id: str
-    """The result's id: turn, metric, parameters, version and revision. A job with an id that the queue has, or had lately, is ignored."""
+    """The result id, from turn, metric, parameters, version and revision. Jobs with a current or recent id are ignored."""
     payload: bytes
-    """What is needed to do it, JSON."""
+    """The job's data as JSON."""
     priority: int = 0
-    """Higher ones are claimed first, and stay when there is no room for all."""
+    """Jobs with higher priority are claimed first, and are dropped last if the queue is full."""
     attempts: int = 0
-    """How often it was claimed, with this time; claims that were given back uncounted are not."""
+    """Number of claims, including this one but without uncounted ones."""
     token: str = field(default="", compare=False, repr=False)
-    """Of a claimed job: which lease. Every claim has another one."""
+    """The lease of a claimed job. Every claim has another token."""
 
     @property
     def size(self) -> int:
-        """Bytes that it takes in a queue's bound."""
+        """Return the bytes that count toward a queue's limit."""
         return len(self.payload) + _OVERHEAD
 
 
 class Leases:
-    """Names the leases that one queue object grants.
+    """Source of lease tokens for one queue object.
 
-    A token begins with its owner, so that a bare job id can stand for "the lease that this queue object granted last".
+    A token starts with its owner, so that a bare job id can refer to the last lease of this queue object.
     """
 
     def __init__(self) -> None:
@@ -45,128 +48,141 @@ class Leases:
         self._numbers = itertools.count(1)
 
     def grant(self) -> str:
-        """A token that was never granted before."""
+        """Return a new token."""
         return f"{self._owner}{next(self._numbers)}/"
 
     def claimed(self, job: Job | str) -> tuple[str, str]:
-        """The id of a claimed job, and what the token of its current lease must begin with."""
+        """Return a claimed job's id, and the prefix that the token of its current lease must have."""
         return (job, self._owner) if isinstance(job, str) else (job.id, job.token or self._owner)
 
 
 class JobQueue(Protocol):
-    """Jobs that wait, or that a process has claimed for a time. Safe to use from any thread. Times are seconds since the Unix epoch.
+    """Interface of a queue of jobs. Thread-safe. All times are Unix times.
 
-    Each claim grants a lease with a token of its own. Only the holder of a job's last lease can finish, return or extend it, also
-    after the lease has ended, as long as no other process claimed the job. For all others these calls change nothing and say so. They
-    take the job as :meth:`claim` returned it; an id alone stands for the last lease that this queue object granted.
+    Each claim grants a lease with its own token. Only the holder of a job's last lease can finish, return or extend it. This
+    is possible even after the lease has ended, until another process claims the job. For other callers, these methods change
+    nothing and report that. They accept the job from :meth:`claim`, or an id for the last lease of this queue object.
     """
 
     max_bytes: int
-    """Bound of what waits and what is claimed."""
+    """Maximum bytes of waiting and claimed jobs."""
 
     is_shared: bool
-    """Whether other processes put jobs in unnoticed: then it must be polled."""
+    """True if other processes add jobs without notice, so that the queue must be polled."""
 
     def put_many(self, jobs: Sequence[Job]) -> list[Job]:
-        """Add jobs; returns those that there is no room for: of these, or of lower ones that waited and made room."""
+        """Add jobs and return those without room.
+
+        The result includes waiting jobs of lower priority that made room.
+        """
 
     def claim(self, n: int, lease: float) -> list[Job]:
-        """Up to ``n`` jobs that are due, the highest priority first, then in order of arrival. The process that claims them has
-        ``lease`` seconds to finish each; after that it is due again.
+        """Claim up to ``n`` due jobs, by highest priority and then by arrival.
+
+        The caller has ``lease`` seconds to finish each. After that, the job is due again.
         """
 
     def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
-        """Hold claimed jobs for ``lease`` more seconds from now; returns the ids of those that are not ours any more."""
+        """Extend leases to ``lease`` seconds from now, and return the ids of lost jobs."""
 
     def ack(self, job: Job | str) -> bool:
-        """It is done: it will not be claimed again, nor taken in again. False when it was not ours any more."""
+        """Remove a finished job for good. Return False if the lease was lost."""
 
     def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
-        """As :meth:`ack`, for several at once; returns the ids of those that were not ours any more."""
+        """Remove several finished jobs, and return the ids of lost ones."""
 
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
-        """Give a claimed job back, due at a time; whether the attempt counts. False when it was not ours any more."""
+        """Return a claimed job, due at a Unix time. Return False if the lease was lost.
+
+        ``counted`` states if the attempt counts.
+        """
 
     def dead(self, job: Job | str, reason: str) -> bool:
-        """It cannot be done: as :meth:`ack`, and kept as a dead letter, without its payload. False when it was not ours any more."""
+        """Remove a failed job and keep a dead letter. Return False if the lease was lost."""
 
     def dead_letters(self) -> list[tuple[str, str]]:
-        """(id, reason) of the last jobs that could not be done."""
+        """Return the ids and reasons of the last failed jobs."""
 
     @property
     def depth(self) -> int:
-        """Jobs that wait or are claimed."""
+        """Return the number of waiting and claimed jobs."""
 
     @property
     def bytes(self) -> int:
-        """Bytes of them."""
+        """Return the bytes of waiting and claimed jobs."""
 
     @property
     def unsent(self) -> int:
-        """Jobs that this process holds because the queue's file or server cannot be used."""
+        """Return the number of jobs held in this process because the queue is unavailable."""
 
     def flush(self) -> bool:
-        """Whether all jobs are where they outlive this process, if they ever are; what waits to be sent is sent."""
+        """Send held jobs, and return True if all jobs are in the queue's final storage."""
 
     def close(self) -> list[Job]:
-        """Release what it holds; returns the jobs that are lost by that. Safe to call twice."""
+        """Close the queue, and return the jobs that are lost. Safe to call twice."""
 
     def after_fork_in_child(self) -> None:
-        """What the parent holds is the parent's."""
+        """Forget the parent's jobs in a forked child."""
 
 
 SLOTS = 60
-"""Parts of a window in which what was spent is counted; a part is forgotten once all of it is older than the window."""
+"""Number of slots in a spending window. A slot expires when all of it is older than the window."""
 
 
 class Counter(NamedTuple):
-    """What is added up within any time of a length."""
+    """Sum of one unit within a sliding window."""
 
     account: str
-    """The metric that it is for; empty for all together."""
+    """The metric's name, or empty for all metrics together."""
     unit: str
     """``usd``, ``tokens`` or ``calls``."""
     window: float
-    """Seconds."""
+    """The window's length in seconds."""
 
     def slot(self, at: float) -> int:
-        """The part of the window that a time falls into."""
+        """Return the slot of a time."""
         return int(at // (self.window / SLOTS))
 
     def leaves(self, slot: int) -> float:
-        """When a part no longer counts."""
+        """Return the time at which a slot expires."""
         return (slot + SLOTS + 1) * (self.window / SLOTS)
 
 
 class Demand(NamedTuple):
-    """What a question wants to spend, and how much room there must be."""
+    """Amount that a judge call needs, with the limits that apply."""
 
     counter: Counter
     amount: float
     limit: float
-    """With the amount no more may be spent than this; an amount that could never fit is let through once nothing is spent."""
+    """Maximum sum including the amount. An amount above the limit is admitted if nothing else was spent."""
     below: float
-    """Less than this must be spent so far."""
+    """Value that the sum without the amount must be below."""
 
     def fits(self, used: float) -> bool:
-        """Whether there is room, when so much was spent."""
+        """Return True if the amount fits on top of ``used``."""
         return used < self.below and (used <= 0 or used + self.amount <= self.limit)
 
 
 class SpendBook(Protocol):
-    """Keeps what judges spent. Safe to use from any thread, and by all processes that share it. Times are seconds since the Unix epoch."""
+    """Interface of a record of judge spending.
+
+    Safe to use from any thread and process. All times are Unix times.
+    """
 
     def take(self, demands: Sequence[Demand], at: float) -> float:
-        """Add all amounts at once if there is room for each, and 0; else nothing, and the seconds until there may be."""
+        """Add all amounts if each fits, and return 0.
+
+        Otherwise, return the seconds until they may fit.
+        """
 
     def add(self, amounts: Sequence[tuple[Counter, float]], at: float) -> None:
-        """Correct what was taken at a time; amounts below 0 give back."""
+        """Correct amounts that were taken at a time. Negative amounts are returned."""
 
     def used(self, counter: Counter, at: float) -> float:
-        """What was spent within the window that ends at a time."""
+        """Return the sum within the window that ends at a time."""
 
     def close(self) -> None:
-        """Release what it holds. Safe to call twice."""
+        """Close the record. Safe to call twice."""
 
     def after_fork_in_child(self) -> None:
-        """What the parent spent still counts in the child, which has locks of its own."""
+        """Create new locks in a forked child. The parent's spending still counts."""

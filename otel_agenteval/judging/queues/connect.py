@@ -1,4 +1,4 @@
-"""Clients of Redis and Valkey by URL: one server, one behind sentinels, a cluster."""
+"""Clients of Redis and Valkey by URL: a single server, Sentinel or a cluster."""
 
 from __future__ import annotations
 
@@ -14,28 +14,27 @@ _CALL_SECONDS = 5.0
 
 
 def connect(url: str) -> Any:
-    """A client of ``redis-py``; nothing is sent yet, except to sentinels and clusters, which are asked where to go.
+    """Return a ``redis-py`` client for a URL. Only Sentinel and cluster URLs connect at once.
 
     ========================================================  ==================================================
-    ``redis://[user:password@]host[:port][/db]``              one server; ``rediss`` is with TLS
-    ``unix:///path/of/socket``                                the same, on this machine
-    ``redis+sentinel://[user:password@]host:port,…/name``     the master ``name`` that the sentinels know
-    ``redis+cluster://[user:password@]host:port,…``           a cluster, of which some nodes are named
+    ``redis://[user:password@]host[:port][/db]``              one server (``rediss`` uses TLS) ``unix:///path/of/socket``
+    one server on this machine ``redis+sentinel://[user:password@]host:port,…/name``     the master ``name``, found through
+    Sentinel ``redis+cluster://[user:password@]host:port,…``           a cluster, found through some of its nodes
     ========================================================  ==================================================
 
-    ``valkey`` may stand for ``redis``. Parameters of the client follow a ``?``: ``ssl_ca_certs``, ``ssl_certfile``, ``ssl_keyfile``,
-    ``socket_timeout``, ``db``, ``sentinel_username``, ``sentinel_password``.
+    ``valkey`` is allowed in place of ``redis``. Client parameters follow a ``?``: ``ssl_ca_certs``, ``ssl_certfile``,
+    ``ssl_keyfile``, ``socket_timeout``, ``db``, ``sentinel_username``, ``sentinel_password``.
 
     Raises:
-        ConfigError: no such URL.
-        MissingExtra: the extra ``[redis]`` is not installed.
+        ConfigError: the URL is invalid.
+        MissingExtra: the extra ``[redis]`` isn't installed.
     """
     url = normal(url)
     redis = require("redis", feature="a queue in Redis", extra="redis")
     from redis.backoff import NoBackoff
     from redis.retry import Retry
 
-    retry = Retry(NoBackoff(), 1)  # a connection that broke while it was idle; pauses are the queue's
+    retry = Retry(NoBackoff(), 1)  # for a connection that broke while idle. The queue itself pauses between tries
     scheme, _, kind = urlsplit(url).scheme.partition("+")
     options: dict[str, Any] = {
         "socket_connect_timeout": _CONNECT_SECONDS,
@@ -62,24 +61,22 @@ def connect(url: str) -> Any:
 
 
 def normal(url: str) -> str:
-    """The URL with ``redis`` for ``valkey``.
+    """Return the URL with ``redis`` in place of ``valkey``.
 
     Raises:
-        ConfigError: no URL that leads to such a server.
+        ConfigError: the URL is invalid.
     """
     scheme, separator, rest = url.partition("://")
     scheme = scheme.replace("valkeys", "rediss").replace("valkey", "redis")
     if scheme not in SCHEMES or not separator or not rest:
-        raise ConfigError(
-            f"{masked(url)!r} is not an address of Redis or Valkey; it must begin with one of {', '.join(f'{s}://' for s in SCHEMES)}"
-        )
+        raise ConfigError(f"judge.queue.url: must begin with one of {', '.join(f'{s}://' for s in SCHEMES)}, got {masked(url)!r}")
     if scheme.endswith("+sentinel") and not urlsplit(f"{scheme}://{rest}").path.strip("/"):
-        raise ConfigError(f"{masked(url)!r} does not name a master; it must be written as redis+sentinel://host:26379/NAME")
+        raise ConfigError(f"judge.queue.url: must name a master as in redis+sentinel://host:26379/NAME, got {masked(url)!r}")
     return f"{scheme}://{rest}"
 
 
 def masked(url: str) -> str:
-    """The URL without its password."""
+    """Return the URL without its password."""
     scheme, separator, rest = url.partition("://")
     account, at, hosts = rest.rpartition("@")
     user, colon, _ = account.partition(":")
@@ -87,7 +84,10 @@ def masked(url: str) -> str:
 
 
 def unreachable(error: BaseException) -> bool:
-    """Whether a call failed for a reason that passes: no connection, a server that starts or moves, or has no memory left."""
+    """Return True for a temporary error.
+
+    Examples are no connection, a server that starts or fails over, or no memory.
+    """
     from redis import exceptions as known
 
     passing = (known.ConnectionError, known.TimeoutError, known.ReadOnlyError, known.OutOfMemoryError, known.TryAgainError)

@@ -1,4 +1,7 @@
-"""Jobs in this process's memory: gone with it, and counted as such."""
+"""Job queue and spend book in this process's memory.
+
+Jobs that remain at exit are counted as dropped.
+"""
 
 from __future__ import annotations
 
@@ -24,18 +27,18 @@ class _Entry:
         self.job = job
         self.number = number
         self.due = due
-        """When it can be claimed; of a claimed one, when its lease ends."""
+        """Time at which the job can be claimed or, if claimed, at which its lease ends."""
         self.claimed = False
         self.token = ""
-        """Of the last lease; empty before the first one, and once the job was given back."""
+        """Token of the last lease, or empty before a claim and after a return."""
 
 
 class MemoryQueue:
     """A :class:`~otel_agenteval.judging.queues.JobQueue` in memory.
 
     Args:
-        max_bytes: bound of all jobs.
-        clock: dates leases and retries.
+        max_bytes: the maximum bytes of all jobs.
+        clock: the clock for leases and retries.
     """
 
     is_shared = False
@@ -52,26 +55,26 @@ class MemoryQueue:
         self._entries: dict[str, _Entry] = {}
         self._bytes = 0
         self._ready: dict[int, list[tuple[int, str]]] = {}
-        """Heaps of (number, id) by priority; what is no longer due stays in them until it is met."""
+        """Heaps of (number, id) by priority. Entries that aren't due any more are skipped later."""
         self._later: list[tuple[float, int, str]] = []
-        """Heap of what becomes due."""
+        """Heap of (due, number, id)."""
         self._evictable: Counter[int] = Counter()
-        """Unclaimed jobs by priority."""
+        """Number of unclaimed jobs by priority."""
         self._done: OrderedDict[str, None] = OrderedDict()
         self._dead: deque[tuple[str, str]] = deque(maxlen=_DEAD_LETTERS)
 
     @property
     def depth(self) -> int:
-        """Jobs that wait or are claimed."""
+        """Return the number of waiting and claimed jobs."""
         return len(self._entries)
 
     @property
     def bytes(self) -> int:
-        """Bytes of them."""
+        """Return the bytes of waiting and claimed jobs."""
         return self._bytes
 
     def put_many(self, jobs: Sequence[Job]) -> list[Job]:
-        """Add jobs; returns those that there is no room for."""
+        """Add jobs and return those without room."""
         now = self._clock.time_ns() / 1e9
         left_out: list[Job] = []
         with self._lock:
@@ -88,7 +91,7 @@ class MemoryQueue:
         return left_out
 
     def claim(self, n: int, lease: float) -> list[Job]:
-        """Up to ``n`` jobs that are due, for ``lease`` seconds."""
+        """Claim up to ``n`` due jobs for ``lease`` seconds."""
         now = self._clock.time_ns() / 1e9
         claimed: list[Job] = []
         with self._lock:
@@ -105,7 +108,7 @@ class MemoryQueue:
         return claimed
 
     def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
-        """Hold claimed jobs for ``lease`` more seconds; returns the ids of those that are not ours any more."""
+        """Extend leases to ``lease`` seconds from now, and return the ids of lost jobs."""
         until = self._clock.time_ns() / 1e9 + lease
         lost = []
         with self._lock:
@@ -118,16 +121,16 @@ class MemoryQueue:
         return lost
 
     def ack(self, job: Job | str) -> bool:
-        """It is done; False when it was not ours any more."""
+        """Remove a finished job. Return False if the lease was lost."""
         return not self.ack_many([job])
 
     def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
-        """They are done; returns the ids of those that were not ours any more."""
+        """Remove several finished jobs, and return the ids of lost ones."""
         with self._lock:
             return [_id_of(job) for job in jobs if not self._finish(job)]
 
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
-        """Give a claimed job back, due at a time; False when it was not ours any more."""
+        """Return a claimed job, due at a Unix time. Return False if the lease was lost."""
         with self._lock:
             entry = self._owned(job)
             if entry is None:
@@ -138,7 +141,7 @@ class MemoryQueue:
             return True
 
     def dead(self, job: Job | str, reason: str) -> bool:
-        """It cannot be done; False when it was not ours any more."""
+        """Remove a failed job and keep a dead letter. Return False if the lease was lost."""
         with self._lock:
             done = self._finish(job)
             if done:
@@ -146,21 +149,21 @@ class MemoryQueue:
             return done
 
     def dead_letters(self) -> list[tuple[str, str]]:
-        """(id, reason) of the last thousand."""
+        """Return the ids and reasons of the last thousand failed jobs."""
         with self._lock:
             return list(self._dead)
 
     @property
     def unsent(self) -> int:
-        """None: memory can always be used."""
+        """Return 0, because memory is always available."""
         return 0
 
     def flush(self) -> bool:
-        """There is nowhere else to send them."""
+        """Return True, because no other storage exists."""
         return True
 
     def close(self) -> list[Job]:
-        """All jobs: they go with the process."""
+        """Close the queue and return all its jobs, which are lost."""
         with self._lock:
             lost = [entry.job for entry in self._entries.values()]
             self._entries.clear()
@@ -168,11 +171,11 @@ class MemoryQueue:
             return lost
 
     def after_fork_in_child(self) -> None:
-        """The child begins with an empty queue."""
+        """Start with an empty queue in a forked child."""
         self._reset()
 
     def _owned(self, job: Job | str) -> _Entry | None:
-        """The entry of a job whose last lease is the given one."""
+        """Return a job's entry if the given lease is its last one."""
         job_id, fence = self._leases.claimed(job)
         entry = self._entries.get(job_id)
         return entry if entry is not None and entry.token.startswith(fence) else None
@@ -195,7 +198,7 @@ class MemoryQueue:
         heapq.heappush(self._later, (due, entry.number, entry.job.id))
 
     def _promote(self, now: float) -> None:
-        """Move what became due to the ready ones; a lease that ended gives its job back."""
+        """Move jobs that became due to the ready heaps, including those whose lease ended."""
         while self._later and self._later[0][0] <= now:
             due, number, job_id = heapq.heappop(self._later)
             entry = self._entries.get(job_id)
@@ -231,7 +234,10 @@ class MemoryQueue:
         return True
 
     def _make_room(self, job: Job, left_out: list[Job]) -> bool:
-        """Whether the job fits, once lower ones that wait have made room for it: the lowest first, and of those the oldest."""
+        """Drop waiting jobs of lower priority if necessary, and return True if the job fits.
+
+        The lowest priority is dropped first, and within it the oldest job.
+        """
         short = self._bytes + job.size - self.max_bytes
         if short <= 0:
             return True
@@ -252,15 +258,18 @@ class MemoryQueue:
 
 
 class MemorySpendBook:
-    """A :class:`~otel_agenteval.judging.queues.SpendBook` in memory: it starts anew with the process."""
+    """A :class:`~otel_agenteval.judging.queues.SpendBook` in memory."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._spent: dict[Spending, dict[int, float]] = {}
-        """By part of the window, oldest first."""
+        """Amounts by slot, oldest first."""
 
     def take(self, demands: Sequence[Demand], at: float) -> float:
-        """Add all amounts at once if there is room for each, and 0; else the seconds until there may be."""
+        """Add all amounts if each fits, and return 0.
+
+        Otherwise, return the seconds until they may fit.
+        """
         with self._lock:
             wait = 0.0
             for demand in demands:
@@ -273,21 +282,21 @@ class MemorySpendBook:
             return wait
 
     def add(self, amounts: Sequence[tuple[Spending, float]], at: float) -> None:
-        """Correct what was taken at a time."""
+        """Correct amounts that were taken at a time."""
         with self._lock:
             for counter, amount in amounts:
                 self._add(counter, amount, at)
 
     def used(self, counter: Spending, at: float) -> float:
-        """What was spent within the window that ends at a time."""
+        """Return the sum within the window that ends at a time."""
         with self._lock:
             return self._used(counter, at)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""
 
     def after_fork_in_child(self) -> None:
-        """A lock of its own; what the parent spent still counts."""
+        """Create a new lock in a forked child. The parent's spending still counts."""
         self._lock = threading.Lock()
 
     def _add(self, counter: Spending, amount: float, at: float) -> None:

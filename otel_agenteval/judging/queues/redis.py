@@ -1,14 +1,17 @@
-"""Jobs in Redis or Valkey: any number of processes put them there, and any number work on them.
+"""Job queue in Redis or Valkey, which any number of processes can share.
 
-Jobs lie in streams, one per shard and priority, which judge workers read as one consumer group; so a stream's pending list and
-lag tell every tool for Redis, and what scales workers by them, how much there is to do. Each change is one script, that is one step
-for everybody. Beside the streams stand sorted sets: ends of leases and times of retries. A lease that ended is taken over with XCLAIM, at its own end
-(XAUTOCLAIM knows one age for all). A hash keeps the token of each job's last lease, with the attempt that it was granted for: a process
-of an earlier version, which grants none, ends the lease of the one before it by counting its own attempt. Nothing is ever trimmed: a job leaves when it is acknowledged, or when a more important one needs
-its room.
+Jobs are in streams, one per shard and priority, and all judge workers form one consumer group. So a stream's pending list and
+lag show the amount of work to monitoring and autoscaling tools. Sorted sets hold the ends of leases and the times of retries.
+Each change is one atomic script.
 
-All keys of a shard carry its hash tag, so a cluster keeps them together. Time is the server's, for all processes the same.
-While the server cannot be reached jobs wait in this process, within a bound, and it is tried no more often than the pauses allow.
+XCLAIM takes over a lease at its own end, because XAUTOCLAIM supports only one age for all. A hash has the token of each job's
+last lease, with its attempt number. An older version grants no tokens. When it claims a job, the attempt number changes, and
+the earlier lease ends.
+
+Streams are never trimmed. A job is removed when it is acknowledged, or when a more important one needs its room.
+
+All keys of a shard have its hash tag, so a cluster stores them together. The server's clock applies to all processes. While
+the server is unreachable, jobs wait in this process within a limit, and the server is retried with pauses.
 """
 
 from __future__ import annotations
@@ -33,12 +36,12 @@ from .redis_server import Script, Server
 _log = logging.getLogger("otel_agenteval")
 
 GROUP = "judges"
-"""The consumer group of all judge workers."""
+"""Consumer group of all judge workers."""
 _LEVELS = 8
-"""Priorities that are kept apart: higher ones count as the highest, lower ones as the lowest."""
+"""Number of separate priorities. Values outside the range count as the highest or lowest one."""
 _REMEMBERED_SECONDS = 86_400
 _REMEMBERED = 200_000
-"""Finished jobs that a shard remembers at most."""
+"""Maximum number of finished jobs that a shard remembers."""
 _DEAD_LETTERS = 1_000
 _BATCH, _BATCH_BYTES = 100, 1024 * 1024
 _FORGOTTEN_CONSUMER_MS = 86_400_000
@@ -272,17 +275,18 @@ _put, _claim, _extend, _retry, _finish = (Script(_COMMON + text) for text in (_P
 
 
 class RedisQueue:
-    """A :class:`~otel_agenteval.judging.queues.JobQueue` on a server of Redis (from 5) or Valkey, connected to at first use.
+    """A :class:`~otel_agenteval.judging.queues.JobQueue` on a Redis or Valkey server.
+
+    The server must have at least the features of Redis 5. The queue connects on first use. While the server is unreachable,
+    reads and claims raise ``redis.exceptions.RedisError``. New jobs and acknowledgments wait.
 
     Args:
         url: see :func:`~otel_agenteval.judging.queues.connect.connect`.
-        max_bytes: bound of all jobs on the server, in equal parts by shard.
-        clock: tests date leases and retries with it; else the server does.
-        shards: number of parts; the same for all processes. Jobs belong to one by their ids.
-        name: what every key begins with.
-        held_bytes: bound of the jobs that wait in this process while the server cannot be reached.
-
-    What reads or claims raises ``redis.exceptions.RedisError`` while the server cannot be reached. What is put, or acknowledged, waits.
+        max_bytes: the maximum bytes of all jobs on the server, divided equally among the shards.
+        clock: replaces the server's clock in tests.
+        shards: the number of shards, equal for all processes. A job's id determines its shard.
+        name: the prefix of all keys.
+        held_bytes: the maximum bytes of jobs that wait in this process.
     """
 
     is_shared = True
@@ -311,29 +315,29 @@ class RedisQueue:
         self._held: OrderedDict[str, Job] = OrderedDict()
         self._leases = Leases()
         self._unfinished: OrderedDict[str, tuple[str, str | None]] = OrderedDict()
-        """Leases of jobs that are done, or dead for a reason, while the server cannot be told."""
+        """Ended leases that the server doesn't know yet, with the reason for dead jobs."""
         self._unsent_bytes = 0
         self._left_out: list[Job] = []
-        """Jobs for which the server had no room when it was tried again; the next call that puts returns them."""
-        self._turn = itertools.count(random.randrange(len(self._shards)))  # noqa: S311 - where to begin
+        """Jobs that the server rejected in a later try. The next :meth:`put_many` returns them."""
+        self._turn = itertools.count(random.randrange(len(self._shards)))  # noqa: S311 - the first shard to read
 
     @property
     def unsent(self) -> int:
-        """Jobs that this process holds because the server cannot be reached."""
+        """Return the number of jobs held in this process because the server is unreachable."""
         return len(self._held)
 
     @property
     def depth(self) -> int:
-        """Jobs that wait or are claimed, by whatever process."""
+        """Return the number of waiting and claimed jobs of all processes."""
         return 0 if self._closed else self._totals("jobs") + len(self._held)
 
     @property
     def bytes(self) -> int:
-        """Bytes of them."""
+        """Return the bytes of waiting and claimed jobs."""
         return 0 if self._closed else self._totals("bytes") + self._unsent_bytes
 
     def put_many(self, jobs: Sequence[Job]) -> list[Job]:
-        """Add jobs; returns those that there is no room for."""
+        """Add jobs and return those without room."""
         with self._lock:
             left_out, self._left_out = self._left_out, []
             for job in jobs:
@@ -350,7 +354,7 @@ class RedisQueue:
         return left_out
 
     def claim(self, n: int, lease: float) -> list[Job]:
-        """Up to ``n`` jobs that are due, for ``lease`` seconds; the highest priority first within each shard."""
+        """Claim up to ``n`` due jobs for ``lease`` seconds, by highest priority within each shard."""
         with self._lock:
             if self._held or self._unfinished:
                 self._catch_up(self._left_out)
@@ -366,7 +370,7 @@ class RedisQueue:
         return claimed
 
     def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
-        """Hold claimed jobs for ``lease`` more seconds; returns the ids of those that are not ours any more."""
+        """Extend leases to ``lease`` seconds from now, and return the ids of lost jobs."""
         by_shard: dict[int, list[str]] = {}
         for job_id, fence in map(self._leases.claimed, jobs):
             by_shard.setdefault(self._number_of(job_id), []).extend((job_id, fence))
@@ -376,27 +380,34 @@ class RedisQueue:
         return lost
 
     def ack(self, job: Job | str) -> bool:
-        """It is done; False when it was not ours any more. Without the server, True: it learns of it later, if the job is ours by then."""
+        """Remove a finished job. Return False if the lease was lost.
+
+        If the server is unreachable, return True and remove the job later, if its lease is still held.
+        """
         return not self._finish([job], None)
 
     def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
-        """They are done; returns the ids of those that were not ours any more, as far as the server can be reached."""
+        """Remove several finished jobs, and return the ids of lost ones.
+
+        While the server is unreachable, the result is empty.
+        """
         return self._finish(jobs, None)
 
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
-        """Give a claimed job back, due at a time; False when it was not ours any more. Without the server it comes back at the end of
-        its lease.
+        """Return a claimed job, due at a Unix time. Return False if the lease was lost.
+
+        If the server is unreachable, the job is due again when its lease ends.
         """
         job_id, fence = self._leases.claimed(job)
         when = at if self._clock is not SYSTEM_CLOCK else max(0.0, at - self._clock.time_ns() / 1e9)
         return bool(self._call(_retry, self._shard_of(job_id), job_id, fence, repr(float(when)), int(counted)))
 
     def dead(self, job: Job | str, reason: str) -> bool:
-        """It cannot be done; False when it was not ours any more."""
+        """Remove a failed job and keep a dead letter. Return False if the lease was lost."""
         return not self._finish([job], reason)
 
     def dead_letters(self) -> list[tuple[str, str]]:
-        """(id, reason) of the last thousand of each shard."""
+        """Return the ids and reasons of the last thousand failed jobs of each shard."""
         found: list[tuple[tuple[int, ...], str, str]] = []
         for shard in self._shards:
             for entry, fields in self._try(partial(_newest, key=shard[5])):
@@ -405,13 +416,13 @@ class RedisQueue:
         return [(job_id, reason) for _, job_id, reason in sorted(found)]
 
     def flush(self) -> bool:
-        """Try to send what this process holds; whether nothing is left of it."""
+        """Send held jobs and acknowledgments, and return True if none are left."""
         with self._lock:
             self._catch_up(self._left_out)
             return not self._held and not self._unfinished
 
     def close(self) -> list[Job]:
-        """Leave the server; returns the jobs that it never got."""
+        """Disconnect, and return the jobs that the server never received."""
         with self._lock:
             if self._closed:
                 return []
@@ -426,7 +437,7 @@ class RedisQueue:
         return left
 
     def after_fork_in_child(self) -> None:
-        """The child connects for itself; what could not be sent is the parent's."""
+        """Open a new connection in a forked child. Unsent jobs remain with the parent."""
         closed = self._closed
         self._reset()
         self._server.reset()
@@ -453,7 +464,7 @@ class RedisQueue:
         return self._server.call(call)
 
     def _tidy(self, client: Any) -> None:
-        """Remove consumers that ended long ago; warn of a server that throws jobs away when its memory is full."""
+        """Remove old consumers, and warn if the server's eviction policy can delete jobs."""
         from redis.exceptions import ResponseError
 
         for key in (key for shard in self._shards for key in shard[7 : 7 + _LEVELS]):
@@ -461,7 +472,7 @@ class RedisQueue:
                 for consumer in client.xinfo_consumers(key, GROUP):
                     if consumer["idle"] > _FORGOTTEN_CONSUMER_MS and not consumer["pending"]:
                         client.xgroup_delconsumer(key, GROUP, consumer["name"])
-            except ResponseError:  # no such stream so far, or not allowed to look
+            except ResponseError:  # the stream doesn't exist yet, or access is denied
                 continue
         try:
             memory = client.info("memory")
@@ -469,19 +480,19 @@ class RedisQueue:
             return
         policy = memory.get("maxmemory_policy", "noeviction")
         if memory.get("maxmemory") and policy != "noeviction":
-            _log.warning("the server of the judge queue has maxmemory-policy %s: it can throw jobs away; set noeviction", policy)
+            _log.warning("judge.queue.url: the server has maxmemory-policy %s and can delete jobs. Set it to noeviction", policy)
 
     # --- what waits here
 
     def _finish(self, jobs: Sequence[Job | str], reason: str | None) -> list[str]:
-        """The ids of those that were not ours any more, as far as the server said."""
+        """End leases, and return the ids of lost jobs as far as the server is reachable."""
         with self._lock:
             given = dict(map(self._leases.claimed, jobs))
             self._unfinished.update((job_id, (fence, reason)) for job_id, fence in given.items())
             return [job_id for job_id in self._catch_up(self._left_out) if job_id in given]
 
     def _catch_up(self, left_out: list[Job]) -> list[str]:
-        """Send what waits in this process, as far as the server takes it; the ids of finished jobs that were not ours any more."""
+        """Send waiting jobs and acknowledgments, and return the ids of lost jobs."""
         lost: list[str] = []
         try:
             while self._unfinished:

@@ -1,4 +1,4 @@
-"""A server of Redis or Valkey: connected to when it is needed, and left alone for a while when it cannot be reached."""
+"""Connection to a Redis or Valkey server, opened on demand and paused after failures."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import Any
 from .connect import connect, normal, unreachable
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
-"""Seconds until a server is tried again that could not be reached."""
+"""Minimum and maximum seconds until an unreachable server is tried again."""
 
 
 class Script:
-    """A script of the server's, called by its hash, and sent whole when the server does not have it."""
+    """Lua script, called by its hash and sent if the server doesn't have it."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._hash = hashlib.sha1(self._text.encode(), usedforsecurity=False).hexdigest()
 
     def __call__(self, client: Any, keys: Sequence[str], args: Sequence[Any]) -> Any:
-        """What the script returns."""
+        """Run the script and return its result."""
         from redis.exceptions import NoScriptError
 
         try:
@@ -33,7 +33,7 @@ class Script:
 
 
 class Server:
-    """A client that is made at first use, and that leaves a server alone for a while which could not be reached.
+    """Client that connects on first use and pauses after a failed call.
 
     Args:
         url: see :func:`~otel_agenteval.judging.queues.connect.connect`.
@@ -46,7 +46,7 @@ class Server:
         self.reset()
 
     def reset(self) -> None:
-        """In a forked child: the connections are the parent's."""
+        """Forget the connections in a forked child, because they are the parent's."""
         self._lock = threading.Lock()
         self._client: Any = None
         self._closed = False
@@ -54,13 +54,13 @@ class Server:
         self._quiet_until = 0.0
 
     def call(self, call: Callable[[Any], Any]) -> Any:
-        """One call, unless the last one failed a moment ago.
+        """Make a call, unless the server was unreachable a moment ago.
 
         Raises:
-            redis.exceptions.RedisError: the server cannot be reached, or refused.
+            redis.exceptions.RedisError: the server can't be reached or rejected the call.
         """
         if time.monotonic() < self._quiet_until:
-            raise _not_connected("the server of the queue could not be reached a moment ago")
+            raise _not_connected("judge.queue.url: server unreachable, next try in a few seconds")
         try:
             found = call(self._open())
         except Exception as error:
@@ -72,7 +72,7 @@ class Server:
         return found
 
     def close(self) -> None:
-        """Leave the server."""
+        """Disconnect from the server."""
         with self._lock:
             self._closed = True
             client, self._client = self._client, None

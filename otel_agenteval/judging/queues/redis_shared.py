@@ -1,4 +1,4 @@
-"""What all processes that share a server of Redis or Valkey know together: what was spent, and which judge is down."""
+"""State that processes share through a Redis or Valkey server: judge spending and outages."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .connect import unreachable
 from .redis_server import Script, Server
 
 _OWED, _AT_ONCE = 10_000, 100
-"""Corrections that wait for the server at most, and how many of them are sent in one step."""
+"""Maximum number of corrections that wait for the server, and that are sent in one step."""
 _WAIT_UNREACHED = 10.0
-"""Seconds after which a question is tried again whose budget could not be read."""
+"""Seconds until a judge call is tried again if the budget couldn't be read."""
 _READ_FOR = 0.5
-"""Seconds for which an answer about an outage stands."""
+"""Seconds for which a read outage state is reused."""
 
 _USED = """
 local function used(key, oldest)
@@ -70,13 +70,14 @@ _spend, _correct, _spent = (Script(text) for text in (_TAKE, _ADD, _READ))
 
 
 class RedisSpendBook:
-    """A :class:`~otel_agenteval.judging.queues.SpendBook` on a server: what all processes spend counts, in one step for everybody.
+    """A :class:`~otel_agenteval.judging.queues.SpendBook` on a Redis or Valkey server.
+
+    Each change is atomic for all processes. While the server is unreachable, the budget has no room, so no model is called.
+    Corrections wait in this process.
 
     Args:
         url: see :func:`~otel_agenteval.judging.queues.connect.connect`.
-        name: what every key begins with.
-
-    While the server cannot be reached there is no room: no model is asked, and corrections wait here.
+        name: the prefix of all keys.
     """
 
     def __init__(self, url: str, name: str = "agenteval") -> None:
@@ -87,10 +88,13 @@ class RedisSpendBook:
     def _forget(self) -> None:
         self._lock = threading.Lock()
         self._owed: deque[tuple[Spending, float, float]] = deque(maxlen=_OWED)
-        """Corrections that could not be sent yet."""
+        """Corrections that couldn't be sent yet."""
 
     def take(self, demands: Sequence[Demand], at: float) -> float:
-        """Add all amounts at once if there is room for each, and 0; else the seconds until there may be."""
+        """Add all amounts if each fits, and return 0.
+
+        Otherwise, return the seconds until they may fit.
+        """
         if not demands:
             return 0.0
         args = [
@@ -110,7 +114,7 @@ class RedisSpendBook:
             return _WAIT_UNREACHED
 
     def add(self, amounts: Sequence[tuple[Spending, float]], at: float) -> None:
-        """Correct what was taken at a time."""
+        """Correct amounts that were taken at a time."""
         with self._lock:
             self._owed.extend((counter, amount, at) for counter, amount in amounts)
         try:
@@ -120,7 +124,7 @@ class RedisSpendBook:
                 raise
 
     def _pay(self) -> None:
-        """Send the server the corrections that wait."""
+        """Send the waiting corrections to the server."""
         while self._owed:
             with self._lock:
                 some = [self._owed.popleft() for _ in range(min(len(self._owed), _AT_ONCE))]
@@ -134,15 +138,15 @@ class RedisSpendBook:
                 raise
 
     def used(self, counter: Spending, at: float) -> float:
-        """What was spent within the window that ends at a time."""
+        """Return the sum within the window that ends at a time."""
         return float(self._server.call(lambda client: _spent(client, [self._key(counter)], (counter.slot(at) - SLOTS,))))
 
     def close(self) -> None:
-        """Leave the server; what was spent stays there."""
+        """Disconnect. The amounts stay on the server."""
         self._server.close()
 
     def after_fork_in_child(self) -> None:
-        """The child connects for itself; what could not be sent is the parent's."""
+        """Open a new connection in a forked child. Unsent corrections remain with the parent."""
         self._forget()
         self._server.reset()
 
@@ -155,11 +159,11 @@ def _number(value: float) -> str:
 
 
 class RedisOutages:
-    """What all workers know of a judge that is down: until when it is not asked. Without the server each knows for itself.
+    """Shared state of servers that are down. Without Redis, each process has its own state.
 
     Args:
         url: see :func:`~otel_agenteval.judging.queues.connect.connect`.
-        name: what every key begins with.
+        name: the prefix of all keys.
     """
 
     def __init__(self, url: str, name: str = "agenteval") -> None:
@@ -168,7 +172,7 @@ class RedisOutages:
         self._read: dict[str, tuple[float, float]] = {}
 
     def until(self, kind: str) -> float:
-        """When the next job tries it, in seconds since the Unix epoch; 0 when the judge is up as far as is known."""
+        """Return the Unix time at which the next job tries a server, or 0 if the server seems up."""
         at, found = self._read.get(kind, (-1.0, 0.0))
         if time.monotonic() - at > _READ_FOR:
             found = self._try(lambda client: float(client.get(self._key(kind)) or 0.0)) or 0.0
@@ -176,7 +180,7 @@ class RedisOutages:
         return found
 
     def report(self, kind: str, until: float, seconds: float) -> None:
-        """It is down, for so many seconds from now on; 0 says that it is up again."""
+        """Record that a server is down for some seconds, or up again if ``seconds`` is 0."""
         self._read.pop(kind, None)
         key = self._key(kind)
         if seconds > 0:
@@ -185,11 +189,11 @@ class RedisOutages:
             self._try(lambda client: client.delete(key))
 
     def close(self) -> None:
-        """Leave the server."""
+        """Disconnect from the server."""
         self._server.close()
 
     def after_fork_in_child(self) -> None:
-        """The child connects for itself."""
+        """Open a new connection in a forked child."""
         self._server.reset()
 
     def _try(self, call: Callable[[Any], Any]) -> Any:

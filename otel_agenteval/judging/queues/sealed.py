@@ -1,4 +1,4 @@
-"""Jobs that are encrypted before another queue keeps them."""
+"""Encryption of jobs for another queue."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .base import Job, JobQueue
 
 
 class SealedQueue:
-    """A :class:`~otel_agenteval.judging.queues.JobQueue` whose jobs are sealed before another one keeps them.
+    """Encrypted :class:`~otel_agenteval.judging.queues.JobQueue` on top of another queue.
 
     Args:
-        queue: keeps the jobs.
-        seal: encrypts them.
-        clock: dates retries, as the other queue's.
-        pause: seconds for which a job that cannot be opened is left alone; it is never thrown away.
+        queue: stores the jobs.
+        seal: encrypts the jobs.
+        clock: the other queue's clock.
+        pause: the seconds for which a job that can't be decrypted waits. It is never discarded.
     """
 
     def __init__(self, queue: JobQueue, seal: Seal, clock: Clock = SYSTEM_CLOCK, pause: float = 300.0) -> None:
@@ -33,34 +33,34 @@ class SealedQueue:
 
     @property
     def depth(self) -> int:
-        """Jobs that wait or are claimed."""
+        """Return the number of waiting and claimed jobs."""
         return self._queue.depth
 
     @property
     def bytes(self) -> int:
-        """Bytes of them, sealed."""
+        """Return the bytes of waiting and claimed jobs, encrypted."""
         return self._queue.bytes
 
     @property
     def unsent(self) -> int:
-        """Jobs that this process holds because the queue's file or server cannot be used."""
+        """Return the number of jobs held in this process because the queue is unavailable."""
         return self._queue.unsent
 
     def flush(self) -> bool:
-        """Whether all jobs are where they outlive this process."""
+        """Send held jobs, and return True if none are left."""
         return self._queue.flush()
 
     def put_many(self, jobs: Sequence[Job]) -> list[Job]:
-        """Add jobs; returns those that there is no room for."""
+        """Add jobs and return those without room."""
         given = {job.id: job for job in jobs}
         left_out = self._queue.put_many([replace(job, payload=self._seal.encrypt(job.payload)) for job in jobs])
         return [given.get(job.id) or self._made_room(job) for job in left_out]
 
     def claim(self, n: int, lease: float) -> list[Job]:
-        """Up to ``n`` jobs that are due, for ``lease`` seconds.
+        """Claim up to ``n`` due jobs for ``lease`` seconds.
 
         Raises:
-            SealError: none of those that are due can be opened. They wait for a while and are not counted as tried.
+            SealError: none of the due jobs can be decrypted. They wait for a while, and the attempt doesn't count.
         """
         found: list[Job] = []
         shut: list[Job] = []
@@ -72,46 +72,46 @@ class SealedQueue:
         for job in shut:
             self._queue.retry_at(job, self._clock.time_ns() / 1e9 + self._pause, counted=False)
         if shut and not found:
-            raise SealError("jobs in the queue wait: judge.encryption_key is not the key that sealed them")
+            raise SealError("judge.encryption_key: must be the key that encrypted the waiting jobs")
         return found
 
     def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
-        """Hold claimed jobs for ``lease`` more seconds; returns the ids of those that are not ours any more."""
+        """Extend leases to ``lease`` seconds from now, and return the ids of lost jobs."""
         return self._queue.extend(jobs, lease)
 
     def ack(self, job: Job | str) -> bool:
-        """It is done; False when it was not ours any more."""
+        """Remove a finished job. Return False if the lease was lost."""
         return self._queue.ack(job)
 
     def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
-        """They are done; returns the ids of those that were not ours any more."""
+        """Remove several finished jobs, and return the ids of lost ones."""
         return self._queue.ack_many(jobs)
 
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
-        """Give a claimed job back, due at a time; False when it was not ours any more."""
+        """Return a claimed job, due at a Unix time. Return False if the lease was lost."""
         return self._queue.retry_at(job, at, counted=counted)
 
     def dead(self, job: Job | str, reason: str) -> bool:
-        """It cannot be done; False when it was not ours any more."""
+        """Remove a failed job and keep a dead letter. Return False if the lease was lost."""
         return self._queue.dead(job, reason)
 
     def dead_letters(self) -> list[tuple[str, str]]:
-        """(id, reason) of the last jobs that could not be done."""
+        """Return the ids and reasons of the last failed jobs."""
         return self._queue.dead_letters()
 
     def close(self) -> list[Job]:
-        """Release what the other queue holds; returns the jobs that are lost by that."""
+        """Close the other queue, and return the jobs that are lost."""
         return [self._made_room(job) for job in self._queue.close()]
 
     def after_fork_in_child(self) -> None:
-        """What the parent holds is the parent's."""
+        """Forget the parent's jobs in a forked child."""
         self._queue.after_fork_in_child()
 
     def _opened(self, job: Job) -> Job:
         return replace(job, payload=self._seal.decrypt(job.payload))
 
     def _made_room(self, job: Job) -> Job:
-        """A job that left the queue, so that it can be counted; without its turn where that cannot be opened."""
+        """Decrypt a dropped job so that it can be counted, or use a placeholder payload."""
         try:
             return self._opened(job)
         except SealError:

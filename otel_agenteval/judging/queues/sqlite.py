@@ -1,7 +1,7 @@
-"""Jobs in a file: they outlive the process, even one that is killed, and several processes may share them.
+"""Job queue and spend book in an SQLite file that processes of one machine can share.
 
-The file holds turns, so only its owner can read it. It is not synced with every transaction: jobs survive the end of the process, and
-those of the last moments may be lost when the machine fails.
+The file contains turns, so only its owner can read it. It isn't synced in every transaction: jobs survive a killed process,
+but the latest ones can be lost if the machine crashes.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ...core.sqlite import Schema, SqliteFile, Step
 from .base import HELD_BYTES, SLOTS, Counter, Demand, Job, Leases
 
 _BUSY_SECONDS = 0.25
-"""For which a call waits for another process: the worker puts jobs here, and every outlet waits for the worker."""
+"""Maximum seconds that a call waits for another process. The worker calls the queue, and all outlets wait for the worker."""
 _PAUSE = 1.0
-"""Seconds for which a file is left alone that could not be used."""
+"""Seconds until an unavailable file is tried again."""
 
 _REMEMBERED_SECONDS = 86_400.0
 _REMEMBERED = 200_000
@@ -47,7 +47,7 @@ CREATE TRIGGER IF NOT EXISTS claimed_without_token AFTER UPDATE OF attempts ON j
 WHEN new.attempts > old.attempts AND new.token = old.token AND new.token <> ''
 BEGIN UPDATE jobs SET token = '' WHERE number = new.number; END;
 """
-"""The trigger ends the lease of a job when a process of the first version, which knows no tokens, claims it."""
+"""Second schema step. Its trigger ends a lease when the first version, which has no tokens, claims the job."""
 
 SCHEMA = Schema(
     "judge queue", 0x4F414551,  # "OAEQ"
@@ -57,9 +57,9 @@ SCHEMA = Schema(
     ),
     unnumbered=frozenset(("jobs", "done", "totals", "spent", "versions", "verdicts", "total")),
 )  # fmt: skip
-"""Jobs, and what was spent on them. A file from before the steps were numbered may hold a verdict cache too, which is left as it is."""
+"""Schema for jobs and spending. Files from before schema versions can also contain a verdict cache, which is left unchanged."""
 _OURS = "id = :id AND token <> '' AND substr(token, 1, length(:fence)) = :fence"
-"""Whether the last lease of a job is the given one."""
+"""SQL condition that the given lease is a job's last one."""
 _EXTEND, _GIVE_BACK, _REMOVE = (
     f"{change} WHERE {_OURS}"
     for change in (
@@ -71,36 +71,35 @@ _EXTEND, _GIVE_BACK, _REMOVE = (
 
 
 class _Ending(NamedTuple):
-    """How a claim ends."""
+    """End of a claim."""
 
     fence: str
-    """Of the lease."""
+    """Prefix of the lease's token."""
     due: float | None = None
-    """When the job is tried again; None if it is done."""
+    """Unix time of the retry, or None if the job is done."""
     reason: str | None = None
-    """Why it is done without success."""
+    """Reason for a job that failed."""
     uncounted: bool = False
-    """Whether the attempt does not count."""
+    """True if the attempt doesn't count."""
 
 
 class SqliteQueue:
-    """A :class:`~otel_agenteval.judging.queues.JobQueue` in an SQLite file, opened at first use.
+    """A :class:`~otel_agenteval.judging.queues.JobQueue` in an SQLite file.
 
-    What is put while the file cannot be used waits in this process, within a bound, and so do the ends of claims. Every later call tries again, but
-    no more often than once a second.
+    The file is opened on first use. While it is unavailable, new jobs and ended claims wait in this process within a limit.
+    Later calls try again, at most once a second. Reading, claiming and extending raise ``sqlite3.Error`` or ``OSError``
+    during that time.
 
     Args:
-        path: of the file; its folder must exist.
-        max_bytes: bound of all jobs in the file.
-        clock: dates leases and retries; processes that share the file share its wall time.
-        held_bytes: bound of the jobs that wait in this process.
-        failed: called when something has to wait.
-
-    What reads, claims or extends raises ``sqlite3.Error`` or ``OSError`` when the file cannot be used.
+        path: the file. Its folder must exist.
+        max_bytes: the maximum bytes of all jobs in the file.
+        clock: the clock for leases and retries. Processes that share the file share its wall time.
+        held_bytes: the maximum bytes of jobs that wait in this process.
+        failed: called if something must wait.
     """
 
     is_shared = False
-    """Other processes have workers of their own. What they leave behind is found within the longest pause."""
+    """False, because other processes have their own workers. Their remaining jobs are found within the longest pause."""
 
     def __init__(
         self,
@@ -122,37 +121,37 @@ class SqliteQueue:
         self._lock = threading.RLock()
         self._leases = Leases()
         self._held: OrderedDict[str, Job] = OrderedDict()
-        """Jobs that the file could not take yet."""
+        """Jobs that couldn't be written to the file yet."""
         self._unsent_bytes = 0
         self._ended: OrderedDict[str, _Ending] = OrderedDict()
-        """Claims that have ended, which the file does not know yet."""
+        """Ended claims that couldn't be written to the file yet."""
         self._left_out: list[Job] = []
-        """Jobs for which the file had no room when it was tried again; the next call that puts returns them."""
+        """Jobs that didn't fit in a later try. The next :meth:`put_many` returns them."""
         self._quiet_until = {"read": 0.0, "write": 0.0}
         self._known: tuple[int, int] | None = None
-        """Jobs and bytes, when they were last read."""
+        """Last read number and bytes of jobs."""
 
     def after_fork_in_child(self) -> None:
-        """What the parent claimed or holds is the parent's."""
+        """Forget the parent's jobs in a forked child."""
         self._reset()
 
     @property
     def unsent(self) -> int:
-        """Jobs that this process holds because the file cannot be used."""
+        """Return the number of jobs held in this process because the file is unavailable."""
         return len(self._held)
 
     @property
     def depth(self) -> int:
-        """Jobs that wait or are claimed, by whatever process."""
+        """Return the number of waiting and claimed jobs of all processes."""
         return self._totals()[0] + len(self._held)
 
     @property
     def bytes(self) -> int:
-        """Bytes of them."""
+        """Return the bytes of waiting and claimed jobs."""
         return self._totals()[1] + self._unsent_bytes
 
     def put_many(self, jobs: Sequence[Job]) -> list[Job]:
-        """Add jobs; returns those that there is no room for."""
+        """Add jobs and return those without room."""
         with self._lock:
             for job in jobs:
                 if job.id not in self._held:
@@ -167,7 +166,7 @@ class SqliteQueue:
         return left_out
 
     def claim(self, n: int, lease: float) -> list[Job]:
-        """Up to ``n`` jobs that are due, for ``lease`` seconds."""
+        """Claim up to ``n`` due jobs for ``lease`` seconds."""
         with self._lock:
             self._catch_up()
         now = self._now()
@@ -184,7 +183,7 @@ class SqliteQueue:
         return [Job(job_id, payload, priority, attempts, token) for _, job_id, payload, priority, attempts in rows]
 
     def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
-        """Hold claimed jobs for ``lease`` more seconds; returns the ids of those that are no longer ours."""
+        """Extend leases to ``lease`` seconds from now, and return the ids of lost jobs."""
         lost, due = [], self._now() + lease
         with self._using("write") as db:
             for job_id, fence in map(self._leases.claimed, jobs):
@@ -193,35 +192,41 @@ class SqliteQueue:
         return lost
 
     def ack(self, job: Job | str) -> bool:
-        """It is done; False when it was no longer ours. While the file cannot be used, True: it learns of it later."""
+        """Remove a finished job. Return False if the lease was lost.
+
+        If the file is unavailable, return True and remove the job later.
+        """
         return not self._end([job])
 
     def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
-        """They are done: one transaction for all. Returns the ids of those that were no longer ours, as far as the file can be used."""
+        """Remove several finished jobs in one transaction, and return the ids of lost ones.
+
+        While the file is unavailable, the result is empty.
+        """
         return self._end(jobs)
 
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
-        """Give a claimed job back, due at a time; as :meth:`ack`."""
+        """Return a claimed job, due at a Unix time. Return as :meth:`ack`."""
         return not self._end([job], due=at, uncounted=not counted)
 
     def dead(self, job: Job | str, reason: str) -> bool:
-        """It cannot be done; as :meth:`ack`."""
+        """Remove a failed job and keep a dead letter. Return as :meth:`ack`."""
         return not self._end([job], reason=reason)
 
     def dead_letters(self) -> list[tuple[str, str]]:
-        """(id, reason) of the last thousand, of the last day."""
+        """Return the ids and reasons of the last thousand failed jobs within a day."""
         with self._using("write") as db:
             rows = db.execute("SELECT id, reason FROM done WHERE reason IS NOT NULL ORDER BY at DESC LIMIT ?", (_DEAD_LETTERS,))
             return list(reversed(rows.fetchall()))
 
     def flush(self) -> bool:
-        """Whether the file has everything, once what waits in this process was tried again."""
+        """Write held jobs and ended claims, and return True if none are left."""
         with self._lock:
             self._catch_up()
             return not self._held and not self._ended
 
     def close(self) -> list[Job]:
-        """Close the file; returns the jobs that it never got."""
+        """Close the file, and return the jobs that were never written."""
         with self._lock:
             if self._file.closed:
                 return []
@@ -238,9 +243,12 @@ class SqliteQueue:
 
     @contextmanager
     def _using(self, how: Literal["read", "write"]) -> Iterator[sqlite3.Connection]:
-        """A transaction, unless the file could not be used so a moment ago. What only reads waits for no writer."""
+        """Open a transaction, unless the file was unavailable a moment ago.
+
+        Reading doesn't wait for writers.
+        """
         if self._clock.monotonic() < self._quiet_until[how]:
-            raise sqlite3.OperationalError("the queue's file could not be used a moment ago")
+            raise sqlite3.OperationalError("judge.queue.path: file unavailable, next try within a second")
         try:
             with self._file.connection() if how == "read" else self._file.transaction() as db:
                 yield db
@@ -263,14 +271,14 @@ class SqliteQueue:
     def _end(
         self, jobs: Sequence[Job | str], *, due: float | None = None, reason: str | None = None, uncounted: bool = False
     ) -> list[str]:
-        """End claims; the ids of those that were no longer ours, as far as the file can be used."""
+        """End claims, and return the ids of lost jobs as far as the file is available."""
         with self._lock:
             given = dict(map(self._leases.claimed, jobs))
             self._ended.update((job_id, _Ending(fence, due, reason, uncounted)) for job_id, fence in given.items())
             return [job_id for job_id in self._catch_up() if job_id in given]
 
     def _catch_up(self) -> list[str]:
-        """Write what waits in this process, all in one transaction; the ids of ended claims that were no longer ours."""
+        """Write waiting jobs and ended claims in one transaction, and return the ids of lost jobs."""
         if not self._held and not self._ended:
             return []
         try:
@@ -296,7 +304,7 @@ class SqliteQueue:
         return True
 
     def _write(self, db: sqlite3.Connection, jobs: Iterable[Job]) -> list[Job]:
-        """Add jobs; those that there is no room for."""
+        """Add jobs and return those without room."""
         now = self._now()
         left_out: list[Job] = []
         db.execute("DELETE FROM done WHERE at < ?", (now - _REMEMBERED_SECONDS,))
@@ -315,7 +323,10 @@ class SqliteQueue:
         return left_out
 
     def _make_room(self, db: sqlite3.Connection, job: Job, left_out: list[Job]) -> bool:
-        """Whether the job fits, once lower ones that wait have made room for it: the lowest first, and of those the oldest."""
+        """Drop waiting jobs of lower priority if necessary, and return True if the job fits.
+
+        The lowest priority is dropped first, and within it the oldest job.
+        """
         short = db.execute("SELECT bytes FROM totals").fetchone()[0] + job.size - self.max_bytes
         if short <= 0:
             return True
@@ -334,19 +345,22 @@ class SqliteQueue:
 
 
 class SqliteSpendBook:
-    """A :class:`~otel_agenteval.judging.queues.SpendBook` in an SQLite file: it outlives the process, and processes of one machine share it.
+    """A :class:`~otel_agenteval.judging.queues.SpendBook` in an SQLite file.
+
+    Processes of one machine can share the file. Every method raises ``sqlite3.Error`` or ``OSError`` if it is unavailable.
 
     Args:
-        path: of the file, which may be a queue's; its folder must exist.
-
-    Every method raises ``sqlite3.Error`` or ``OSError`` when the file cannot be used.
+        path: the file, which can also be a queue's. Its folder must exist.
     """
 
     def __init__(self, path: str) -> None:
         self._file = SqliteFile(path, SCHEMA)
 
     def take(self, demands: Sequence[Demand], at: float) -> float:
-        """Add all amounts at once if there is room for each, and 0; else the seconds until there may be."""
+        """Add all amounts if each fits, and return 0.
+
+        Otherwise, return the seconds until they may fit.
+        """
         with self._file.transaction() as db:
             wait = 0.0
             for demand in demands:
@@ -358,23 +372,23 @@ class SqliteSpendBook:
             return wait
 
     def add(self, amounts: Sequence[tuple[Counter, float]], at: float) -> None:
-        """Correct what was taken at a time."""
+        """Correct amounts that were taken at a time."""
         with self._file.transaction() as db:
             self._write(db, amounts, at)
 
     def used(self, counter: Counter, at: float) -> float:
-        """What was spent within the window that ends at a time."""
+        """Return the sum within the window that ends at a time."""
         if self._file.closed:
             return 0.0
         with self._file.connection() as db:
             return self._within(db, counter, at)[0]
 
     def close(self) -> None:
-        """Close the file; what was spent stays in it."""
+        """Close the file. The amounts stay in it."""
         self._file.close(for_good=True)
 
     def after_fork_in_child(self) -> None:
-        """Nothing to do: the child opens the file for itself."""
+        """Do nothing, because the child opens the file itself."""
 
     def _within(self, db: sqlite3.Connection, counter: Counter, at: float) -> tuple[float, int]:
         now = counter.slot(at)

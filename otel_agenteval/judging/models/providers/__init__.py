@@ -1,7 +1,7 @@
-"""Wire formats of models, one module each: build a request, read an answer, nothing else.
+"""Wire formats of model providers. Each module builds requests and parses replies.
 
-A model's name may begin with its provider's (``anthropic/claude-…``, ``gemini/…``). Where the name itself has such a beginning,
-as at proxies and routers, the provider is given beside it and the name is sent as it is.
+A model's name can start with its provider (``anthropic/claude-…``, ``gemini/…``). If the name itself has such a prefix, for
+example at a router, configure the provider separately. Then the name is sent unchanged.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ __all__ = ["PROVIDERS", "Answer", "Form", "Media", "Message", "Provider", "Quest
 
 
 def chosen(model: str, provider: str | None) -> tuple[str, str]:
-    """The provider's name and the model's name there; without any word on the provider it is OpenAI's chat completions.
+    """Return the provider's name and the model's name there. The default is ``openai``.
 
     Raises:
-        ConfigError: no model, or a provider that is not known.
+        ConfigError: the model is missing, or the provider is unknown.
     """
     if not isinstance(model, str) or not model.strip():
-        raise ConfigError("model is required")
+        raise ConfigError("model: required")
     if provider is None:
         prefix, slash, name = model.partition("/")
         return (prefix, name) if slash and name and prefix in PROVIDERS else ("openai", model)
     if provider not in PROVIDERS:
-        raise ConfigError(f"provider: {provider!r} is not allowed; it must be one of {', '.join(PROVIDERS)}")
+        raise ConfigError(f"provider: must be one of {', '.join(PROVIDERS)}, got {provider!r}")
     return provider, model

@@ -1,4 +1,4 @@
-"""Anthropic's Messages."""
+"""Wire format of Anthropic's Messages API."""
 
 from __future__ import annotations
 
@@ -29,12 +29,15 @@ _FINISHES: dict[str, Finish] = {
 
 
 def headers(api_key: str | None) -> dict[str, str]:
-    """The key in a header of its own."""
+    """Return the headers with the API key."""
     return {"anthropic-version": _VERSION, **({"x-api-key": api_key} if api_key else {})}
 
 
 def request(question: Question) -> Request:
-    """``POST /messages``. There is no JSON mode: without a schema the prompt alone asks for JSON."""
+    """Return the request ``POST /messages``.
+
+    The API doesn't have a JSON mode, so without a schema only the prompt requests JSON.
+    """
     body: dict[str, Any] = {
         "model": question.model,
         "max_tokens": question.room,
@@ -62,7 +65,7 @@ def _part(media: Media) -> dict[str, Any]:
 
 
 def answer(body: Mapping[str, Any]) -> Answer:
-    """The text blocks; thinking is passed over."""
+    """Parse the text blocks of a response, without thinking."""
     if not isinstance(body.get("content"), list):
         raise no_answer("the Messages API")
     said = "".join(text(block.get("text")) for block in mappings(body["content"]) if block.get("type") == "text")

@@ -1,4 +1,4 @@
-"""What all providers have in common: a question, an answer, and careful reading of what a server sends."""
+"""Types that all providers use, and safe parsing of server responses."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from ....core import jsonio
 from ....core.errors import JudgeError
 
 Form = Literal["schema", "json", "plain"]
-"""How a reply is held to its form: by a JSON schema, by the server's JSON mode, or by the prompt alone."""
+"""How a reply's form is enforced: by a JSON schema, by the server's JSON mode, or by the prompt alone."""
 Finish = Literal["stop", "length", "refusal"]
 FORMS: tuple[Form, ...] = ("schema", "json", "plain")
 MAX_TOKENS = 4096
-"""Length of a reply where the server insists on a limit."""
+"""Maximum output tokens, for servers that require a limit."""
 MORE_TOKENS = 16_384
-"""The same for a reply that was cut by it: some models think at length before they reply."""
+"""Maximum output tokens for a repair after a truncated reply, because some models think at length."""
 _LARGEST_COUNT = 10**9
 
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """A picture, sound or film: its bytes in base64, or the address where the model's server may fetch it. We fetch nothing."""
+    """An image, audio or video: its bytes in base64, or a URL for the model's server to fetch."""
 
     mime: str
     data: str = ""
@@ -34,23 +34,23 @@ class Media:
 
     @property
     def kind(self) -> str:
-        """``image``, ``audio``, ``video`` or whatever else the type begins with."""
+        """Return the type's first half, such as ``image``, ``audio`` or ``video``."""
         return self.mime.partition("/")[0]
 
     @property
     def form(self) -> str:
-        """The type's second half: ``png``, ``wav``, ``mp4``."""
+        """Return the type's second half, such as ``png``, ``wav`` or ``mp4``."""
         return self.mime.partition("/")[2].partition(";")[0]
 
     @property
     def uri(self) -> str:
-        """The address, or the bytes as a ``data:`` uri."""
+        """Return the URL, or the bytes as a ``data:`` URI."""
         return self.url or f"data:{self.mime};base64,{self.data}"
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What one side said."""
+    """One message of a conversation."""
 
     role: Literal["user", "assistant"]
     text: str
@@ -59,23 +59,23 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a request is built from."""
+    """Content and settings of a judge call."""
 
     model: str
     system: str
     messages: tuple[Message, ...]
     form: Form = "json"
     schema: Mapping[str, Any] | None = None
-    """The schema of the reply, where the form is ``schema``."""
+    """The reply's schema if ``form`` is ``schema``."""
     temperature: float | None = 0.0
-    """None leaves it to the model: some refuse any value."""
+    """The temperature. None uses the model's default, because some models reject any value."""
     room: int = MAX_TOKENS
-    """Tokens that the reply may have where the server insists on a limit."""
+    """Maximum output tokens, for servers that require a limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is posted, and where below the base URL."""
+    """Body of a POST request, and its path below the base URL."""
 
     path: str
     body: dict[str, Any]
@@ -83,7 +83,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as the server counted them; None where it did not. Input includes what came from its cache."""
+    """Tokens as counted by the server, or None. Input includes cached tokens."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -92,29 +92,29 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server answered."""
+    """Parsed reply of a server."""
 
     text: str
     usage: Usage
     finish: Finish | None = None
-    """Why it ended: it was complete, it was cut at a limit, or the model or a filter declined; None if the answer does not say."""
+    """Why the reply ended: complete, truncated at a limit, or declined. None if unknown."""
 
 
 class Provider(Protocol):
-    """A module of this package."""
+    """Interface of the modules in this package."""
 
     def headers(self, api_key: str | None) -> dict[str, str]:
-        """The headers that carry the key."""
+        """Return the headers with the API key."""
 
     def request(self, question: Question) -> Request:
-        """The request of a question.
+        """Return the request of a judge call.
 
         Raises:
-            JudgeError: media that this provider does not take.
+            JudgeError: the provider doesn't accept a medium.
         """
 
     def answer(self, body: Mapping[str, Any]) -> Answer:
-        """The answer in a response.
+        """Parse a response.
 
         Raises:
             JudgeError: the response has another form.
@@ -125,10 +125,10 @@ class Provider(Protocol):
 
 
 def media_of(uri: str) -> Media | None:
-    """What a ``data:`` or http(s) uri stands for; None for an opaque id, which has no scheme.
+    """Parse a ``data:`` or http(s) URI. Return None for an opaque id without a scheme.
 
     Raises:
-        JudgeError: another scheme (``file:`` and the like are never passed on), or a ``data:`` uri that cannot be read.
+        JudgeError: the scheme isn't allowed (such as ``file:``), or a ``data:`` URI is invalid.
     """
     scheme, colon, rest = uri.partition(":")
     scheme = scheme.lower()
@@ -138,7 +138,7 @@ def media_of(uri: str) -> Media | None:
         mime = mimetypes.guess_type(urllib.parse.urlsplit(uri).path)[0] or "image/*"
         return Media(mime, url=uri)
     if colon and _is_scheme(scheme):
-        raise JudgeError("media of this scheme is not passed on; data:, http: and https: are", "media_not_allowed")
+        raise JudgeError("the URI of a medium must begin with data:, http: or https:", "media_not_allowed")
     return None
 
 
@@ -158,15 +158,16 @@ def _data(rest: str) -> Media:
     except (ValueError, binascii.Error):
         raw = b""
     if not raw:
-        raise JudgeError("a data: uri holds nothing that can be read", "invalid_media")
+        raise JudgeError("a data: URI is empty or invalid", "invalid_media")
     return Media(mime.strip().lower() or "text/plain", base64.b64encode(raw).decode())
 
 
 def not_taken(media: Media, provider: str) -> JudgeError:
-    """The error where a provider has no place for such media."""
-    what = f"{media.kind} by address" if media.url else media.kind
+    """Return the error for a medium that a provider doesn't accept."""
+    what = f"{media.kind} by URL" if media.url else media.kind
     return JudgeError(
-        f"{provider} takes no {what if what.isprintable() and len(what) < 40 else 'media of this type'}", "unsupported_media"
+        f"{provider} doesn't accept {what if what.isprintable() and len(what) < 40 else 'media of this type'}",
+        "unsupported_media",
     )
 
 
@@ -175,7 +176,10 @@ class ClosedSchema(dict[str, Any]):
 
 
 def is_closed(schema: Any) -> bool:
-    """Whether a schema names every key and allows no other: what servers ask of one that they hold a model to strictly."""
+    """Return True if a schema requires every key and allows no others.
+
+    Strict servers require this.
+    """
     if isinstance(schema, ClosedSchema):
         return True
     if isinstance(schema, list):
@@ -193,33 +197,33 @@ def is_closed(schema: Any) -> bool:
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """The value if it is a mapping, else an empty one."""
-    return value if isinstance(value, (dict, Mapping)) else {}  # nearly always a dict, which is found out much faster
+    """Return the value if it is a mapping, or an empty mapping."""
+    return value if isinstance(value, (dict, Mapping)) else {}  # nearly always a dict, for which the check is much faster
 
 
 def mappings(value: Any) -> Iterator[Mapping[str, Any]]:
-    """The mappings in a list; nothing for anything else."""
+    """Yield the mappings in a list. Yield nothing for any other value."""
     return (item for item in value if isinstance(item, (dict, Mapping))) if isinstance(value, list) else iter(())
 
 
 def text(value: Any) -> str:
-    """The value if it is a text, else an empty one."""
+    """Return the value if it is a string, or an empty string."""
     return value if isinstance(value, str) else ""
 
 
 def count(value: Any) -> int | None:
-    """The value if it can be a number of tokens, else None."""
+    """Return the value if it is a plausible number of tokens, or None."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST_COUNT else None
 
 
 def added(*values: int | None) -> int | None:
-    """The sum of those that are known; None if none is."""
+    """Return the sum of the known values, or None without any."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
 
 def is_object(words: str) -> bool:
-    """Whether a text is one JSON object, and nothing else."""
+    """Return True if a text is exactly one JSON object."""
     try:
         return isinstance(jsonio.loads(words), dict)
     except ValueError:
@@ -227,10 +231,10 @@ def is_object(words: str) -> bool:
 
 
 def failed(provider: str) -> JudgeError:
-    """The error of a response that says that there is no answer, and may go well the next time."""
-    return JudgeError(f"{provider} failed midway", "server_error")
+    """Return the error for a response that reports a failure, which a retry may fix."""
+    return JudgeError(f"{provider} failed during the reply", "server_error")
 
 
 def no_answer(provider: str) -> JudgeError:
-    """The error of a response that has another form."""
-    return JudgeError(f"the judge's answer is none of {provider}", "invalid_answer")
+    """Return the error for a response in another form."""
+    return JudgeError(f"the reply doesn't have the form of {provider}", "invalid_answer")

@@ -1,4 +1,7 @@
-"""Amazon Bedrock's Converse, with an API key or signed (:mod:`..aws`)."""
+"""Wire format of Amazon Bedrock's Converse API.
+
+Requests have an API key or a signature (:mod:`..aws`).
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,10 @@ _FINISHES: dict[str, Finish] = {
 
 
 def request(question: Question) -> Request:
-    """``POST /model/{model}/converse``. There is no JSON mode: without a schema the prompt alone asks for JSON."""
+    """Return the request ``POST /model/{model}/converse``.
+
+    The API doesn't have a JSON mode, so without a schema only the prompt requests JSON.
+    """
     settings: dict[str, Any] = {"maxTokens": question.room}
     if question.temperature is not None:
         settings["temperature"] = question.temperature
@@ -60,7 +66,7 @@ def _part(media: Media) -> dict[str, Any]:
 
 
 def answer(body: Mapping[str, Any]) -> Answer:
-    """The text blocks of the message; reasoning is passed over."""
+    """Parse the text blocks of a response, without reasoning."""
     message = mapping(body.get("output")).get("message")
     if not isinstance(message, Mapping):
         raise no_answer("Converse")

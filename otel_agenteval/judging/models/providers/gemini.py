@@ -1,4 +1,4 @@
-"""Google's generateContent."""
+"""Wire format of Google's generateContent API."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ _FINISHES: dict[str, Finish] = {
 
 
 def headers(api_key: str | None) -> dict[str, str]:
-    """The key in a header: in the URL, where it may stand too, it would reach logs."""
+    """Return the header with the API key.
+
+    In the URL, which is also possible, the key would appear in logs.
+    """
     return {"x-goog-api-key": api_key} if api_key else {}
 
 
 def request(question: Question) -> Request:
-    """``POST /models/{model}:generateContent``."""
+    """Return the request ``POST /models/{model}:generateContent``."""
     settings: dict[str, Any] = {} if question.temperature is None else {"temperature": question.temperature}
     if question.form != "plain":
         settings["responseMimeType"] = "application/json"
@@ -36,7 +39,10 @@ def request(question: Question) -> Request:
 
 
 def _ordered(schema: Any) -> Any:
-    """The schema with the order of its keys spelled out: else models before Gemini 2.5 write them in alphabetical order."""
+    """Return the schema with explicit key order.
+
+    Models before Gemini 2.5 otherwise sort keys alphabetically.
+    """
     if isinstance(schema, Mapping):
         found = {key: _ordered(value) for key, value in schema.items()}
         properties = schema.get("properties")
@@ -57,7 +63,10 @@ def _part(media: Media) -> dict[str, Any]:
 
 
 def answer(body: Mapping[str, Any]) -> Answer:
-    """The first candidate; thoughts are passed over, and counted as output."""
+    """Parse the first candidate of a response, without thoughts.
+
+    Thoughts count as output tokens.
+    """
     usage = mapping(body.get("usageMetadata"))
     said, thought = count(usage.get("candidatesTokenCount")), count(usage.get("thoughtsTokenCount"))
     counted = Usage(count(usage.get("promptTokenCount")), added(said, thought), count(usage.get("cachedContentTokenCount")))

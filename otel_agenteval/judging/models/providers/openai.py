@@ -1,4 +1,7 @@
-"""OpenAI's chat completions, which vLLM, Ollama, llama.cpp, LiteLLM and many others speak too."""
+"""Wire format of OpenAI's chat completions.
+
+vLLM, Ollama, llama.cpp, LiteLLM and many other servers support it.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +28,17 @@ from .base import (  # fmt: skip
 )
 
 _SPOKEN = ("text", "output_text")
-"""Types of the parts of an answer that are no thoughts."""
+"""Types of answer parts that aren't thoughts."""
 _FINISHES: dict[str, Finish] = {"stop": "stop", "length": "length", "content_filter": "refusal", "refusal": "refusal"}
 
 
 def headers(api_key: str | None) -> dict[str, str]:
-    """A bearer token."""
+    """Return the header with the API key as bearer token."""
     return {"Authorization": f"Bearer {api_key}"} if api_key else {}
 
 
 def request(question: Question) -> Request:
-    """``POST /chat/completions``."""
+    """Return the request ``POST /chat/completions``."""
     body: dict[str, Any] = {
         "model": question.model,
         "messages": [{"role": "system", "content": question.system}, *map(_message, question.messages)],
@@ -61,7 +64,7 @@ def _message(message: Message) -> dict[str, Any]:
 def _part(media: Media) -> dict[str, Any]:
     if media.kind == "image":
         return {"type": "image_url", "image_url": {"url": media.uri}}
-    if media.kind == "video":  # vLLM and others; OpenAI itself has none
+    if media.kind == "video":  # vLLM and others accept this, OpenAI itself doesn't
         return {"type": "video_url", "video_url": {"url": media.uri}}
     if media.kind == "audio" and media.data:
         form = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav"}.get(media.form, media.form)
@@ -70,13 +73,13 @@ def _part(media: Media) -> dict[str, Any]:
 
 
 def answer(body: Mapping[str, Any]) -> Answer:
-    """The first choice.
+    """Parse the first choice of a response.
 
-    Where there is no content, what was taken for reasoning is the answer if it is one JSON object and nothing else: vLLM and others file a
-    reply there that a schema held from its first character on.
+    If the content is empty, reasoning that is exactly one JSON object is the reply. vLLM and others put a reply there if a
+    schema applied from its first character.
 
     Raises:
-        JudgeError: the response has another form, or a router passes on that the model failed midway.
+        JudgeError: the response has another form, or reports a failure of the model.
     """
     choice = next(mappings(body.get("choices")), {})
     if choice.get("finish_reason") == "error" or choice.get("error"):
@@ -98,7 +101,10 @@ def answer(body: Mapping[str, Any]) -> Answer:
 
 
 def _usage(body: Mapping[str, Any]) -> Usage:
-    """What was taken. Gemini's and xAI's servers leave reasoning out of the completion, and have it in the total alone."""
+    """Return the token usage.
+
+    The servers of Gemini and xAI count reasoning only in the total, not in the completion.
+    """
     usage = mapping(body.get("usage"))
     given, said, total = (count(usage.get(name)) for name in ("prompt_tokens", "completion_tokens", "total_tokens"))
     if given is not None and said is not None and total is not None:

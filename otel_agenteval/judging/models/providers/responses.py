@@ -1,4 +1,4 @@
-"""OpenAI's Responses. Nothing is kept on the server."""
+"""Wire format of OpenAI's Responses API. The server stores nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["answer", "headers", "request"]
 
 
 def request(question: Question) -> Request:
-    """``POST /responses``."""
+    """Return the request ``POST /responses``."""
     body: dict[str, Any] = {
         "model": question.model,
         "instructions": question.system,
@@ -57,10 +57,10 @@ def _part(media: Media) -> dict[str, Any]:
 
 
 def answer(body: Mapping[str, Any]) -> Answer:
-    """The texts of all messages in the output; reasoning and commentary are passed over.
+    """Parse the texts of all output messages, without reasoning and commentary.
 
     Raises:
-        JudgeError: the response has another form, or says that it failed.
+        JudgeError: the response has another form, or reports a failure.
     """
     if body.get("status") == "failed":
         raise failed("the Responses API")
