@@ -1,5 +1,7 @@
-"""Spans from Kafka, for as many workers as its topic has partitions.
+"""Kafka consumer that reads spans and log records for `otel-agenteval worker`.
 
-May import :mod:`~otel_agenteval.server` and :mod:`~otel_agenteval.engine`; of third parties, confluent-kafka, on first use.
-Start at :mod:`.consumer`.
+A topic can have as many workers as partitions.
+
+May import :mod:`~otel_agenteval.server` and :mod:`~otel_agenteval.engine`. The only third-party package is confluent-kafka,
+imported on first use. Start at :mod:`.consumer`.
 """

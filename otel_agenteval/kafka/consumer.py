@@ -1,7 +1,7 @@
-"""A member of a consumer group: it gives the spans of its partitions to the engine, and commits offsets once their turns are delivered.
+"""Consumer-group member that passes spans to the engine and commits delivered offsets.
 
-Everything runs on one thread: reading, looking which turns are open, and committing. Rebalances call back on that thread, which then
-commits what is done and drops what is not: the next owner reads it again.
+One thread reads, checks which turns are open, and commits. Rebalance callbacks run on that thread, too. They commit finished
+messages and drop the rest, which the partition's next owner reads again.
 """
 
 from __future__ import annotations
@@ -35,74 +35,76 @@ _log = logging.getLogger("otel_agenteval")
 _AT_ONCE = 200
 _POLL = 0.25
 _FLUSH = 10.0
-"""Seconds that a delivery may take before it is tried again later."""
+"""Maximum seconds for one delivery. After that, it is tried again later."""
 _BEHIND = 512
-"""Closed turns in the worker's queue from which nothing more is read."""
+"""Number of closed turns in the worker's queue at which reading stops."""
 _SHORTLY, _BREATH = 2.0, 0.05
-"""Seconds of being behind after which partitions are paused; before it they are just not read."""
+"""Seconds behind before partitions are paused, and seconds to wait between checks until then.
+
+A pause discards the client's read-ahead buffer, so short waits only stop reading.
+"""
 _MOVE = 5.0
-"""Seconds that a rebalance waits until what is closed here is evaluated."""
+"""Maximum seconds that a rebalance waits until closed turns are evaluated."""
 _LOOKS = 4
-"""Looks at what is open that wait for the worker's queue."""
+"""Maximum number of snapshots of open turns that wait for the worker's queue."""
 _BUFFER_KB = 16 * 1024
 _STATISTICS = 1.0
 _ASK = 1.0
-"""Seconds that the broker may take to answer where its partitions end."""
+"""Timeout in seconds for the broker to report the ends of partitions."""
 _STALLED = 20
-"""Reads without a message after which what lies before the end of a partition is taken for marks of transactions."""
+"""Reads without a message after which the rest of a partition counts as transaction markers."""
 
 _JSON = (b"{", b" ", b"\t", b"\r")
-"""First bytes of JSON; a request in protobuf form begins with a line feed."""
+"""First bytes of a JSON request. A protobuf request begins with a line feed."""
 _RECONNECT = {"reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 10_000}
 _FOR_BOTH = ("bootstrap.", "broker.", "client.", "metadata.", "reconnect.", "sasl.", "security.", "socket.", "ssl.")
-"""Beginnings of options that are a connection's, not a consumer's."""
+"""Prefixes of librdkafka options for the connection, which the producer gets as well as the consumer."""
 
 _COLON = re.compile(r"(?<!\$\{env):")
-"""Not the one of ``${env:NAME}``."""
+"""Matches any colon except the one in ``${env:NAME}``."""
 
 Key = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where spans come from.
+    """Parsed ``kafka://`` URL: brokers, topics, consumer group and librdkafka options.
 
-    ``kafka://[user:password@]broker:9092,…/TOPIC?group=NAME&logs=TOPIC&dead=TOPIC&commit=SECONDS``, ``kafkas`` with TLS; what has a dot
-    in its name is an option of librdkafka (``&sasl.mechanism=SCRAM-SHA-512``). ``${env:NAME}`` keeps a password out of the list of processes.
+    Format: ``kafka://[user:password@]broker:9092,…/TOPIC?group=NAME&logs=TOPIC&dead=TOPIC&commit=SECONDS``. ``kafkas`` uses
+    TLS. A name with a dot is a librdkafka option (``&sasl.mechanism=SCRAM-SHA-512``). ``${env:NAME}`` keeps a password out of
+    the process list.
     """
 
     topics: Mapping[str, Signal]
     group: str
     dead: str | None
-    """Topic of what cannot be read; None is the topic's name with ``.agenteval.dead``."""
+    """Topic for messages that can't be read, or None for the source topic's name with ``.agenteval.dead`` appended."""
     every: float
     """Seconds between two commits."""
     options: Mapping[str, Any] = field(repr=False)
-    """Of librdkafka."""
+    """Options for librdkafka."""
 
     @classmethod
     def read(cls, url: str, env: Mapping[str, str] | None = None) -> Address:
-        """The address in a URL.
+        """Parse an address from a URL.
 
         Raises:
-            ConfigError: it is none, or a variable in it is not set.
+            ConfigError: the URL isn't a valid address, or uses an environment variable that isn't set.
         """
         env = os.environ if env is None else env
         parts = urlsplit(url)
         account, _, brokers = parts.netloc.rpartition("@")
         topics: dict[str, Signal] = {topic: "traces" for topic in parts.path.strip("/").split(",") if topic}
         if parts.scheme not in ("kafka", "kafkas") or not brokers or not topics:
-            said = f"{parts.scheme}://{'***@' if account else ''}{brokers}{parts.path}" if parts.netloc else "worker --spans"
-            raise ConfigError(f"{said}: the address must be written as kafka://BROKER:9092/TOPIC?group=NAME")
+            said = f"{parts.scheme}://{'***@' if account else ''}{brokers}{parts.path}" if parts.netloc else ""
+            raise ConfigError(f"worker --spans: must be kafka://BROKER:9092/TOPIC?group=NAME, got {said!r}")
         given = {name: values[-1] for name, values in parse_qs(parts.query).items()}
         topics |= {topic: "logs" for topic in given.pop("logs", "").split(",") if topic}
         group, dead, every = given.pop("group", "agenteval"), given.pop("dead", None), given.pop("commit", "2")
         unknown = [name for name in given if "." not in name]
         if unknown or not every.replace(".", "", 1).isdigit():
             wrong = ", ".join(unknown) or f"commit={every}"
-            raise ConfigError(
-                f"{wrong} is not allowed in a kafka URL; the options are group, logs, dead, commit (seconds) and those of librdkafka"
-            )
+            raise ConfigError(f"worker --spans: options must be group, logs, dead, commit (seconds) or librdkafka's, got {wrong}")
         options = {name: expanded(value, f"worker --spans: {name}", env) for name, value in given.items()}
         options["bootstrap.servers"] = brokers
         if account:
@@ -119,25 +121,25 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What was open at a moment."""
+    """Snapshot of the open turns and read positions."""
 
     checkpoint: Checkpoint
     positions: dict[Key, int]
-    """How far each partition was read."""
+    """Next offset to read, by partition."""
 
 
 class KafkaSource:
-    """Reads until it is stopped.
+    """Reader of a consumer group's partitions, on its own thread.
 
     Args:
-        engine: evaluates their turns.
-        feed: reads messages, and gives the engine what is in them.
-        address: where messages come from.
-        patience: the clock by which turns wait.
+        engine: evaluates the turns.
+        feed: parses messages and passes their spans and log records to the engine.
+        address: the brokers, topics and consumer group.
+        patience: the clock for turns that wait for more spans.
 
     Raises:
-        MissingExtra: ``confluent-kafka`` is not installed.
-        ConfigError: it does not take an option of the address, or cannot read a file that is named there.
+        MissingExtra: ``confluent-kafka`` isn't installed.
+        ConfigError: librdkafka rejects an option of the address, or can't read a file that an option names.
     """
 
     def __init__(self, engine: Engine, feed: Feed, address: Address, patience: Patience) -> None:
@@ -145,12 +147,12 @@ class KafkaSource:
         self._engine = engine
         self._feed = feed
         self._passed_over: set[int] = set()
-        """Traces that were closed by the previous reader of their partition: their spans are not taken."""
+        """Traces that the partition's previous reader closed. Their spans are skipped."""
         self._address = address
         self._patience = patience
         self._partitions: dict[Key, Partition] = {}
         self._dead: dict[Key, set[int]] = {}
-        """Messages that wait for their place among the dead letters."""
+        """Offsets of messages that the dead-letter topic hasn't acknowledged yet, by partition."""
         self._stopping = threading.Event()
         self._rejoin = False
         self._paused = False
@@ -180,11 +182,14 @@ class KafkaSource:
         watch(semconv.KAFKA_REBALANCES, lambda: [({"kind": kind}, n) for kind, n in self.rebalances.copy().items()])
 
     def start(self) -> None:
-        """Join the group."""
+        """Start the thread, which joins the consumer group."""
         self._thread.start()
 
     def stop(self, timeout: float) -> bool:
-        """Leave the group: what is done is committed, and other members read what is open. False when that took too long."""
+        """Commit finished messages, leave the group, and return False on timeout.
+
+        Other members read the messages of open turns again.
+        """
         self._stopping.set()
         self._thread.join(timeout)
         return not self._thread.is_alive()
@@ -196,18 +201,18 @@ class KafkaSource:
             self._rejoin = False
             try:
                 self._join()
-            except BaseException as error:  # leaving the group, or joining it again
+            except BaseException as error:  # the group couldn't be joined or left
                 self._engine.failed("kafka", error)
                 self._rejoin = True
             if self._rejoin:
                 self._stopping.wait(1.0)
 
     def _open(self) -> None:
-        """Make the clients, which connect later."""
+        """Create the consumer and the producer, which connect later."""
         logs = logging.getLogger("otel_agenteval.kafka")
         self._consumer = self._kafka.Consumer(
             {
-                "partition.assignment.strategy": "range",  # topics of spans and of log records are shared out alike
+                "partition.assignment.strategy": "range",  # span and log topics: the same partition numbers go to the same member
                 "session.timeout.ms": 10_000,
                 **_RECONNECT,
                 **self._address.options,
@@ -224,7 +229,10 @@ class KafkaSource:
         self._producer = self._kafka.Producer({**_RECONNECT, **connection, "acks": "all"}, logger=logs)
 
     def _join(self) -> None:
-        """Be a member of the group until the end, or until it is unknown where a partition begins."""
+        """Stay in the group until :meth:`stop` or until an assignment fails.
+
+        After a failure, the thread joins again.
+        """
         if self._consumer is None:
             self._open()
         try:
@@ -234,7 +242,7 @@ class KafkaSource:
             while not self._stopping.is_set() and not self._rejoin:
                 try:
                     self._step()
-                except BaseException as error:  # of the broker, or a fault here: what was not committed comes again
+                except BaseException as error:  # whatever failed, uncommitted messages are read again
                     self._engine.failed("kafka", error)
                     self._stopping.wait(1.0)
         finally:
@@ -248,7 +256,7 @@ class KafkaSource:
         began = time.monotonic()
         behind = self._is_behind()
         self._behind_since = (self._behind_since or began) if behind else 0.0
-        if behind and began - self._behind_since < _SHORTLY:  # the client keeps what it has read ahead, which a pause throws away
+        if behind and began - self._behind_since < _SHORTLY:  # pausing discards the read-ahead buffer
             self._stopping.wait(_BREATH)
             self._commit_now_and_then()
             return
@@ -258,7 +266,7 @@ class KafkaSource:
         messages = self._consumer.consume(_AT_ONCE, _POLL)
         for message in messages:
             self._take(message)
-        listened = min(_POLL, time.monotonic() - began)  # time beyond that was a rebalance, or other processes had the core
+        listened = min(_POLL, time.monotonic() - began)  # longer: a rebalance ran, or the process got no CPU
         came = any(message.error() is None for message in messages)
         if came:
             self._stalled = 0
@@ -277,14 +285,20 @@ class KafkaSource:
             self._committed_at = time.monotonic()
 
     def _is_behind(self) -> bool:
-        """Whether to stop reading for a while: what waits in the topic costs nothing, what waits here is read again after a move."""
+        """Return True if reading must stop for a while because evaluation is behind.
+
+        Messages in the topic cost no memory here, and a rebalance doesn't read them twice.
+        """
         status = self._engine.status
         if status.waiting_turns > (_BEHIND // 2 if self._paused else _BEHIND):
             return True
         return status.queue_fill() > FULL or sum(map(len, self._dead.values())) > _AT_ONCE
 
     def _is_at_the_end(self) -> bool:
-        """Whether nothing came because there is nothing; otherwise the missing spans of a turn may lie there."""
+        """Return True if no message arrived because all partitions were read to their ends.
+
+        Otherwise, the missing spans of an open turn may still be in the topic.
+        """
         if not self._partitions or not self._engine.waits:
             return True
         wanted = [self._kafka.TopicPartition(*key, self._kafka.OFFSET_END) for key in self._partitions]
@@ -307,7 +321,7 @@ class KafkaSource:
             return
         topic, offset = message.topic(), message.offset()
         partition = self._partitions.get((topic, message.partition()))
-        if partition is None or offset < partition.position:  # it was taken away meanwhile, or is sent again
+        if partition is None or offset < partition.position:  # revoked in the meantime, or a duplicate
             return
         body = message.value() or b""
         signal, is_json = self._address.topics[topic], body[:1] in _JSON
@@ -331,11 +345,14 @@ class KafkaSource:
             self._bury(message, partition, type(error).__name__)
 
     def _bury(self, message: Any, partition: Partition, reason: str) -> None:
-        """Send a message that cannot be read to the dead letters; no later offset is committed before it is there."""
+        """Send an unreadable message to the dead-letter topic.
+
+        No offset after this message is committed until the dead letter is delivered.
+        """
         topic, number, offset = message.topic(), message.partition(), message.offset()
         if offset < partition.begin:
             partition.look(offset, ())
-            return  # it was buried before
+            return  # already in the dead-letter topic
         partition.note(offset, ())
         waiting = self._dead.setdefault((topic, number), set())
         waiting.add(offset)
@@ -345,7 +362,7 @@ class KafkaSource:
             if error is None:
                 waiting.discard(offset)
             else:
-                _log.warning("kafka: a dead letter could not be written: %s", error.name())
+                _log.warning("kafka: can't write a dead letter, trying again: %s", error.name())
                 send()
 
         def send() -> None:
@@ -358,10 +375,11 @@ class KafkaSource:
     # --- offsets
 
     def _commit(self, patience: float = 0.0) -> None:
-        """Commit what is done and delivered by now; ``patience`` is how long closed turns may take to get there.
+        """Commit the offsets of delivered turns.
 
-        Turns that are closed are in the worker's queue, and a long queue takes its time. So we only look at what is open, and
-        come back when the queue has got so far.
+        Closed turns wait in the worker's queue, sometimes for long. So this takes a snapshot of open turns, and commits it in
+        a later call, after the queue has passed that point. ``patience`` is the maximum time in seconds to wait for the
+        queue.
         """
         if not self._partitions:
             return
@@ -388,10 +406,13 @@ class KafkaSource:
         return set().union(*(partition.traces.keys() for partition in self._partitions.values()))
 
     def _commit_of(self, look: _Look) -> bool:
-        """Commit what was closed at a look, and is handled by now; False if it did not leave, or the broker does not take it."""
+        """Commit what was closed at a snapshot and is evaluated now.
+
+        Return False if an outlet or queue can't deliver it, or the broker rejects the commit.
+        """
         held = look.checkpoint.held | self._engine.held(
             self._known()
-        )  # what was handled may wait for more, as a part of a turn does
+        )  # an evaluated part of a turn can still wait for other parts
         partitions = {
             key: self._partitions[key]
             for key, position in look.positions.items()
@@ -418,13 +439,13 @@ class KafkaSource:
         return True
 
     def _is_delivered(self) -> bool:
-        """Whether everything that was evaluated has left: scores through their outlets, jobs into their queue."""
+        """Return True if all outlets have delivered their scores and the queue has all jobs."""
         return self._engine.flush_outlets(_FLUSH) and self._engine.flush_jobs()
 
     # --- rebalances, on the same thread
 
     def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
-        self._rejoin = True  # unless all goes well
+        self._rejoin = True  # stays True if an exception escapes
         self._begin(consumer, partitions)
         self._rejoin = False
 
@@ -438,14 +459,20 @@ class KafkaSource:
                 offset = high
             try:
                 place = Place.read(offset, committed.metadata)
-            except OtherVersion as fault:  # nobody reads it meanwhile; other partitions are read
+            except OtherVersion as fault:  # this partition stays unread, the others are read
                 _log.error("worker --spans: %s/%d: %s", committed.topic, committed.partition, fault)
                 continue
             place = Place(max(place.offset, low), max(place.since, low))
             self._partitions[committed.topic, committed.partition] = Partition(place, high)
-            _log.info("kafka: %s/%d from %d (looked at from %d)", committed.topic, committed.partition, place.offset, place.since)
+            _log.info(
+                "kafka: reading %s/%d from offset %d (looking back from %d)",
+                committed.topic,
+                committed.partition,
+                place.offset,
+                place.since,
+            )
         consumer.assign([self._kafka.TopicPartition(*key, found.position) for key, found in self._partitions.items()])
-        consumer.resume(consumer.assignment())  # else what was paused when it moved stays so
+        consumer.resume(consumer.assignment())  # a partition that was paused when it moved would stay paused
         self._paused = False
 
     def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
@@ -458,7 +485,7 @@ class KafkaSource:
         self._let_go(partitions)
 
     def _let_go(self, partitions: list[Any]) -> None:
-        """Other members read these from now on, and get the open turns by reading them again."""
+        """Forget partitions that other members read from now on, with their open turns."""
         gone: set[int] = set()
         self._looks.clear()
         for found in partitions:

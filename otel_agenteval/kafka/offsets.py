@@ -1,12 +1,12 @@
-"""Which messages of a partition may be forgotten.
+"""Offsets that a consumer can commit without losing or splitting a turn.
 
-A message may be forgotten once every turn of its spans is closed and delivered. A partition has one number for all of that, so it is
-committed up to the first message of the oldest trace that is still open. The next reader begins there, and gets that trace, and all
-other open ones, as a whole.
+A message is done when every turn with its spans is closed and delivered. Kafka stores one offset for each partition, so the
+committed offset is the first message of the oldest open trace. The next reader starts there and receives all open traces
+whole.
 
-It also gets remainders of traces that were closed before: those that began before that place and went on after it. They must not be
-taken for turns of their own. So a second place is committed with the first, where the earliest of *them* began. A reader begins there,
-only notes which traces come until it reaches the first place, and passes these traces over from then on.
+From there on, it also receives the last spans of traces that began earlier and are already closed. These spans must not
+become turns. So the commit's metadata has a second offset: where the earliest of these traces began. The next reader starts
+at the second offset, only collects trace ids until it reaches the first one, and then skips these traces.
 """
 
 from __future__ import annotations
@@ -22,31 +22,33 @@ from ..core.files import another_version
 _VERSION = 1
 _MARK = re.compile(r"agenteval\.v(\d+) from=(\d+)")
 MAX_REPLAY = 1_000_000
-"""A trace that is open for more messages than these holds nothing back any more: its remainder may then be scored as a turn of its own."""
+"""Maximum messages for which an open trace delays the commit. Its later spans may become a turn of their own."""
 
 
 class OtherVersion(Exception):
-    """A committed offset that cannot be understood."""
+    """A committed offset whose metadata has an unsupported version."""
 
 
 class Place(NamedTuple):
-    """What is committed of a partition."""
+    """Committed position of a partition."""
 
     offset: int
-    """The first message that is not done."""
+    """First message that isn't done."""
     since: int
-    """Where to begin to look, at or before ``offset``."""
+    """Offset from which trace ids are collected, at or before ``offset``."""
 
     def metadata(self) -> str:
-        """``since``, to be committed beside the offset."""
+        """Return ``since`` as metadata of the committed offset."""
         return f"agenteval.v{_VERSION} from={self.since}"
 
     @classmethod
     def read(cls, offset: int, metadata: str | None) -> Place:
-        """What was committed; an offset that another program committed has no second place.
+        """Parse a committed offset and its metadata.
+
+        Offsets that another program committed don't have a second one.
 
         Raises:
-            OtherVersion: another version of this program committed it.
+            OtherVersion: the metadata has an unsupported version.
         """
         found = _MARK.match(metadata or "")
         if found is None:
@@ -54,7 +56,7 @@ class Place(NamedTuple):
         version, since = map(int, found.groups())
         if version != _VERSION:
             raise OtherVersion(
-                f"offset {another_version(version, _VERSION, 'run that version to its end')}, or name another group"
+                f"offset {another_version(version, _VERSION, 'run that version to its end')}, or set another group"
             )
         return cls(offset, min(since, offset))
 
@@ -66,27 +68,27 @@ class _Seen:
 
 
 class Partition:
-    """What was read of one partition since it was assigned.
+    """Reading progress in one partition since it was assigned.
 
     Args:
-        place: where reading begins.
-        end: the partition's end at that time: no message after it can belong to a trace that was closed before.
+        place: where reading starts.
+        end: the partition's end at assignment. No later message belongs to a trace that was closed before.
     """
 
     def __init__(self, place: Place, end: int) -> None:
         self.place = place
         self.begin = place.offset
-        """Messages before it are looked at only."""
+        """Offset of the first message to score. Earlier messages only yield trace ids."""
         self.end = end
         self.position = place.since
-        """The next message."""
+        """Next offset to read."""
         self.traces: OrderedDict[int, _Seen] = OrderedDict()
-        """Traces by their first message, as far as they can matter."""
+        """First and last message of each relevant trace, ordered by the first."""
         self.passed_over: set[int] = set()
-        """Traces that were closed by whoever read this partition before."""
+        """Traces that the partition's previous reader closed."""
 
     def note(self, offset: int, trace_ids: Iterable[int]) -> None:
-        """A message was read, and its spans were taken."""
+        """Record a message whose spans were passed to the engine."""
         for trace_id in trace_ids:
             seen = self.traces.get(trace_id)
             if seen is None:
@@ -96,7 +98,7 @@ class Partition:
         self._read(offset)
 
     def look(self, offset: int, trace_ids: Iterable[int]) -> None:
-        """A message was read before the place where scoring begins: its traces are done."""
+        """Record a message before ``begin``: its traces are already closed."""
         self.passed_over.update(trace_ids)
         self._read(offset)
 
@@ -106,11 +108,11 @@ class Partition:
             self.passed_over.clear()
 
     def done(self, held: Collection[int], waiting: Iterable[int] = ()) -> Place:
-        """What can be committed now.
+        """Return the position that can be committed now.
 
         Args:
-            held: traces of which something is not closed.
-            waiting: messages that are not done for other reasons.
+            held: traces with data that isn't closed yet.
+            waiting: messages that aren't done for other reasons.
         """
         if self.position < self.begin:
             return self.place
@@ -123,7 +125,7 @@ class Partition:
                 offset = seen.first
                 break
         if self.passed_over or (offset < self.end and self.place.since < self.begin):
-            # Remainders of what was passed over lie after the offset: the next reader must look as far back as this one did.
+            # Spans of skipped traces follow after the offset, so the next reader must look back as far as this one did.
             return Place(max(offset, self.place.offset), self.place.since)
         since = offset
         for trace_id, seen in self.traces.items():
@@ -135,7 +137,7 @@ class Partition:
         return Place(offset, since)
 
     def commit(self, place: Place) -> None:
-        """It was committed: traces that ended before it can no longer matter."""
+        """Record a committed position, and forget traces that ended before it."""
         self.place = place
         for trace_id in [trace_id for trace_id, seen in self.traces.items() if seen.last < place.since]:
             del self.traces[trace_id]

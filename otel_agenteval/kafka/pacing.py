@@ -1,4 +1,4 @@
-"""The time that turns have waited for more spans, where spans are read from a log instead of being sent."""
+"""Clock for turns that wait for more spans while spans are read from Kafka."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ import time
 
 
 class Patience:
-    """A clock that runs only while messages are read.
+    """A clock that advances only while messages are read.
 
-    A turn closes some time after its root was seen. Its other spans may be in the log already while this process does not read: offsets
-    are being committed, partitions move, evaluation is behind, the process does not get a core, the broker is away. Turns do not grow
-    older meanwhile, so such a pause tears none of them.
+    A turn closes some time after its root arrived. Its other spans may be in Kafka while this process doesn't read, for
+    example during a commit, a rebalance or an outage. The clock stops during such a pause, so the pause never splits a turn.
     """
 
     def __init__(self) -> None:
         self._seconds = time.monotonic()
 
     def __call__(self) -> float:
-        """Seconds from an arbitrary start, read by any thread."""
+        """Return seconds since an arbitrary start. Any thread can call this."""
         return self._seconds
 
     def passes(self, seconds: float) -> None:
-        """Add the seconds of reading after which everything that was there is taken. Called on one thread."""
+        """Advance the clock by seconds of reading. Only the reading thread calls this."""
         self._seconds += seconds

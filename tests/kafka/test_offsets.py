@@ -29,7 +29,7 @@ def test_where_to_look_from_is_kept_beside_the_offset() -> None:
 
 @pytest.mark.parametrize(("version", "fix"), [(2, "upgrade otel-agenteval"), (0, "run that version to its end")])
 def test_offset_of_another_version_is_refused(version: int, fix: str) -> None:
-    with pytest.raises(OtherVersion, match=f"got {version}, this program reads 1; {fix}, or name another group"):
+    with pytest.raises(OtherVersion, match=f"got {version}, this program reads 1; {fix}, or set another group"):
         Place.read(7, f"agenteval.v{version} from=3")
 
 
