@@ -40,7 +40,7 @@ class Bound(NamedTuple):
 
 @dataclass(slots=True)
 class Admission:
-    """Result of asking the budget for a judge call: admitted, or a time to wait."""
+    """Result of :meth:`Budget.admit`: an admitted judge call, or a time to wait."""
 
     wait: float
     """Estimated seconds until the budget has room, or 0 if the call was admitted."""
@@ -125,7 +125,7 @@ class Budget:
         self._said.add(metric)
         bounds = ", ".join(f"{bound.counter.unit}_per_{bound.window}: {bound.limit:g}" for bound in self._about(metric))
         _log.warning(
-            "judge.budget: %s reached its limit (%s). Its turns wait for at least %s. "
+            "judge.budget: %s reached a limit (%s). Its turns wait for at least %s. "
             'agenteval_judge_requests_total{outcome="gated"} counts these waits. This warning is logged once', metric, bounds, _roughly(wait),
         )  # fmt: skip
 

@@ -53,9 +53,9 @@ class CircuitBreaker:
         self._trying = False
 
     def enter(self) -> tuple[float | None, bool]:
-        """Return how long a job must wait, and whether it is the one that tries the server.
+        """Return the seconds that a job must wait, and True if it is the one that tries.
 
-        The time is 0 if the job can continue, or None while another job is trying.
+        The time is 0 if the job can continue, or None while another job is trying the server.
         """
         if self._shared is None and self._since is None:  # the server is up: no lock needed
             return 0.0, False

@@ -12,7 +12,7 @@ from ..evaluation.scored_turn import ScoredTurn
 
 
 class Content:
-    """Applies the configured privacy options to judged turns.
+    """Filter that applies the configured privacy options to judged turns.
 
     Args:
         redact: the kinds of personal data to redact before a turn becomes a job.

@@ -236,7 +236,7 @@ class Dispatcher:
                 self._wake(len(found))  # one for each further job, and one to claim more
 
     def _give_back_claimed(self) -> None:
-        """Return claimed jobs that haven't started to the queue, due at once."""
+        """Put claimed jobs that haven't started back into the queue, due at once."""
         with self._claiming:
             while self._claimed:
                 self._give_back(self._claimed.popleft(), self._now())
@@ -321,7 +321,7 @@ class Dispatcher:
     def confirm(self, done: Sequence[ScoredTurn]) -> list[ScoredTurn]:
         """Return the scored turns that can be emitted. On the worker.
 
-        Judged scores whose job was lost are left out.
+        Judged scores whose job's lease was lost are left out.
         """
         verdicts = list({id(scored.receipt): scored.receipt for scored in done if isinstance(scored.receipt, Verdict)}.values())
         if not verdicts:
@@ -403,7 +403,7 @@ class Dispatcher:
             self.outcomes.drop([job], counted_as or reason)
 
     def _give_back(self, job: Job, at: float, *, counted: bool = False) -> None:
-        """Return a job to the queue, due at a Unix time."""
+        """Put a job back into the queue, due at a Unix time."""
         self.queue.retry_at(self._release(job), at, counted=counted)
 
     def _now(self) -> float:

@@ -105,9 +105,9 @@ class HeldLeases:
         return job if held is None else held.job
 
     def confirm(self, jobs: Sequence[Job]) -> Collection[str]:
-        """Extend leases right before the scores are emitted, and return the ids of lost jobs.
+        """Extend leases right before the scores are emitted.
 
-        While the queue can't be reached, a job counts as lost if its lease has ended.
+        Return the ids of jobs with a lost lease. While the queue can't be reached, a lease counts as lost if it has ended.
         """
         held = [lease.job if (lease := self._held.get(job.id)) is not None else job for job in jobs]
         try:

@@ -87,7 +87,7 @@ class FollowUp:
 
 
 class Following(NamedTuple):
-    """Everything that follows the outcome of a job."""
+    """Next steps after the outcome of a job."""
 
     follow_ups: list[FollowUp]
     composites: list[ScoredTurn]

@@ -137,7 +137,7 @@ def test_a_judge_that_guesses_agrees_by_chance_alone() -> None:
     assert found.total.kappa_interval[0] < 0.05
     assert found.total.rank_correlation == pytest.approx(0, abs=0.15)
     assert {each.trust for each in found.families.values()} == {"not trusted"}
-    assert found.verdict[0].startswith("Do not use it: agentic_judges")
+    assert found.verdict[0].startswith("Not reliable: agentic_judges")
 
 
 @pytest.mark.parametrize("kind", BIASES)

@@ -189,7 +189,7 @@ def _trust(scored: int, agreement: float | None, kappa: float | None, without: f
 _MORE: Mapping[Bias, str] = {
     "position": "",
     "length": "longer answers with the same content",
-    "language": "the same content in another language than its twin",
+    "language": "the same content in another language",
     "self_praise": "answers that praise themselves",
     "authority": "answers that claim to come from an expert",
 }
@@ -224,7 +224,7 @@ def _bias(kind: Bias, differences: Sequence[float]) -> BiasFound:
     if beyond:
         said = f"gives {abs(mean):.2f} {'more' if mean > 0 else 'less'} to {_MORE[kind]} ({within})"
     else:
-        said = f"no bias by {name} found: {mean:+.2f} ({within})"
+        said = f"no {name} bias found: {mean:+.2f} ({within})"
     return BiasFound(len(differences), mean, (low, high), moved, beyond, said)
 
 
@@ -275,9 +275,9 @@ class Summary:
 
 _SAID: Mapping[Trust, str] = {
     "trusted": "Single verdicts can be trusted",
-    "trends": "Averages can be trusted, single verdicts cannot",
-    "not trusted": "Do not use it",
-    "unknown": "Too few scores to say",
+    "trends": "Averages can be trusted, single verdicts can't",
+    "not trusted": "Not reliable",
+    "unknown": "Too few scores for a grade",
 }
 
 

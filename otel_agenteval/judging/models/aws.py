@@ -22,7 +22,10 @@ _HOST = re.compile(r"(?:^|\.)bedrock-runtime(?:-fips)?\.([a-z0-9-]+)\.(?:vpce\.)
 
 
 def region_in(base_url: str) -> str | None:
-    """Return the region in a Bedrock URL, or None for other servers, which don't need a signature."""
+    """Return the region in a Bedrock URL, or None for other servers.
+
+    Requests to other servers aren't signed.
+    """
     found = _HOST.search(urllib.parse.urlsplit(base_url).hostname or "")
     return None if found is None else found[1]
 

@@ -300,7 +300,7 @@ class _Incoming:
         """Return the next bytes."""
         while len(self._buffer) < count:
             if not self._more():
-                raise BrokenAnswer("it closed the connection in the middle of its answer")
+                raise BrokenAnswer("the server closed the connection during the reply")
         found = bytes(self._buffer[:count])
         del self._buffer[:count]
         return found
@@ -309,7 +309,7 @@ class _Incoming:
         """Return the next line without its line break."""
         while (end := self._buffer.find(b"\n")) < 0 and len(self._buffer) <= most:
             if not self._more():
-                raise BrokenAnswer("it closed the connection in the middle of its answer")
+                raise BrokenAnswer("the server closed the connection during the reply")
         if not 0 <= end <= most:
             raise BrokenAnswer("a line of the reply is too long")
         return self._take(end + 1)[:-1].removesuffix(b"\r")

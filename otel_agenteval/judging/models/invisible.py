@@ -13,7 +13,7 @@ import unicodedata
 _TAGS = "\U000e0000-\U000e007f"
 _SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _OTHERS = (
-    "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # control characters other than the end of a line and the tabulator
+    "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # control characters except line breaks and tabs
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0080-\U000e00ff\U000e01f0-\U000e0fff"
 )
@@ -42,7 +42,7 @@ def shown(text: str) -> str:
     Examples: ``⟨U+200B⟩``, ``⟨hidden text: "…"⟩``, ``⟨hidden bytes: …⟩``.
     """
     if text.isascii() and text.replace("\n", "").replace("\t", "").replace("\r", "").isprintable():
-        return text  # most texts: twenty times as fast
+        return text  # true for most texts, and 20 times as fast
     return _UNSEEN.sub(_shown, text)
 
 

@@ -104,7 +104,7 @@ class ModelServer:
 def _plausible(usage: Usage) -> Usage:
     """Return the reported usage without impossible values.
 
-    Impossible is no input, or more tokens than any model supports.
+    These are zero input tokens, and more tokens than any model supports.
     """
     given, said = usage.input_tokens, usage.output_tokens
     if given is not None and not 0 < given <= _MOST_TOKENS:

@@ -88,7 +88,7 @@ class Transport:
             raise ConfigError(f"base_url: {error}") from None
         path = next((path for path in _ENDPOINTS if self.base_url.endswith(path)), None)
         if path is not None:
-            raise ConfigError(f"base_url: must end with the API's version, such as /v1, got {path} at the end")
+            raise ConfigError(f"base_url: must end with the API's version, such as /v1, without {path}")
         headers = {**headers, **(options.headers or {})}
         _refuse_unsendable(headers)
         given = {name.lower() for name in headers}

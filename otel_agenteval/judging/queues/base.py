@@ -83,16 +83,16 @@ class JobQueue(Protocol):
         """
 
     def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
-        """Extend leases to ``lease`` seconds from now, and return the ids of lost jobs."""
+        """Extend leases to ``lease`` seconds from now. Return ids of jobs with a lost lease."""
 
     def ack(self, job: Job | str) -> bool:
         """Remove a finished job for good. Return False if the lease was lost."""
 
     def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
-        """Remove several finished jobs, and return the ids of lost ones."""
+        """Remove several finished jobs, and return the ids of those with a lost lease."""
 
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
-        """Return a claimed job, due at a Unix time. Return False if the lease was lost.
+        """Put a claimed job back, due at a Unix time. Return False if the lease was lost.
 
         ``counted`` states if the attempt counts.
         """

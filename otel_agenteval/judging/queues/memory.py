@@ -108,7 +108,7 @@ class MemoryQueue:
         return claimed
 
     def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
-        """Extend leases to ``lease`` seconds from now, and return the ids of lost jobs."""
+        """Extend leases to ``lease`` seconds from now. Return ids of jobs with a lost lease."""
         until = self._clock.time_ns() / 1e9 + lease
         lost = []
         with self._lock:
@@ -125,12 +125,12 @@ class MemoryQueue:
         return not self.ack_many([job])
 
     def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
-        """Remove several finished jobs, and return the ids of lost ones."""
+        """Remove several finished jobs, and return the ids of those with a lost lease."""
         with self._lock:
             return [_id_of(job) for job in jobs if not self._finish(job)]
 
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
-        """Return a claimed job, due at a Unix time. Return False if the lease was lost."""
+        """Put a claimed job back, due at a Unix time. Return False if the lease was lost."""
         with self._lock:
             entry = self._owned(job)
             if entry is None:

@@ -370,7 +370,7 @@ class RedisQueue:
         return claimed
 
     def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
-        """Extend leases to ``lease`` seconds from now, and return the ids of lost jobs."""
+        """Extend leases to ``lease`` seconds from now. Return ids of jobs with a lost lease."""
         by_shard: dict[int, list[str]] = {}
         for job_id, fence in map(self._leases.claimed, jobs):
             by_shard.setdefault(self._number_of(job_id), []).extend((job_id, fence))
@@ -387,14 +387,14 @@ class RedisQueue:
         return not self._finish([job], None)
 
     def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
-        """Remove several finished jobs, and return the ids of lost ones.
+        """Remove several finished jobs, and return the ids of those with a lost lease.
 
         While the server is unreachable, the result is empty.
         """
         return self._finish(jobs, None)
 
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
-        """Return a claimed job, due at a Unix time. Return False if the lease was lost.
+        """Put a claimed job back, due at a Unix time. Return False if the lease was lost.
 
         If the server is unreachable, the job is due again when its lease ends.
         """
@@ -485,14 +485,17 @@ class RedisQueue:
     # --- what waits here
 
     def _finish(self, jobs: Sequence[Job | str], reason: str | None) -> list[str]:
-        """End leases, and return the ids of lost jobs as far as the server is reachable."""
+        """End leases, and return the ids of jobs with a lost lease.
+
+        While the server is unreachable, the result is empty.
+        """
         with self._lock:
             given = dict(map(self._leases.claimed, jobs))
             self._unfinished.update((job_id, (fence, reason)) for job_id, fence in given.items())
             return [job_id for job_id in self._catch_up(self._left_out) if job_id in given]
 
     def _catch_up(self, left_out: list[Job]) -> list[str]:
-        """Send waiting jobs and acknowledgments, and return the ids of lost jobs."""
+        """Send waiting jobs and acknowledgments, and return the ids of jobs with a lost lease."""
         lost: list[str] = []
         try:
             while self._unfinished:

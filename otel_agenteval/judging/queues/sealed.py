@@ -76,7 +76,7 @@ class SealedQueue:
         return found
 
     def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
-        """Extend leases to ``lease`` seconds from now, and return the ids of lost jobs."""
+        """Extend leases to ``lease`` seconds from now. Return ids of jobs with a lost lease."""
         return self._queue.extend(jobs, lease)
 
     def ack(self, job: Job | str) -> bool:
@@ -84,11 +84,11 @@ class SealedQueue:
         return self._queue.ack(job)
 
     def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
-        """Remove several finished jobs, and return the ids of lost ones."""
+        """Remove several finished jobs, and return the ids of those with a lost lease."""
         return self._queue.ack_many(jobs)
 
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
-        """Return a claimed job, due at a Unix time. Return False if the lease was lost."""
+        """Put a claimed job back, due at a Unix time. Return False if the lease was lost."""
         return self._queue.retry_at(job, at, counted=counted)
 
     def dead(self, job: Job | str, reason: str) -> bool:

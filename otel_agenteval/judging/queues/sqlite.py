@@ -183,7 +183,7 @@ class SqliteQueue:
         return [Job(job_id, payload, priority, attempts, token) for _, job_id, payload, priority, attempts in rows]
 
     def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
-        """Extend leases to ``lease`` seconds from now, and return the ids of lost jobs."""
+        """Extend leases to ``lease`` seconds from now. Return ids of jobs with a lost lease."""
         lost, due = [], self._now() + lease
         with self._using("write") as db:
             for job_id, fence in map(self._leases.claimed, jobs):
@@ -199,18 +199,18 @@ class SqliteQueue:
         return not self._end([job])
 
     def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
-        """Remove several finished jobs in one transaction, and return the ids of lost ones.
+        """Remove several finished jobs in one transaction.
 
-        While the file is unavailable, the result is empty.
+        Return the ids of those with a lost lease. While the file is unavailable, the result is empty.
         """
         return self._end(jobs)
 
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
-        """Return a claimed job, due at a Unix time. Return as :meth:`ack`."""
+        """Put a claimed job back, due at a Unix time. See :meth:`ack`."""
         return not self._end([job], due=at, uncounted=not counted)
 
     def dead(self, job: Job | str, reason: str) -> bool:
-        """Remove a failed job and keep a dead letter. Return as :meth:`ack`."""
+        """Remove a failed job and keep a dead letter. See :meth:`ack`."""
         return not self._end([job], reason=reason)
 
     def dead_letters(self) -> list[tuple[str, str]]:
@@ -271,14 +271,20 @@ class SqliteQueue:
     def _end(
         self, jobs: Sequence[Job | str], *, due: float | None = None, reason: str | None = None, uncounted: bool = False
     ) -> list[str]:
-        """End claims, and return the ids of lost jobs as far as the file is available."""
+        """End claims, and return the ids of jobs with a lost lease.
+
+        While the file is unavailable, the result is empty.
+        """
         with self._lock:
             given = dict(map(self._leases.claimed, jobs))
             self._ended.update((job_id, _Ending(fence, due, reason, uncounted)) for job_id, fence in given.items())
             return [job_id for job_id in self._catch_up() if job_id in given]
 
     def _catch_up(self) -> list[str]:
-        """Write waiting jobs and ended claims in one transaction, and return the ids of lost jobs."""
+        """Write waiting jobs and ended claims in one transaction.
+
+        Return the ids of jobs with a lost lease.
+        """
         if not self._held and not self._ended:
             return []
         try:

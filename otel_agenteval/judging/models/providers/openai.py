@@ -110,6 +110,6 @@ def _usage(body: Mapping[str, Any]) -> Usage:
     if given is not None and said is not None and total is not None:
         said = max(said, total - given)
     cached = count(mapping(usage.get("prompt_tokens_details")).get("cached_tokens"))
-    for name in ("prompt_cache_hit_tokens", "cached_tokens"):  # DeepSeek; Moonshot
+    for name in ("prompt_cache_hit_tokens", "cached_tokens"):  # of DeepSeek and Moonshot
         cached = count(usage.get(name)) if cached is None else cached
     return Usage(given, said, cached)
