@@ -85,7 +85,7 @@ def test_a_broken_pack_is_an_error_without_traceback(name: str, tmp_path: Path, 
     file = tmp_path / name
     file.write_bytes(data)
     assert main(["turns", str(file)]) == 2
-    assert f"{file}:1: cannot be read from here on: " in capsys.readouterr().err
+    assert f"{file}:1: cannot be read from this line on: " in capsys.readouterr().err
 
 
 def test_what_was_read_before_a_pack_broke_off_counts(tmp_path: Path, capsys: Capture) -> None:
@@ -94,7 +94,7 @@ def test_what_was_read_before_a_pack_broke_off_counts(tmp_path: Path, capsys: Ca
     assert main(["turns", str(file)]) == 0
     printed = capsys.readouterr()
     assert len(lines_of(printed.out)) == 1
-    assert "cannot be read from here on" in printed.err
+    assert "cannot be read from this line on" in printed.err
 
 
 def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:

@@ -1,7 +1,9 @@
-"""Scores for traces that were stored before: ``score_batch``, and what drives it over files, a database or a cluster.
+"""Score traces that are already stored in files, a database or a cluster.
 
-May import :mod:`~otel_agenteval.engine` and below; of third parties, pyarrow, daft, ray and clickhouse-connect, on first use.
-Start at :mod:`.batch`: the one function that every engine calls.
+May import :mod:`~otel_agenteval.engine` and below and, on first use, pyarrow, daft, ray and clickhouse-connect. Every
+engine calls ``score_batch``.
+
+Start at :mod:`.batch`.
 """
 
 from .batch import RESULT_COLUMNS, Scorer, score_batch

@@ -1,7 +1,7 @@
-"""One batch of spans in, their scores out: the one function that every engine calls.
+"""Score one batch of spans.
 
-A batch holds whole traces; what is grouped, is grouped in here, in plain Python, because an engine that calls back per trace pays
-more for the call than for the work. Nothing here knows the engine.
+Every engine calls this module with whole traces. Grouping happens here in plain Python, because a callback per trace
+would cost an engine more than the scoring. This module doesn't depend on an engine.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ RESULT_COLUMNS: Mapping[str, str] = {
     "explanation": "string", "error_type": "string", "detail": "string", "sample_probability": "double", "judge_model": "string",
     "judge_cost_usd": "double",
 }  # fmt: skip
-"""Columns of the results; ``trace_id`` and ``span_id`` are the turn root's, to join the spans by."""
+"""Columns of the results. ``trace_id`` and ``span_id`` refer to the turn's root, to join results with spans."""
 
 
 class Scorer:
-    """Everything that scoring batches needs, made once per process.
+    """Scores batches. Created once per process.
 
     Args:
-        config: what to evaluate, and with which models.
-        metrics: names of the metrics to evaluate; None is those of the configuration.
-        dry: send no request to a model; count those that would be sent.
+        config: the configuration of metrics and models.
+        metrics: names of the metrics to evaluate. None selects those of the configuration.
+        dry: True to count model requests instead of sending them.
 
     Raises:
-        ConfigError: a name or value that is not allowed.
+        ConfigError: a name or value isn't allowed.
     """
 
     def __init__(self, config: Config, metrics: Sequence[str] | None = None, *, dry: bool = False) -> None:
@@ -67,7 +67,10 @@ class Scorer:
 
     @property
     def keys(self) -> list[str]:
-        """One text per metric that identifies it with its parameters and version, and how batches are made."""
+        """Return one text per metric.
+
+        It identifies the metric's parameters and version, and whether batches contain whole conversations.
+        """
         of_turns = [metric._facts.identity.decode() for metric in self.metrics]
         of_wholes = [f"conversation {metric._facts.identity.decode().strip()}" for metric in self.whole]
         batches = " by conversation" if self.by_conversation else ""
@@ -75,35 +78,39 @@ class Scorer:
 
     @property
     def by_conversation(self) -> bool:
-        """Whether a batch has to hold whole conversations: some metric looks at more than one turn."""
+        """Return True if a batch must contain whole conversations.
+
+        That is the case if a metric reads more than one turn.
+        """
         return bool(self.whole) or self._looks_back
 
     @property
     def asks(self) -> bool:
-        """Whether a model may be asked."""
+        """Return True if a model may be called."""
         return asks_one([*self.metrics, *self.whole], self.setup.judge, self.setup.embedder)
 
     @property
     def copies(self) -> tuple[str, tuple[str, ...] | None]:
-        """What :func:`scorer_of` makes the same scorer from in another process."""
+        """Return the arguments with which :func:`scorer_of` creates an equal scorer elsewhere."""
         return json.dumps(self.config.to_dict()), self._names
 
     def close(self) -> None:
-        """Release connections."""
+        """Close connections."""
         for model in (self.setup.judge, self.setup.embedder):
             if model is not None:
                 model.close()
 
     def score(self, tables: Any, known: Known = MappingProxyType({})) -> tuple[Any, Account]:
-        """The results of a batch of whole traces, as a ``pyarrow.Table`` of :data:`RESULT_COLUMNS`, and what they took.
+        """Score a batch of whole traces.
+
+        Returns a ``pyarrow.Table`` of :data:`RESULT_COLUMNS`, and counts and costs.
 
         Args:
-            tables: spans in columns, see :mod:`otel_agenteval.spans.columnar`: one table, or several that are one batch.
-            known: results that there are already, by id: they are not made again. What is made of judged scores needs theirs; None
-                stands for other results.
+            tables: spans in columns (see :mod:`otel_agenteval.spans.columnar`), as one table or as several that form one batch.
+            known: existing results by id, which aren't computed again. Composites use the columns of judged results. Other results have None.
 
         Raises:
-            ValueError: a column that is needed is not there.
+            ValueError: a required column is missing.
         """
         account = Account()
         rows: list[dict[str, Any]] = []
@@ -122,7 +129,10 @@ class Scorer:
         return _results(rows), account
 
     def _scoring(self, turn: Turn, known: Known, conversations: RecordedConversations) -> TurnScoring:
-        """A turn with the scores that are computed. Judges see what was said before it, and are asked when all turns are there."""
+        """Evaluate the computed metrics of a turn.
+
+        Judged metrics follow when all turns are known, because they also read the turns before.
+        """
         sources = self._references.attach(turn, root_attributes(turn))
         scoring = TurnScoring(self.setup, turn, self.metrics, known, sources)
         scoring.compute()
@@ -145,7 +155,10 @@ class Scorer:
                 scoring.judge()
 
     def conversations_in(self, tables: Iterable[Any]) -> dict[str, str]:
-        """The conversation of each trace that has one, by trace id in hex: what belongs into one batch."""
+        """Return the conversation of each trace that has one, by trace id in hex.
+
+        The traces of a conversation must be in one batch.
+        """
         turns = turns_of(self._records(tables, Account()))
         return {turn.trace_id: conversation_of(turn) for turn in turns if turn.trace_id and turn.conversation_id}
 
@@ -163,16 +176,16 @@ class Scorer:
 def score_batch(
     table: Any, config: Config | Mapping[str, Any] | str | None = None, *, metrics: Sequence[str] | None = None
 ) -> Any:
-    """Score whole traces: a ``pyarrow.Table`` of spans in, one of results out.
+    """Score a ``pyarrow.Table`` of spans, and return one of results.
 
     Args:
-        table: spans in columns, see :mod:`otel_agenteval.spans.columnar`; every trace in it is there as a whole.
-        config: what to evaluate: a configuration, a mapping of its form, or a file.
-        metrics: only these.
+        table: spans in columns (see :mod:`otel_agenteval.spans.columnar`). It must contain whole traces.
+        config: a configuration object, a mapping, or the path of a file.
+        metrics: names of the metrics to evaluate. None selects those of the configuration.
 
     Raises:
-        ConfigError: a configuration that is not allowed.
-        ValueError: a column that is needed is not there.
+        ConfigError: the configuration is invalid.
+        ValueError: a required column is missing.
     """
     scorer = Scorer(load_config(config), metrics)
     try:
@@ -185,7 +198,10 @@ _MAKING = threading.Lock()
 
 
 def scorer_of(config: str, metrics: tuple[str, ...] | None) -> Scorer:
-    """The scorer of this process for a configuration as JSON text: engines call with the same one again and again."""
+    """Return this process's scorer for a configuration as JSON text.
+
+    It is cached, because engines call with the same configuration many times.
+    """
     with _MAKING:
         return _scorer_of(config, metrics)
 
@@ -198,11 +214,12 @@ def _scorer_of(config: str, metrics: tuple[str, ...] | None) -> Scorer:
 def chosen(
     config: Config, names: Sequence[str] | None
 ) -> tuple[list[BoundMetric], list[BoundMetric], Mapping[BoundMetric, Rule]]:
-    """The metrics of a run, of turns and of conversations: those of the configuration, or the named ones with the parameters that it
-    gives them; and their samples.
+    """Return the metrics of turns, the metrics of conversations, and their sampling rules.
+
+    Without ``names``, these are the configured metrics. Named metrics keep their configured parameters.
 
     Raises:
-        ConfigError: a name that is not known, or a sample that is not valid.
+        ConfigError: a name is unknown, or sampling options are invalid.
     """
     selected, whole = select_metrics(config), select_conversation_metrics(config)
     rules = {**rules_of(config, selected), **rules_of(config, whole)}
@@ -212,7 +229,7 @@ def chosen(
 
 
 def result_schema() -> Any:
-    """:data:`RESULT_COLUMNS` as a ``pyarrow.Schema``."""
+    """Return :data:`RESULT_COLUMNS` as a ``pyarrow.Schema``."""
     pa = require("pyarrow", feature="backfill", extra="parquet")
     types = {"string": pa.string(), "int64": pa.int64(), "double": pa.float64(), "bool": pa.bool_()}
     return pa.schema([(name, types[kind]) for name, kind in RESULT_COLUMNS.items()])

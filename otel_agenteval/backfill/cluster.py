@@ -1,7 +1,7 @@
-"""The backfill on Daft: the same code on all cores of this machine, or on a Ray cluster.
+"""Run a backfill with Daft, on all cores of this machine or on a Ray cluster.
 
-Daft reads the Parquet files and brings the spans of each bucket together; the bucket is then scored, kept and noted just as in one
-process. On a cluster every node needs the folder of results under the same path.
+Daft reads the Parquet files and groups the spans by bucket. Each bucket is then scored and saved as in a single
+process. On a cluster, every node requires the output folder under the same path.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from .turn_scoring import Account
 
 
 def run(source: Parquet, output: Output, scorer: Scorer, *, ray: str | None = None) -> Account:
-    """Score every bucket that is not done.
+    """Score every bucket that isn't done.
 
     Args:
-        source: Parquet files; all of one schema.
-        output: the folder of results.
-        scorer: of this process.
-        ray: address of a Ray cluster (``auto`` is the one of this machine); None is this machine without one.
+        source: Parquet files with one schema.
+        output: the output folder.
+        scorer: the scorer of this process.
+        ray: address of a Ray cluster (``auto`` for a cluster on this machine). None runs on this machine without Ray.
 
     Raises:
-        MissingExtra: Daft is not installed.
+        MissingExtra: Daft isn't installed.
     """
     for name in ("DAFT_ANALYTICS_ENABLED", "DAFT_PROGRESS_BAR"):
         os.environ.setdefault(name, "0")
@@ -67,7 +67,7 @@ def run(source: Parquet, output: Output, scorer: Scorer, *, ray: str | None = No
 
 
 class _Task:
-    """What a process of the cluster does with a bucket."""
+    """Scores a bucket in a process of the cluster."""
 
     def __init__(self, config: str, metrics: tuple[str, ...] | None, folder: str, fingerprint: str, names: Sequence[str]) -> None:
         self._config = config
@@ -77,7 +77,7 @@ class _Task:
         self._names = list(names)
 
     def __call__(self, bucket: int, columns: Sequence[Any]) -> str:
-        """Score and keep it; what that took, as JSON."""
+        """Score and save a bucket, and return counts and costs as JSON."""
         pa = require("pyarrow", feature="backfill", extra="backfill")
         scorer = scorer_of(self._config, self._metrics)
         table = pa.table(dict(zip(self._names, columns, strict=True)))

@@ -1,14 +1,16 @@
-"""A backfill from source to results: by bucket of traces, resumable, only what is missing.
+"""Run a backfill from a source to an output folder.
+
+Traces are scored in buckets. A run that was interrupted can be resumed, and only missing results are computed.
 
 ::
 
-    OUT/manifest.json                  number of buckets: the same for every run over this folder
-    OUT/parts/bucket-00003-RUN.parquet results; a run adds a file for each bucket in which something was missing
-    OUT/done/bucket-00003.json         which metrics, of which version, were evaluated in the bucket, and on which spans
-    OUT/spans/…                        spans by bucket while the backfill runs; removed at its end
+    OUT/manifest.json                  number of buckets, fixed for all runs in this folder
+    OUT/parts/bucket-00003-RUN.parquet results; a run adds a file for each bucket with missing results
+    OUT/done/bucket-00003.json         metrics with versions that were evaluated in the bucket, and the source's fingerprint
+    OUT/spans/…                        spans by bucket during the backfill; removed at its end
 
-A bucket's file is renamed into place and then noted as done, so a run that is killed begins again with the bucket that it was at. A
-result that is in two files has the same ``result_id`` in both.
+A bucket's file is renamed into place before the bucket is marked as done. A run that was killed therefore continues
+with the bucket that it was scoring. A result in two files has the same ``result_id`` in both.
 """
 
 from __future__ import annotations
@@ -35,21 +37,21 @@ from .turn_scoring import Account
 
 _BUCKET_BYTES = 256 * 2**20
 _WORTH_A_PROCESS = 8 * 2**20
-"""Bytes of a source that other processes are started for."""
+"""Minimum size of a source, in bytes, for which other processes are started."""
 _MOST_BUCKETS = 512
 _FORMAT = "otel-agenteval.backfill.v1"
 _KNOWN = ("result_id", "status", "kind", "value", "passed", "label", "detail")
 
 
 class Output:
-    """The folder of results.
+    """The output folder.
 
     Args:
-        folder: made if it is not there.
-        buckets: number of buckets; an existing folder keeps its own number.
+        folder: its path. The folder is created if it doesn't exist.
+        buckets: number of buckets. An existing folder keeps its own number.
 
     Raises:
-        AgentEvalError: the folder holds something else, or cannot be written.
+        AgentEvalError: the folder contains other files or can't be written.
     """
 
     def __init__(self, folder: str | Path, buckets: int) -> None:
@@ -61,10 +63,10 @@ class Output:
                 return
             if self.folder.exists() and any(self.folder.iterdir()):
                 raise AgentEvalError(
-                    f"{folder}: the folder is not empty, and not the output of an earlier backfill (it has no manifest.json)"
+                    f"{folder}: must be empty or the output of an earlier backfill, got a folder without manifest.json"
                 )
             self.buckets = buckets
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)  # results can quote people and agents
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)  # results can quote users and agents
             (self.folder / "parts").mkdir(mode=0o700)
             (self.folder / "done").mkdir()
             _write(manifest, json.dumps({"format": _FORMAT, "buckets": buckets}))
@@ -72,16 +74,19 @@ class Output:
             raise AgentEvalError(f"{folder}: cannot be used: {error.strerror or error}") from None
 
     def is_done(self, bucket: int, keys: Sequence[str], fingerprint: str) -> bool:
-        """Whether a bucket of these spans has the results of all these metrics."""
+        """Return True if a bucket has the results of all given metrics for these spans."""
         done = self._note(bucket)
         return done.get("source") == fingerprint and set(keys) <= set(done.get("metrics", ()))
 
     def is_complete(self, keys: Sequence[str], fingerprint: str) -> bool:
-        """Whether all buckets are done."""
+        """Return True if all buckets are done."""
         return all(self.is_done(bucket, keys, fingerprint) for bucket in range(self.buckets))
 
     def known(self, bucket: int | None) -> dict[str, dict[str, Any] | None]:
-        """The results that a bucket has, or with None all have, by id, of judged ones their columns; errors are to be tried again."""
+        """Return the successful results of a bucket by id. With None, return those of all buckets.
+
+        Judged results have their columns. Errors are missing, so that they are tried again.
+        """
         parquet = require("pyarrow.parquet", feature="backfill", extra="parquet")
         found: dict[str, dict[str, Any] | None] = {}
         for file in sorted((self.folder / "parts").glob("*.parquet" if bucket is None else f"{_name(bucket)}-*.parquet")):
@@ -92,11 +97,11 @@ class Output:
         return found
 
     def finish(self, bucket: int, results: Any, keys: Sequence[str], fingerprint: str) -> None:
-        """Keep a bucket's results and note what they cover."""
+        """Save a bucket's results, and record which metrics and spans they cover."""
         parquet = require("pyarrow.parquet", feature="backfill", extra="parquet")
         if results.num_rows:
             ids = "".join(sorted(results.column("result_id").to_pylist()))
-            run = hashlib.sha256(f"{fingerprint} {ids}".encode()).hexdigest()[:12]  # done again, it takes its own place
+            run = hashlib.sha256(f"{fingerprint} {ids}".encode()).hexdigest()[:12]  # a repeated run replaces its own file
             target = self.folder / "parts" / f"{_name(bucket)}-{run}.parquet"
             part = target.with_suffix(f".{os.getpid()}.tmp")
             parquet.write_table(results, part, compression="zstd")
@@ -119,11 +124,14 @@ def _buckets_in(manifest: Path) -> int:
             return int(found["buckets"])
     except (ValueError, TypeError, KeyError):
         pass
-    raise AgentEvalError(f"{manifest}: is not of a former backfill (format {_FORMAT})")
+    raise AgentEvalError(f"{manifest}: must have the format {_FORMAT}; choose an empty folder")
 
 
 def score_bucket(output: Output, bucket: int, tables: Iterable[Any], scorer: Scorer, fingerprint: str) -> Account:
-    """Score what is missing in one bucket and keep it: what every driver calls with all spans of the bucket."""
+    """Score the missing results of a bucket and save them.
+
+    Every driver calls this function with all spans of the bucket.
+    """
     results, account = scorer.score(list(tables), output.known(None if scorer.by_conversation else bucket))
     if not scorer.dry:
         output.finish(bucket, results, scorer.keys, fingerprint)
@@ -139,15 +147,15 @@ def run(
     jobs: int = 1,
     progress: Callable[[str, int, int | None], None] = lambda what, done, total: None,
 ) -> Account:
-    """The backfill on this machine: spans are laid out by bucket, then the buckets are scored.
+    """Run a backfill on this machine: write spans by bucket, then score the buckets.
 
     Args:
-        source: where the spans are.
-        output: where results go.
-        scorer: makes them.
-        shards: of how many parts the source is one.
-        jobs: processes that score; where a model may be asked there is one, which has its budget, its cache and its connections.
-        progress: called with what is being done, the number of spans done, and their total number if it is known.
+        source: the source of the spans.
+        output: the output folder.
+        scorer: computes the results.
+        shards: number of parts, of which the source is one.
+        jobs: number of processes for scoring. If a model may be called, only one is used, which has the budget, cache and connections.
+        progress: called with the current step, the number of spans done, and the total number if known.
     """
     fingerprint = source.fingerprint()
     wanted = [bucket for bucket in range(output.buckets) if not output.is_done(bucket, scorer.keys, fingerprint)]
@@ -178,12 +186,12 @@ def _score_here(layout: _Layout, scorer: Scorer, bucket: int) -> Account:
 
 
 def _score(layout: _Layout, copies: tuple[str, tuple[str, ...] | None], bucket: int) -> Account:
-    """The same in another process."""
+    """Score a bucket in another process."""
     return _score_here(layout, scorer_of(*copies), bucket)
 
 
 class _Layout:
-    """Spans by bucket, in files of Arrow's stream format."""
+    """Spans by bucket, in files in Arrow's stream format."""
 
     def __init__(self, output: Output, fingerprint: str) -> None:
         self.output = output
@@ -194,13 +202,13 @@ class _Layout:
         self.counts: list[int] = [0] * output.buckets
 
     def fill(self, source: Source, shards: int, progress: Callable[[str, int, int | None], None]) -> None:
-        """Lay the spans out, unless a former run did."""
+        """Write the spans by bucket, unless an earlier run did."""
         note = self._folder / "complete.json"
         if note.exists():
             self.counts = json.loads(note.read_text())
             return
         shutil.rmtree(self._folder.parent, ignore_errors=True)
-        self._folder.mkdir(parents=True, mode=0o700)  # it holds what people and agents said
+        self._folder.mkdir(parents=True, mode=0o700)  # contains texts of users and agents
         ipc = require("pyarrow.ipc", feature="backfill", extra="parquet")
         pa = require("pyarrow", feature="backfill", extra="parquet")
         rows, (expected, _) = 0, source.size()
@@ -222,9 +230,9 @@ class _Layout:
         _write(note, json.dumps(self.counts))
 
     def regroup(self, scorer: Scorer) -> None:
-        """Lay the spans out once more, so that all turns of a conversation are in one bucket.
+        """Write the spans again, so that all turns of a conversation are in one bucket.
 
-        Which conversation a trace belongs to is known only when its spans are read as a turn.
+        The conversation of a trace is known only after its spans were read as a turn.
         """
         note = self._folder / "conversations" / "complete.json"
         if not note.exists():
@@ -235,7 +243,7 @@ class _Layout:
         self._folder = note.parent
 
     def _write_regrouped(self, scorer: Scorer, folder: Path) -> list[int]:
-        """Write the spans by conversation; how many there are by bucket."""
+        """Write the spans by conversation, and return their number by bucket."""
         ipc = require("pyarrow.ipc", feature="backfill", extra="parquet")
         pa = require("pyarrow", feature="backfill", extra="parquet")
         counts = [0] * self._count
@@ -258,19 +266,22 @@ class _Layout:
         return counts
 
     def tables(self, bucket: int) -> Iterator[Any]:
-        """The spans of a bucket."""
+        """Yield the spans of a bucket."""
         ipc = require("pyarrow.ipc", feature="backfill", extra="parquet")
         for file in sorted(self._folder.glob(f"{_name(bucket)}-*.arrow")):
             with ipc.open_stream(str(file)) as stream:
                 yield stream.read_all()
 
     def remove(self) -> None:
-        """The backfill is complete."""
+        """Delete the files after the backfill is complete."""
         shutil.rmtree(self._output_spans, ignore_errors=True)
 
 
 def _home_in(homes: Mapping[str, str]) -> Callable[[Any], str]:
-    """What decides on the bucket of a trace: its conversation, or else itself."""
+    """Return a function that maps a trace to its conversation or, without one, to itself.
+
+    The result determines the bucket of the trace.
+    """
 
     def home(trace_id: Any) -> str:
         text = trace_id.hex() if isinstance(trace_id, bytes) else str(trace_id or "").lower()
@@ -280,12 +291,15 @@ def _home_in(homes: Mapping[str, str]) -> Callable[[Any], str]:
 
 
 def buckets_for(source: Source, jobs: int = 1) -> int:
-    """How many buckets keep the spans of those that are scored at a time well within memory."""
+    """Return the number of buckets with which the spans scored at one time fit into memory."""
     return max(1, min(_MOST_BUCKETS, math.ceil(source.size()[1] * jobs / _BUCKET_BYTES)))
 
 
 class Bar:
-    """Shows the progress and the time left on standard error; on a terminal only, unless ``shown`` is given."""
+    """Shows progress and remaining time on standard error.
+
+    By default, only a terminal shows the bar. ``shown`` overrides this.
+    """
 
     def __init__(self, shown: bool | None = None) -> None:
         self._shown = sys.stderr.isatty() if shown is None else shown
@@ -295,7 +309,7 @@ class Bar:
         self._shown_at = 0.0
 
     def __call__(self, what: str, done: int, total: int | None) -> None:
-        """Say it, at most a few times a second."""
+        """Show the progress, at most five times per second."""
         now = time.monotonic()
         if what != self._what:
             self._what, self._since, self._from, self._shown_at = what, now, 0 if what == "read" else done, 0.0
@@ -306,13 +320,16 @@ class Bar:
         sys.stderr.flush()
 
     def end(self) -> None:
-        """Leave the line."""
+        """End the line."""
         if self._shown and self._what:
             sys.stderr.write("\n")
 
 
 def line_of(what: str, done: int, total: int | None, lately: int, seconds: float) -> str:
-    """One line of progress: ``scored [#####-----] 12,000 of 24,000 spans, 3,000/s, 4 s left``."""
+    """Return one line of progress.
+
+    Example: ``scored [#####-----] 12,000 of 24,000 spans, 3,000/s, 4 s left``.
+    """
     rate = lately / seconds if seconds > 0 else 0.0
     pace = f", {rate:,.0f}/s" if rate >= 1 else ""
     if not total:

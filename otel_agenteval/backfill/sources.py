@@ -1,4 +1,4 @@
-"""Where stored spans are read from: Parquet files, folders of OTLP/JSON, ClickHouse."""
+"""Read stored spans from Parquet files, OTLP/JSON files, or ClickHouse."""
 
 from __future__ import annotations
 
@@ -20,52 +20,60 @@ from ..turns.recordings import Reading, read_items, to_stderr
 _ROWS = 20_000
 _JSON_ENDINGS = (".json", ".jsonl", ".json.gz", ".jsonl.gz", ".json.zst", ".jsonl.zst", ".json.zstd", ".jsonl.zstd")
 _PACKED = 4
-"""How much larger spans are in memory than in a file."""
+"""Estimated ratio of a span's size in memory to its size in a file."""
 _SPAN_BYTES = 3_000
 
 
 class Source(Protocol):
-    """Stored spans. Batches have our names of columns; traces may be spread over them."""
+    """Stored spans. Batches use our column names, and may contain parts of traces."""
 
     def fingerprint(self) -> str:
-        """What it is now: another text once it holds other spans."""
+        """Return a text that changes when the source contains other spans."""
 
     def size(self) -> tuple[int | None, int]:
-        """Number of spans, if that can be known without reading them; and bytes, roughly."""
+        """Return the number of spans and their approximate size in bytes.
+
+        The number is None if it is unknown before the spans are read.
+        """
 
     def batches(self) -> Iterator[Any]:
-        """Everything, as ``pyarrow.Table``; some thousand rows at a time."""
+        """Yield all spans as ``pyarrow.Table`` objects with some thousand rows each."""
 
 
 def source_of(text: str, *, shard: tuple[int, int] = (0, 1)) -> Source:
-    """The source that a command line names.
+    """Return the source that a command line names.
 
     Args:
         text: a Parquet or OTLP/JSON file, a folder of either, or ``clickhouse://user:password@host:8123/database?table=otel_traces``.
-        shard: (k, n): only the k-th of n parts of the traces.
+        shard: (k, n) selects only the k-th of n parts of the traces.
 
     Raises:
-        AgentEvalError: there is no such thing.
+        AgentEvalError: the source doesn't exist.
     """
     if text.startswith(("clickhouse://", "clickhouses://")):
         return ClickHouse(text, shard)
     path = Path(text)
     if not path.exists():
-        raise AgentEvalError(f"{text}: no such file or folder")
+        raise AgentEvalError(f"{text}: file or folder not found")
     files = [path] if path.is_file() else sorted(found for found in path.rglob("*") if found.is_file())
     parquet = [file for file in files if file.name.endswith((".parquet", ".pq"))]
     lines = [file for file in files if file.name.endswith(_JSON_ENDINGS)]
     if parquet and lines:
-        raise AgentEvalError(f"{text}: Parquet and OTLP/JSON lie in it side by side; name a folder with one of them")
+        raise AgentEvalError(f"{text}: contains both Parquet and OTLP/JSON files; name a folder with one of the formats")
     if parquet:
         return Parquet(parquet, shard)
     if lines:
         return JsonLines(lines, shard)
-    raise AgentEvalError(f"{text}: neither a Parquet file (.parquet) nor OTLP/JSON lines (.jsonl, .json, also .gz and .zst)")
+    raise AgentEvalError(
+        f"{text}: must be or contain Parquet (.parquet, .pq) or OTLP/JSON lines (.jsonl, .json, also .gz or .zst)"
+    )
 
 
 def bucket_of(trace_ids: Any, count: int, shards: int = 1) -> np.ndarray:
-    """For each id of a column the bucket, 0 to ``count`` - 1, that its trace belongs to: CRC-32 of the hex text, after shards."""
+    """Return the bucket, from 0 to ``count`` - 1, of each trace id in a column.
+
+    The bucket is derived from the CRC-32 of the hex text, divided by the number of shards.
+    """
     pc = require("pyarrow.compute", feature="backfill", extra="parquet")
     pa = require("pyarrow", feature="backfill", extra="parquet")
     if pa.types.is_dictionary(trace_ids.type):
@@ -88,7 +96,7 @@ def _of_shard(table: Any, shard: tuple[int, int]) -> Any:
 
 
 def _print_of(files: Sequence[Path]) -> str:
-    """A hash of the names, sizes and times of files."""
+    """Return a hash of the names, sizes and modification times of files."""
     facts = sorted((str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files)
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
@@ -97,8 +105,8 @@ class Parquet:
     """Parquet files of spans in columns.
 
     Raises:
-        MissingExtra: ``pyarrow`` is not installed.
-        AgentEvalError: a file is none, or lacks a column.
+        MissingExtra: ``pyarrow`` isn't installed.
+        AgentEvalError: a file isn't a Parquet file or lacks a column.
     """
 
     def __init__(self, files: Sequence[Path], shard: tuple[int, int] = (0, 1)) -> None:
@@ -117,7 +125,7 @@ class Parquet:
 
     @property
     def columns(self) -> dict[str, str]:
-        """Our names of the first file's columns → its own."""
+        """The first file's column names, by our names."""
         return self._columns[0][1]
 
     def fingerprint(self) -> str:
@@ -140,7 +148,10 @@ class Parquet:
 
 
 class JsonLines:
-    """OTLP/JSON lines as the Collector's file exporter writes them: traces and logs. What cannot be read is reported and skipped."""
+    """OTLP/JSON lines with traces and logs, as the Collector's file exporter writes them.
+
+    Lines that can't be read are reported and skipped.
+    """
 
     def __init__(self, files: Sequence[Path], shard: tuple[int, int] = (0, 1)) -> None:
         self.files = list(files)
@@ -182,13 +193,13 @@ class ClickHouse:
     """The table of the Collector's ClickHouse exporter, over HTTP.
 
     Args:
-        url: ``clickhouse://user:password@host:8123/database?table=otel_traces&since=2026-11-01&until=2026-11-08``; ``clickhouses`` is
-            with TLS. ``where`` is one more condition in SQL.
-        shard: (k, n), as part of the query.
+        url: ``clickhouse://user:password@host:8123/database?table=otel_traces&since=2026-11-01&until=2026-11-08``. ``clickhouses`` uses
+            TLS. ``where`` adds an SQL condition.
+        shard: (k, n), which is added to the query.
 
     Raises:
-        ConfigError: no such URL.
-        MissingExtra: ``clickhouse-connect`` is not installed.
+        ConfigError: the URL is invalid.
+        MissingExtra: ``clickhouse-connect`` isn't installed.
     """
 
     def __init__(self, url: str, shard: tuple[int, int] = (0, 1)) -> None:
@@ -204,11 +215,9 @@ class ClickHouse:
         if shard[1] > 1:
             conditions.append(f"cityHash64(TraceId) % {shard[1]} = {shard[0]}")
         if options:
-            raise ConfigError(
-                f"{', '.join(options)}: unknown option of a clickhouse URL; the options are table, since, until and where"
-            )
+            raise ConfigError(f"{', '.join(options)}: unknown option of a ClickHouse URL; allowed: table, since, until, where")
         if not parts.hostname:
-            raise ConfigError("the clickhouse URL has no host; it must be written as clickhouse://HOST:8123/DATABASE")
+            raise ConfigError("clickhouse://: the host is missing; example: clickhouse://HOST:8123/DATABASE")
         secure = parts.scheme == "clickhouses"
         self._address: dict[str, Any] = {
             "host": parts.hostname, "port": parts.port or (8443 if secure else 8123), "secure": secure,
@@ -225,10 +234,13 @@ class ClickHouse:
             return self._module.get_client(**self._address)
         except Exception as problem:
             where = f"{self._address['host']}:{self._address['port']}"
-            raise AgentEvalError(f"clickhouse://{where}: the query failed: {str(problem)[:200]}") from None
+            raise AgentEvalError(f"clickhouse://{where}: connection failed: {str(problem)[:200]}") from None
 
     def fingerprint(self) -> str:
-        """See :class:`Source`: the query, and how much it finds."""
+        """See :class:`Source`.
+
+        Derived from the query, the number of rows and the latest timestamp.
+        """
         client = self._client()
         try:
             found = client.command(f"SELECT concat(toString(count()), ' ', toString(max(Timestamp))) FROM {self._from}")  # noqa: S608 - the user's own query

@@ -1,6 +1,6 @@
-"""One recorded turn, or conversation, in a backfill: its scores as rows, and what they took.
+"""Score one recorded turn or conversation in a backfill.
 
-The order is the live one: what is computed, then what judges are asked about, then what is made of their scores.
+The order is the same as in the live pipeline: computed metrics, judged metrics, composites of judged scores.
 """
 
 from __future__ import annotations
@@ -31,35 +31,35 @@ from ..judging.sampling import EVERY_TURN, Chance, Rule, position
 from ..metrics.bound_metric import BoundMetric, why_missing
 
 _REPLY_TOKENS = 300
-"""The assumed length of a reply in a dry run."""
+"""Assumed length of a reply in a dry run."""
 
 Known = Mapping[str, "Mapping[str, Any] | None"]
-"""Results that there are already, by id; of judged ones their columns, since others are made of them."""
+"""Existing results by id. Judged results have their columns, because composites use them."""
 
 
 @dataclass(slots=True)
 class Account:
-    """What a scoring took, or in a dry run would take."""
+    """Counts and costs of a scoring. In a dry run, they are estimates."""
 
     spans: int = 0
     bad: int = 0
-    """Rows that hold no span."""
+    """Rows that aren't spans."""
     turns: int = 0
     scores: int = 0
     errors: int = 0
     known: int = 0
-    """Scores that were there already."""
+    """Scores that existed before."""
     questions: int = 0
-    """Requests to judge and embedder; in a dry run those that are sure to be sent."""
+    """Requests to judges and embedders. In a dry run, the requests that are certain to be sent."""
     tokens: int = 0
     cost_usd: float = 0.0
     unpriced: int = 0
-    """Questions whose price is not known."""
+    """Requests whose price isn't known."""
     metrics: dict[str, int] = field(default_factory=dict)
-    """Questions by metric."""
+    """Requests by metric."""
 
     def add(self, other: Account) -> None:
-        """Take in what another batch took."""
+        """Add the counts and costs of another batch."""
         for name in ("spans", "bad", "turns", "scores", "errors", "known", "questions", "tokens", "cost_usd", "unpriced"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for metric, count in other.metrics.items():
@@ -67,26 +67,26 @@ class Account:
 
 
 class Scoring(NamedTuple):
-    """What all turns of a backfill share."""
+    """Data that all turns of a backfill share."""
 
     config: Config
     judge: Any
     embedder: Any
     rules: Mapping[BoundMetric, Rule]
     dry: bool
-    """Whether questions are counted, not asked."""
+    """True if requests are counted instead of sent."""
 
 
 class TurnScoring:
-    """One turn on its way.
+    """The scoring of one turn or conversation.
 
     Args:
-        setup: what it shares with the others.
-        turn: the turn, with its references, or a conversation.
-        metrics: those that are evaluated on it.
-        known: the results that there are.
-        sources: where its references came from.
-        span_id: of a conversation, the id of its last turn's root; None for a turn.
+        setup: data that all turns share.
+        turn: a turn with its references, or a conversation.
+        metrics: the metrics to evaluate.
+        known: the existing results.
+        sources: the sources of the turn's references.
+        span_id: for a conversation, the root span id of its last turn. None for a turn.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class TurnScoring:
         self.rows: list[dict[str, Any]] = []
         self.account = Account()
         self.made: list[Score] = []
-        """The scores that there are now, by whatever run they were made."""
+        """Scores available now, from this run or an earlier one."""
         self._setup = setup
         self._metrics = metrics
         self._known = known
@@ -111,18 +111,18 @@ class TurnScoring:
         self._whole = span_id is not None
         self._redactor = Redactor(setup.config.privacy.redact)
         self._found: dict[str, Inner] = {}
-        """By key: what composites are made of."""
+        """Scores from which composites are computed, by key."""
         subject = turn.conversation_id or "" if self._whole or turn.trace_id is None else turn.trace_id
         self._place = position(qualified(turn.tenant, subject), setup.config.judge.seed or "")
 
     def compute(self) -> None:
-        """Evaluate what asks no model."""
+        """Evaluate the metrics that call no model."""
         for metric in self._metrics:
             if not metric.asks and applies(metric.when, self.turn):
                 self._compute(metric)
 
     def judge(self) -> None:
-        """Ask models, and make what is made of their scores."""
+        """Evaluate judged metrics, then compute their composites."""
         judged = [metric for metric in self._metrics if metric.asks]
         for metric in (metric for metric in judged if metric.metric.kind != "code"):
             if applies(metric.when, self.turn):
@@ -147,7 +147,7 @@ class TurnScoring:
         return self._setup.rules.get(metric, EVERY_TURN).chance(self.turn, computed)
 
     def _ask(self, metric: BoundMetric, chance: Chance, *, is_result: bool = True) -> None:
-        """Ask for one metric, unless its score is there, or the draw leaves the turn out."""
+        """Evaluate a judged metric, unless its score exists or the turn is sampled out."""
         if is_result and self._id(metric) in self._known:
             self.account.known += 1
             there = self._known[self._id(metric)]
@@ -166,7 +166,10 @@ class TurnScoring:
         self.made.append(score)
 
     def _asked(self, metric: BoundMetric) -> tuple[Score, Sequence[Any], Sequence[tuple[int, int, float | None]]]:
-        """A judged score, the accounts of its questions, and what these took or in a dry run would take."""
+        """Return a judged score, its judge calls, and the tokens and cost of each.
+
+        In a dry run, tokens and costs are estimates.
+        """
         setup = self._setup
         given = setup.judge if metric.metric.kind == "llm" else setup.embedder
         by_itself = None if given is None else failed_turns.decided(metric, self.turn)
@@ -182,7 +185,7 @@ class TurnScoring:
         return score, accounts, [(item.input_tokens or 0, item.output_tokens or 0, item.cost_usd) for item in accounts]
 
     def _combine(self, metric: BoundMetric) -> None:
-        """Make a composite, once the scores are there that it is made of."""
+        """Compute a composite as soon as its inner scores exist."""
         if self._id(metric) in self._known:
             self.account.known += 1
             return
@@ -225,9 +228,9 @@ class TurnScoring:
 
 
 def _read(metric: BoundMetric, there: Mapping[str, Any] | None) -> Score:
-    """The score in a result that was made before."""
+    """Return the score of an existing result."""
     if there is None:
-        return metric.left_out("dropped", "made before, and not at hand")
+        return metric.left_out("dropped", "an earlier run computed the score, but its columns are unavailable")
     detail = jsonio.loads(there["detail"]) if there.get("detail") else None
     return Score.of(metric._facts, there["value"], there["passed"], "ok", there["label"], None, detail, None, None)
 
@@ -242,7 +245,10 @@ def _note(account: Account, metric: BoundMetric, questions: Sequence[tuple[int, 
 
 
 class _Counting:
-    """Stands for judge and embedder in a dry run: counts the first question of a metric, and does not answer it."""
+    """Replaces judge and embedder in a dry run.
+
+    It counts the first request of a metric and doesn't answer it.
+    """
 
     def __init__(self, judge: Judge | None, embedder: Embedder | InProcessEmbedder | None, config: Config) -> None:
         self.questions: list[tuple[int, int, float | None]] = []
@@ -272,13 +278,13 @@ class _Counting:
             None,
         )
         self.questions.append((tokens, _REPLY_TOKENS, cost))
-        raise JudgeError("no request is sent in a dry run", "dry_run")
+        raise JudgeError("requests are not sent in a dry run", "dry_run")
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         tokens, options = tokens_in(texts), self._config.embedder
         cost = cost_of(options.model or "", options.base_url or "", Usage(tokens, 0), options.prices)[0]
         self.questions.append((tokens, 0, cost))
-        raise JudgeError("no request is sent in a dry run", "dry_run")
+        raise JudgeError("requests are not sent in a dry run", "dry_run")
 
 
 def _row(

@@ -1,6 +1,8 @@
-"""Real media: images, sounds and videos of a turn, opened under rules, stripped of what they say about people, and measured.
+"""Open images, recordings and videos of a turn, remove their metadata, and measure them.
 
-Nothing here runs on an agent's thread, and nothing is kept: a metric opens what it needs, and lets go of it with its score.
+Media are never opened on an agent's thread and never kept. A metric opens what it needs, and the content is dropped
+with its score.
 
-May import: core, and on first use httpx, Pillow, PyAV, webrtcvad, fsspec and numpy. Start at :mod:`.access`, which decides what may be opened.
+May import core and, on first use, httpx, Pillow, PyAV, webrtcvad, fsspec and numpy. Start at :mod:`.access`, which
+decides what may be opened.
 """

@@ -1,7 +1,8 @@
-"""Opening one medium: what may be opened at all, from where, and how much of it.
+"""Open a medium, if the rules allow its source and size.
 
-A reference is ``data:…`` (the bytes themselves), an address, or an id that means something only to those who gave it: that is never opened.
-Addresses are opened only where the configuration allows their host, folder or bucket (:class:`.rules.Rules`).
+A reference is a ``data:`` URI that contains the bytes, an address, or an id. Ids are never opened, because only their
+sender can resolve them. An address is opened only if the configuration allows its host, folder or bucket
+(:class:`.rules.Rules`).
 """
 
 from __future__ import annotations
@@ -25,31 +26,36 @@ from .types import kind_of, type_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Content:
-    """The bytes of a medium, and what they are. Each is equal to itself alone: bytes are not compared."""
+    """The bytes of a medium and their type.
+
+    Instances are compared by identity, not by their bytes.
+    """
 
     data: bytes
     mime: str
 
 
 def may_open(reference: str) -> bool:
-    """Whether a reference holds its bytes, or is an address that the rules allow."""
+    """Return True if a reference contains its bytes or is an address that the rules allow."""
     scheme = scheme_of(reference)
     return scheme == "data" or (scheme is not None and _is_allowed(reference, scheme, current_rules()))
 
 
 def scheme_of(reference: str) -> str | None:
-    """The scheme of an address, in lower case; None for an id, which has none."""
+    """Return the scheme of an address in lower case, or None for an id."""
     scheme = reference.partition(":")[0].lower()
     return scheme if "://" in reference or scheme == "data" else None
 
 
 def content_of(reference: str, kind: str) -> Content:
-    """The bytes of a reference, which must be of a kind: ``image``, ``audio`` or ``video``.
+    """Return the content of a reference.
+
+    ``kind`` is the required kind: ``image``, ``audio`` or ``video``.
 
     Raises:
-        MetricError: it may not be opened (``media_not_allowed``), cannot be had (``media_not_found``, ``media_unreachable``, ``media_timeout``),
-            is too large (``media_too_large``), or is none of this kind, whatever its sender says (``invalid_media``).
-        MissingExtra: the package for this object store is not installed.
+        MetricError: opening isn't allowed (``media_not_allowed``) or fails (``media_not_found``, ``media_unreachable``, ``media_timeout``), or
+            the medium is too large (``media_too_large``) or of another kind, whatever type its sender states (``invalid_media``).
+        MissingExtra: the package for this object store isn't installed.
     """
     return shared(("content", reference, kind), lambda: _opened(reference, kind))
 
@@ -63,7 +69,8 @@ def _opened(reference: str, kind: str) -> Content:
         data = _inline(reference, rules)
     elif scheme is None or not _is_allowed(reference, scheme, rules):
         raise MetricError(
-            "media_not_allowed", f"a medium of the scheme {scheme or 'none'} may not be opened from there; media.* allows it"
+            "media_not_allowed",
+            f"the source isn't allowed, got scheme {scheme or 'none'}; set media.hosts, media.folders or media.buckets",
         )
     elif scheme == "file":
         data = _file(reference, rules)
@@ -75,13 +82,13 @@ def _opened(reference: str, kind: str) -> Content:
         data = _stored(reference, rules)
     found = type_of(data)
     if kind_of(found) != kind and not (kind == "audio" and found in ("video/mp4", "video/webm", "video/ogg")):
-        raise MetricError("invalid_media", f"this is no {kind}: it is {found or 'of no known type'}")
+        raise MetricError("invalid_media", f"the medium must be of kind {kind}, got {found or 'an unknown type'}")
     assert found is not None
     return Content(data, found)
 
 
 def as_data(content: Content) -> str:
-    """The bytes as a ``data:`` uri."""
+    """Return the content as a ``data:`` URI."""
     return f"data:{content.mime};base64,{base64.b64encode(content.data).decode()}"
 
 
@@ -94,7 +101,7 @@ def _is_allowed(reference: str, scheme: str, rules: Rules) -> bool:
 
 
 def _is_below(reference: str, bucket: str) -> bool:
-    """Whether an object's address begins with an allowed one, and does not climb out of it."""
+    """Return True if an object's address is below an allowed one."""
     return reference.startswith(bucket if bucket.endswith("/") else bucket + "/") and ".." not in reference.split("/")
 
 
@@ -113,19 +120,22 @@ def _host_is_allowed(address: str, scheme: str, rules: Rules) -> bool:
 
 
 def host_is_allowed(address: str, rules: Rules) -> bool:
-    """Whether an address is http or https, without credentials, of a host that the rules name."""
+    """Return True if the rules allow the host of an HTTP or HTTPS address.
+
+    Addresses with credentials aren't allowed.
+    """
     scheme = scheme_of(address)
     return scheme in ("http", "https") and _host_is_allowed(address, scheme, rules)
 
 
 def too_large(rules: Rules) -> MetricError:
-    """The error of a medium that has more bytes than are allowed."""
-    return MetricError("media_too_large", f"the medium has more than {rules.max_bytes:,} bytes (media.max_bytes)")
+    """Return the error for a medium that exceeds the maximum number of bytes."""
+    return MetricError("media_too_large", f"the medium is larger than {rules.max_bytes:,} bytes (media.max_bytes)")
 
 
 def late(rules: Rules) -> MetricError:
-    """The error of a medium that did not come in time."""
-    return MetricError("media_timeout", f"the medium did not come within {rules.fetch_timeout:g} s (media.fetch_timeout)")
+    """Return the error for a medium that wasn't received in time."""
+    return MetricError("media_timeout", f"fetching the medium took longer than {rules.fetch_timeout:g} s (media.fetch_timeout)")
 
 
 def _inline(reference: str, rules: Rules) -> bytes:
@@ -138,12 +148,12 @@ def _inline(reference: str, rules: Rules) -> bytes:
     except (ValueError, binascii.Error):
         data = b""
     if not (comma and data):
-        raise MetricError("invalid_media", "a data: uri holds nothing that can be read")
+        raise MetricError("invalid_media", "the data: URI is empty or can't be decoded")
     return data
 
 
 def _decoded(raw: bytes) -> bytes:
-    """Base64 in either alphabet: Google's SDK writes bytes in that of addresses."""
+    """Decode Base64 in the standard or the URL-safe alphabet, which Google's SDK uses."""
     plain = raw.translate(_OF_ADDRESSES).rstrip(b"=")
     return base64.b64decode(plain + b"=" * (-len(plain) % 4), validate=True)
 
@@ -152,9 +162,9 @@ _OF_ADDRESSES = bytes.maketrans(b"-_", b"+/")
 
 
 def _file(reference: str, rules: Rules) -> bytes:
-    """A regular file below an allowed folder, wherever links lead."""
+    """Read a regular file below an allowed folder. Links must not lead outside."""
     parts = urllib.parse.urlsplit(reference)
-    missing = MetricError("media_not_found", "there is no such file below media.folders")
+    missing = MetricError("media_not_found", "file not found below media.folders")
     if parts.netloc not in ("", "localhost"):
         raise missing
     try:
@@ -163,7 +173,7 @@ def _file(reference: str, rules: Rules) -> bytes:
             raise missing
         if not stat.S_ISREG(path.stat().st_mode):
             raise missing
-        # the links are resolved: one that is put in their place meanwhile is not followed, and a pipe does not block
+        # Links are resolved at this point. These flags don't follow a link created since, and don't block on a pipe.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(descriptor, "rb") as file:
             return _within(file, rules)
@@ -179,7 +189,7 @@ def _within(file: Any, rules: Rules) -> bytes:
 
 
 def _stored(reference: str, rules: Rules) -> bytes:
-    """An object of a store that fsspec knows, with the credentials that its package finds."""
+    """Read an object from a store that fsspec supports, with the credentials that it finds."""
     fsspec = require("fsspec", feature="media in object stores", extra="fsspec")
 
     def read() -> bytes:
@@ -191,10 +201,10 @@ def _stored(reference: str, rules: Rules) -> bytes:
     except TimeoutError:
         raise late(rules) from None
     except ImportError as error:
-        raise MetricError("unsupported_media", f"fsspec needs a package for this store: {str(error)[:200]}") from None
+        raise MetricError("unsupported_media", f"fsspec requires a package for this store: {str(error)[:200]}") from None
     except FileNotFoundError:
-        raise MetricError("media_not_found", "there is no such object") from None
+        raise MetricError("media_not_found", "object not found") from None
     except MetricError:
         raise
-    except Exception as error:  # every store has exceptions of its own
-        raise MetricError("media_unreachable", f"the object store could not be read ({type(error).__name__})") from None
+    except Exception as error:  # each store raises its own exceptions
+        raise MetricError("media_unreachable", f"reading the object store failed ({type(error).__name__})") from None

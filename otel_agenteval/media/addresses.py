@@ -1,4 +1,7 @@
-"""Which network addresses are public: those that no host of this network, and nothing on this machine, can answer at."""
+"""Recognize public network addresses.
+
+No host in a private network and no service on this machine can have a public address.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,20 @@ import ipaddress
 from collections.abc import Iterator
 
 _PUBLIC = ipaddress.IPv6Network("2000::/3")
-"""All that is given out for the Internet; what is outside is of a network, of a link, of a machine, or stands for an address of IPv4."""
+"""All addresses assigned for the Internet. Others belong to a network, a link or a machine, or represent an IPv4
+address.
+"""
 _NOT_PUBLIC = tuple(map(ipaddress.ip_network, ("192.88.99.0/24", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
-"""What some versions of Python take for global: relays, protocols, examples, and addresses that stand for another one."""
+"""Networks that some versions of Python report as global: relays, protocols, examples, and addresses that represent
+others.
+"""
 _EMBEDDING = tuple(map(ipaddress.IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")))
-"""Addresses that end in one of IPv4 and stand for it: compatible, mapped, translated, and of NAT64."""
+"""IPv6 networks whose addresses end with the IPv4 address that they represent: compatible, mapped, translated and NAT64."""
 _ISATAP = (0x0000_5EFE, 0x0200_5EFE)
 
 
 def is_public(address: str) -> bool:
-    """Return True if an address is public by itself, and so is every address of IPv4 that it stands for."""
+    """Return True if an address and every IPv4 address that it represents are public."""
     found = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(found, ipaddress.IPv4Address):
         return _is_global(found)

@@ -1,7 +1,8 @@
-"""Color profiles of images (ICC) without their texts: rebuilt from the numbers that say what the colors are.
+"""Rebuild color profiles (ICC) of images without texts.
 
-A profile names its maker, its device and its owner, and has room for anything. What is kept are primaries, white point and curves, each
-read as what it must be and written anew. Profiles that are tables (of printers, say) are not kept: a judge's model looks at none of them.
+A profile can contain its vendor, device and owner, and arbitrary data. Only primaries, white point and curves are
+kept. Each is parsed and written again. Profiles with lookup tables, such as those of printers, are removed, because
+judges don't use them.
 """
 
 from __future__ import annotations
@@ -10,24 +11,27 @@ import struct
 from collections.abc import Callable, Sequence
 
 _LARGEST = 1 << 20
-"""Bytes of a profile that is looked at."""
+"""Maximum size of a profile that is read, in bytes."""
 _LARGEST_KEPT = 60_000
-"""Bytes of one that is kept: it must fit into a segment of a JPEG."""
+"""Maximum size of a profile that is kept, in bytes. It must fit into one segment of a JPEG."""
 _NEEDED = {
     b"RGB ": (b"rXYZ", b"gXYZ", b"bXYZ", b"rTRC", b"gTRC", b"bTRC", b"wtpt"),
     b"GRAY": (b"kTRC", b"wtpt"),
 }
 _CLASSES = (b"mntr", b"scnr", b"spac")
 _FIXED = 65_536
-"""What stands for 1 in a number with 16 bits behind the point."""
+"""The value 1 as a fixed-point number with 16 fractional bits."""
 _DATE = struct.pack(">6H", 2000, 1, 1, 0, 0, 0)
 _D50 = struct.pack(">3i", 0xF6D6, 0x10000, 0xD32D)
 _PARAMETERS = (1, 3, 4, 5, 7)
-"""How many numbers a curve of each kind has."""
+"""Number of parameters of each kind of curve."""
 
 
 def without_texts(profile: bytes) -> bytes | None:
-    """Return a profile that means the same colors and says nothing else; None for one that is broken, or made of tables."""
+    """Return an equivalent profile without texts.
+
+    Returns None if the profile is broken or uses lookup tables.
+    """
     try:
         return _rebuilt(profile)
     except (struct.error, IndexError, KeyError, ValueError):
@@ -35,7 +39,7 @@ def without_texts(profile: bytes) -> bytes | None:
 
 
 def color_space(profile: bytes) -> str:
-    """Return ``RGB`` or ``GRAY``, of a profile that :func:`without_texts` made."""
+    """Return ``RGB`` or ``GRAY`` for a profile from :func:`without_texts`."""
     return profile[16:20].decode("ascii").strip()
 
 
@@ -72,7 +76,10 @@ def _written(space: bytes, version: int, tags: dict[bytes, bytes]) -> bytes | No
 
 
 def _numbers(data: bytes, kind: bytes, count: int) -> bytes:
-    """Return a tag of so many numbers, none of which is as large as four letters would be."""
+    """Return a tag with ``count`` numbers.
+
+    The numbers must be too small to encode four letters of text.
+    """
     found = struct.unpack_from(f">{count}i", data, 8)
     return kind + bytes(4) + struct.pack(f">{count}i", *_sane(found))
 
@@ -88,11 +95,14 @@ def _xyz(data: bytes) -> bytes:
 
 
 def _table(data: bytes) -> bytes:
-    """Return a curve that is a table: it never falls, as a text would."""
+    """Return a curve given as a table.
+
+    Its values must never decrease, which excludes texts.
+    """
     (count,) = struct.unpack_from(">I", data, 8)
     points = struct.unpack_from(f">{min(count, _LARGEST)}H", data, 12)
     if list(points) != sorted(points):
-        raise ValueError("the curve falls")
+        raise ValueError("the curve decreases")
     return b"curv" + bytes(4) + struct.pack(f">I{count}H", count, *points)
 
 

@@ -1,8 +1,9 @@
-"""The process that decodes one sound or video: ``python -m otel_agenteval.media.decoder``, started by :mod:`.decoding`.
+"""Run the process that decodes one recording or video.
 
-Decoders are large programs in C that read files of strangers. Here one can crash, hang or eat memory without taking anybody with it: the
-process has limits on its memory, its time and its files, an empty environment, and ends with its file. As many work at once as their memory
-allows; the others wait for their turn before they read anything.
+:mod:`.decoding` starts it as ``python -m otel_agenteval.media.decoder``. Decoders are large C programs that read
+untrusted files. In a separate process, a decoder can crash, hang or use too much memory without consequences for
+others. The process has limits on memory, time and files, an almost empty environment, and ends after one file. As
+many processes run at once as ``media.decode_total`` allows. The others wait before they read anything.
 """
 
 from __future__ import annotations
@@ -17,21 +18,24 @@ from typing import Any
 
 
 def main() -> None:
-    """Read a line of orders and the bytes from standard input, and write one JSON object to standard output."""
+    """Read an order and the bytes from standard input, and write JSON to standard output.
+
+    The order is one line of JSON.
+    """
     source = sys.stdin.buffer
     order = json.loads(source.readline())
     json.dump(_answer(order, source.read()) if has_turn(order) else BUSY, sys.stdout)
 
 
 _BETWEEN_LOOKS = 0.05
-BUSY = {"error": "media_timeout", "message": "others are decoded, and none was done in time (media.decode_total)"}
+BUSY = {"error": "media_timeout", "message": "all decoder processes are busy (media.decode_total)"}
 
 
 def has_turn(order: dict[str, Any]) -> bool:
-    """Wait until fewer processes work than are allowed at once, and return True; return False if none was done in time.
+    """Wait until a slot for another process is free. Return False if none is free in time.
 
-    Each that works holds a lock on one file of this package, which ends with it, however it ends: so all processes of an installation share
-    one bound, and nothing is written anywhere. Where files cannot be locked nobody waits.
+    Each working process locks one file of this package. The lock ends with the process. All processes of an
+    installation therefore share one limit, and nothing is written. If files can't be locked, there is no limit.
     """
     try:
         import fcntl
@@ -56,13 +60,13 @@ def has_turn(order: dict[str, Any]) -> bool:
 
 
 def limit(order: dict[str, Any]) -> None:
-    """Bound what this process may take."""
+    """Limit the resources of this process."""
     try:
         import resource
     except ImportError:  # not on Windows
         return
-    seconds = 2 * int(order["seconds"]) + 5  # a video is gone through twice
-    signal.alarm(seconds + 5)  # who asked does not count the time that it waited for its turn
+    seconds = 2 * int(order["seconds"]) + 5  # a video is read twice
+    signal.alarm(seconds + 5)  # starts after the wait for a slot, which the caller doesn't count
     for limit, most in (
         (resource.RLIMIT_AS, order["memory"]), (resource.RLIMIT_DATA, order.get("data", order["memory"])), (resource.RLIMIT_CPU, seconds), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_NOFILE, 64),
@@ -93,9 +97,9 @@ def _answer(order: dict[str, Any], data: bytes) -> dict[str, Any]:
     except Broken as error:
         return {"error": "media_too_large" if error.too_large else "invalid_media", "message": str(error)}
     except MemoryError:
-        return {"error": "media_too_large", "message": "it takes more memory than is allowed (media.decode_memory)"}
-    except Exception as error:  # decoders of broken files raise anything
-        return {"error": "invalid_media", "message": f"it cannot be decoded ({type(error).__name__})"}
+        return {"error": "media_too_large", "message": "decoding requires too much memory (media.decode_memory)"}
+    except Exception as error:  # broken files can cause any exception
+        return {"error": "invalid_media", "message": f"decoding failed ({type(error).__name__})"}
 
 
 if __name__ == "__main__":

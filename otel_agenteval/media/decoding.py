@@ -1,4 +1,4 @@
-"""Measures of sounds and videos, which are decoded in a process of their own (:mod:`.decoder`)."""
+"""Measure recordings and videos, which a separate process decodes (:mod:`.decoder`)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from .sharing import is_shared, shared
 
 Sampling = Literal["even", "scenes"]
 _START_SECONDS = 10.0
-"""What the process may take beside its work: to start, and to be scheduled."""
+"""Additional time for the process to start and to be scheduled."""
 _MOST_WAITING = 60.0
-"""Seconds that it may wait for others to be done."""
+"""Seconds that the process may wait for others to finish."""
 _DECODER, _READER = ("-m", f"{__package__}.decoder"), ("-m", f"{__package__}.ocr")
 _FEATURE = {
     "video": ("looking at videos", "media"),
@@ -38,27 +38,28 @@ _FEATURE = {
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One picture of a video."""
+    """One image of a video."""
 
     at_s: float
     uri: str
-    """As a ``data:`` uri, no larger than a judge looks at."""
+    """A ``data:`` URI, no larger than ``media.max_edge``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Video:
-    """Pictures of a video, and what was measured in all of it."""
+    """Images of a video and measurements of the whole."""
 
     frames: tuple[Frame, ...]
     measured: dict[str, Any]
 
 
 def video_of(content: Content, frames: int, sampling: Sampling = "even") -> Video:
-    """Pictures of a video, evenly spaced or one of each scene, and measures of the whole.
+    """Return images of a video, evenly spaced or one per scene, and measurements of the whole.
 
     Raises:
-        MetricError: it is broken or cut off (``invalid_media``), too large (``media_too_large``) or takes too long (``media_timeout``).
-        MissingExtra: PyAV is not installed.
+        MetricError: the video is broken or cut off (``invalid_media``) or too large (``media_too_large``), or decoding takes too long
+            (``media_timeout``).
+        MissingExtra: PyAV isn't installed.
     """
     return shared(("video", content, frames, sampling), lambda: _video(content, frames, sampling))
 
@@ -70,24 +71,26 @@ def _video(content: Content, frames: int, sampling: Sampling) -> Video:
 
 
 def sound_of(content: Content, *, speech: bool = False) -> dict[str, Any]:
-    """Measures of a recording; with ``speech`` also who speaks when.
+    """Return measurements of a recording. With ``speech``, they include who speaks when.
 
     Raises:
-        MetricError: as :func:`video_of`.
-        MissingExtra: PyAV or webrtcvad is not installed.
+        MetricError: for the same reasons as in :func:`video_of`.
+        MissingExtra: PyAV or webrtcvad isn't installed.
     """
     if speech and not can_find_speech():
         raise MissingExtra(*_FEATURE["speech"])
-    speech = speech or (is_shared() and can_find_speech())  # the next metric may ask who speaks: it is gone through once
+    speech = speech or (is_shared() and can_find_speech())  # decode once, because the next metric may need speech
     return shared(("sound", content, speech), lambda: _decoded("sound", content, {"speech": speech}))
 
 
 def samples_of(content: Content) -> Any:
-    """The samples of a recording, all channels mixed, 16,000 a second: an array of float32 between -1 and 1.
+    """Return the samples of a recording at 16 kHz, all channels mixed.
+
+    The array has float32 values from -1 to 1.
 
     Raises:
-        MetricError: as :func:`video_of`.
-        MissingExtra: PyAV is not installed.
+        MetricError: for the same reasons as in :func:`video_of`.
+        MissingExtra: PyAV isn't installed.
     """
     import numpy as np
 
@@ -96,11 +99,11 @@ def samples_of(content: Content) -> Any:
 
 
 def bare_sound_of(content: Content) -> Content:
-    """A recording without tags, cover pictures and other tracks: what a judge may hear of it.
+    """Return a recording without tags, cover images and other tracks, to send to a judge.
 
     Raises:
-        MetricError: as :func:`video_of`.
-        MissingExtra: it is no WAV, and PyAV is not installed.
+        MetricError: for the same reasons as in :func:`video_of`.
+        MissingExtra: the recording isn't a WAV file, and PyAV isn't installed.
     """
     if content.mime in WITHOUT_METADATA:
         return Content(without_metadata(content.data), content.mime)
@@ -113,11 +116,11 @@ def bare_sound_of(content: Content) -> Content:
 
 
 def writing_in(images: Sequence[Content]) -> list[list[str]]:
-    """The lines of writing in each of some images, from the top down.
+    """Return the lines of text in each image, from top to bottom.
 
     Raises:
-        MetricError: as :func:`video_of`.
-        MissingExtra: rapidocr is not installed.
+        MetricError: for the same reasons as in :func:`video_of`.
+        MissingExtra: rapidocr isn't installed.
     """
     if not (installed("rapidocr") and installed("PIL")):
         raise MissingExtra(*_FEATURE["writing"])
@@ -127,12 +130,12 @@ def writing_in(images: Sequence[Content]) -> list[list[str]]:
 
 
 def can_decode() -> bool:
-    """Whether what decodes is installed."""
+    """Return True if the packages for decoding are installed."""
     return installed("av") and installed("PIL")
 
 
 def can_find_speech() -> bool:
-    """Whether what finds speech is installed."""
+    """Return True if the packages for speech detection are installed."""
     return can_decode() and installed("webrtcvad")
 
 
@@ -143,7 +146,7 @@ def _decoded(task: str, content: Content, options: dict[str, Any]) -> dict[str, 
 
 
 def _done_by(command: Sequence[str], order: dict[str, Any], data: bytes) -> dict[str, Any]:
-    """What a process says of some bytes."""
+    """Run a decoder process and return its reply."""
     rules = current_rules()
     order = {
         "at_once": max(1, rules.decode_total // max(1, rules.decode_memory)), "wait": _MOST_WAITING,
@@ -156,7 +159,7 @@ def _done_by(command: Sequence[str], order: dict[str, Any], data: bytes) -> dict
     }
     kept = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")
     try:
-        done = subprocess.run(  # noqa: S603 - the command is ours
+        done = subprocess.run(  # noqa: S603 - a fixed command
             (_python(), *command), cwd=os.sep, input=json.dumps(order).encode() + b"\n" + data,
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=_MOST_WAITING + 2 * rules.decode_timeout + _START_SECONDS, check=False,
             env={**environment, **{name: os.environ[name] for name in kept if name in os.environ}},
@@ -164,9 +167,7 @@ def _done_by(command: Sequence[str], order: dict[str, Any], data: bytes) -> dict
     except subprocess.TimeoutExpired:
         raise _late(rules.decode_timeout) from None
     except OSError as error:
-        raise MetricError(
-            "decoder_failed", f"the process that decodes media cannot be started ({type(error).__name__})"
-        ) from None
+        raise MetricError("decoder_failed", f"the decoder process can't be started ({type(error).__name__})") from None
     return _read(done, rules.decode_timeout)
 
 
@@ -174,23 +175,23 @@ def _read(done: subprocess.CompletedProcess[bytes], seconds: float) -> dict[str,
     try:
         found: dict[str, Any] = json.loads(done.stdout)
     except ValueError:
-        if -done.returncode in (24, 14, 9):  # SIGXCPU, SIGALRM, and what follows them
+        if -done.returncode in (24, 14, 9):  # SIGXCPU, SIGALRM, SIGKILL
             raise _late(seconds) from None
-        raise MetricError("invalid_media", f"decoding it ended the decoder (status {done.returncode})") from None
+        raise MetricError("invalid_media", f"the decoder process crashed on the medium (status {done.returncode})") from None
     error = found.get("error")
     if error == "missing":
-        raise MetricError("decoder_failed", f"the process that decodes media lacks a package: {found['message'][:200]}")
+        raise MetricError("decoder_failed", f"the decoder process lacks a package: {found['message'][:200]}")
     if error is not None:
-        raise MetricError(error, f"the medium cannot be used: {found['message']}")
+        raise MetricError(error, f"the medium can't be used: {found['message']}")
     return found
 
 
 def _late(seconds: float) -> MetricError:
-    return MetricError("media_timeout", f"decoding takes longer than {seconds:g} s (media.decode_timeout)")
+    return MetricError("media_timeout", f"decoding took longer than {seconds:g} s (media.decode_timeout)")
 
 
 def _python() -> str:
-    """The interpreter: inside of some servers ``sys.executable`` is the server."""
+    """Return the path of the interpreter. In some servers, ``sys.executable`` is the server."""
     running = sys.executable or ""
     if "python" in Path(running).name.lower():
         return running

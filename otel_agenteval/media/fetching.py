@@ -1,7 +1,8 @@
-"""Fetching one medium over http, without becoming anybody's way into this network.
+"""Fetch a medium over HTTP without giving access to this network.
 
-A name is resolved once, each of its addresses is looked at, and the connection goes to the address that was looked at: a name that is resolved
-anew could answer differently. Redirects are followed by hand and looked at like the first address. No proxy, no cookies, no credentials.
+A host name is resolved once. Each of its addresses is checked, and the connection goes to a checked address, because
+resolving the name again could return another one. Redirects are followed manually and checked like the first address.
+Requests use no proxy, cookies or credentials.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ _HEADERS = {"accept-encoding": "identity"}
 
 
 def fetched(address: str, rules: Rules, *, clock: Clock = SYSTEM_CLOCK) -> bytes:
-    """The bytes at an address whose host is allowed.
+    """Return the bytes at an address whose host is allowed.
 
     Raises:
-        MetricError: as :func:`.access.content_of`.
+        MetricError: for the same reasons as in :func:`.access.content_of`.
     """
     deadline = Deadline(clock, clock.monotonic() + rules.fetch_timeout)
     client = httpx.Client(transport=Transport(trusted()), trust_env=False, follow_redirects=False, headers=_HEADERS)
@@ -41,29 +42,29 @@ def fetched(address: str, rules: Rules, *, clock: Clock = SYSTEM_CLOCK) -> bytes
                     return found
                 address = found
                 if not host_is_allowed(address, rules):
-                    raise MetricError("media_not_allowed", "the address redirects to a host that media.hosts does not name")
+                    raise MetricError("media_not_allowed", "the address redirects to a host that isn't in media.hosts")
     except (httpx.TimeoutException, TimeoutError):
         raise late(rules) from None
     except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
-        raise MetricError("media_unreachable", f"the medium could not be fetched ({type(error).__name__})") from None
+        raise MetricError("media_unreachable", f"fetching the medium failed ({type(error).__name__})") from None
     raise MetricError("media_unreachable", f"the address redirects more than {_MOST_REDIRECTS} times")
 
 
 def _one(client: httpx.Client, address: str, rules: Rules, deadline: Deadline) -> bytes | str:
-    """The bytes at an address, or the address that it redirects to."""
+    """Return the bytes at an address, or the address to which it redirects."""
     url = httpx.URL(address)
     places = _checked_addresses(url.host, url.port or (443 if url.scheme == "https" else 80), rules, deadline)
     for last, place in zip((*[False] * (len(places) - 1), True), places, strict=True):
         try:
             return _from(client, url, place, rules)
-        except httpx.ConnectError:  # a name can have addresses of a kind that this machine has no way to
+        except httpx.ConnectError:  # this machine may not reach IPv6 addresses, for example
             if last:
                 raise
     raise AssertionError(places)
 
 
 def _from(client: httpx.Client, url: httpx.URL, place: str, rules: Rules) -> bytes | str:
-    """The same, from one of the addresses that its name has."""
+    """Return the result of :func:`_one` from one of the host's addresses."""
     request = client.build_request(
         "GET", url.copy_with(host=place), headers={"host": url.netloc.decode("ascii")}, extensions={"sni_hostname": url.host}
     )
@@ -73,9 +74,9 @@ def _from(client: httpx.Client, url: httpx.URL, place: str, rules: Rules) -> byt
             return str(urllib.parse.urljoin(str(url), response.headers.get("location", "")))
         if response.status_code != 200:
             kind = "media_not_found" if response.status_code in (404, 410) else "media_unreachable"
-            raise MetricError(kind, f"the server answered with status {response.status_code}")
+            raise MetricError(kind, f"the server returned status {response.status_code}")
         if response.headers.get("content-encoding", "identity") != "identity":
-            raise MetricError("media_unreachable", "the server sends the medium compressed, which was not asked for")
+            raise MetricError("media_unreachable", "the server sent the medium compressed without being asked to")
         found = bytearray()
         for piece in response.iter_raw():
             found += piece
@@ -87,12 +88,12 @@ def _from(client: httpx.Client, url: httpx.URL, place: str, rules: Rules) -> byt
 
 
 def _checked_addresses(host: str, port: int, rules: Rules, deadline: Deadline) -> list[str]:
-    """The addresses to connect to, in order, each once.
+    """Return the distinct addresses to connect to, in order.
 
     Raises:
-        MetricError: one of them is private (``media_not_allowed``): a name that has both kinds is made to get in.
+        MetricError: one of them is private (``media_not_allowed``). A name with public and private addresses may be an attack.
     """
     found = list(dict.fromkeys(str(entry[4][0]) for entry in addresses_of(host.strip("[]"), port, deadline)))
     if not rules.private_addresses and not all(map(is_public, found)):
-        raise MetricError("media_not_allowed", "the host has an address in a private network (media.private_addresses)")
+        raise MetricError("media_not_allowed", "the host has a private address; set media.private_addresses to allow it")
     return found

@@ -1,4 +1,4 @@
-"""Images: opened within bounds, measured, and made fit for a judge."""
+"""Open images within limits, measure them, and prepare them for a judge."""
 
 from __future__ import annotations
 
@@ -22,35 +22,40 @@ if TYPE_CHECKING:
 
 _FEATURE = "looking at images"
 _MEASURED_EDGE = 1024
-"""Pixels of the longer side of what is measured: the same blur is the same value in small and large images."""
+"""Maximum length of the longer side, in pixels, for measurements. Blur then has the same value in small and large
+images.
+"""
 _QUALITY = 90
 _HASH_EDGE = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """What can be measured in an image without knowing what it shows."""
+    """Measurements of an image that don't depend on its subject."""
 
     width: int
     height: int
     sharpness: float
-    """Variance of the Laplacian of the brightness (0..255), of the image with at most 1,024 pixels a side; below about 50 it looks blurred."""
+    """Variance of the Laplacian of the brightness (0 to 255), with at most 1,024 pixels per side. Below about 50, the
+    image looks blurred.
+    """
     brightness: float
-    """Mean, 0..1."""
+    """Mean, from 0 to 1."""
     contrast: float
-    """Standard deviation of the brightness, 0..0.5."""
+    """Standard deviation of the brightness, from 0 to 0.5."""
     dark: float
-    """Share of pixels that are black, without any detail."""
+    """Share of black pixels, without detail."""
     bright: float
-    """Share of pixels that are white, without any detail."""
+    """Share of white pixels, without detail."""
 
 
 def measured(content: Content) -> Measures:
-    """What can be measured in an image.
+    """Return the measurements of an image.
 
     Raises:
-        MetricError: it is broken (``invalid_media``), too large (``media_too_large``), or of a type that is not opened (``unsupported_media``).
-        MissingExtra: Pillow is not installed.
+        MetricError: the image is broken (``invalid_media``), too large (``media_too_large``), or of an unsupported type
+            (``unsupported_media``).
+        MissingExtra: Pillow isn't installed.
     """
     return shared(("image", content), lambda: _measured(content))
 
@@ -66,7 +71,7 @@ def _measured(content: Content) -> Measures:
 
 
 def sharpness_of(grey: np.ndarray[Any, Any]) -> float:
-    """The variance of the Laplacian of brightness."""
+    """Return the variance of the Laplacian of the brightness."""
     if min(grey.shape) < 3:
         return 0.0
     around = grey[:-2, 1:-1] + grey[2:, 1:-1] + grey[1:-1, :-2] + grey[1:-1, 2:]
@@ -74,7 +79,10 @@ def sharpness_of(grey: np.ndarray[Any, Any]) -> float:
 
 
 def likeness(one: Content, other: Content) -> float:
-    """How alike two images look, 0..1: the share of equal bits of their hashes of differences (dHash, 8 x 8 across and 8 x 8 down)."""
+    """Return the similarity of two images, from 0 to 1.
+
+    It is the share of equal bits in their difference hashes (dHash, 8 × 8 horizontally and 8 × 8 vertically).
+    """
     return float((_hash(one) == _hash(other)).mean())
 
 
@@ -88,13 +96,13 @@ def _hash(content: Content) -> Any:
 
 
 def for_judge(content: Content) -> str:
-    """A ``data:`` uri of an image as a judge sees it: no metadata, no larger than it looks at.
+    """Return an image as a ``data:`` URI for a judge, scaled down and without metadata.
 
-    Without Pillow it has the size that it came with. Types that models do not take (BMP, TIFF) become another one.
+    Without Pillow, the image keeps its size. Types that models don't accept (BMP, TIFF) are converted.
 
     Raises:
-        MetricError: as :func:`measured`.
-        MissingExtra: it has to become another type, and Pillow is not installed.
+        MetricError: for the same reasons as in :func:`measured`.
+        MissingExtra: the image must be converted, and Pillow isn't installed.
     """
     rules = current_rules()
     if content.mime not in WITHOUT_METADATA or _largest_edge(content) > rules.max_edge:
@@ -103,10 +111,10 @@ def for_judge(content: Content) -> str:
 
 
 def decoded(content: Content) -> Any:
-    """An image of Pillow, upright, in red, green and blue.
+    """Return a Pillow image, upright and in RGB.
 
     Raises:
-        MetricError: as :func:`measured`.
+        MetricError: for the same reasons as in :func:`measured`.
     """
     from PIL import ImageOps
 
@@ -157,11 +165,13 @@ def _pillow() -> Any:
 
 @contextmanager
 def _opened(content: Content) -> Iterator[Any]:
-    """An image whose size is allowed. Its pixels are decoded when they are asked for."""
+    """Open an image whose size is allowed. Its pixels are decoded on first use."""
     pillow = _pillow()
     found = type_of(content.data)
     if found not in IMAGES:
-        raise MetricError("unsupported_media", f"images of the type {found or content.mime} are not opened")
+        raise MetricError(
+            "unsupported_media", f"the image must be PNG, JPEG, GIF, WebP, BMP or TIFF, got {found or content.mime}"
+        )
     most = current_rules().max_pixels
     try:
         with warnings.catch_warnings():
@@ -170,12 +180,14 @@ def _opened(content: Content) -> Iterator[Any]:
                 if image.width * image.height > most:
                     raise MetricError(
                         "media_too_large",
-                        f"the image has {image.width} x {image.height} pixels; {most:,} are allowed (media.max_pixels)",
+                        f"the image must have at most {most:,} pixels (media.max_pixels), got {image.width} x {image.height}",
                     )
                 yield image
     except MetricError:
         raise
     except pillow.DecompressionBombError:
-        raise MetricError("media_too_large", f"the image has far more than {most:,} pixels (media.max_pixels)") from None
-    except Exception as error:  # decoders of broken files raise anything
-        raise MetricError("invalid_media", f"the image is broken ({type(error).__name__})") from None
+        raise MetricError(
+            "media_too_large", f"the image must have at most {most:,} pixels (media.max_pixels), got far more"
+        ) from None
+    except Exception as error:  # broken files can cause any exception
+        raise MetricError("invalid_media", f"decoding the image failed ({type(error).__name__})") from None

@@ -1,8 +1,8 @@
-"""Images and plain recordings without what their makers wrote into them: places, names, devices, comments, previews.
+"""Remove metadata from images and WAV files: places, names, devices, comments, previews.
 
-Pixels and samples stay as they are, byte for byte; nothing is decoded. Each format has a list of parts that say how it looks or sounds, and how long each may
-be. All others go. Of a JPEG's Exif data the orientation is written anew, without which it lies on its side, and of every format the color
-profile, without its texts.
+Pixels and samples stay unchanged byte for byte, because nothing is decoded. Each format has a list of the parts that
+affect its look or sound, with their maximum lengths. All other parts are removed. The orientation in a JPEG's Exif
+data is written again, so that the image stays upright. Color profiles are kept without their texts.
 """
 
 from __future__ import annotations
@@ -21,21 +21,23 @@ _CHUNKS = {
     b"IHDR": 13, b"PLTE": 768, b"IDAT": _ANY, b"IEND": 0, b"tRNS": 256, b"gAMA": 4, b"cHRM": 32, b"sRGB": 1, b"sBIT": 4, b"bKGD": 6, b"acTL": 8,
     b"fcTL": 26, b"fdAT": _ANY, b"cICP": 4,
 }  # fmt: skip
-"""Of PNG: what says how it looks, and how many bytes it has at most."""
+"""Parts of PNG that affect its look, with their maximum lengths in bytes."""
 _RIFF = {b"VP8 ": _ANY, b"VP8L": _ANY, b"ALPH": _ANY, b"ANIM": 6}
-"""The same of WebP."""
+"""Parts of WebP that affect its look, with their maximum lengths in bytes."""
 _WAVE = {b"fmt ": 64, b"fact": 12, b"data": 1 << 32}
 _FRAME_HEAD = 16
 _PROFILE_FLAG, _SEE_THROUGH_OR_MOVING = 0x20, 0x12
-"""Flags of WebP."""
+"""Flags in the header of a WebP file."""
 _LARGEST_PROFILE = 1 << 20
 _JFIF = b"\xff\xe0\0\x10JFIF\0\x01\x01\0\0\x01\0\x01\0\0"
-"""What says of a JPEG that its colors are the usual ones, without a preview."""
+"""The segment that marks standard colors in a JPEG, without a preview."""
 _ADOBE = b"\xff\xee\0\x0eAdobe\0\x64\0\0\0\0"
 
 
 def without_metadata(data: bytes) -> bytes:
-    """An image (PNG, JPEG, WebP, GIF) or a recording (WAV) without metadata; any other bytes as they are.
+    """Return an image (PNG, JPEG, WebP, GIF) or a recording (WAV) without metadata.
+
+    Other bytes are returned unchanged.
 
     Raises:
         MetricError: the file is broken (``invalid_media``).
@@ -91,10 +93,10 @@ def _jpeg(data: bytes) -> bytes:
     while True:
         if data[place] != 0xFF:
             raise IndexError
-        while data[place + 1] == 0xFF:  # bytes that fill up
+        while data[place + 1] == 0xFF:  # padding
             place += 1
         marker = data[place + 1]
-        if marker == 0xD9:  # what stands behind it can be a whole second image, with data of its own
+        if marker == 0xD9:  # a second image with its own metadata may follow
             head[0xE2] = _jpeg_profile(profile)
             return b"".join((data[:2], *(head[one] for one in sorted(head)), *out, b"\xff\xd9"))
         (size,) = struct.unpack_from(">H", data, place + 2)
@@ -119,7 +121,7 @@ def _jpeg(data: bytes) -> bytes:
 
 
 def _tables(body: bytes) -> int:
-    """Bytes of the tables of quantization in a part."""
+    """Return the number of bytes of the quantization tables in a segment."""
     at = 0
     while at < len(body):
         at += 1 + 64 * (1 + (body[at] >> 4))
@@ -127,7 +129,7 @@ def _tables(body: bytes) -> int:
 
 
 def _codes(body: bytes) -> int:
-    """Bytes of the Huffman tables in a part."""
+    """Return the number of bytes of the Huffman tables in a segment."""
     at = 0
     while at < len(body):
         at += 17 + sum(body[at + 1 : at + 17])
@@ -142,7 +144,7 @@ _LENGTHS: dict[int, Callable[[bytes], int]] = {
     **dict.fromkeys((0xDC, 0xDD), lambda _: 2),
     **dict.fromkeys(set(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}, lambda body: 6 + 3 * body[5]),
 }
-"""The parts of a JPEG that pixels are made of, and how many bytes each must have."""
+"""Segments of a JPEG that define pixels, with the exact length that each must have."""
 
 
 def _jpeg_profile(parts: list[tuple[int, bytes]]) -> bytes:
@@ -154,7 +156,10 @@ def _jpeg_profile(parts: list[tuple[int, bytes]]) -> bytes:
 
 
 def _end_of_scan(data: bytes, place: int) -> int:
-    """Where the marker stands that ends a scan: of those within it, a byte 0 follows or they only mark a place to start again."""
+    """Return the position of the marker that ends a scan.
+
+    Other 0xFF bytes in a scan are followed by 0 or belong to a restart marker.
+    """
     while True:
         place = data.index(b"\xff", place)
         if data[place + 1] and not 0xD0 <= data[place + 1] <= 0xD7:
@@ -163,7 +168,10 @@ def _end_of_scan(data: bytes, place: int) -> int:
 
 
 def _orientation_alone(tiff: bytes) -> bytes:
-    """Exif data with nothing but the orientation; nothing where it is upright, or cannot be read."""
+    """Return Exif data with only the orientation.
+
+    Returns empty bytes if the image is upright or the data can't be read.
+    """
     try:
         order = "<" if tiff[:2] == b"II" else ">"
         (place,) = struct.unpack_from(order + "I", tiff, 4)
@@ -226,7 +234,10 @@ def _chunk(name: bytes, body: bytes) -> bytes:
 
 
 def _gif(data: bytes) -> bytes:
-    """Without comments, texts and applications' data, except how often an animation repeats."""
+    """Remove comments, texts and application data.
+
+    The number of loops of an animation is kept.
+    """
     flags = data[10]
     place = 13 + (3 << ((flags & 7) + 1) if flags & 0x80 else 0)
     out = [data[:place]]
@@ -259,7 +270,10 @@ def _past_blocks(data: bytes, place: int) -> int:
 
 
 def _wav(data: bytes) -> bytes:
-    """Without names, notes and times. What was written while it was recorded has no length: it goes to the end."""
+    """Remove names, notes and times.
+
+    A file that was streamed while it was recorded states no length. Its data extends to the end.
+    """
     out = []
     place = 12
     while place + 8 <= len(data):
@@ -273,4 +287,4 @@ def _wav(data: bytes) -> bytes:
 
 _STRIP = {"image/png": _png, "image/jpeg": _jpeg, "image/webp": _webp, "image/gif": _gif, "audio/wav": _wav}
 WITHOUT_METADATA = frozenset(_STRIP)
-"""The types whose metadata can be taken out."""
+"""Types whose metadata can be removed."""

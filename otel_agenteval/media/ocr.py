@@ -1,6 +1,8 @@
-"""The process that reads the writing in images: ``python -m otel_agenteval.media.ocr``, started by :mod:`.decoding`.
+"""Run the process that reads text in images.
 
-The models take half a gigabyte, which goes with the process; and what opens files of strangers is kept apart, as in :mod:`.decoder`.
+:mod:`.decoding` starts it as ``python -m otel_agenteval.media.ocr``. The models use half a gigabyte of memory, which
+is freed when the process ends. Untrusted files are opened in a separate process for the same reasons as in
+:mod:`.decoder`.
 """
 
 from __future__ import annotations
@@ -15,13 +17,18 @@ from .decoder import BUSY, has_turn, limit
 from .rules import Rules, opening
 
 _MEMORY, _DATA = 4 << 30, 3 << 29
-"""Address space, and what of it may be written: the runtime maps much more than it uses, about 1 GB for the largest image."""
+"""Limits of the address space and of its writable part. The runtime maps much more than it uses, about 1 GB for the
+largest image.
+"""
 _SURE = 0.5
-"""Of a line, by the model's own account, from which on it is taken."""
+"""Minimum confidence of the model at which a line is kept."""
 
 
 def main() -> None:
-    """Read a line of orders and the bytes of all images from standard input, and write one JSON object to standard output."""
+    """Read the order and all images from standard input, and write one JSON object.
+
+    The order is one line of JSON.
+    """
     source = sys.stdin.buffer
     order = json.loads(source.readline())
     if not has_turn(order):
@@ -43,7 +50,7 @@ def _answer(order: dict[str, Any], images: list[Content]) -> dict[str, Any]:
     try:
         engine = RapidOCR(params={"Global.log_level": "critical"})
     except Exception as error:
-        return {"error": "decoder_failed", "message": f"the model that reads cannot be loaded ({type(error).__name__})"}
+        return {"error": "decoder_failed", "message": f"loading the OCR model failed ({type(error).__name__})"}
     try:
         found = []
         with opening(Rules(max_pixels=order["max_pixels"])):
@@ -53,9 +60,9 @@ def _answer(order: dict[str, Any], images: list[Content]) -> dict[str, Any]:
     except AgentEvalError as error:
         return {"error": getattr(error, "error_type", "invalid_media"), "message": str(error)}
     except MemoryError:
-        return {"error": "media_too_large", "message": "reading it takes too much memory"}
-    except Exception as error:  # decoders of broken files raise anything
-        return {"error": "invalid_media", "message": f"it cannot be read ({type(error).__name__})"}
+        return {"error": "media_too_large", "message": "reading the text requires too much memory (media.decode_memory)"}
+    except Exception as error:  # broken files can cause any exception
+        return {"error": "invalid_media", "message": f"reading the text failed ({type(error).__name__})"}
     return {"lines": found}
 
 

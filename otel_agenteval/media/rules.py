@@ -1,4 +1,4 @@
-"""What may be opened, and how much of it."""
+"""Rules for which media may be opened, and limits on their size and time."""
 
 from __future__ import annotations
 
@@ -10,65 +10,69 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Transcription:
-    """Who writes down what is said."""
+    """The server or model that transcribes recordings."""
 
     base_url: str | None = None
-    """Address of the server, up to and including the version."""
+    """Address of the server, including the API version."""
     model: str = ""
-    """The model's name there."""
+    """Name of the model on the server."""
     api_key: str | None = field(default=None, repr=False)
     path: str | None = None
-    """Folder of a model for this process, instead of a server."""
+    """Folder of a model to run in this process, instead of a server."""
     language: str | None = None
-    """ISO 639-1 code of what is spoken; None leaves it to the model."""
+    """ISO 639-1 code of the spoken language. With None, the model detects it."""
     timeout: float = 60.0
-    """Seconds in which a recording must be written down."""
+    """Maximum number of seconds to transcribe a recording."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What may be opened. By default only what travels inside of a turn: nothing is fetched, no file is read."""
+    """Rules for opening media. By default, only media inside a turn are opened."""
 
     hosts: tuple[str, ...] = ()
-    """Hosts that media are fetched from over http and https: ``cdn.example.com``, ``*.example.com``, ``media.example.com:8443``."""
+    """Hosts from which media are fetched over HTTP and HTTPS: ``cdn.example.com``, ``*.example.com``,
+    ``media.example.com:8443``.
+    """
     folders: tuple[str, ...] = ()
     """Folders below which files are read."""
     buckets: tuple[str, ...] = ()
-    """Beginnings of addresses in object stores, with their scheme: ``s3://recordings/``, ``gs://calls/``."""
+    """Prefixes of addresses in object stores, with their scheme: ``s3://recordings/``, ``gs://calls/``."""
     private_addresses: bool = False
-    """Whether hosts may have addresses in this machine or a private network."""
+    """True if hosts may have addresses on this machine or in a private network."""
     max_bytes: int = 20 * 2**20
-    """Of one medium, as it was sent or is fetched."""
+    """Maximum size of one medium, as sent or fetched."""
     max_pixels: int = 25_000_000
-    """Of one image, or of one picture of a video."""
+    """Maximum number of pixels of one image or one video frame."""
     fetch_timeout: float = 10.0
-    """Seconds in which a medium must have come."""
+    """Maximum number of seconds to fetch a medium."""
     decode_timeout: float = 20.0
-    """Seconds of work for a sound or a video; what was measured until then counts."""
+    """Maximum number of seconds to process a recording or video. What was measured until then counts."""
     decode_memory: int = 2**30
-    """Bytes of address space of a process that decodes a sound or a video."""
+    """Maximum address space of a process that decodes a recording or video, in bytes."""
     decode_total: int = 2 * 2**30
-    """The same of all that decode at once, in all processes of this installation; others wait."""
+    """Maximum address space of all such processes of this installation, in bytes. Others wait."""
     max_edge: int = 1568
-    """Pixels of the longer side of an image that a judge sees; larger ones are scaled down. Models scale down what is larger themselves."""
+    """Maximum length, in pixels, of the longer side of an image for a judge. Larger images are scaled down, as models
+    would do anyway.
+    """
     transcription: Transcription | None = None
-    """Who writes down what is said in recordings without a transcript."""
+    """Transcribes recordings without a transcript."""
     clean: Callable[[str], str] | None = None
-    """Takes personal data and secrets out of a transcript that a judge reads, as they are taken out of the turn's own texts."""
+    """Removes personal data and secrets from a transcript for a judge, as from the turn's own texts."""
     absent: str | None = None
-    """Which model is not there that would look at media: then none is opened."""
+    """The missing model that would read media. If set, no media are opened."""
     hears: bool = True
-    """Whether judges are sent the sound of a recording that was written down."""
+    """True if judges receive the audio of a transcribed recording."""
 
 
 _RULES: ContextVar[Rules | None] = ContextVar("otel_agenteval_media_rules", default=None)
-"""Kept in a context variable, as metrics are functions of a turn and their parameters."""
+"""A context variable, because metrics are functions of a turn and their parameters only."""
 _INLINE_ONLY = Rules()
 
 
 @contextmanager
 def opening(rules: Rules) -> Iterator[None]:
-    """While the block runs, this thread or task opens media by these rules."""
+    """Apply rules to the media that this thread or task opens in the block."""
     token = _RULES.set(rules)
     try:
         yield
@@ -77,5 +81,5 @@ def opening(rules: Rules) -> Iterator[None]:
 
 
 def current_rules() -> Rules:
-    """The rules of this thread or task; by default nothing is fetched."""
+    """Return the rules of this thread or task. By default, nothing is fetched."""
     return _RULES.get() or _INLINE_ONLY

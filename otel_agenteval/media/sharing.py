@@ -1,4 +1,4 @@
-"""What several metrics want of one medium is opened and measured once, and dropped with the last of them."""
+"""Share opened and measured media between the metrics of a turn, and drop them afterwards."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHARED: ContextVar[dict[Hashable, Any] | None] = ContextVar("otel_agenteval_sha
 
 @contextmanager
 def sharing() -> Iterator[None]:
-    """While the block runs, this thread or task keeps what it opened and measured of media."""
+    """Keep the media that this thread or task opens and measures in the block."""
     token = _SHARED.set({})
     try:
         yield
@@ -22,12 +22,15 @@ def sharing() -> Iterator[None]:
 
 
 def is_shared() -> bool:
-    """Whether other metrics may want the same."""
+    """Return True if other metrics may use the same media."""
     return _SHARED.get() is not None
 
 
 def shared(key: Hashable, make: Callable[[], T]) -> T:
-    """What was made under a key within this block, else what is made now. What raises is made anew."""
+    """Return the value kept under a key in this block, or create it.
+
+    An exception isn't kept.
+    """
     kept = _SHARED.get()
     if kept is None:
         return make()

@@ -1,4 +1,7 @@
-"""What can be measured in a recording: silence, clipping, and who speaks when. Runs in the process that decodes (:mod:`.decoder`)."""
+"""Measure silence, clipping and speech in a recording.
+
+This module runs in the decoder process (:mod:`.decoder`).
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,16 @@ from .reading import Broken, Limits, opened
 
 _RATE = 16_000
 _FRAME = 480
-"""Samples of 30 ms, what the detector of speech decides about."""
+"""Number of samples in 30 ms, the unit of the speech detector."""
 _SECONDS = _FRAME / _RATE
 _SILENT = 10 ** (-50 / 20)
-"""Root mean square, of full scale, below which 30 ms are silent: -50 dBFS."""
+"""Root mean square, relative to full scale, below which 30 ms are silent: -50 dBFS."""
 _FULL = 0.99
 _STRICTNESS = 2
 _GAP, _SHORTEST = 0.5, 0.15
-"""Pauses that belong to an utterance, and sounds that are none, in seconds."""
+"""Longest pause inside an utterance and shortest utterance, in seconds."""
 _BEGUN = 0.4
-"""Seconds that somebody has been speaking before another one who begins interrupts."""
+"""Seconds that a speaker must have spoken before another one can interrupt."""
 _MOST_CHANNELS = 8
 
 
@@ -47,16 +50,16 @@ class _Channel:
 
 
 def examined(data: bytes, mime: str, speech: bool, limits: Limits) -> dict[str, Any]:
-    """What was measured; with ``speech`` also who speaks when."""
+    """Return the measurements. With ``speech``, they include who speaks when."""
     channels: list[_Channel] = []
     partial, clipped, samples, apart, peak = False, 0, 0, 0.0, 0.0
     with opened(data, mime) as container:
         if not container.streams.audio:
-            raise Broken("it has no sound")
+            raise Broken("its audio track is missing")
         stream = container.streams.audio[0]
         count = stream.codec_context.channels
         if count > _MOST_CHANNELS:
-            raise Broken(f"it has {count} channels", too_large=True)
+            raise Broken(f"it must have at most {_MOST_CHANNELS} channels, got {count}", too_large=True)
         rate, codec = stream.codec_context.sample_rate, stream.codec_context.name
         channels = [_Channel(_detector() if speech else None) for _ in range(count)]
         resampler = av.AudioResampler(format="s16p", layout=stream.codec_context.layout, rate=_RATE)
@@ -82,11 +85,11 @@ def examined(data: bytes, mime: str, speech: bool, limits: Limits) -> dict[str, 
                     channel.add(wave)
         said = float(container.duration / 1_000_000) if container.duration else 0.0
     if not samples:
-        raise Broken("it has no sound that can be decoded")
+        raise Broken("its audio can't be decoded")
     heard = samples / count / rate
     if not partial and said and heard < 0.8 * said - 0.5:
         raise Broken(f"it ends after {heard:.1f} s of {said:.1f} s")
-    if count > 1 and apart < 0.01:  # one voice on all of them
+    if count > 1 and apart < 0.01:  # all channels are equal
         channels = channels[:1]
     return {
         "codec": codec, "sample_rate": rate, "channels": count, "duration_s": round(said or heard, 3), "measured_s": round(heard, 3),
@@ -95,11 +98,11 @@ def examined(data: bytes, mime: str, speech: bool, limits: Limits) -> dict[str, 
 
 
 def samples(data: bytes, mime: str, limits: Limits) -> dict[str, Any]:
-    """The samples themselves, mixed to one channel: 16 bits, 16,000 a second, base64."""
+    """Return the samples mixed to one channel, with 16 bits at 16 kHz, as Base64."""
     found: list[bytes] = []
     with opened(data, mime) as container:
         if not container.streams.audio:
-            raise Broken("it has no sound")
+            raise Broken("its audio track is missing")
         stream = container.streams.audio[0]
         resampler = av.AudioResampler(format="s16", layout="mono", rate=_RATE)
         for frame in container.decode(stream):
@@ -109,7 +112,7 @@ def samples(data: bytes, mime: str, limits: Limits) -> dict[str, Any]:
         else:
             found += [piece.to_ndarray().tobytes() for piece in resampler.resample(None)]
     if not found:
-        raise Broken("it has no sound that can be decoded")
+        raise Broken("its audio can't be decoded")
     return {"samples": base64.b64encode(b"".join(found)).decode()}
 
 
@@ -130,7 +133,10 @@ def _silence(channels: Sequence[_Channel]) -> dict[str, Any]:
 
 
 def _even(channels: Sequence[_Channel]) -> Sequence[_Channel]:
-    """Channels of one length: the resampler may owe one of them its last piece."""
+    """Cut all channels to one length.
+
+    The resampler may not return the last samples of each.
+    """
     least = min(len(channel.levels) for channel in channels)
     for channel in channels:
         del channel.levels[least:], channel.speech[least:]
@@ -155,7 +161,7 @@ def _talk(channels: Sequence[_Channel]) -> dict[str, Any]:
 
 
 def _utterances(speech: Sequence[bool]) -> list[tuple[int, int]]:
-    """Beginnings and ends, in pieces of 30 ms, of what is said without a pause."""
+    """Return the start and end of each utterance, in units of 30 ms."""
     found: list[list[int]] = []
     for at, one in enumerate(speech):
         if not one:
@@ -168,7 +174,10 @@ def _utterances(speech: Sequence[bool]) -> list[tuple[int, int]]:
 
 
 def _interruptions(spoken: Sequence[Sequence[tuple[int, int]]]) -> list[dict[str, Any]]:
-    """Where one channel begins while another has been speaking for a while: who stops, and after how long."""
+    """Return the times at which one channel starts after another has been speaking.
+
+    Each entry has the time after which the interrupted channel stops.
+    """
     found = []
     for by, mine in enumerate(spoken):
         for start, _ in mine:

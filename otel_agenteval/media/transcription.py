@@ -1,7 +1,7 @@
-"""What is said in a recording, written down by a server or by a model in this process.
+"""Transcribe recordings with a server or with a model in this process.
 
-A server gets the recording as it is: ``POST /audio/transcriptions``, as OpenAI, vLLM, LocalAI and others answer it. A model of this process
-(faster-whisper, extra ``[asr]``) gets its samples, decoded like those of every other recording.
+A server receives the unchanged recording by ``POST /audio/transcriptions``, as OpenAI, vLLM, LocalAI and others
+accept it. A model in this process (faster-whisper, extra ``[asr]``) receives the decoded samples.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .decoding import samples_of
 from .rules import Transcription
 
 _MOST_KEPT = 256
-"""Transcripts that are kept for the other metrics of a turn."""
+"""Maximum number of transcripts kept for the other metrics of a turn."""
 _ATTEMPTS = 3
 _AGAIN = frozenset((408, 409, 429, 500, 502, 503, 504))
 _LONGEST_PAUSE = 8.0
@@ -37,28 +37,31 @@ _EXTENSIONS = {
     "audio/wav": "wav", "audio/mpeg": "mp3", "audio/flac": "flac", "audio/ogg": "ogg", "audio/mp4": "m4a", "audio/webm": "webm",
     "video/mp4": "mp4", "video/webm": "webm", "video/ogg": "ogg",
 }  # fmt: skip
-"""By type: servers go by the name of the file."""
+"""File name extensions by type, because servers recognize the type by the file name."""
 
 
 def transcribed(content: Content, wanted: Transcription) -> str:
-    """What is said in a recording; ``""`` where nothing is.
+    """Return the transcript of a recording, which is empty without speech.
 
     Raises:
-        MetricError: the server or the model cannot be asked (``transcriber_unreachable``), takes too long (``transcriber_timeout``), refuses
-            (``transcriber_refused``), or gives no text (``transcriber_failed``).
-        MissingExtra: faster-whisper is not installed.
+        MetricError: the server or the model is unavailable (``transcriber_unreachable``), takes too long (``transcriber_timeout``), rejects the
+            recording (``transcriber_refused``), or returns no text (``transcriber_failed``).
+        MissingExtra: faster-whisper isn't installed.
     """
     return _transcriber(wanted, os.getpid()).text_of(content)
 
 
 @lru_cache(maxsize=8)
 def _transcriber(wanted: Transcription, process: int) -> _Transcriber:
-    """One for each process: connections and locks belong to the one that made them."""
+    """Return the transcriber of a process.
+
+    Processes can't share connections and locks.
+    """
     return _Transcriber(_local(wanted) if wanted.path is not None else _Server(wanted))
 
 
 class _Transcriber:
-    """Keeps the last transcripts. Thread-safe."""
+    """Caches the latest transcripts. Thread-safe."""
 
     def __init__(self, write: Callable[[Content], str]) -> None:
         self._write = write
@@ -96,7 +99,7 @@ class _Server:
                 return _text_in(body)
             pause = min(_LONGEST_PAUSE, _seconds(response.headers.get("retry-after")) or random.uniform(0, 2**attempt / 2))  # noqa: S311 - jitter
             if response.status_code not in _AGAIN or attempt == _ATTEMPTS or time.monotonic() + pause >= until:
-                raise MetricError("transcriber_refused", f"the transcriber answered with status {response.status_code}")
+                raise MetricError("transcriber_refused", f"the transcriber returned status {response.status_code}")
             time.sleep(pause)
         raise AssertionError("unreachable")
 
@@ -114,8 +117,8 @@ class _Server:
         except httpx.TimeoutException:
             fault = _late(wanted)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            fault = MetricError("transcriber_unreachable", f"the transcriber could not be asked ({type(error).__name__})")
-        raise fault  # outside of the handler: the other library's exception holds the request, and with it the key
+            fault = MetricError("transcriber_unreachable", f"calling the transcriber failed ({type(error).__name__})")
+        raise fault  # outside the handler, because httpx's exception contains the request and its API key
 
 
 def _text_in(body: bytes) -> str:
@@ -125,7 +128,7 @@ def _text_in(body: bytes) -> str:
         found = None
     text = found.get("text") if isinstance(found, dict) else None
     if not isinstance(text, str):
-        raise MetricError("transcriber_failed", "the transcriber's answer holds no text")
+        raise MetricError("transcriber_failed", "the transcriber's response has no text")
     return text
 
 
@@ -149,7 +152,7 @@ def _local(wanted: Transcription) -> Callable[[Content], str]:
     def write(content: Content) -> str:
         samples = samples_of(content)
         until = time.monotonic() + wanted.timeout
-        if not lock.acquire(timeout=wanted.timeout):  # one at a time: it takes all cores that it may have
+        if not lock.acquire(timeout=wanted.timeout):  # one at a time, because each run uses all cores
             raise _late(wanted)
         try:
             if not models:
@@ -163,7 +166,9 @@ def _local(wanted: Transcription) -> Callable[[Content], str]:
         except MetricError:
             raise
         except Exception as error:
-            raise MetricError("transcriber_failed", f"the model cannot write it down ({type(error).__name__})") from None
+            raise MetricError(
+                "transcriber_failed", f"the model can't transcribe the recording ({type(error).__name__})"
+            ) from None
         finally:
             lock.release()
 
@@ -176,5 +181,5 @@ def _whisper(wanted: Transcription) -> Any:
         return package.WhisperModel(wanted.path, device="cpu", compute_type="int8", local_files_only=True)
     except Exception as error:
         raise MetricError(
-            "transcriber_unreachable", f"media.transcriber.path is no model that faster-whisper reads ({type(error).__name__})"
+            "transcriber_unreachable", f"media.transcriber.path: must be a faster-whisper model ({type(error).__name__})"
         ) from None

@@ -1,4 +1,4 @@
-"""What bytes are, by their beginning: senders are wrong about it, and some lie."""
+"""Detect the type of media by their first bytes, because senders may state a wrong one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ IMAGES: Final = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp",
 
 
 class ImageReference(str):
-    """What stands for an image among texts that are embedded: its ``data:`` uri, address or id."""
+    """A reference to an image among texts to embed: its ``data:`` URI, address or id."""
 
     __slots__ = ()
 
@@ -32,7 +32,7 @@ _LOOKED_AT = 4096
 
 
 def type_of(data: bytes) -> str | None:
-    """The media type of bytes; None where their beginning is that of nothing known."""
+    """Return the media type of bytes, or None if unknown."""
     for beginning, found in _BEGINNINGS:
         if data.startswith(beginning):
             return found
@@ -46,10 +46,10 @@ def type_of(data: bytes) -> str | None:
     if head[:4] == b"OggS":
         return "video/ogg" if b"\x80theora" in head else "audio/ogg"
     if len(head) > 3 and head[0] == 0xFF and head[1] & 0xE0 == 0xE0 and head[1] & 0x06 and head[2] & 0xF0 != 0xF0:
-        return "audio/mpeg"  # a frame of MPEG audio without tags before it
+        return "audio/mpeg"  # an MPEG audio frame without tags before it
     return None
 
 
 def kind_of(mime: str | None) -> str:
-    """``image``, ``audio``, ``video`` or whatever else a type begins with."""
+    """Return the first part of a media type, such as ``image``, ``audio`` or ``video``."""
     return (mime or "").partition("/")[0]

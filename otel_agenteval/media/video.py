@@ -1,4 +1,7 @@
-"""What can be measured in a video, and the pictures that a judge sees of it. Runs in the process that decodes (:mod:`.decoder`)."""
+"""Measure a video, and extract frames for a judge.
+
+This module runs in the decoder process (:mod:`.decoder`).
+"""
 
 from __future__ import annotations
 
@@ -16,19 +19,19 @@ from .images import sharpness_of
 from .reading import Broken, Limits, opened
 
 _SMALL = 160
-"""Pixels of the longer side of the pictures that are compared."""
+"""Length of the longer side of compared frames, in pixels."""
 _BINS = 32
 _CUT_COLOURS = 0.30
-"""Share of the brightness histogram that changes at a cut."""
+"""Minimum share of the brightness histogram that changes at a cut."""
 _CUT_ALIKE = 0.5
-"""Share of the usual likeness of two pictures in a row that is left at a cut."""
+"""At a cut, the similarity to the previous frame falls below this share of the usual one."""
 _CUT_CHANGE = 8.0
-"""Mean change of a pixel at a cut, of 255."""
+"""Minimum mean change of a pixel at a cut, from 0 to 255."""
 _SPIKE = 4.0
-"""How many times the change around it is a jump, or a cut."""
+"""Minimum ratio of the change at a jump or cut to the changes around it."""
 _AROUND = 12
 _SHORTEST_SCENE = 3
-"""Pictures."""
+"""Number of frames."""
 _FROZEN_CHANGE = 0.25
 _FROZEN_SECONDS = 0.5
 _BLACK = 20.0
@@ -37,14 +40,14 @@ _BLACK_SECONDS = 0.1
 _JUMP_CHANGE = 3.0
 _BLOCK = 8
 _REST = 0.5
-"""Seconds of the end that need not be measured."""
+"""Seconds at the end that don't have to be measured."""
 _MOST_TO_A_TIME = 400
-"""Pictures that are decoded to come to one time: those since the last one that stands for itself."""
+"""Maximum number of frames decoded from the last key frame to reach a time."""
 _QUALITY = 88
 
 
 def examined(data: bytes, mime: str, wanted: int, sampling: str, limits: Limits) -> dict[str, Any]:
-    """Pictures of a video by their time, and what was measured."""
+    """Return frames of a video by time, and the measurements."""
     facts, track = _measured(data, mime, limits)
     if facts["measured_s"] < facts["duration_s"] - _REST:
         pictures = list(_sought(data, mime, [at * facts["duration_s"] / wanted for at in range(wanted)], limits))
@@ -56,7 +59,7 @@ def examined(data: bytes, mime: str, wanted: int, sampling: str, limits: Limits)
 
 
 class _Track:
-    """What is kept of each picture: a few numbers."""
+    """A few numbers for each frame."""
 
     def __init__(self) -> None:
         self._histogram: Any = None
@@ -64,11 +67,11 @@ class _Track:
         self.brightness: list[float] = []
         self.spread: list[float] = []
         self.change: list[float] = [0.0]
-        """Mean change of a pixel since the picture before, 0..255."""
+        """Mean change of a pixel since the previous frame, from 0 to 255."""
         self.colours: list[float] = [0.0]
         """Share of the histogram that changed."""
         self.alike: list[float] = [1.0]
-        """Correlation with the picture before; 1 where one of them is plain."""
+        """Correlation with the previous frame, or 1 if one of them has little contrast."""
 
     def add(self, at: float, grey: Any, before: Any) -> None:
         self.times.append(at)
@@ -88,18 +91,21 @@ def _measured(data: bytes, mime: str, limits: Limits) -> tuple[dict[str, Any], _
     track, before, partial = _Track(), None, False
     with opened(data, mime) as container:
         if not container.streams.video:
-            raise Broken("it has no pictures")
+            raise Broken("its video track is missing")
         stream = container.streams.video[0]
         width, height = stream.codec_context.width, stream.codec_context.height
         if width * height > limits.max_pixels:
-            raise Broken(f"its pictures have {width} x {height} pixels", too_large=True)
+            raise Broken(f"its frames must have at most {limits.max_pixels:,} pixels, got {width} x {height}", too_large=True)
         stream.thread_type = "NONE"
         rate = float(stream.average_rate or 25)
         scale = _SMALL / max(width, height, 1)
         small = max(2, round(width * scale)), max(2, round(height * scale))
         for number, frame in enumerate(container.decode(stream)):
             if frame.width * frame.height > limits.max_pixels:
-                raise Broken(f"its pictures have {frame.width} x {frame.height} pixels", too_large=True)
+                raise Broken(
+                    f"its frames must have at most {limits.max_pixels:,} pixels, got {frame.width} x {frame.height}",
+                    too_large=True,
+                )
             grey = frame.reformat(*small, format="gray").to_ndarray().astype(np.float32)
             track.add(float(frame.time) if frame.time is not None else number / rate, grey, before)
             before = grey
@@ -109,7 +115,7 @@ def _measured(data: bytes, mime: str, limits: Limits) -> tuple[dict[str, Any], _
         said = float(container.duration / 1_000_000) if container.duration else 0.0
         codec = stream.codec_context.name
     if not track.times:
-        raise Broken("it has no picture that can be decoded")
+        raise Broken("its video can't be decoded")
     seen = track.times[-1] - track.times[0] + 1 / rate
     if not partial and said and seen < 0.8 * said - 0.5:
         raise Broken(f"it ends after {seen:.1f} s of {said:.1f} s")
@@ -129,7 +135,7 @@ def _measured(data: bytes, mime: str, limits: Limits) -> tuple[dict[str, Any], _
 
 
 def _around(values: Sequence[float], at: int) -> float:
-    """The median of what stands around a place, without it."""
+    """Return the median of the values around a place, without the value there."""
     near = [*values[max(1, at - _AROUND) : at], *values[at + 1 : at + 1 + _AROUND]]
     return float(np.median(near)) if near else 0.0
 
@@ -146,7 +152,10 @@ def _cuts(track: _Track) -> list[int]:
 
 
 def _jumps(track: _Track, cuts: Sequence[int]) -> list[int]:
-    """Where a picture changes much more than those around it, and is no cut: pictures are missing."""
+    """Return the places where frames are missing.
+
+    There, a frame changes much more than those around it, but not at a cut.
+    """
     beside = {at + step for at in cuts for step in (-1, 0, 1)}
     return [
         at
@@ -157,7 +166,10 @@ def _jumps(track: _Track, cuts: Sequence[int]) -> list[int]:
 
 
 def _flicker(track: _Track, cuts: Sequence[int]) -> float:
-    """How much the brightness swings from picture to picture, of 255: half of what it goes up and down, steady changes left out."""
+    """Return how much the brightness varies from frame to frame, from 0 to 255.
+
+    This is half of the variation up and down. Steady changes don't count.
+    """
     if len(track.brightness) < 3:
         return 0.0
     swings = np.abs(np.diff(np.asarray(track.brightness), 2)) / 4
@@ -168,7 +180,10 @@ def _flicker(track: _Track, cuts: Sequence[int]) -> float:
 
 
 def _stretches(track: _Track, held: Sequence[bool], least: float, breaks: Sequence[int]) -> list[list[float]]:
-    """Beginnings and ends of the stretches in which something holds for so many seconds."""
+    """Return the start and end of each stretch in which a condition holds long enough.
+
+    ``least`` is the minimum number of seconds.
+    """
     found: list[list[float]] = []
     start = None
     step = (track.times[-1] - track.times[0]) / max(len(track.times) - 1, 1)
@@ -194,7 +209,7 @@ def _places(track: _Track, wanted: int, sampling: str, cuts: Sequence[float]) ->
 
 
 def _listed(data: bytes, mime: str, places: Sequence[int], limits: Limits) -> Iterator[dict[str, Any]]:
-    """The pictures at some places, counted from 0."""
+    """Yield the frames with the given numbers, counted from 0."""
     left = list(places)
     with opened(data, mime) as container:
         stream = container.streams.video[0]
@@ -208,7 +223,7 @@ def _listed(data: bytes, mime: str, places: Sequence[int], limits: Limits) -> It
 
 
 def _sought(data: bytes, mime: str, times: Sequence[float], limits: Limits) -> Iterator[dict[str, Any]]:
-    """The pictures at some times of a video that is too long to be gone through."""
+    """Yield the frames at the given times of a video that is too long to read completely."""
     last = -1.0
     with opened(data, mime) as container:
         stream = container.streams.video[0]
@@ -223,7 +238,7 @@ def _sought(data: bytes, mime: str, times: Sequence[float], limits: Limits) -> I
 
 
 def _picture(frame: Any, limits: Limits) -> dict[str, Any]:
-    """One picture as a judge sees it, and what is measured in it."""
+    """Return one frame for a judge, with its measurements."""
     grey = frame.reformat(format="gray").to_ndarray().astype(np.float32)
     picture = frame.to_image()
     turned = getattr(frame, "rotation", 0) or 0
@@ -239,7 +254,10 @@ def _picture(frame: Any, limits: Limits) -> dict[str, Any]:
 
 
 def _blockiness(grey: Any) -> float:
-    """How much stronger edges are on the grid of compression's blocks than beside it: 1 without any, 2 and more where it is seen."""
+    """Return how much stronger edges are on the grid of compression blocks than elsewhere.
+
+    The value is 1 without visible blocks, and 2 or more if they are visible.
+    """
     found = []
     for steps in (np.abs(np.diff(grey, axis=1)), np.abs(np.diff(grey, axis=0)).T):
         if steps.shape[1] < 3 * _BLOCK:

@@ -251,7 +251,7 @@ class Composer:
     # --- what is not evaluated
 
     def count_closed(self, closed: Closed, outcome: str) -> None:
-        """Count the outcome of closed spans that were not composed."""
+        """Count the outcome of closed spans that weren't composed."""
         if closed.portion is None:
             closed.portion = Portion(len(closed.spans), self.spans.count)
         closed.portion.count(outcome)

@@ -26,11 +26,11 @@ class Readings:
         self._lock = threading.Lock()
         self._scopes: set[str] = set()
         self.turns: Counter[tuple[str, str]] = Counter()
-        """By scope and reading."""
+        """Number of turns, by scope and reading."""
         self.unread: Counter[str] = Counter()
-        """Traces without a turn, by scope."""
+        """Number of traces without a turn, by scope."""
         self.limited: Counter[str] = Counter()
-        """Values that exceeded a limit, by kind."""
+        """Number of values that exceeded a limit, by kind."""
 
     def note_limited(self, kinds: Iterable[str]) -> None:
         """Count values that were omitted or cut because they exceeded a limit."""

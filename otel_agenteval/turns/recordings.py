@@ -248,7 +248,7 @@ def _lines(path: str, seen: Reading, faults: Fault) -> Iterator[tuple[int, bytes
         except Exception as problem:  # each compression library raises its own errors
             seen.lines += 1
             seen.bad += 1
-            faults(path, number + 1, f"cannot be read from here on: {problem}")
+            faults(path, number + 1, f"cannot be read from this line on: {problem}")
 
 
 def open_recording(path: str) -> IO[bytes] | gzip.GzipFile | io.BufferedReader:

@@ -326,8 +326,8 @@ def test_rows_without_ids_are_counted_and_the_rest_is_scored(tmp_path: Path, cap
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (["{missing}"], "no such file or folder"),
-        (["{empty}"], "neither a Parquet file"),
+        (["{missing}"], "file or folder not found"),
+        (["{empty}"], "must be or contain Parquet"),
         (["{wrong}"], "column trace_id"),
         (["{right}", "--shard", "3/3"], "--shard: '3/3' is not allowed"),
         (["{right}", "--buckets", "0"], "--buckets"),
@@ -349,7 +349,7 @@ def test_wrong_use_is_told(args: list[str], says: str, tmp_path: Path, capsys: A
 def test_a_folder_of_somebody_else_is_left_alone(parquet: Path, tmp_path: Path, capsys: Any) -> None:
     (tmp_path / "precious").write_text("x")
     assert backfill(parquet, "--out", tmp_path) == 2
-    assert "is not empty" in capsys.readouterr().err
+    assert "without manifest.json" in capsys.readouterr().err
     assert [file.name for file in tmp_path.iterdir()] == ["precious"]
 
 
@@ -365,7 +365,7 @@ def test_a_manifest_of_another_kind_is_told(manifest: str, parquet: Path, tmp_pa
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "manifest.json").write_text(manifest)
     assert backfill(parquet, "--out", tmp_path / "out") == 2
-    assert "manifest.json: is not of a former backfill" in capsys.readouterr().err
+    assert "manifest.json: must have the format" in capsys.readouterr().err
     assert (tmp_path / "out" / "manifest.json").read_text() == manifest
 
 

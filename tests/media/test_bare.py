@@ -158,7 +158,7 @@ def test_a_judge_hears_nothing_but_samples(name: str, models: ScriptedModels) ->
 
 
 def test_of_a_video_that_is_a_recording_only_the_sound_is_sent() -> None:
-    with pytest.raises(MetricError, match="no sound"):
+    with pytest.raises(MetricError, match="audio track is missing"):
         bare_sound_of(Content(told_video(), "video/mp4"))
 
 
