@@ -22,7 +22,7 @@ _OF_OTHER_FORMS = frozenset(("code_json_equals", "code_audio_transcription_quali
 BLEU is one of them, because it fails correct answers of fewer than four words.
 """
 _READ_ANYWAY = frozenset(("context", "history", "session", "metadata", "attachments"))
-"""Facts that turn on no metric, because too many metrics read them."""
+"""Facts that don't turn on any metric, because too many metrics read them."""
 _MOST_KEPT = 256
 """Maximum number of cached combinations of references."""
 

@@ -21,7 +21,7 @@ _CANCELLATION = re.compile(
     r"|aborted|abort(?:error|exception)|generatorexit|keyboardinterrupt|interrupted(?:error|exception)?"
     r"|client_?(?:closed|disconnect(?:ed)?)(?:_request|error|exception)?|user_?abort(?:ed)?(?:error|exception)?|apiuseraborterror|499"
 )
-"""Error types, without their modules, of turns whose answer nobody waited for."""
+"""Error types, without their modules, that mean that somebody canceled the turn."""
 _SAID_SO = re.compile(
     r"\s*(?:the |this )?(?:context cancel{1,2}ed|(?:client|user) (?:has )?(?:disconnected|aborted|cancel{1,2}ed)|(?:request|operation|run|turn|task|stream)"
     r" (?:was )?(?:aborted|cancel{1,2}ed)(?: by (?:the )?(?:user|client|caller))?)[.!]?\s*",

@@ -1,6 +1,6 @@
 """Recognize public network addresses.
 
-No host in a private network and no service on this machine can have a public address.
+All other addresses may refer to this machine or to hosts in a private network.
 """
 
 from __future__ import annotations

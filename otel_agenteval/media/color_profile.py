@@ -78,7 +78,7 @@ def _written(space: bytes, version: int, tags: dict[bytes, bytes]) -> bytes | No
 def _numbers(data: bytes, kind: bytes, count: int) -> bytes:
     """Return a tag with ``count`` numbers.
 
-    The numbers must be too small to encode four letters of text.
+    Numbers large enough to encode four letters of text aren't accepted.
     """
     found = struct.unpack_from(f">{count}i", data, 8)
     return kind + bytes(4) + struct.pack(f">{count}i", *_sane(found))

@@ -60,7 +60,7 @@ class Rules:
     clean: Callable[[str], str] | None = None
     """Removes personal data and secrets from a transcript for a judge, as from the turn's own texts."""
     absent: str | None = None
-    """The missing model that would read media. If set, no media are opened."""
+    """Reason code for a missing judge or embedder. If set, media aren't opened."""
     hears: bool = True
     """True if judges receive the audio of a transcribed recording."""
 

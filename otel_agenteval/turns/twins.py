@@ -294,7 +294,7 @@ class Twins:
 
 
 def _failed_together(seen: _Seen, record: SpanRecord, other: _Seen, failed: SpanRecord) -> bool:
-    """Return True if one of two failed calls is a trace of its own and lies within the other."""
+    """Return True if one of two failed calls is alone in its trace and lies within the other."""
     return (seen.alone and _is_within(seen.root, failed)) or (other.alone and _is_within(other.root, record))
 
 

@@ -1,4 +1,4 @@
-"""Answer which spans of a turn are above which, in constant time at any depth.
+"""Find the ancestors of a turn's spans in constant time, at any depth.
 
 Callers walk short paths themselves, and create the tree only for deeper turns. Spans in a cycle, which broken
 telemetry may contain, have no ancestors here.
