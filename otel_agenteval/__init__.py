@@ -1,6 +1,6 @@
-"""Scores for live agent traffic, from the OpenTelemetry that is already there.
+"""Evaluates the turns of AI agents from their OpenTelemetry spans.
 
-Nothing is imported before it is used: the package is also an entry point of other programs' start-up.
+Names are imported on first use, because other programs load this package at startup through its entry points.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # a type checker would take any name for a public one
+if not TYPE_CHECKING:  # otherwise, a type checker would accept any name as public
 
     def __getattr__(name: str) -> Any:
         home = _HOME.get(name)

@@ -243,15 +243,15 @@ def test_its_frame_has_a_row_for_each_score_and_it_shows_itself() -> None:
 @pytest.mark.parametrize(
     ("dataset", "more", "says"),
     [
-        ([], {}, "it has no case"),
-        ([{"case_id": "1", "ground_truth": "a"}], {}, "case 1: it has no input"),
+        ([], {}, "at least one case"),
+        ([{"case_id": "1", "ground_truth": "a"}], {}, "case 1: input is required"),
         ([{"ground_truth": "a"}], {}, "case 1: a case must have a case_id, an input"),
-        ([{"case_id": "1", "input": "a"}, {"case_id": "1", "input": "b"}], {}, "duplicate case_id '1'"),
+        ([{"case_id": "1", "input": "a"}, {"case_id": "1", "input": "b"}], {}, "case_id must be unique, got '1'"),
         (["What?"], {}, "case 1: must be a mapping, got str"),
         ("no-such-file.jsonl", {}, "no-such-file.jsonl: cannot be read"),
         (CASES, {"metrics": ["code_no_such"]}, "code_no_such"),
-        (CASES, {"repetitions": 0}, "repetitions=0: it must be a whole number from 1 on"),
-        (CASES, {"concurrency": 0.5}, "concurrency=0.5"),
+        (CASES, {"repetitions": 0}, "repetitions: .*got 0"),
+        (CASES, {"concurrency": 0.5}, "concurrency: .*got 0.5"),
     ],
 )
 def test_wrong_use_is_said_before_anything_runs(dataset: Any, more: dict[str, Any], says: str) -> None:
@@ -327,7 +327,7 @@ def test_chances_of_repetitions_are_those_of_the_papers() -> None:
     assert pass_at_k(Tries(10, 3), 5) == pytest.approx(1 - 21 / 252)
     assert pass_hat_k(Tries(10, 8), 4) == pytest.approx(70 / 210)
     assert pass_hat_k(Tries(4, 3), 4) == 0.0
-    with pytest.raises(ValueError, match="k = 5 of 4"):
+    with pytest.raises(ValueError, match="^k: .*got 5"):
         pass_at_k(Tries(4, 1), 5)
     assert consistency([Tries(1, 1)]) is None
     assert mean_by_case({}) is None

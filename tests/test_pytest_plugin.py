@@ -79,10 +79,10 @@ FAILURES = {
     "assert_scores(at_least={'code_tool_success': 1})": "code_tool_success is 0, at least 1 is required",
     "assert_scores({'code_contains': {'value': 'Rome'}})": "code_contains failed with 0",
     "assert_scores(at_most={'code_token_usage': 9})": "code_token_usage is 10, at most 9 is required",
-    "assert_scores('code_mrr')": "code_mrr was not measured (missing:retrieved_ids)",
+    "assert_scores('code_mrr')": "code_mrr was skipped (missing:retrieved_ids)",
     "assert_scores('code_contains')": "code_contains could not be evaluated (missing_parameter)",
     "assert_scores('code_contians')": "code_contains",
-    "assert_scores(turns=[])": "no turn was made",
+    "assert_scores(turns=[])": "at least one turn",
 }
 
 
@@ -114,7 +114,7 @@ def test_one_turn_is_asked_for_and_two_were_made(suite):
             agenteval.turn
     """)
     assert status == 1
-    assert "one turn was expected, 2 were made: ['a', 'b']" in out
+    assert "got 2: ['a', 'b']" in out
 
 
 @pytest.mark.slow
@@ -169,7 +169,7 @@ def test_a_switched_off_sdk_is_said_and_not_passed(suite, monkeypatch):
     monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
     status, out = suite("def test_agent(agenteval):\n    agent()\n")
     assert status == 1
-    assert "captures nothing" in out
+    assert "OTEL_SDK_DISABLED" in out
 
 
 def test_a_suite_that_does_not_use_it_loads_nothing(suite):

@@ -1,4 +1,4 @@
-"""The one line: attach to the tracer provider that the application already has."""
+"""The function ``instrument()``, which attaches to the application's tracer provider."""
 
 from __future__ import annotations
 
@@ -25,31 +25,45 @@ _warned = False
 
 
 class Handle:
-    """What :func:`instrument` returns. Every method is safe on a handle that is switched off."""
+    """Controls the evaluation that :func:`instrument` started.
+
+    All methods are safe if evaluation is turned off.
+    """
 
     def __init__(self, processor: AgentEvalSpanProcessor | None) -> None:
         self._processor = processor
 
     @property
     def enabled(self) -> bool:
-        """False when the environment switched us off, or there is no SDK provider to attach to."""
+        """False if the environment turned evaluation off, or if no SDK provider was found."""
         return self._processor is not None
 
     @property
     def processor(self) -> AgentEvalSpanProcessor | None:
-        """The span processor that was attached."""
+        """The attached span processor."""
         return self._processor
 
     def flush(self, timeout: float = 30.0) -> bool:
-        """Deliver the scores of all turns that are closed, within ``timeout`` seconds. False unless that was all done."""
+        """Deliver the scores of all closed turns.
+
+        Returns False if this takes longer than ``timeout`` seconds.
+        """
         return self._processor.engine.flush(timeout) if self._processor is not None else True
 
     def drain(self, judges: bool = True, timeout: float = 30.0) -> bool:
-        """Wait until everything that was begun is finished, judged metrics too unless ``judges`` is false. False past ``timeout``."""
+        """Wait until all work in progress is done.
+
+        Args:
+            judges: False to not wait for judged metrics.
+            timeout: seconds to wait at most. If they pass, the result is False.
+        """
         return self._processor.engine.drain(timeout, judges=judges) if self._processor is not None else True
 
     def why(self, turn_id: str) -> dict[str, str] | None:
-        """For each metric, what became of it on a recent turn (``scored``, ``skipped: …``, ``sampled out …``); None if it is not remembered."""
+        """Return the outcome of each metric on a recent turn.
+
+        Outcomes are ``scored``, ``skipped: …``, ``sampled out …`` and so on. Returns None if the turn is no longer remembered.
+        """
         return self._processor.engine.why(turn_id) if self._processor is not None else None
 
     def feedback(
@@ -63,22 +77,24 @@ class Handle:
         scale: tuple[float, float] | None = None,
         id: str | None = None,  # noqa: A002 - the word that requests use too
     ) -> bool:
-        """What a user said of a turn, whenever that is. It becomes a score of ``code_user_feedback`` of the turn, from 0 to 1.
+        """Record user feedback on a turn, at any time after it.
+
+        It becomes the turn's score of ``code_user_feedback``, from 0 to 1. Returns False if evaluation is turned off or the
+        queue is full.
 
         Args:
-            turn_id: ``TRACE_ID-SPAN_ID`` of the turn's root or any span of it, its span context or ``traceparent``, or ``TRACE_ID`` for the last turn
-                of a trace.
-            score: a number of the scale, or true or false.
-            label: a word: ``thumbs_up``, ``dislike``, ``👎``, … It stands for the score where there is none.
-            comment: what was said; it leaves as the score's explanation, redacted.
-            edited: the answer as the user would have had it. Without a score it counts as 0.
-            scale: the worst and the best score, ``(1, 5)``; by default 0 to 1.
-            id: the same for the same feedback, which counts once in every outlet then.
-
-        Returns False when nothing takes it: scoring is switched off, or the queue is full.
+            turn_id: ``TRACE_ID-SPAN_ID`` of the turn's root or of any span in the turn, a span context, or a ``traceparent``. A
+                ``TRACE_ID`` stands for
+                the last turn of the trace.
+            score: a number within the scale, or true or false.
+            label: a word such as ``thumbs_up``, ``dislike`` or ``👎``. It gives the score if ``score`` is missing.
+            comment: free text, exported as the score's explanation after redaction.
+            edited: the answer as the user corrected it. Without a score, it counts as 0.
+            scale: the worst and the best score, such as ``(1, 5)``. The default is 0 to 1.
+            id: identifies the feedback, so that repeated deliveries count once in every outlet.
 
         Raises:
-            ConfigError: the id is none, a value is not allowed, or it says neither good nor bad.
+            ConfigError: If the turn id or another value is invalid, or the rating is missing.
         """
         trace_id, span_id = ids_of(turn_id)
         given = feedback_of(
@@ -89,15 +105,18 @@ class Handle:
         return self._processor.engine.receive_feedback(Given(given, trace_id, span_id))
 
     def end_conversation(self, conversation_id: str) -> bool:
-        """Say that a conversation is over, instead of waiting until it was silent for ``conversation.idle_timeout``.
+        """End a conversation now, instead of after ``conversation.idle_timeout``.
 
-        Its metrics (``conversation.metrics``) are evaluated on all of its turns; later turns resume it. False when no such
-        conversation is held.
+        The metrics in ``conversation.metrics`` evaluate all of its turns. Later turns resume the conversation. Returns False if
+        no such conversation is held.
         """
         return self._processor.engine.end_conversation(conversation_id) if self._processor is not None else False
 
     def shutdown(self) -> None:
-        """Evaluate what is open, deliver everything, and stop. The processor stays attached and does nothing more."""
+        """Evaluate open turns, deliver all scores, and stop.
+
+        The processor stays attached, but does nothing anymore.
+        """
         if self._processor is not None:
             self._processor.shutdown()
 
@@ -111,24 +130,26 @@ def instrument(
     prometheus_port: int | None = None,
     create_provider: bool = False,
 ) -> Handle:
-    """Score the turns of every agent whose spans go through the tracer provider.
+    """Score the turns of every agent whose spans pass through the tracer provider.
 
-    Call it once, after the provider is set; further calls for the same provider return the same handle, and warn when they
-    bring another configuration, which is not used. It attaches a span
-    processor (and to an SDK logger provider a log processor, for content in log records), and sets no global provider,
-    except a TracerProvider when ``create_provider`` is true and there is none.
+    Call it once, after the provider is set. Further calls for the same provider return the same handle. They log a warning if
+    they pass another configuration, and ignore it.
+
+    The function attaches a span processor, and a log processor to an SDK logger provider for content in log records. It sets no
+    global provider, except a TracerProvider if ``create_provider`` is true and there is none.
 
     Args:
-        tracer_provider: the SDK provider to attach to (default: the global one).
-        logger_provider: where log events go and content in log records comes from (default: the global one).
-        meter_provider: where OTLP metrics go when ``outlets.otlp_metrics`` is on (default: the global one).
-        config: a :class:`Config`, a mapping of the same form, or a path to a YAML file. Default: ``OTEL_AGENTEVAL_CONFIG_FILE``
-            and ``OTEL_AGENTEVAL_…`` variables.
-        prometheus_port: serve ``/metrics`` on this loopback port, instead of joining the application's default registry.
-        create_provider: create and set an SDK TracerProvider when there is none (quick starts, demos).
+        tracer_provider: the SDK provider to attach to. The default is the global one.
+        logger_provider: receives log events and provides content in log records. The default is the global one.
+        meter_provider: receives OTLP metrics if ``outlets.otlp_metrics`` is on. The default is the global one.
+        config: a :class:`Config`, a mapping of the same form, or the path of a YAML file. By default, the configuration comes
+            from
+            ``OTEL_AGENTEVAL_CONFIG_FILE`` and ``OTEL_AGENTEVAL_…`` variables.
+        prometheus_port: serve ``/metrics`` on this loopback port, instead of in the application's default registry.
+        create_provider: create and set an SDK TracerProvider if there is none. Meant for quickstarts and demos.
 
     Raises:
-        ConfigError: the configuration is not valid.
+        ConfigError: If the configuration is invalid.
     """
     if not switched_on():
         return Handle(None)
@@ -149,7 +170,7 @@ def instrument(
         if known is None:
             known = _attach(provider, logger_provider, meter_provider, load_config(config, overrides=overrides))
         elif not (config is None and overrides is None) and not _runs_with(known, config, overrides):
-            _log.warning("instrument(): this provider's turns are scored already; the configuration given now is not used")
+            _log.warning("instrument(): this provider is already instrumented; the new configuration is ignored")
         _handles.put(provider, known)
     return known
 
@@ -167,7 +188,7 @@ def _attach(provider: Any, logger_provider: Any, meter_provider: Any, config: Co
 
 
 def _runs_with(known: Handle, config: Any, overrides: dict[str, Any] | None) -> bool:
-    """Whether a configuration is the one that is in use."""
+    """Return True if the configuration is the one in use."""
     try:
         return known.processor is not None and load_config(config, overrides=overrides) == known.processor.engine.config
     except ConfigError:
@@ -175,7 +196,7 @@ def _runs_with(known: Handle, config: Any, overrides: dict[str, Any] | None) -> 
 
 
 def already_attached(provider: Any) -> Handle | None:
-    """Our span processor, if the application added one itself."""
+    """Return a handle for the span processor that the application added itself, or None."""
     siblings = getattr(getattr(provider, "_active_span_processor", None), "_span_processors", ())
     found = next((sibling for sibling in siblings if isinstance(sibling, AgentEvalSpanProcessor)), None)
     return Handle(found) if found is not None else None
@@ -186,6 +207,6 @@ def _warn_no_provider() -> None:
     if not _warned:
         _warned = True
         _log.warning(
-            "instrument(): there is no SDK TracerProvider yet, so nothing is evaluated. Call it after "
-            "opentelemetry.trace.set_tracer_provider(...), or pass tracer_provider=, or create_provider=True for a quick start."
+            "instrument(): no SDK TracerProvider found, so no turns are evaluated. Call instrument() after "
+            "opentelemetry.trace.set_tracer_provider(...), or pass tracer_provider=..., or create_provider=True for a quickstart."
         )

@@ -1,4 +1,7 @@
-"""Entry points for start-up code of others. Imports only the standard library until used, and swallows every exception."""
+"""Entry points for the startup code of other programs.
+
+Nothing beyond the standard library is imported before use, and no exception escapes.
+"""
 
 from __future__ import annotations
 
@@ -10,33 +13,39 @@ _log = logging.getLogger("otel_agenteval")
 
 
 def post_instrument() -> None:
-    """``opentelemetry_post_instrument``: attach without a line of code, when ``OTEL_AGENTEVAL_ENABLED=true``."""
+    """Attach without code changes, if ``OTEL_AGENTEVAL_ENABLED=true``.
+
+    This is the entry point ``opentelemetry_post_instrument``.
+    """
     wanted = os.environ.get("OTEL_AGENTEVAL_ENABLED", "").strip()
     if wanted.lower() != "true":
         if wanted.lower() not in ("", "false"):
-            _log.warning("OTEL_AGENTEVAL_ENABLED: %r is neither true nor false: otel-agenteval is not started by it", wanted)
+            _log.warning("OTEL_AGENTEVAL_ENABLED: must be true or false, got %r; otel-agenteval is not started", wanted)
         return
     try:
         from .attach import instrument
 
         instrument()
-    except Exception as error:  # start-up of the agent comes first
+    except Exception as error:  # never prevent the agent from starting
         _log.warning("otel-agenteval is off: %s", error)
 
 
 def completion_hook() -> Any:
-    """``opentelemetry_genai_completion_hook`` named ``agenteval``: content reaches us even when it is put on no span."""
+    """Return the completion hook, which receives content that isn't recorded on spans.
+
+    This is the entry point ``opentelemetry_genai_completion_hook`` named ``agenteval``.
+    """
     try:
         from .completion_hook import CompletionHook
 
         return CompletionHook()
     except Exception as error:
-        _log.warning("otel-agenteval gets no content from the completion hook: %s", error)
+        _log.warning("otel-agenteval receives no content from the completion hook: %s", error)
         return None
 
 
 def __getattr__(name: str) -> Any:
-    """``opentelemetry_traces_exporter`` named ``agenteval`` resolves to a class that is imported only then."""
+    """Import the class behind the entry point ``opentelemetry_traces_exporter`` on first use."""
     if name == "SafeExporter":
         from .span_exporter import SafeExporter
 

@@ -1,4 +1,4 @@
-"""Captures the turns of a provider for a while, without being what scores them from then on."""
+"""Captures the turns of a provider temporarily, without scoring its later turns."""
 
 from __future__ import annotations
 
@@ -27,20 +27,23 @@ CONFIG = {
     "outlets": {"span_events": "off", "log_events": False, "prometheus": None},
     "turn": {"stitch_timeout": 0},
 }
-"""Turns are put together, and nothing more: who captures them scores them."""
+"""Rebuilds turns and does nothing else. The code that captures them also scores them."""
 _FLUSH_SECONDS = 60.0
 _lock = threading.Lock()
 
 
 class _Capture(SpanProcessor):
-    """A span processor that does nothing unless somebody captures; :func:`~.attach.instrument` does not take it for the application's own."""
+    """A span processor that works only during a capture.
+
+    :func:`~.attach.instrument` doesn't count it as the application's own.
+    """
 
     def __init__(self) -> None:
         self.inner = AgentEvalSpanProcessor(CONFIG)
         self.users = 0
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
-        """Pass it on while somebody captures."""
+        """Forward the span during a capture."""
         if self.users:
             self.inner.on_start(span, parent_context)
 
@@ -49,30 +52,33 @@ class _Capture(SpanProcessor):
             self.inner._on_ending(span)
 
     def on_end(self, span: ReadableSpan) -> None:
-        """Pass it on while somebody captures."""
+        """Forward the span during a capture."""
         if self.users:
             self.inner.on_end(span)
 
     def shutdown(self) -> None:
-        """The provider is shut down."""
+        """Shut down with the provider."""
         self.inner.shutdown()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Nothing of its own leaves."""
+        """Do nothing, because a capture exports nothing."""
         return True
 
 
 @contextmanager
 def captured_turns(tracer_provider: Any = None) -> Iterator[deque[ScoredTurn]]:
-    """The turns that close inside; after it all of them are there.
+    """Capture the turns that close inside the ``with`` block. Afterwards, the list is complete.
 
-    An application that is instrumented already goes on as it is; one that is not can be afterwards, with any configuration.
+    An instrumented application continues unchanged. Other applications can still be instrumented afterwards, with any
+    configuration.
 
     Raises:
-        ConfigError: the environment switches us off.
+        ConfigError: If the environment turns evaluation off.
     """
     if not switched_on():
-        raise ConfigError("nothing can be captured: OTEL_SDK_DISABLED or OTEL_AGENTEVAL_ENABLED switches it off")
+        raise ConfigError(
+            "OTEL_SDK_DISABLED or OTEL_AGENTEVAL_ENABLED turns evaluation off, so turns can't be captured; unset it"
+        )
     with _lock:
         provider = _provider(tracer_provider)
         known = already_attached(provider)
@@ -105,7 +111,7 @@ def _provider(given: Any) -> Any:
 
 
 def _capture_of(provider: Any) -> _Capture:
-    """The one that a provider has, or a new one."""
+    """Return the provider's existing capture processor, or a new one."""
     siblings = getattr(getattr(provider, "_active_span_processor", None), "_span_processors", ())
     found = next((sibling for sibling in siblings if isinstance(sibling, _Capture)), None)
     if found is None:

@@ -1,8 +1,8 @@
-"""The entry point for content that is put on no span: OpenTelemetry's GenAI completion hook.
+"""The entry point for content that isn't recorded on spans: OpenTelemetry's GenAI completion hook.
 
-With ``OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK=agenteval``, instrumentations that are built on
-``opentelemetry-util-genai`` pass the messages of every call before its span ends, also when they are configured to capture
-no content. Here the messages join the turn of the call, which is scored with them. They go nowhere else.
+Set ``OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK=agenteval`` to use it. Instrumentations based on ``opentelemetry-util-genai``
+then pass the messages of each call before its span ends, even if they are configured not to capture content. The hook adds the
+messages to the call's turn for scoring. They are used for nothing else.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ _DETAILS = "gen_ai.client.inference.operation.details"
 
 
 class CompletionHook:
-    """Takes content to the processor that sees the span. Never raises, copies nothing, reads nothing on the agent's thread."""
+    """Passes content to the processor that sees the span.
+
+    It never raises. On the agent's thread, it neither copies nor reads the content.
+    """
 
     def on_completion(
         self,
@@ -32,14 +35,17 @@ class CompletionHook:
         span: Any = None,
         log_record: Any = None,
     ) -> None:
-        """A call is over. Messages are ``opentelemetry.util.genai.types``; the span is the call's, and still open."""
-        del log_record  # its content is the same
+        """Receive the messages of a finished call, whose span is still open.
+
+        Messages have the types of ``opentelemetry.util.genai.types``.
+        """
+        del log_record  # it has the same content
         for processor in _processors_of(span):
             processor.take_content(span, LogPart(_DETAILS, _content(inputs, outputs, system_instruction, tool_definitions), None))
 
 
 def _processors_of(span: Any) -> list[AgentEvalSpanProcessor]:
-    """Ours, among the processors of the provider that made the span."""
+    """Return the AgentEvalSpanProcessors of the provider that created the span."""
     inner = getattr(span, "_span_processor", None)
     found = [inner, *getattr(inner, "_span_processors", ())]
     return [processor for processor in found if isinstance(processor, AgentEvalSpanProcessor)]
@@ -58,7 +64,7 @@ def _read(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Data classes, and lists of them, as the dicts that stand in attributes otherwise."""
+    """Convert data classes, also in lists, to dicts in the form of span attributes."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):

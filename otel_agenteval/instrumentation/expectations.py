@@ -1,4 +1,4 @@
-"""References for a turn, given in code around the call that makes the turn."""
+"""References for turns, set in code around the call that runs the agent."""
 
 from __future__ import annotations
 
@@ -22,29 +22,31 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect(...)``
-    """References for the turns that start inside: ground truth, expected tools, relevant ids, whatever a metric needs.
+    """Sets references for the turns that start inside, such as a ground truth or tools.
 
-    A context manager, and a decorator for functions and coroutine functions::
+    Use it as a context manager, or as a decorator for functions and coroutine functions::
 
         with expect(ground_truth="Paris", expected_tools=["search"]):
             agent.run("What is the capital of France?")
 
-    The references travel in a private context key: asyncio tasks and ``asyncio.to_thread`` inherit it, plain threads do not.
-    Nothing goes to other processes, except ``agenteval.case.id`` as baggage when ``propagate=True``. Inner references win
-    over outer ones, name by name. What is known only once the agent is at work is added inside, before the turn ends::
+    References are passed on in a private context key: asyncio tasks and ``asyncio.to_thread`` inherit it, plain threads don't.
+    Other processes receive nothing, except the case id as baggage if ``propagate=True``. Inner references take precedence over
+    outer ones with the same name.
+
+    Use :meth:`add` for references that are known only while the agent runs::
 
         with expect() as given:
             agent.run("Who pays for the damage?")
             given.add(conflicts=[{"resolved": True}])
 
     Args:
-        case_id: the case in a data set that this is.
-        propagate: whether the case id travels to other processes. Baggage goes to every party that is called.
-        references: by name, as metrics know them: ``ground_truth``, ``relevant_ids``, ``expected_tools``, ``schema``, …
+        case_id: id of the dataset case.
+        propagate: True to send the case id to other processes as baggage. Every service that is called receives baggage.
+        references: by name: ``ground_truth``, ``relevant_ids``, ``expected_tools``, ``schema``, …
     """
 
     in_use = False
-    """Whether ``expect`` was ever used: until then no span start has to look."""
+    """True after the first use of ``expect``. Before that, span starts skip the lookup."""
 
     def __init__(self, *, case_id: str | None = None, propagate: bool = False, **references: Any) -> None:
         self._references = references if case_id is None else {"case_id": case_id, **references}
@@ -69,17 +71,19 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
         context.detach(self._tokens.pop())
 
     def add(self, **references: Any) -> None:
-        """Give more to the turns that started inside and have not ended: facts that come up on the way, such as ``interactions`` and ``logprobs``.
+        """Add references to turns that started inside and haven't ended.
+
+        Examples are ``interactions`` and ``logprobs``, which become known during the run.
 
         Raises:
-            ConfigError: it is not called inside ``with``.
+            ConfigError: If called outside the ``with`` block.
         """
         if not self._inside:
-            raise ConfigError("expect().add: there is nothing to add to outside of the with statement")
+            raise ConfigError("expect().add: must be called inside the with block")
         self._inside[-1].update(references)
 
     def __call__(self, fn: _F) -> _F:
-        """As a decorator: each call of the function has the references."""
+        """Decorate a function: every call runs with the references."""
         if inspect.iscoroutinefunction(fn):
 
             @functools.wraps(fn)
@@ -97,14 +101,19 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
         return run  # type: ignore[return-value]
 
     def _again(self) -> expect:
-        """A fresh one for each call: calls may overlap."""
+        """Return a copy for one call, because calls can overlap."""
         other = expect(**self._references)
         other._case_id = self._case_id
         return other
 
 
 def current_references(parent_context: context.Context | None, accepted: Collection[str] = ()) -> dict[str, Any] | None:
-    """The references that hold where a span starts, and under ``baggage:`` those of the ``accepted`` baggage keys that are set."""
+    """Return the references in effect at the start of a span, or None.
+
+    Args:
+        parent_context: the span's parent context, or None for the current one.
+        accepted: baggage keys to read. Values are returned under ``baggage:``.
+    """
     here = parent_context if parent_context is not None else context.get_current()
     found = here.get(_KEY)
     carried = {key: value for key in accepted if (value := baggage.get_baggage(key, here)) is not None}

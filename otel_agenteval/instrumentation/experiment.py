@@ -1,4 +1,7 @@
-"""A task run over a data set: its turns are captured, scored and summed up. ``oa.evaluate`` and ``otel-agenteval experiment``."""
+"""Experiments: run a task over a dataset, then score and summarize the turns.
+
+This is ``oa.evaluate`` and ``otel-agenteval experiment``.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     from ..metrics.registry import Asks, Embeds
 
 _RUN = "experiment_run"
-"""Name of the reference that tells which call a turn came of, until it was told."""
+"""Name of a temporary reference that links a turn to the call that made it."""
 
 
 @dataclass(slots=True)
@@ -41,7 +44,7 @@ class _Run:
     case_id: str
     repetition: int
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
-    """Also tells it from the same case of another experiment at the same time."""
+    """Distinguishes the run, including from the same case in a concurrent experiment."""
     output: Any = None
     error: BaseException | None = None
     seconds: float = 0.0
@@ -61,33 +64,35 @@ def evaluate(
     tracer_provider: Any = None,
     progress: bool | None = None,
 ) -> Experiment:
-    """Run a task over a data set, and score the turns that it makes.
+    """Run a task over a dataset, and score the resulting turns.
 
-    Each call of the task is one repetition of one case. The turns that it makes are captured as those of a live agent are, with the case's references; a call
-    that makes none is a turn of its input and output. A call that raises is a turn with that error, and the others go on.
+    Each call of the task is one repetition of one case. Its turns are captured like those of a live agent, with the case's
+    references. A call that makes no turn counts as a turn with the call's input and output. A call that raises becomes a turn
+    with that error, and the experiment continues.
 
     Args:
-        task: called with a case's input; a function, or a coroutine function.
-        dataset: a file (``.jsonl``, ``.csv``, ``.parquet``), a list of mappings, or a DataFrame. ``input`` is what the task gets, ``case_id`` names the case; every other
-            column is a reference, as ``ground_truth`` and ``expected_tools``.
-        metrics: names; default: those that the configuration selects.
-        repetitions: of each case, for how much answers vary.
-        concurrency: calls at the same time.
+        task: a function or coroutine function that receives a case's input.
+        dataset: a file (``.jsonl``, ``.csv``, ``.parquet``), a list of mappings, or a DataFrame. ``input`` is the task's
+            argument, and ``case_id`` names the case. All other
+            columns are references, such as ``ground_truth`` and ``expected_tools``.
+        metrics: names of metrics. The default is the configuration's selection.
+        repetitions: number of calls per case, to measure how much answers vary.
+        concurrency: number of concurrent calls.
         config: as for :func:`load_config`.
-        judge: what ``llm_`` metrics ask; without one they are skipped.
-        embedder: likewise, for ``embed_`` metrics.
-        tracer_provider: whose spans are captured (default: the global one, which is made where there is none).
-        progress: whether a bar is shown on standard error (default: where that is a terminal).
+        judge: model for ``llm_`` metrics, which are skipped without one.
+        embedder: model for ``embed_`` metrics, which are skipped without one.
+        tracer_provider: provider whose spans are captured. The default is the global one, created if there is none.
+        progress: True to show a progress bar on standard error. The default is True on a terminal.
 
     Raises:
-        ConfigError: the data set cannot be read or is empty, a metric is unknown, or a number is not positive.
+        ConfigError: If the dataset is unreadable or empty, a metric is unknown, or a number isn't positive.
     """
     for name, number in (("repetitions", repetitions), ("concurrency", concurrency)):
         if not isinstance(number, int) or number < 1:
-            raise ConfigError(f"{name}={number!r}: it must be a whole number from 1 on")
+            raise ConfigError(f"{name}: must be a positive whole number, got {number!r}")
     runs = _runs(dataset, repetitions)
     loaded = load_config(config)
-    score_turns([], metrics, config=loaded)  # says what is wrong with the metrics before anything is run
+    score_turns([], metrics, config=loaded)  # reports errors in the metrics before the task runs
     bar = _Bar(len(runs), sys.stderr.isatty() if progress is None else progress)
     with captured_turns(tracer_provider) as kept:
         if inspect.iscoroutinefunction(task) or inspect.iscoroutinefunction(getattr(task, "__call__", None)):  # noqa: B004 - of an object whose call is one
@@ -104,16 +109,14 @@ def _runs(dataset: Any, repetitions: int) -> list[_Run]:
     found, known = [], set()
     for number, case in enumerate(cases_in(dataset), 1):
         if case.input is None:
-            raise ConfigError(
-                f"dataset: case {case.case_id}: it has no input, which the task needs; other columns are references"
-            )
+            raise ConfigError(f"dataset: case {case.case_id}: input is required, got none; the task receives the column input")
         name = case.case_id or str(number)
         if name in known:
-            raise ConfigError(f"dataset: duplicate case_id {name!r}")
+            raise ConfigError(f"dataset: case_id must be unique, got {name!r} twice")
         known.add(name)
         found += [_Run(case, name, repetition) for repetition in range(1, repetitions + 1)]
     if not found:
-        raise ConfigError("dataset: it has no case")
+        raise ConfigError("dataset: must contain at least one case, got none")
     return found
 
 
@@ -159,7 +162,10 @@ async def _run_all(task: Callable[[Any], Any], runs: Sequence[_Run], concurrency
 
 
 def _in_another_thread(work: Callable[[], None]) -> None:
-    """A notebook has a running event loop, in which no other can be started."""
+    """Run work on another thread, and raise its exception if it fails.
+
+    In a notebook, an event loop already runs on this thread, so another one can't be started here.
+    """
     failed: list[BaseException] = []
 
     def run() -> None:
@@ -179,7 +185,10 @@ def _in_another_thread(work: Callable[[], None]) -> None:
 
 
 def _give_turns(runs: Sequence[_Run], kept: Iterable[Any]) -> None:
-    """Give each run the turns that were captured while it ran, the newest revision of each; one that made none has a turn of what went in and came out."""
+    """Assign captured turns to their runs, in their latest revision.
+
+    A run without turns gets one turn with the task's input and output.
+    """
     by_run: dict[str, dict[str, Turn]] = {}
     for scored in kept:
         by_run.setdefault(str(scored.turn.references.pop(_RUN, "")), {})[scored.turn.turn_id] = scored.turn
@@ -212,14 +221,14 @@ def _scored(
 
 
 class _Bar:
-    """How far it is, on standard error."""
+    """A progress bar on standard error."""
 
     def __init__(self, total: int, shown: bool) -> None:
         self._total, self._shown, self._done = total, shown, 0
         self._lock = threading.Lock()
 
     def step(self) -> None:
-        """One more is done."""
+        """Count one finished run."""
         with self._lock:
             self._done += 1
             if self._shown:

@@ -1,4 +1,7 @@
-"""The entry point for content in log records: newer instrumentations write messages there instead of on spans."""
+"""The entry point for content in log records.
+
+Newer instrumentations write messages to log records instead of spans.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ _PREFIX = "gen_ai."
 
 
 def _may_be_message(body: Any) -> bool:
-    """Whether a body may be a message to or from a model, of an instrumentation that nobody has named."""
+    """Return True if a log body looks like a message to or from a model."""
     return '"role"' in body if body.__class__ is str else isinstance(body, Mapping) and "role" in body
 
 
@@ -29,17 +32,19 @@ def _part_of(record: Any, name: str, attributes: Mapping[str, Any]) -> LogPart:
 
 
 class AgentEvalLogProcessor(LogRecordProcessor):
-    """Joins GenAI log records, and those that may hold messages, to the turn that their span belongs to. Changes no record.
+    """Adds content in log records to the turn of their span. Records stay unchanged.
+
+    It reads GenAI log records, and others that may contain messages.
 
     Args:
-        processor: the span processor whose turns get the content.
+        processor: the span processor whose turns receive the content.
     """
 
     def __init__(self, processor: AgentEvalSpanProcessor) -> None:
         self._processor = weakref.ref(processor)
 
     def on_emit(self, log_record: ReadWriteLogRecord) -> None:
-        """Keep a record of an open turn that may hold content; ignore everything else."""
+        """Keep the record if it may contain content of an open turn. Otherwise, ignore it."""
         processor = self._processor()
         if processor is None:
             return
@@ -62,8 +67,8 @@ class AgentEvalLogProcessor(LogRecordProcessor):
             engine.failed("on_emit", error)
 
     def shutdown(self) -> None:
-        """Nothing of its own to release."""
+        """Do nothing, because there is nothing to release."""
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Nothing of its own to flush."""
+        """Do nothing, because there is nothing to flush."""
         return True

@@ -1,11 +1,11 @@
-"""Agent tests as ordinary tests: a fixture that captures the turns that a test makes, and asserts their scores.
+"""A pytest fixture that captures the turns of a test and asserts their scores.
 
     def test_the_agent_finds_the_weather(agenteval):
         run_agent("What is the weather in Paris?")
         agenteval.assert_scores("code_tool_success", {"code_contains": {"value": "Paris"}}, at_most={"code_latency": 5})
 
-Registered as a ``pytest11`` entry point; nothing is imported before a test uses the fixture. It attaches to the global
-tracer provider, or creates one; a test suite that sets up its own overrides the fixture ``agenteval_tracer_provider``.
+The plugin is registered as a ``pytest11`` entry point, and imports nothing before a test uses the fixture. It attaches to the
+global tracer provider, or creates one. Test suites with their own provider override the fixture ``agenteval_tracer_provider``.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from ..metrics.bound_metric import BoundMetric
 
 _FLUSH_SECONDS = 30.0
-"""Seconds that the turns of a test may take to be put together."""
+"""Time limit for rebuilding a test's turns."""
 
 
 class AgentTurns:
-    """The turns of one test, in the order of their starts."""
+    """The turns of one test, in order of their start times."""
 
     def __init__(self, handle: Any, kept: deque[Any], report: Path | None, test: str) -> None:
         self._handle = handle
@@ -42,8 +42,11 @@ class AgentTurns:
 
     @property
     def turns(self) -> list[Turn]:
-        """The turns that have closed since the test began: a turn whose agent still runs is not among them."""
-        assert self._handle.flush(_FLUSH_SECONDS), f"the test's turns were not put together within {_FLUSH_SECONDS:g} s"
+        """Turns that have closed since the test started.
+
+        Turns of agents that still run aren't included.
+        """
+        assert self._handle.flush(_FLUSH_SECONDS), f"the test's turns were not complete after {_FLUSH_SECONDS:g} s"
         latest = {}
         for scored in self._kept:
             turn = scored.turn
@@ -53,24 +56,24 @@ class AgentTurns:
 
     @property
     def turn(self) -> Turn:
-        """The only turn.
+        """The test's only turn.
 
         Raises:
-            AssertionError: there is none, or there are several.
+            AssertionError: If there is no turn or more than one.
         """
         turns = self.turns
-        assert len(turns) == 1, f"one turn was expected, {len(turns)} were made: {[turn.input for turn in turns]}"
+        assert len(turns) == 1, f"expected one turn, got {len(turns)}: {[turn.input for turn in turns]}"
         return turns[0]
 
     def evaluate(self, *metrics: Any, turns: Sequence[Turn] | None = None) -> list[tuple[Turn, list[Score]]]:
-        """The scores of every turn, metric by metric.
+        """Return the scores of every turn.
 
         Args:
-            *metrics: names, ``{name: {parameters}}``, or what ``get_metric`` gave; none = the default pack.
-            turns: default all of the test.
+            *metrics: names, ``{name: {parameters}}``, or results of ``get_metric``. Without any, the default metrics run.
+            turns: the turns to evaluate. The default is all turns of the test.
 
         Raises:
-            ConfigError: a metric or parameter is not known.
+            ConfigError: If a metric or parameter is unknown.
         """
         bound = _bound(metrics)
         from ..evaluation.evaluator import score_one
@@ -90,23 +93,24 @@ class AgentTurns:
         """Assert that every turn of the test passes every metric.
 
         Args:
-            *metrics: as for :meth:`evaluate`. A metric that gives no verdict must at least have a value.
-            at_least: smallest value by metric name; such metrics need not be listed too.
-            at_most: largest value by metric name.
-            allow_skipped: whether a metric that does not apply to a turn is all right; else what was not measured fails.
-            turns: default all of the test; there must be one.
+            *metrics: as for :meth:`evaluate`. A metric without a verdict must at least have a value.
+            at_least: smallest allowed value by metric name. These metrics run even if ``metrics`` doesn't list them.
+            at_most: largest allowed value by metric name.
+            allow_skipped: True to accept metrics that don't apply to a turn. By default, a skipped metric fails the assertion.
+            turns: the turns to evaluate, at least one. The default is all turns of the test.
 
         Returns:
-            all scores, turn by turn.
+            All scores, turn by turn.
 
         Raises:
-            AssertionError: with each failed score, its explanation, and the turn's input and output.
+            AssertionError: If a score fails. The message has each failed score with its explanation, and the turn's input and
+                output.
         """
         at_least, at_most = dict(at_least or {}), dict(at_most or {})
         named = {_name_of(metric) for metric in metrics}
         more = [name for name in {**at_least, **at_most} if name not in named]
         found = self.evaluate(*metrics, *more, turns=turns) if metrics or more else self.evaluate(turns=turns)
-        assert found, "no turn was made: is the agent instrumented, and has it ended?"
+        assert found, "expected at least one turn, got none; check that the agent is instrumented and has finished"
         faults = []
         for turn, scores in found:
             wrong = [line for score in scores if (line := _fault(score, at_least, at_most, allow_skipped))]
@@ -157,7 +161,7 @@ def _fault(score: Score, at_least: Mapping[str, float], at_most: Mapping[str, fl
     name = score.metric
     why = f": {score.explanation}" if score.explanation else ""
     if score.status == "skipped":
-        return None if allow_skipped else f"  {name} was not measured ({score.detail.get('reason', 'not applicable')})"
+        return None if allow_skipped else f"  {name} was skipped ({score.detail.get('reason', 'not applicable')})"
     if score.status == "error" or score.value is None:
         return f"  {name} could not be evaluated ({score.error_type}){why}"
     low, high = at_least.get(name), at_most.get(name)
@@ -182,18 +186,21 @@ def _about(turn: Turn) -> str:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--agenteval-report FILE``."""
+    """Add the option ``--agenteval-report FILE``."""
     group = parser.getgroup("agenteval", "scores of agent turns")
     group.addoption(
         "--agenteval-report",
         metavar="FILE",
-        help="append every score that a test made to FILE as JSON lines (with xdist, FILE.<worker>)",
+        help="append every score of a test to FILE as JSON lines (with xdist, to FILE.<worker>)",
     )
 
 
 @pytest.fixture(scope="session")
 def agenteval_tracer_provider() -> Any:
-    """The tracer provider whose spans are captured; override it to name another. None: the global one, or a new one."""
+    """Return the tracer provider to capture spans from. Override this fixture to choose another.
+
+    None means the global provider, or a new one.
+    """
     return None
 
 
@@ -209,10 +216,10 @@ def _agenteval_handle(agenteval_tracer_provider: Any) -> Iterator[Any]:
 
 @pytest.fixture
 def agenteval(request: pytest.FixtureRequest, _agenteval_handle: Any) -> Iterator[AgentTurns]:
-    """The turns that this test makes (:class:`AgentTurns`)."""
+    """Capture the turns of this test, as :class:`AgentTurns`."""
     handle = _agenteval_handle
     if not handle.enabled:
-        pytest.fail("the agenteval fixture captures nothing: OTEL_SDK_DISABLED or OTEL_AGENTEVAL_ENABLED switches it off")
+        pytest.fail("the agenteval fixture can't capture turns: OTEL_SDK_DISABLED or OTEL_AGENTEVAL_ENABLED turns evaluation off")
     engine = handle.processor.engine
     handle.flush(_FLUSH_SECONDS)
     kept: deque[ScoredTurn] = deque()

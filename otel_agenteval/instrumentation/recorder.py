@@ -1,7 +1,7 @@
-"""In a program that ``otel-agenteval record`` runs: every span of every provider, and every log record of a span, goes into its file.
+"""Records the spans, and the log records of spans, of a program that ``otel-agenteval record`` runs.
 
-The program is left as it is: what the SDK's providers are given here is one more processor, as soon as the program makes one. Lines are appended
-whole, so that all processes of the program share the file.
+The recorder runs inside the program and only adds a processor to each SDK provider that the program creates. Lines are appended
+in a single write, so all processes of the program share the file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TRACES, _LOGS = "opentelemetry.sdk.trace", "opentelemetry.sdk._logs"
 
 
 def begin() -> None:
-    """Record from now on, if the environment names a file."""
+    """Start recording if the environment names a file."""
     path = os.environ.get(RECORD_ENV)
     if not path:
         return
@@ -42,10 +42,12 @@ def begin() -> None:
 
 
 class RecordFile:
-    """The file of a recording, and beside it one about the processes that write it. A fault is said once, and the program goes on.
+    """A recording, and a second file about the processes that write it.
+
+    A write error is logged once, and the program continues.
 
     Args:
-        path: of the file.
+        path: path of the recording.
     """
 
     def __init__(self, path: str) -> None:
@@ -53,11 +55,11 @@ class RecordFile:
         self._failed = False
 
     def write(self, message: dict[str, Any]) -> None:
-        """Append a line."""
+        """Append a line to the recording."""
         self._append(self._path, message)
 
     def say(self, fact: dict[str, Any]) -> None:
-        """Append what a process is, or made, for the report."""
+        """Append a fact about this process to the second file, for the report."""
         self._append(about(self._path), fact)
 
     def _append(self, path: str, line: dict[str, Any]) -> None:
@@ -70,16 +72,16 @@ class RecordFile:
         except OSError as error:
             if not self._failed:
                 self._failed = True
-                _log.warning("otel-agenteval records nothing more: %s: %s", path, error.strerror)
+                _log.warning("otel-agenteval can't record: %s: %s", path, error.strerror)
 
 
 def about(path: str) -> str:
-    """The file about the processes that write a recording."""
+    """Return the path of the file about the processes that write a recording."""
     return f"{path}.about"
 
 
 def _add(provider: Any, method: str, make: Callable[[], Any], file: RecordFile) -> None:
-    """Give every provider that is made from now on one more processor."""
+    """Add a processor to every provider that is created from now on."""
     make_provider = provider.__init__
 
     @functools.wraps(make_provider)
@@ -88,8 +90,8 @@ def _add(provider: Any, method: str, make: Callable[[], Any], file: RecordFile) 
         try:
             getattr(self, method)(make())
             file.say({"made": type(self).__name__, "pid": os.getpid()})
-        except Exception as error:  # the program comes first
-            _log.warning("otel-agenteval does not record a %s: %s", type(self).__name__, error)
+        except Exception as error:  # never disturb the program
+            _log.warning("otel-agenteval can't record spans or logs of a %s: %s", type(self).__name__, error)
 
     provider.__init__ = begin_provider
 
@@ -101,14 +103,14 @@ def _span_processor(file: RecordFile) -> Any:
     from ..spans.writing import as_otlp_json
 
     class Recorder(SpanProcessor):
-        """Writes each span when it has ended."""
+        """Writes each span when it ends."""
 
         def on_end(self, span: ReadableSpan) -> None:
             try:
                 for message in as_otlp_json([from_sdk(span)]):
                     file.write(message)
             except Exception as error:
-                _log.warning("otel-agenteval does not record a span: %s", error)
+                _log.warning("otel-agenteval can't record a span: %s", error)
 
     return Recorder()
 
@@ -133,19 +135,19 @@ def _log_processor(file: RecordFile) -> Any:
                         )
                     )  # fmt: skip
             except Exception as error:
-                _log.warning("otel-agenteval does not record a log record: %s", error)
+                _log.warning("otel-agenteval can't record a log record: %s", error)
 
         def shutdown(self) -> None:
-            """Nothing is held."""
+            """Do nothing, because nothing is buffered."""
 
         def force_flush(self, timeout_millis: int = 30_000) -> bool:
-            """Nothing is held."""
+            """Do nothing, because nothing is buffered."""
             return True
 
     return Recorder()
 
 
-# --- a module that the program may import later
+# --- import hook for modules that the program may import later
 
 
 def _when_imported(name: str, then: Callable[[ModuleType], None]) -> None:
@@ -157,7 +159,7 @@ def _when_imported(name: str, then: Callable[[ModuleType], None]) -> None:
 
 
 class _Watcher(importlib.abc.MetaPathFinder):
-    """Finds one module as it would be found without it, and calls somebody when it has been executed."""
+    """Import hook that calls a function after one module has been executed."""
 
     def __init__(self, name: str, then: Callable[[ModuleType], None]) -> None:
         self._name = name

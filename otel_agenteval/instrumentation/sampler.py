@@ -1,4 +1,4 @@
-"""Evaluate what a head sampler would drop, without exporting it."""
+"""Evaluates spans that a head sampler drops, without exporting them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAMES = ("chat ", "invoke_agent", "invoke_workflow", "execute_tool", "agent run
 
 
 class RecordAllSampler(Sampler):
-    """Asks ``sampler`` first; a GenAI span that it would drop is recorded and not exported."""
+    """A sampler that wraps another one, and records GenAI spans that the other would drop."""
 
     def __init__(self, sampler: Sampler) -> None:
         self._sampler = sampler
@@ -31,7 +31,10 @@ class RecordAllSampler(Sampler):
         links: Sequence[Link] | None = None,
         trace_state: TraceState | None = None,
     ) -> SamplingResult:
-        """The wrapped sampler's answer, with DROP turned to RECORD_ONLY for GenAI spans and what runs below them."""
+        """Return the wrapped sampler's decision, with RECORD_ONLY instead of DROP for GenAI spans.
+
+        Spans below a recorded span are recorded too.
+        """
         found = self._sampler.should_sample(parent_context, trace_id, name, kind, attributes, links, trace_state)
         if found.decision is Decision.DROP and (
             _is_genai(name, attributes) or trace.get_current_span(parent_context).is_recording()
@@ -40,7 +43,7 @@ class RecordAllSampler(Sampler):
         return found
 
     def get_description(self) -> str:
-        """Names the wrapped sampler."""
+        """Return a description that includes the wrapped sampler."""
         return f"AgentEvalRecordAll{{{self._sampler.get_description()}}}"
 
 
@@ -49,9 +52,9 @@ def _is_genai(name: str, attributes: Any) -> bool:
 
 
 def record_all(sampler: Sampler) -> Sampler:
-    """Wrap a head sampler: GenAI spans that it would drop become RECORD_ONLY, so that they are evaluated and not exported.
+    """Wrap a head sampler so that dropped GenAI spans are evaluated but not exported.
 
-    A span counts as GenAI by the attributes it starts with, its name, or a recorded parent; instrumentations that say nothing
-    at a span's start stay dropped.
+    These spans become RECORD_ONLY. A span counts as GenAI by its initial attributes, its name, or a recorded parent. Spans that
+    show none of these at their start stay dropped.
     """
     return RecordAllSampler(sampler)

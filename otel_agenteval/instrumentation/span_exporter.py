@@ -1,4 +1,7 @@
-"""The entry point where only exporters can be configured: it sees spans after their end, in batches, and only sampled ones."""
+"""The entry point for environments where only exporters can be configured.
+
+An exporter receives spans in batches after they end, and only sampled ones.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +24,15 @@ _log = logging.getLogger("otel_agenteval")
 
 
 class AgentEvalSpanExporter(SpanExporter):
-    """Evaluates turns from exported spans. Prefer the span processor: it sees a turn's exact end, and can write span events.
+    """Evaluates turns from exported spans. Prefer the span processor, which sees the exact end of a turn.
 
-    Spans come here in batches, after their end, so a turn is decided as a sidecar does it: ``turn.decision_delay`` is
-    ten seconds unless it is configured. A span that has ended takes no event, so ``outlets.span_events`` means nothing here.
+    Spans arrive in batches after they end, so turns close as in a sidecar: ``turn.decision_delay`` is ten seconds unless
+    configured. Ended spans accept no events, so ``outlets.span_events`` has no effect.
 
     Args:
         config: as for :class:`~otel_agenteval.AgentEvalSpanProcessor`.
-        logger_provider: where log events go (default: the global LoggerProvider).
-        meter_provider: where OTLP metrics go when they are on.
+        logger_provider: receives log events. The default is the global LoggerProvider.
+        meter_provider: receives OTLP metrics if they are on.
     """
 
     def __init__(
@@ -42,7 +45,7 @@ class AgentEvalSpanExporter(SpanExporter):
             self.engine.register_exit()
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Take a batch. Always succeeds: an evaluation must never make the SDK retry or drop."""
+        """Receive a batch. Always succeeds, so that the SDK never retries or drops spans because of an evaluation."""
         engine = self.engine
         if self._passive:
             return SpanExportResult.SUCCESS
@@ -61,24 +64,31 @@ class AgentEvalSpanExporter(SpanExporter):
         return SpanExportResult.SUCCESS
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Deliver the scores of all turns that are closed; False unless that was all done in time."""
+        """Deliver the scores of all closed turns. Return False if this takes too long."""
         return self.engine.flush(timeout_millis / 1000)
 
     def shutdown(self) -> None:
-        """Evaluate what is waiting and release what is held."""
+        """Evaluate waiting turns and release all resources."""
         self._passive = True
         self.engine.shutdown()
 
     def stand_down(self) -> None:
-        """Do nothing from now on: our span processor sees the same spans, and no turn must be scored twice."""
+        """Stop working, because an AgentEvalSpanProcessor receives the same spans.
+
+        Otherwise, every turn would be scored twice.
+        """
         if not self._passive:
             self._passive = True
-            _log.warning("this provider has an AgentEvalSpanProcessor too; the exporter does nothing")
+            _log.warning(
+                "AgentEvalSpanExporter does nothing, because this provider also has an AgentEvalSpanProcessor; remove one of them"
+            )
 
 
 class SafeExporter(SpanExporter):
-    """The exporter as an entry point (``OTEL_TRACES_EXPORTER=agenteval``, or in a file of ``OTEL_CONFIG_FILE``, where the
-    keys below its name are our configuration): a fault in its set-up switches it off, and does nothing else.
+    """The exporter as an entry point, which turns itself off if its setup fails.
+
+    It is selected by ``OTEL_TRACES_EXPORTER=agenteval``, or in a file of ``OTEL_CONFIG_FILE``. In the file, the keys below its
+    name are the configuration.
     """
 
     def __init__(self, **config: Any) -> None:
@@ -86,7 +96,7 @@ class SafeExporter(SpanExporter):
         try:
             if switched_on():
                 self._exporter = AgentEvalSpanExporter(config or None)
-        except Exception as error:  # start-up of the agent comes first
+        except Exception as error:  # never prevent the agent from starting
             _log.warning("otel-agenteval is off: %s", error)
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:

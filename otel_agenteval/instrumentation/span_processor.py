@@ -1,7 +1,8 @@
-"""Spans of this process: a SpanProcessor that can stand anywhere in a provider's list.
+"""The SpanProcessor that evaluates turns in the application's own process.
 
-On the agent's thread it collects, and when a turn's root ends with nothing open below it, promises the span its events and
-hands the turn to the worker. Nothing it does can raise into the agent, block it, or do I/O.
+Its position among a provider's processors doesn't matter. On the agent's thread, it only collects spans. If the root ends and
+no span below it is open, it gives the root a list of events to be filled later, and queues the turn for the worker. It never
+raises into the agent, never blocks it, and does no I/O.
 """
 
 from __future__ import annotations
@@ -35,16 +36,17 @@ _log = logging.getLogger("otel_agenteval")
 
 
 class AgentEvalSpanProcessor(SpanProcessor):
-    """Puts turns together from GenAI spans, evaluates them, and sends the scores out.
+    """Rebuilds turns from GenAI spans, evaluates them, and exports the scores.
 
     Args:
-        config: a :class:`Config`, a mapping of the same form, a path to a YAML file, or None for file and environment.
-        logger_provider: where log events go (default: the global LoggerProvider).
-        meter_provider: where OTLP metrics go when they are on (default: the global MeterProvider).
-        clock: for tests.
+        config: a :class:`Config`, a mapping of the same form, or the path of a YAML file. None reads the file and variables in
+            the environment.
+        logger_provider: receives log events. The default is the global LoggerProvider.
+        meter_provider: receives OTLP metrics if they are on. The default is the global MeterProvider.
+        clock: replaced in tests.
 
     Raises:
-        ConfigError: the configuration is not valid.
+        ConfigError: If the configuration is invalid.
     """
 
     def __init__(
@@ -64,13 +66,13 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self._passive = not self.engine.enabled
         self._ending_is_called = False
         self._plain_scopes: dict[str, bool] = {}
-        """Scopes that no GenAI instrumentation has: a span of theirs is GenAI only by its attributes."""
+        """True for scopes of no known GenAI instrumentation. Their spans are GenAI only by their attributes."""
 
     def on_start(self, span: Any, parent_context: Context | None = None) -> None:
-        """Note that a span is open."""
+        """Record that a span is open."""
         try:
-            # Nearly every span is below one that is known, and this is all there is to do: written out flat, because
-            # an agent waits for it. An SDK whose spans are made otherwise goes the long way.
+            # Fast path for nearly all spans: those below a known span. It is written inline because the agent waits for it.
+            # SDKs with other span classes take the slow path.
             parent = span._parent
             trace = self._traces.get(parent[0]) if parent is not None else None
             if trace is not None:
@@ -82,7 +84,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
                     )
                 ) and self._start_below(trace, owner, span._context[1]):
                     return
-        except Exception:  # noqa: S110 - the long way tells faults from other SDKs
+        except Exception:  # noqa: S110 - the slow path distinguishes failures from other SDKs
             pass
         self._start(span, parent_context)
 
@@ -108,7 +110,10 @@ class AgentEvalSpanProcessor(SpanProcessor):
             self.engine.failed("on_start", error)
 
     def _on_ending(self, span: Any) -> None:
-        """A span is about to end. If that closes its turn, this is the last moment at which the span can get its scores."""
+        """Record that a span is about to end.
+
+        If this closes the turn, it is the last moment at which the span can receive its scores.
+        """
         self._ending_is_called = True
         try:
             context = span._context
@@ -116,7 +121,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             trace = self._traces[context[0]]
             owner: Any = trace.nodes[span_id]
             attributes = span._attributes._dict
-        except Exception:  # an SDK whose spans are made otherwise, or a span whose start was not seen
+        except Exception:  # an SDK with other span classes, or a span whose start wasn't seen
             self._end(span)
             return
         try:
@@ -127,7 +132,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             self.engine.failed("on_end", error)
 
     def on_end(self, span: ReadableSpan) -> None:
-        """A span ended. Only an SDK that does not call ``_on_ending`` leaves anything to do."""
+        """Record that a span ended, if the SDK doesn't call ``_on_ending``."""
         if not self._ending_is_called:
             self._end(span)
 
@@ -146,7 +151,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             self.engine.failed("on_end", error)
 
     def take_content(self, span: Any, part: LogPart) -> None:
-        """Content of an open span that is written nowhere else (see :mod:`.completion_hook`)."""
+        """Add content to an open span that doesn't record it (see :mod:`.completion_hook`)."""
         try:
             if self._active:
                 context = span.context
@@ -155,27 +160,30 @@ class AgentEvalSpanProcessor(SpanProcessor):
             self.engine.failed("take_content", error)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Deliver the scores of all turns that are closed. False unless that was all done in time.
+        """Deliver the scores of all closed turns. Return False if this takes too long.
 
-        Open turns stay open, and judges are not waited for.
+        Open turns stay open, and judged scores aren't waited for.
         """
         return self.engine.flush(timeout_millis / 1000)
 
     def shutdown(self) -> None:
-        """Evaluate open turns, deliver everything within ``exit_timeout``, and release ports and files."""
+        """Evaluate open turns, deliver all scores within ``exit_timeout``, and release resources."""
         self._passive = True
         self._active = False
         self.engine.shutdown()
 
     def _learn(self, scope: str) -> bool:
-        """Whether a scope is an application's own: most spans are asked about by scopes that were seen before."""
+        """Return True if a scope is the application's own, and cache the result."""
         plain = scope not in _NO_PART_OF_A_TURN and not is_genai_scope(scope)
         if len(self._plain_scopes) < _MAX_SCOPES:
             self._plain_scopes[scope] = plain
         return plain
 
     def _activate(self, span: Span) -> bool:
-        """The first span: whether this processor is the one of its kind that works here."""
+        """Activate the processor on its first span. Return False if it must stay passive.
+
+        Only the first AgentEvalSpanProcessor of a provider works.
+        """
         if self._passive:
             return False
         siblings = getattr(getattr(span, "_span_processor", None), "_span_processors", ())

@@ -1,5 +1,5 @@
-"""Numbers about many scores: estimates of what was not judged, intervals, tests. No I/O, and nothing of agents.
+"""Statistics on scores: estimates for turns that weren't judged, intervals, tests and change detection.
 
-May import :mod:`~otel_agenteval.core`; of third parties, numpy.
+May import :mod:`~otel_agenteval.core`. Allowed third-party package: numpy. This room does no I/O and is independent of agents.
 Start at :mod:`.estimates`.
 """

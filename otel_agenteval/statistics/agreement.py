@@ -1,4 +1,4 @@
-"""How far two raters agree: Cohen's kappa for levels, Spearman's rank correlation for scores."""
+"""Agreement of two raters: Cohen's kappa for levels, Spearman's rank correlation for scores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from .resampling import blocks
 
 
 def cohen_kappa(first: Sequence[int], second: Sequence[int]) -> float | None:
-    """Agreement of two raters beyond chance, from -1 to 1. None of nothing, or where both gave one and the same level to all."""
+    """Return the agreement of two raters beyond chance, from -1 to 1.
+
+    Returns None for empty input, or if both raters gave the same level to every item.
+    """
     if not len(first):
         return None
     a, b, levels = _coded(first, second)
@@ -21,9 +24,9 @@ def cohen_kappa(first: Sequence[int], second: Sequence[int]) -> float | None:
 
 
 def kappa_interval(first: Sequence[int], second: Sequence[int]) -> Interval | None:
-    """Bootstrap 95 % interval of :func:`cohen_kappa`; None where there is no kappa.
+    """Return the bootstrap 95 % interval of :func:`cohen_kappa`, or None if there is no kappa.
 
-    Resamples in which both raters gave one level to all say nothing, and are left out.
+    Resamples in which both raters gave one level to all items are ignored.
     """
     if cohen_kappa(first, second) is None:
         return None
@@ -45,7 +48,7 @@ def _coded(first: Sequence[int], second: Sequence[int]) -> tuple[Any, Any, int]:
 
 
 def _kappas(a: Any, b: Any, levels: int) -> Any:
-    """Kappa of each row; nan where chance alone explains all."""
+    """Return the kappa of each row, or nan if chance alone explains the agreement."""
     observed = (a == b).mean(axis=1)
     chance = sum((a == level).mean(axis=1) * (b == level).mean(axis=1) for level in range(levels))
     room = 1 - chance
@@ -53,7 +56,10 @@ def _kappas(a: Any, b: Any, levels: int) -> Any:
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Spearman's rank correlation, equal values sharing their mean rank. None where one side does not vary."""
+    """Return Spearman's rank correlation. Equal values share their mean rank.
+
+    Returns None if one side doesn't vary.
+    """
     if len(first) < 2:
         return None
     a, b = _ranks(first), _ranks(second)

@@ -1,7 +1,8 @@
-"""How many turns of each stratum to judge for what a budget pays: Neyman's allocation, with bounds.
+"""Allocation of a judge budget to strata: Neyman's allocation, with limits.
 
-A stratum is a metric and an agent. Judging n of its turns tells its mean with a variance of S²/n, so a stratum whose scores vary more, or whose questions are cheaper, is given more
-(Neyman 1934). How much its size counts is Bankier's power (1988): 1 makes the mean over all turns as sure as can be, 0 that of each agent by itself.
+A stratum is a metric and an agent. Judging n of its turns estimates its mean with a variance of S²/n. A stratum whose scores
+vary more, or whose judge calls cost less, therefore gets more turns (Neyman 1934). The influence of a stratum's size is
+Bankier's power (1988): 1 minimizes the error of the mean over all turns, 0 that of each stratum's own mean.
 """
 
 from __future__ import annotations
@@ -14,26 +15,27 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Stratum(NamedTuple):
-    """What is known of a stratum."""
+    """Known properties of a stratum."""
 
     turns: float
-    """Seen in an hour."""
+    """Received turns per hour."""
     spread: float
-    """Standard deviation of its scores."""
+    """Standard deviation of the scores."""
     cost: float
-    """Of judging one turn."""
+    """Cost of judging one turn."""
     most: float = 1.0
-    """Share of its turns that may be judged."""
+    """Share of the turns that can be judged."""
 
 
 def allocate(strata: Mapping[Key, Stratum], budget: float, least: float, power: float = 0.5) -> dict[Key, float]:
-    """Turns to judge in an hour, by stratum.
+    """Return the number of turns to judge per hour, by stratum.
 
     Args:
-        strata: by any key.
-        budget: for an hour, in the unit of the costs.
-        least: turns that each stratum gets, as far as it has so many. Where the budget does not pay for that, all get the same share of it.
-        power: how much the size of a stratum counts, 0 to 1.
+        strata: the strata, by any key.
+        budget: hourly limit, in the unit of the costs.
+        least: minimum for each stratum, or all of its turns if there are fewer. If the budget doesn't cover the minimums, all
+            are reduced by the same factor.
+        power: influence of a stratum's size, from 0 to 1.
     """
     if not strata or budget <= 0:
         return dict.fromkeys(strata, 0.0)
@@ -56,7 +58,10 @@ def _within(
     most: Mapping[Key, float],
     budget: float,
 ) -> dict[Key, float]:
-    """The multiple of what is wanted that a budget pays for, each between its bounds: the spending grows with the multiple, so it is bisected."""
+    """Scale the wanted numbers to the budget, within each stratum's limits.
+
+    Spending grows with the scale, so bisection finds it.
+    """
 
     def at(multiple: float) -> dict[Key, float]:
         return {key: min(most[key], max(floor[key], multiple * wanted[key])) for key in strata}
@@ -74,14 +79,14 @@ def _within(
 
 
 class Moments:
-    """Mean and variance of scores, in which older ones fade."""
+    """Mean and variance of scores. Older scores lose weight."""
 
     __slots__ = ("mean", "n", "squares")
 
     _FADING = 0.995
-    """200 scores count."""
+    """Decay per score, for an effective memory of 200 scores."""
     _PRIOR, _PRIOR_VARIANCE = 4.0, 0.1
-    """A stratum of which little is known is taken to vary as scores often do."""
+    """Weight and variance of the prior, for strata with few scores."""
 
     def __init__(self) -> None:
         self.n = 0.0
@@ -89,7 +94,7 @@ class Moments:
         self.squares = 0.0
 
     def add(self, value: float) -> None:
-        """One more."""
+        """Add a score."""
         self.n = self.n * self._FADING + 1.0
         step = value - self.mean
         self.mean += step / self.n

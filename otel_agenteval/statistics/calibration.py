@@ -1,6 +1,7 @@
-"""How far a judge can be trusted, by labels of people, and what the rates that it reports are once its mistakes are counted.
+"""Calibration of a judge with human labels, and rates corrected for the judge's errors.
 
-What is looked for is what is *bad*: a judge finds a turn bad that people call bad (found), misses it, or raises a false alarm.
+The *bad* turns are the positive class. For a turn that people label bad, the judge finds it or misses it. For a good turn, the
+judge passes it or raises a false alarm.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ from .weighted import Estimate, Everyone, Sums, padded, vector
 
 
 class Confusion(NamedTuple):
-    """Labelled turns by what people and what the judge say of them."""
+    """Numbers of labeled turns, by the verdicts of people and of the judge."""
 
     found: int
-    """Bad, and the judge says so."""
+    """Bad turns that the judge also calls bad."""
     missed: int
-    """Bad, and the judge says good."""
+    """Bad turns that the judge calls good."""
     alarms: int
-    """Good, and the judge says bad."""
+    """Good turns that the judge calls bad."""
     passed: int
-    """Good, and the judge says so."""
+    """Good turns that the judge also calls good."""
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[bool, bool]]) -> Confusion:
-        """Of pairs: whether people call a turn good, and whether the judge does."""
+        """Count pairs. Each states whether people call the turn good, and whether the judge does."""
         counts = {
             both: sum(pair == both for pair in pairs) for both in ((False, False), (False, True), (True, False), (True, True))
         }
@@ -37,27 +38,30 @@ class Confusion(NamedTuple):
 
     @property
     def n(self) -> int:
-        """Turns with a label."""
+        """Number of labeled turns."""
         return sum(self)
 
     @property
     def bad(self) -> int:
-        """Turns that people call bad."""
+        """Number of turns labeled bad."""
         return self.found + self.missed
 
     @property
     def good(self) -> int:
-        """Turns that people call good."""
+        """Number of turns labeled good."""
         return self.alarms + self.passed
 
     @property
     def agreement(self) -> float | None:
-        """Share of the turns of which both say the same. Where nearly all are good, a judge that finds nothing agrees nearly always: see :attr:`kappa`."""
+        """Share of turns with equal verdicts of people and judge.
+
+        If nearly all turns are good, even a judge that finds nothing agrees nearly always. See :attr:`kappa`.
+        """
         return (self.found + self.passed) / self.n if self.n else None
 
     @property
     def kappa(self) -> float | None:
-        """Cohen's kappa: agreement beyond chance; None where chance alone explains all."""
+        """Cohen's kappa, the agreement beyond chance. None if chance alone explains it."""
         if not self.n:
             return None
         said_bad = self.found + self.alarms
@@ -66,22 +70,31 @@ class Confusion(NamedTuple):
 
     @property
     def recall(self) -> float | None:
-        """Share of the bad turns that the judge finds (sensitivity); None without any."""
+        """Share of the bad turns that the judge finds (sensitivity).
+
+        None if there are no bad turns.
+        """
         return self.found / self.bad if self.bad else None
 
     @property
     def specificity(self) -> float | None:
-        """Share of the good turns that the judge lets pass; None without any."""
+        """Share of the good turns that the judge passes. None if there are no good turns."""
         return self.passed / self.good if self.good else None
 
     @property
     def precision(self) -> float | None:
-        """Share of the judge's alarms that are right, at the base rate of the labelled turns; None without an alarm."""
+        """Share of the judge's alarms that are right, at the base rate of the labeled turns.
+
+        None if the judge raised no alarm.
+        """
         said_bad = self.found + self.alarms
         return self.found / said_bad if said_bad else None
 
     def precision_at(self, bad_rate: float) -> float | None:
-        """The same where another share of the turns is bad: among few bad ones, most alarms are false."""
+        """Return the precision at another share of bad turns.
+
+        The fewer turns are bad, the more alarms are false.
+        """
         if self.recall is None or self.specificity is None:
             return None
         right, wrong = self.recall * bad_rate, (1 - self.specificity) * (1 - bad_rate)
@@ -89,15 +102,20 @@ class Confusion(NamedTuple):
 
 
 def interval_of(share: float | None, n: int) -> Interval | None:
-    """Wilson's 95 % interval of a share of n; None where there is none."""
+    """Return Wilson's 95 % interval of a share of n, or None without a share."""
     return None if share is None or not n else wilson(round(share * n), n)
 
 
 def rogan_gladen(said_bad: float, n: float, confusion: Confusion) -> Estimate | None:
-    """The true share of bad turns, from how many of n the judge calls bad and from what it finds and lets pass of labelled ones.
+    """Estimate the true share of bad turns, corrected for the judge's error rates.
 
-    The interval is that of Lang and Reiczigel (2014), which counts the uncertainty of all three; None where the judge does not distinguish bad from good, or
-    labels of one kind are missing.
+    The interval is from Lang and Reiczigel (2014), and includes the uncertainty of all three rates. Returns None if labels of
+    one kind are missing, or if the judge can't separate bad from good turns.
+
+    Args:
+        said_bad: turns that the judge calls bad.
+        n: all judged turns.
+        confusion: the judge's errors on labeled turns.
     """
     if not n or not confusion.bad or not confusion.good:
         return None
@@ -121,11 +139,13 @@ def rogan_gladen(said_bad: float, n: float, confusion: Confusion) -> Estimate | 
 
 
 def predicted_rate(labelled: Sequence[tuple[bool, float]], scores: Sequence[float]) -> Estimate | None:
-    """The share of good turns by people's labels of some and the judge's scores of all (PPI++): right whatever the judge's mistakes, narrower the fewer it makes.
+    """Estimate the share of good turns from the judge's scores and some labels (PPI++).
+
+    The estimate is unbiased despite the judge's errors, and more precise the fewer the judge makes.
 
     Args:
-        labelled: whether people call a turn good, and the judge's score of it, of turns that were chosen for labelling by chance.
-        scores: the judge's, of all turns.
+        labelled: for randomly chosen turns, True if people call the turn good, and the judge's score.
+        scores: the judge's scores of all turns.
     """
     sums, everyone = Sums(), Everyone()
     for good, score in labelled:
@@ -137,17 +157,18 @@ def predicted_rate(labelled: Sequence[tuple[bool, float]], scores: Sequence[floa
 
 
 class Threshold(NamedTuple):
-    """Where a score would have to lie to say what people say."""
+    """A threshold for a judge's scores that fits human labels."""
 
     value: float
-    """Scores from here on are good; up to here where lower scores are better."""
+    """Scores at or above it are good. If lower scores are better, scores at or below it are good."""
     confusion: Confusion
 
 
 def fit_threshold(labelled: Sequence[tuple[bool, float]], *, lower_is_better: bool = False) -> Threshold | None:
-    """The threshold with the highest sum of recall and specificity (Youden); of several the middle one. None where labels of one kind are missing.
+    """Return the threshold with the highest sum of recall and specificity (Youden's index).
 
-    It is fitted to these labels, and will do a little worse on others.
+    If several thresholds are best, the middle one is returned. Returns None if labels of one kind are missing. The threshold is
+    fitted to these labels, so expect slightly worse results on others.
     """
     goods = np.array([good for good, _ in labelled], bool)
     if goods.all() or not goods.any():

@@ -1,14 +1,18 @@
-"""When a series of scores has changed: by how much, since when, and how seldom that is said without cause.
+"""Detects changes in a series of scores, with their size, their start, and a limited false alarm rate.
 
-A series learns what is usual from its first scores. From then on three detectors look at each score, in a memory that does not grow:
+A series learns its usual level from its first scores. From then on, three detectors check each score with constant memory:
 
-* ``cusum``: bets against the usual mean. Each score multiplies a stake by what a bet on a lower (or higher) mean would have won; while the mean is what it was, no bet wins on average, whatever
-  the scores look like, so that a stake of A says without cause at most once in A scores (an e-detector: Shin, Ramdas and Rinaldo 2023; with ones and zeros it is Page's CUSUM). Near-constant series
-  need no case of their own: one failure among a thousand passes wins little.
-* ``ewma``: an exponentially weighted mean of batches, against limits for the wanted run length (Lucas and Saccucci 1990). It finds small, lasting shifts.
-* ``release``: once ``service.version`` changes, the scores of the new version against those of the one before, with a confidence sequence, so that looking after every score is allowed.
+* ``cusum`` bets against the usual mean. Each score multiplies a stake by the payoff of a bet on a lower or higher mean. As long
+    as the mean stays the same, no bet wins on average. A stake
+  therefore reaches A without cause at most once in A scores, whatever the distribution (an e-detector: Shin, Ramdas and Rinaldo
+      2023; for zeros and ones, it is Page's CUSUM).
+  Nearly constant series need no special case: one failure among a thousand passes wins little.
+* ``ewma`` compares an exponentially weighted mean of batches with limits for the wanted run length (Lucas and Saccucci 1990).
+    It finds small, lasting shifts.
+* ``release`` compares the scores of a new ``service.version`` with those of the version before. It uses a confidence sequence,
+    so it can check after every score.
 
-Scores from 0 to 1 are taken as they are. Of anything else (seconds, tokens) it is the rank among the first ones that counts.
+Scores from 0 to 1 are used as they are. Other scores (seconds, tokens) are replaced by their ranks among the first ones.
 """
 
 from __future__ import annotations
@@ -25,88 +29,94 @@ from typing import Any, Literal, NamedTuple
 from .intervals import Z95, Interval
 
 Detector = Literal["cusum", "ewma", "release", "anchors"]
-"""``anchors``: a judge that says something else of the same cases (:mod:`otel_agenteval.judging.judge_bench.drift`)."""
+"""``anchors`` means that a judge rates the same cases differently (:mod:`otel_agenteval.judging.judge_bench.drift`)."""
 
 _FRACTIONS = (0.02, 0.08, 0.25, 0.6)
-"""Of the highest stake that cannot lose everything: small shifts need small bets."""
+"""Bets, as fractions of the highest bet that can't lose everything. Small shifts need small bets."""
 _EFFECTIVE = 5.0
-"""Effective scores that are one observation, where scores have different weights."""
+"""Effective scores that form one observation, if scores have different weights."""
 _SMOOTHING = 0.1
 _BATCHES = (20, 40, 80, 160, 320, 640)
 _EXPECTED_EVENTS = 5.0
-"""Rare events that a batch should have, so that its mean is nearly normal."""
+"""Expected rare events in a batch, so that its mean is nearly normal."""
 _LEAST_SPREAD = 0.02
 _SURE = 1.0
-"""Standard errors by which the usual mean is taken to be uncertain."""
+"""Assumed uncertainty of the usual mean, in standard errors."""
 _HARDLY_ANYTHING = 20.0
-"""A stake that chance alone makes in one of so many series."""
+"""A stake that chance alone produces in one of this many series."""
 _GROWTH = 1.2
 _LARGEST_REFERENCE = 10
-"""How many times its first size what is usual may grow to."""
+"""Maximum growth of the reference, as a multiple of its first size."""
 _RANK_LEAST = 0.02
-"""How far the mean rank must move to count: it is 0.5 while nothing changes."""
+"""Smallest relevant shift of the mean rank, which is 0.5 without changes."""
 _EXEMPLARS = 3
 
 
 class Options(NamedTuple):
-    """How sensitive detectors are."""
+    """Sensitivity of the detectors."""
 
     false_alarm_every: float = 100_000.0
-    """Scores of a series in which one change without cause may be reported."""
+    """Number of scores in a series per expected false alarm."""
     least: float = 0.01
-    """The smallest change of a mean of scores from 0 to 1 that counts."""
+    """Smallest relevant change of a mean of scores from 0 to 1."""
     reference: int = 200
-    """Scores that a series learns from."""
+    """Number of scores that a series learns from."""
 
     @property
     def stake(self) -> float:
-        """At which a bet alarms: two directions and two detectors share what is allowed."""
+        """Stake that triggers an alarm.
+
+        Two directions and two detectors share the allowed false alarms.
+        """
         return 4.0 * self.false_alarm_every
 
     @property
     def release_error(self) -> float:
-        """Share of releases of a series after which a change may be reported without cause."""
+        """Probability that a release of a series triggers a false alarm."""
         return min(0.05, 1_000.0 / self.false_alarm_every)
 
 
 class Exemplar(NamedTuple):
-    """A turn that shows a change."""
+    """A turn that illustrates a change."""
 
     turn_id: str
 
     @property
     def trace_id(self) -> str:
-        """Of its root, in hex."""
+        """Trace id of the turn's root, in hex."""
         return self.turn_id.rpartition(":")[2].partition("-")[0]
 
     @property
     def span_id(self) -> str:
-        """The same."""
+        """Span id of the turn's root, in hex."""
         return self.turn_id.rpartition("-")[2]
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A change of one series."""
+    """A change in one series."""
 
     detector: Detector
     before: float
-    """The mean that was usual, or that of the release before."""
+    """The usual mean, or the mean of the previous release."""
     after: float
-    """The mean since."""
+    """The mean since the change."""
     difference: Interval
-    """The 95 % interval of the difference. It was chosen for being large, so the truth is often nearer to nothing."""
+    """The 95 % interval of the difference.
+
+    A change is reported because it is large, so the true difference is often smaller.
+    """
     since: float
-    """When it began, as far as can be told, in seconds since the Unix epoch."""
+    """Estimated start of the change, in seconds since the Unix epoch."""
     n: float
-    """Effective scores since."""
+    """Effective number of scores since the change."""
     exemplars: tuple[Exemplar, ...] = ()
     version_before: str | None = None
     version: str | None = None
 
     @property
     def size(self) -> float:
-        """By how much the mean moved."""
+        """Shift of the mean."""
         return self.after - self.before
 
 
@@ -122,14 +132,14 @@ class Moments:
         self.squares = squares
 
     def add(self, value: float, weight: float = 1.0) -> None:
-        """One more."""
+        """Add a value."""
         self.weight += weight
         self.weight_squares += weight * weight
         self.sum += weight * value
         self.squares += weight * value * value
 
     def join(self, other: Moments) -> None:
-        """All of others."""
+        """Add the values of other moments."""
         self.weight += other.weight
         self.weight_squares += other.weight_squares
         self.sum += other.sum
@@ -137,16 +147,19 @@ class Moments:
 
     @property
     def n(self) -> float:
-        """Effective values (Kish)."""
+        """Effective number of values (Kish)."""
         return self.weight * self.weight / self.weight_squares if self.weight_squares else 0.0
 
     @property
     def mean(self) -> float:
-        """Of the values; 0 of none."""
+        """Mean of the values, or 0 if there are none."""
         return self.sum / self.weight if self.weight else 0.0
 
     def variance(self, *, bounded: bool) -> float:
-        """Of one value. Of values from 0 to 1 never less than what a near-constant series may still do."""
+        """Return the variance of a single value.
+
+        For values from 0 to 1, the result never falls below the plausible variance of a nearly constant series.
+        """
         n = self.n
         found = max(0.0, self.squares / self.weight - self.mean**2) if self.weight else 0.0
         found *= n / (n - 1) if n > 1 else 2.0
@@ -157,12 +170,15 @@ class Moments:
         return max(found, binary * (_LEAST_SPREAD if found > 1e-12 else 1.0))
 
     def state(self) -> list[float]:
-        """For keeping."""
+        """Return the state as plain values."""
         return [self.weight, self.weight_squares, self.sum, self.squares]
 
 
 class _Side:
-    """Bets that the mean is lower than a bound; for a higher one, values and bound are turned round."""
+    """Bets that the mean is lower than a bound.
+
+    For bets on a higher mean, values and bound are mirrored.
+    """
 
     __slots__ = ("bets", "bound", "exemplars", "run", "since", "stakes")
 
@@ -172,20 +188,20 @@ class _Side:
         self.rest()
 
     def rest(self) -> None:
-        """Nothing speaks for a change."""
+        """Reset the bets: nothing indicates a change."""
         self.stakes: tuple[float, ...] = ()
         self.run = Moments()
         self.since = 0.0
         self.exemplars: list[str] = []
 
     def set_bound(self, bound: float) -> None:
-        """Bet against another bound."""
+        """Set the bound to bet against."""
         self.bound = bound
         # A bet of f / (1 - bound) leaves 1 - f of the stake when the value is 1.
         self.bets = tuple([fraction / (1.0 - bound) for fraction in _FRACTIONS]) if 0.0 < bound < 1.0 else ()
 
     def see(self, value: float, raw: float, at: float, exemplar: str | None) -> float:
-        """The mean of the stakes after one more value."""
+        """Add a value, and return the mean of the stakes."""
         gain = self.bound - value
         if not self.bets:
             return 0.0
@@ -204,11 +220,11 @@ class _Side:
 
 
 class Series:
-    """One series of scores.
+    """Change detection for one series of scores.
 
     Args:
-        options: how sensitive.
-        bounded: whether scores are from 0 to 1; one that is not makes ranks of all.
+        options: sensitivity of the detectors.
+        bounded: True if scores are expected to be from 0 to 1. A score outside this range makes the series use ranks.
     """
 
     __slots__ = (
@@ -222,56 +238,56 @@ class Series:
         self._version: str | None = None
         self._version_before: str | None = None
         self._previous: Moments | None = None
-        """Of the version before."""
+        """Moments of the previous version."""
         self._release = Moments()
         self._release_since = 0.0
         self._reported = False
-        """Whether a change with this release was reported."""
+        """True if a change with this release was already reported."""
         self._learn()
 
     def _learn(self) -> None:
-        """Begin to learn what is usual."""
+        """Start learning the usual level."""
         self._usual = Moments()
         self._ranks = array("d")
-        """The first values, in order once they are all there; kept where ranks count."""
+        """The first values, sorted when all have arrived. Kept only for series that use ranks."""
         self._known = 0.0
-        """Effective values when the bounds were computed; 0 while it learns."""
+        """Effective number of values when the bounds were computed. 0 while the series learns."""
         self._part = Moments()
-        """Weighted values that are to be one observation."""
+        """Weighted values collected for the next observation."""
         self._low, self._high = _Side(), _Side()
         self._open = Moments()
-        """What came since no bet was open: once none is, it is usual. Good and bad alike, else what is usual would look better than it is."""
+        """Values since bets were open. When no bet is left, they become part of the usual level. Good and bad values count alike, to avoid a bias."""
         self._block = Moments()
-        """The observations since the last look of what looks at batches."""
+        """Observations in the current batch."""
         self._block_ranks = 0.0
         self._block_size = _BATCHES[0]
         self._ewma: float | None = None
         self._run = Moments()
-        """What came since the weighted mean was where it usually is."""
+        """Values since the weighted mean was last at its usual level."""
         self._run_since = 0.0
         self._exemplars: list[str] = []
 
     @property
     def usual(self) -> float:
-        """The mean that is usual; of nothing 0."""
+        """The usual mean, or 0 if there are no values."""
         return self._usual.mean
 
     @property
     def is_learning(self) -> bool:
-        """Whether it does not know yet what is usual."""
+        """True until the usual level is known."""
         return not self._known
 
     def see(
         self, value: float, at: float = 0.0, weight: float = 1.0, version: str | None = None, exemplar: str | None = None
     ) -> Found | None:
-        """One more score: a change that it shows, if any.
+        """Add a score, and return the change that it reveals, if any.
 
         Args:
             value: the score.
             at: seconds since the Unix epoch.
-            weight: what it stands for: one over the probability that it was made with.
-            version: of the service that made the turn.
-            exemplar: the id of the turn.
+            weight: one divided by the score's sampling probability.
+            version: version of the service that made the turn.
+            exemplar: id of the turn.
         """
         if version is not None and version is not self._version and version != self._version:
             self._begin_release(version, at)
@@ -288,7 +304,7 @@ class Series:
         self._part = Moments()
         return self._observe(part.mean, at, exemplar)
 
-    # --- what is usual
+    # --- usual level
 
     def _learn_from(self, value: float, weight: float) -> None:
         usual = self._usual
@@ -305,7 +321,7 @@ class Series:
         self._known = usual.n
         if self._bounded:
             mean, least = usual.mean, options.least
-            # Wilson's limits, with the variance that was observed where that is less than that of ones and zeros
+            # Wilson's limits, but with the observed variance if it is less than that of zeros and ones
             spread, z2 = usual.variance(bounded=True), _SURE * _SURE
             middle = (mean + z2 / (2 * usual.n)) / (1 + z2 / usual.n)
             wide = _SURE * math.sqrt(spread / usual.n + z2 / (4 * usual.n * usual.n)) / (1 + z2 / usual.n)
@@ -320,7 +336,7 @@ class Series:
         self._block_size = next((size for size in _BATCHES if size >= wanted), _BATCHES[-1])
 
     def _join_usual(self, run: Moments) -> None:
-        """What led to no alarm is usual too."""
+        """Add values that led to no alarm to the usual level."""
         if self._usual.n < _LARGEST_REFERENCE * self._options.reference:
             self._usual.join(run)
             if self._bounded and self._usual.n > _GROWTH * self._known:
@@ -333,7 +349,7 @@ class Series:
     # --- detectors
 
     def _observe(self, raw: float, at: float, exemplar: str | None) -> Found | None:
-        # Written out flat: this is done for each score.
+        # Written inline for speed: this runs for every score.
         if self._bounded:
             value = 0.0 if raw < 0.0 else min(raw, 1.0)
         else:
@@ -359,7 +375,7 @@ class Series:
             self._exemplars = [*self._exemplars[1 - _EXEMPLARS :], exemplar]
 
     def _end_block(self) -> Found | None:
-        """Look at the weighted mean, and at the release."""
+        """Close a batch: check the weighted mean and the release."""
         mean = self._block_ranks / self._block.weight
         self._flush_block()
         if not self._low.stakes and not self._high.stakes:
@@ -387,7 +403,7 @@ class Series:
         self._block, self._block_ranks = Moments(), 0.0
 
     def _found(self, detector: Detector, run: Moments, since: float, exemplars: Sequence[str]) -> Found:
-        """A change; what came since it began is what is usual from now on."""
+        """Return a change. Values since its start become the new usual level."""
         released = since >= self._release_since if self._version_before is not None else False
         found = Found(
             detector, self._usual.mean, run.mean, self._difference(self._usual, run, Z95), since, run.n, _exemplars_of(exemplars),
@@ -414,7 +430,7 @@ class Series:
 
     def _begin_release(self, version: str, at: float) -> None:
         self._flush_block()
-        for side in (self._low, self._high):  # so that what begins now begins with the release
+        for side in (self._low, self._high):  # so that new runs start with the release
             if side.stakes and sum(side.stakes) / len(side.stakes) < _HARDLY_ANYTHING:
                 side.rest()
         if self._version is not None:
@@ -440,10 +456,13 @@ class Series:
         self._learn_anew(after)
         return found
 
-    # --- kept over restarts
+    # --- state across restarts
 
     def state(self) -> dict[str, Any]:
-        """What it knows, as plain values. Runs that had begun are forgotten: they begin again."""
+        """Return the state as plain values.
+
+        Runs of the weighted mean aren't kept, and start again.
+        """
         return {
             "bounded": self._bounded, "usual": self._usual.state(), "ranks": list(self._ranks), "known": self._known, "ewma": self._ewma,
             "open": self._open.state(), "block": self._block.state(), "version": self._version, "version_before": self._version_before, "release": self._release.state(), "release_since": self._release_since,
@@ -453,10 +472,10 @@ class Series:
 
     @classmethod
     def of_state(cls, options: Options, state: Mapping[str, Any]) -> Series:
-        """The series that :meth:`state` came from.
+        """Return a series from the output of :meth:`state`.
 
         Raises:
-            KeyError, TypeError, ValueError: it is none.
+            KeyError, TypeError, ValueError: If the state is invalid.
         """
         found = cls(options, bounded=bool(state["bounded"]))
         found._usual = Moments(*map(float, state["usual"]))
@@ -483,7 +502,10 @@ def _exemplars_of(turn_ids: Sequence[str]) -> tuple[Exemplar, ...]:
 
 
 def _always_valid(n: float, error: float) -> float:
-    """By how many standard errors an interval must be wide to hold at every look (see :meth:`.weighted.Sums.sequence`)."""
+    """Return the half-width of an interval that holds at every check, in standard errors.
+
+    See :meth:`.weighted.Sums.sequence`.
+    """
     tuned = (-2 * math.log(error) + math.log(-2 * math.log(error) + 1)) / 300.0
     size = max(n, 1.0) * tuned
     return math.sqrt(2 * (size + 1) / size * math.log(math.sqrt(size + 1) / error))
@@ -492,13 +514,16 @@ def _always_valid(n: float, error: float) -> float:
 _LIMITS = (
     (1.0, 1.0179), (1.5, 1.4381), (2.0, 1.8646), (2.25, 2.0967), (2.5, 2.3481), (2.75, 2.6227), (3.0, 2.9234), (3.25, 3.252), (3.5, 3.6095), (3.75, 3.9962), (4.0, 4.412), (4.25, 4.8565), (4.5, 5.3296), (4.75, 5.8308), (5.0, 6.3599), (5.25, 6.9166), (5.5, 7.5006), (6.0, 8.7502), (6.5, 10.1073), (7.0, 11.5707),
 )  # fmt: skip
-"""Standard deviations, and the decimal logarithm of the mean number of steps until an EWMA with :data:`_SMOOTHING` leaves them: Brook and Evans' Markov chain, which
-``tests/statistics/test_change.py`` runs."""
+"""Limits of an EWMA with :data:`_SMOOTHING` in standard deviations, and log10 of the mean run length.
+
+The run length is the number of steps until the EWMA crosses the limit by chance. It is computed with Brook and Evans' Markov
+chain, as in ``tests/statistics/test_change.py``.
+"""
 
 
 @lru_cache(maxsize=64)
 def _limit(batches: float) -> float:
-    """How many standard deviations an EWMA may move, so that it leaves them once in so many batches."""
+    """Return the limit in standard deviations that an EWMA crosses once per this many batches."""
     wanted = math.log10(max(batches, 1.0))
     for (low, before), (high, after) in pairwise(_LIMITS):
         if wanted <= after:

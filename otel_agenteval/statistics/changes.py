@@ -1,4 +1,4 @@
-"""Changes of all series of a process: one series for each metric and agent."""
+"""Change detection for all series of a process. Each metric and agent has one series."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from .change import Found, Options, Series
 Verdict = Literal["worse", "better", "changed"]
 _SERIES = 10_000
 _USES = 64
-"""Scores of a series that are noted as used at once."""
+"""Scores of a series per recorded use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A series has changed."""
+    """A detected change in a series."""
 
     metric: str
     agent: str
     verdict: Verdict
-    """``changed`` where neither more nor less of the metric is better."""
+    """``changed`` if neither direction of the metric is better."""
     found: Found
     at: float
-    """When it was found, in seconds since the Unix epoch."""
+    """Time of detection, in seconds since the Unix epoch."""
 
     @property
     def title(self) -> str:
-        """What happened, in a few words."""
+        """Short description of the change."""
         found = self.found
         of = f" of {self.agent}" if self.agent else ""
         since = f" with version {found.version}" if found.version_before is not None else ""
@@ -42,14 +42,14 @@ class Change:
 
 
 def verdict_of(direction: Direction, size: float) -> Verdict:
-    """Whether a change of a metric is for the better."""
+    """Return the verdict on a metric's change of this size."""
     if direction == "neutral" or not size:
         return "changed"
     return "better" if (size > 0) == (direction == "up") else "worse"
 
 
 class _Place:
-    """A series that is in use."""
+    """A series in use."""
 
     __slots__ = ("agent", "left", "series")
 
@@ -57,15 +57,15 @@ class _Place:
         self.series = series
         self.agent = agent
         self.left = _USES
-        """Scores until its use is noted again."""
+        """Scores left until the next recorded use."""
 
 
 class Changes:
-    """Looks for changes of scores. Thread-safe.
+    """Detects changes in scores. Thread-safe.
 
     Args:
-        options: how sensitive.
-        clock: dates what is found, and gives places to agents.
+        options: sensitivity of the detectors.
+        clock: dates changes, and orders agents by recent use.
     """
 
     def __init__(self, options: Options, clock: Clock) -> None:
@@ -74,24 +74,24 @@ class Changes:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew: a forked child has seen nothing yet."""
+        """Clear all state, for example in a forked child."""
         self._lock = threading.Lock()
         self._series: dict[tuple[str, str], Series] = {}
         self._places: LabelValues[tuple[str, str]] = LabelValues(_SERIES)
         self._of_agent: dict[str, dict[str, _Place]] = {}
-        """The same, by agent, then by metric."""
+        """Series in use, by agent and metric."""
         self._last: dict[tuple[str, str], Change] = {}
-        """The last change of each series that had one."""
+        """Last change of each series that has one."""
 
     def see(self, scores: Iterable[Score], agent: str, weight: float, version: str | None, turn_id: str | None) -> list[Change]:
-        """The scores of one more turn: what they show, if anything.
+        """Add the scores of a turn, and return the changes that they reveal.
 
         Args:
-            scores: of metrics by which the turn was not scored before.
-            agent: who answered.
-            weight: one over the probability that they were made with.
-            version: of the service that made the turn.
-            turn_id: of the turn.
+            scores: scores of metrics that haven't scored the turn before.
+            agent: the agent that answered.
+            weight: one divided by the sampling probability.
+            version: version of the service that made the turn.
+            turn_id: id of the turn.
         """
         now = self._clock.time_ns() / 1e9
         changes: list[Change] = []
@@ -114,7 +114,10 @@ class Changes:
         return changes
 
     def _place_of(self, metric: str, agent: str, *, bounded: bool) -> _Place:
-        """The series that a score counts towards. Asked for now and then, so that series which nobody uses can go."""
+        """Return the series of a score, and record its use.
+
+        It is called once per :data:`_USES` scores. Unused series can be discarded.
+        """
         key, now = (metric, agent), self._clock.monotonic()
         if key in self._places:
             self._places.use(key, now, _USES)
@@ -143,12 +146,12 @@ class Changes:
                 del self._of_agent[agent]
 
     def read(self) -> list[Change]:
-        """The last change of each series that had one."""
+        """Return the last change of each series that has one."""
         with self._lock:
             return list(self._last.values())
 
     def watch(self, telemetry: Telemetry) -> None:
-        """Show when each series changed last, and by how much."""
+        """Export the time and size of each series' last change as gauges."""
 
         def reader(value: Callable[[Change], float]) -> Callable[[], Iterator[tuple[Mapping[str, str], float]]]:
             def read() -> Iterator[tuple[Mapping[str, str], float]]:
@@ -160,22 +163,22 @@ class Changes:
         telemetry.watch(CHANGE_TIME, reader(lambda change: change.at))
         telemetry.watch(CHANGE_SIZE, reader(lambda change: change.found.size))
 
-    # --- kept over restarts
+    # --- state across restarts
 
     def state(self) -> list[list[Any]]:
-        """What is known of each series, as plain values."""
+        """Return the state of all series as plain values."""
         with self._lock:
             return [[metric, agent, series.state()] for (metric, agent), series in self._series.items()]
 
     def restore(self, state: Any, passed: float = 0.0) -> None:
-        """Go on where another process ended. A series that cannot be read begins anew.
+        """Restore the state of an earlier process. A series with an invalid state starts empty.
 
         Args:
-            state: as :meth:`state` made it.
-            passed: seconds since then, which change nothing.
+            state: output of :meth:`state`.
+            passed: seconds since then. They have no effect.
 
         Raises:
-            TypeError, ValueError: it is no state at all.
+            TypeError, ValueError: If the state as a whole is invalid.
         """
         for metric, agent, known in state:
             try:

@@ -1,4 +1,4 @@
-"""Pass rates of judged metrics on live traffic, corrected by the mistakes that people's labels have shown."""
+"""Live pass rates of judged metrics, corrected for judge errors that human labels revealed."""
 
 from __future__ import annotations
 
@@ -31,10 +31,12 @@ class PassRate(NamedTuple):
 
 
 def read_calibration(path: str, where: str) -> dict[str, Confusion]:
-    """What ``otel-agenteval calibrate --format json`` wrote: how each metric's verdicts compare with people's.
+    """Read each metric's judge errors from a calibration file.
+
+    The file is the output of ``otel-agenteval calibrate --format json``.
 
     Raises:
-        ConfigError: the file cannot be read, or is something else.
+        ConfigError: If the file can't be read or has another content.
     """
     try:
         found = jsonio.loads(Path(path).read_bytes())
@@ -42,32 +44,32 @@ def read_calibration(path: str, where: str) -> dict[str, Confusion]:
     except OSError as error:
         raise ConfigError(f"{where}: {path}: cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise ConfigError(f"{where}: {path}: it must be what `otel-agenteval calibrate --format json` writes") from None
+        raise ConfigError(f"{where}: {path}: must be the output of `otel-agenteval calibrate --format json`") from None
 
 
 class Corrected:
-    """Estimates of the verdicts of calibrated metrics, as they are and corrected.
+    """Pass rates of calibrated metrics, uncorrected and corrected.
 
     Args:
-        confusions: by metric.
-        window: seconds, as of :class:`.estimates.Estimates`.
-        clock: moves it.
+        confusions: judge errors by metric.
+        window: length of the window in seconds, as for :class:`.estimates.Estimates`.
+        clock: moves the window.
     """
 
     def __init__(self, confusions: Mapping[str, Confusion], window: float, clock: Clock) -> None:
         self.confusions = confusions
         self.verdicts = Estimates(window, clock)
-        """Of verdicts: 1 for a pass, 0 for a failure."""
+        """Estimates of verdicts: 1 for a pass, 0 for a failure."""
 
     def read(self) -> Iterator[PassRate]:
-        """All pass rates."""
+        """Yield all pass rates."""
         for window, estimates in (("1h", self.verdicts.read()), (SINCE_START, self.verdicts.read_since_start())):
             for (metric, agent), raw in estimates.items():
                 for method, found in corrected(raw, self.confusions[metric]).items():
                     yield PassRate(metric, agent, window, method, found)
 
     def watch(self, telemetry: Telemetry) -> None:
-        """Show them as gauges."""
+        """Export the pass rates as gauges."""
 
         def reader(field: str) -> Callable[[], Iterator[tuple[Mapping[str, str], float]]]:
             def read() -> Iterator[tuple[Mapping[str, str], float]]:
@@ -81,22 +83,24 @@ class Corrected:
             telemetry.watch(name, reader(field))
 
     def state(self) -> Any:
-        """For keeping."""
+        """Return the state as plain values."""
         return self.verdicts.state()
 
     def restore(self, state: Any, passed: float = 0.0) -> None:
-        """Go on where another process ended, with what is calibrated still.
+        """Restore the state of an earlier process, for metrics that are still calibrated.
 
         Raises:
-            TypeError, ValueError: it is no state.
+            TypeError, ValueError: If the state is invalid.
         """
         self.verdicts.restore([one for one in state if one[0] in self.confusions], passed)
 
 
 def corrected(raw: Estimate, confusion: Confusion) -> dict[Method, Estimate]:
-    """A pass rate as the judge has it, by its mistakes (Rogan and Gladen), and by how far people and judge are apart (prediction-powered inference).
+    """Return a pass rate uncorrected, and corrected by two methods.
 
-    Both corrections need labels of turns that were chosen by chance. A correction that the labels do not allow is left out.
+    ``rogan_gladen`` uses the judge's error rates (Rogan and Gladen). ``ppi`` uses the difference between people and judge
+    (prediction-powered inference). Both need labels of randomly chosen turns. A correction is missing if the labels don't allow
+    it.
     """
     found: dict[Method, Estimate] = {"raw": raw}
     bad = rogan_gladen((1 - raw.mean) * raw.n_eff, raw.n_eff, confusion)

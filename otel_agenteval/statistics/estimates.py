@@ -1,14 +1,16 @@
-"""What judged metrics would say of all turns, from those that were judged: by metric and agent, over the last hour and since the start.
+"""Estimates of judged metrics for all turns, based on the judged ones, by metric and agent.
 
-A score that was made with probability p stands for 1/p turns; turns of one trace stand or fall together, so the trace is the unit of the variance
-(:mod:`.weighted` has the mathematics). Of the hour there is a 95 % interval. Since the start there is a confidence sequence, whose interval holds at every
-look at once. Both are helped by proxies, which every turn has that takes part in the draw.
+There is an estimate for the last hour and one since the start. A score that was sampled with probability p represents 1/p
+turns. Turns of one trace are correlated, so the variance is computed over traces (:mod:`.weighted` explains the mathematics).
+The hour has a 95 % interval. Since the start, there is a confidence sequence, whose interval is valid no matter how often it is
+checked. Proxies, which are known for every turn in the draw, narrow both.
 
-Not every turn that was chosen gets its answer: the budget is used up, the judge is out. Those that did stand for the others of their
-class as well: turns that a rule chose for those of rules, turns that were drawn for drawn ones. What answers for itself, as an empty turn
-does, is a class of its own, else it would weigh more and more. Where a class has no answer at all, there is no estimate.
+Some selected turns get no score, because the budget is used up or the judge is unavailable. Scored turns of the same class then
+represent them too: turns selected by rules, or turns selected at random. Turns that need no judge call, such as empty turns,
+are a class of their own. Otherwise, their weight would grow with every missing score. If a class has no score at all, there is
+no estimate.
 
-Sums are kept by minute, never single scores: the memory does not grow with traffic.
+Only sums per minute are kept, never single scores, so memory doesn't grow with traffic.
 """
 
 from __future__ import annotations
@@ -27,31 +29,31 @@ from .weighted import Estimate, Everyone, Sums, padded, vector
 
 _PARTS = 60
 _KEPT_TOGETHER = 10
-"""Parts that are kept as one over restarts."""
+"""Number of time parts that are saved as one across restarts."""
 _EVER = -1
-"""The part of all time."""
+"""Number of the part for all time."""
 SINCE_START = "start"
-"""The label of the window of all time."""
+"""Label of the window since the start."""
 _SERIES = 1_000
 _TRACES = 10_000
 _TURNS = 50_000
-"""Turns, by metric, that a revision can replace."""
+"""Maximum number of turns, by metric, that a revision can still replace."""
 _LEAST_WEIGHT = 0.5
-"""Less than one turn weighs: sums below it are what rounding leaves when everything was taken out again."""
+"""Weight below that of any turn. Smaller sums are rounding errors after everything was removed."""
 
 
 Group = Literal["rule", "drawn", "itself"]
-"""How a turn got its score: chosen by a rule and asked about, drawn and asked about, or without a question."""
+"""How a turn got its score: selected by a rule, drawn at random, or without a judge call."""
 _GROUPS: tuple[Group, ...] = ("rule", "drawn", "itself")
 
 
 def group_of(decided_by: str) -> Group:
-    """The class of a turn that a model is asked about, by what chose it."""
+    """Return the class of a judged turn, by the reason for its selection."""
     return "rule" if decided_by == "rule" else "drawn"
 
 
 class _Part:
-    """One part of the time of one metric and agent."""
+    """Sums of one metric and agent in one part of the time."""
 
     __slots__ = ("chosen", "everyone", "sums")
 
@@ -59,10 +61,10 @@ class _Part:
         self.everyone = Everyone()
         self.sums: dict[Group, Sums] = {}
         self.chosen: dict[Group, float] = {}
-        """Sum of the weights of turns that were to be asked about."""
+        """Sum of the weights of the turns selected for a judge call."""
 
     def join(self, other: _Part) -> None:
-        """Add what another part has."""
+        """Add the sums of another part."""
         self.everyone = self.everyone.plus(other.everyone)
         for group, sums in other.sums.items():
             self.sums[group] = self.sums[group].plus(sums) if group in self.sums else sums
@@ -71,18 +73,18 @@ class _Part:
 
 
 class _Trace:
-    """A trace whose scores may be joined by others, or be replaced."""
+    """A trace whose scores can still change or grow in number."""
 
     __slots__ = ("part", "sums")
 
     def __init__(self, part: int) -> None:
         self.part = part
         self.sums: dict[Group, tuple[int, Any]] = {}
-        """How many scores, and the sum of their vectors."""
+        """Number of scores and the sum of their vectors, by class."""
 
 
 class _Answer(NamedTuple):
-    """What a metric said of a turn."""
+    """A metric's score of a turn."""
 
     trace: str
     group: Group
@@ -91,28 +93,28 @@ class _Answer(NamedTuple):
 
 
 class _Turn:
-    """What one metric is known to have made of one turn, so that its revisions take its place."""
+    """One metric's data on one turn, so that revisions can replace it."""
 
     __slots__ = ("answer", "certain", "chosen", "key", "proxies")
 
     def __init__(self, key: tuple[str, str]) -> None:
         self.key = key
-        """Metric and agent that it counts towards: a revision may find that the agent is another one."""
+        """Metric and agent of the series. A revision can have another agent, but counts in the same series."""
         self.chosen: tuple[int, Group, float] | None = None
-        """The part of the time in which it was chosen, how, and what it stands for."""
+        """Part of the time in which the turn was selected, its class, and its weight."""
         self.certain = False
-        """Whether it turned out that it would have been chosen whatever was drawn."""
+        """True if a rule would have selected the turn anyway."""
         self.answer: _Answer | None = None
         self.proxies: Any = None
 
 
 class Estimates:
-    """Estimates by metric and agent over the time that ends now. Thread-safe.
+    """Estimates by metric and agent over a moving window. Thread-safe.
 
     Args:
-        window: seconds.
-        clock: moves it.
-        label: its name.
+        window: length of the window in seconds.
+        clock: moves the window.
+        label: name of the window.
     """
 
     def __init__(self, window: float, clock: Clock, label: str = "1h") -> None:
@@ -122,23 +124,26 @@ class Estimates:
         self.after_fork_in_child()
 
     def after_fork_in_child(self) -> None:
-        """Start empty: the parent reports what it saw."""
+        """Clear all state, because the parent reports it."""
         self._lock = threading.Lock()
         self._series: dict[tuple[str, str], dict[int, _Part]] = {}
-        """By metric and agent, then by part of the time."""
+        """Parts by metric and agent, then by their number."""
         self._places: LabelValues[tuple[str, str]] = LabelValues(_SERIES)
-        """Which of them are kept apart from other agents' scores of the same metric."""
+        """Series that are kept separate from the metric's ``__other__`` series."""
         self._traces: OrderedDict[tuple[tuple[str, str], str], _Trace] = OrderedDict()
         self._turns: OrderedDict[tuple[str, str], _Turn] = OrderedDict()
-        """By metric and turn."""
+        """Keys are metric and turn."""
         self._changes = 0
         self._known: tuple[tuple[int, int], dict[tuple[str, str], Estimate], dict[tuple[str, str], Estimate]] | None = None
-        """What was read last, and of which state: a scrape asks for four fields of it."""
+        """Cached estimates and the state they belong to, because each scrape reads four fields."""
         self._seen: OrderedDict[tuple[str, str], tuple[tuple[str, str], int, Any]] = OrderedDict()
-        """By metric and turn: where a turn's proxies were counted, and what they are."""
+        """By metric and turn: the series and part in which the proxies were counted, and the proxies."""
 
     def see(self, metric: str, agent: str, turn_id: str, proxies: Sequence[float]) -> None:
-        """A turn takes part in the draw for a metric, and this is known of it. Of a turn that is seen again, what is known takes the place of what was."""
+        """Record the proxies of a turn that takes part in the draw for a metric.
+
+        If the turn was recorded before, its new proxies replace the old ones.
+        """
         known = padded(proxies)
         with self._lock:
             key, number, part = self._now(metric, agent, 1)
@@ -156,7 +161,10 @@ class Estimates:
                 turn.proxies = known
 
     def choose(self, metric: str, agent: str, probability: float, group: Group, turn_id: str | None = None) -> None:
-        """A turn was chosen with a probability, and a model is to be asked about it. A turn counts once, however often it is revised."""
+        """Record that a turn was selected for a judge call, with its probability.
+
+        Revisions of a turn don't count again.
+        """
         if probability <= 0:
             return
         with self._lock:
@@ -172,7 +180,10 @@ class Estimates:
                 one.chosen[group] = one.chosen.get(group, 0.0) + 1 / probability
 
     def make_certain(self, metric: str, turn_id: str) -> None:
-        """A turn that was drawn turned out to be one that a rule would have chosen, as by what its user said later: it stands for itself alone."""
+        """Mark a drawn turn as one that a rule would have selected.
+
+        From then on, it represents only itself. For example, user feedback that arrives later can meet a rule.
+        """
         with self._lock:
             turn = self._turns.get((metric, turn_id))
             if turn is None or turn.certain:
@@ -203,23 +214,23 @@ class Estimates:
         revision: int = 1,
         replaces: Iterable[str] = (),
     ) -> None:
-        """A score that was made with a probability; of the same turn it takes the place of the one before.
+        """Add a score with its sampling probability. It replaces an earlier score of the same turn.
 
         Args:
             metric: the metric's name.
             agent: the turn's agent.
-            trace: the cluster.
-            turn_id: the turn, under the id that it had first.
+            trace: the trace, which is the unit of the variance.
+            turn_id: the turn, under its first id.
             value: the score.
-            probability: of its being made.
-            group: how the turn got it.
-            revision: of the turn. A score of an earlier one that comes later changes nothing.
+            probability: probability that the turn was selected.
+            group: class of the turn.
+            revision: revision of the turn. A late score of an earlier revision is ignored.
             replaces: ids of other turns that turned out to be parts of this one.
         """
         if probability <= 0 or not math.isfinite(value):
             return
         with self._lock:
-            # The others were seen when they were chosen.
+            # Turns of other classes were already counted as a use when they were selected.
             turn = self._turn(metric, turn_id, self._now(metric, agent, 1 if group == "itself" else 0)[0])
             if turn.answer is not None and turn.answer.revision > revision:
                 return
@@ -235,12 +246,15 @@ class Estimates:
                 sums.least, sums.most = min(sums.least, value), max(sums.most, value)
 
     def _usual(self, key: tuple[str, str]) -> Any:
-        """The mean of everybody's proxies, for a turn that was seen by another process or too long ago: it moves nothing."""
+        """Return the mean proxies of all turns, which leave an estimate unchanged.
+
+        They are for turns that another process saw, or that were seen too long ago.
+        """
         ever = self._series.get(key, {}).get(_EVER)
         return ever.everyone.total / ever.everyone.n if ever is not None and ever.everyone.n > 0 else padded(())
 
     def _parts_of(self, key: tuple[str, str], number: int) -> list[_Part]:
-        """A part of the time and the part of all time, as far as they are kept."""
+        """Return a part of the time and the part for all time, if they are still kept."""
         parts = self._series.get(key, {})
         return [parts[one] for one in (number, _EVER) if one in parts]
 
@@ -256,12 +270,15 @@ class Estimates:
         return found
 
     def _count(self, key: tuple[str, str], answer: _Answer, sign: int) -> list[Sums]:
-        """Add an answer to the sums of its time and of all time, or with a sign of -1 take it out again, with the others of its trace."""
+        """Add a score to the sums of its part and of all time.
+
+        The scores of a trace count together. A sign of -1 removes the score.
+        """
         key, number, _ = self._now(*key, 0)
         parts = self._series[key]
         trace = self._traces.pop((key, answer.trace), None)
         if trace is None or trace.part not in parts:
-            if sign < 0:  # its time is over
+            if sign < 0:  # its part of the time has expired
                 return []
             trace = _Trace(number)
         found = [part.sums.setdefault(answer.group, Sums()) for part in (parts[trace.part], parts[_EVER])]
@@ -282,7 +299,10 @@ class Estimates:
         return found
 
     def _now(self, metric: str, agent: str, sightings: int) -> tuple[tuple[str, str], int, _Part]:
-        """What a score of this moment counts towards; ``sightings`` as in :meth:`LabelValues.use`."""
+        """Return the series key, part number and part for a score at this moment.
+
+        ``sightings`` is as in :meth:`LabelValues.use`.
+        """
         now = self._clock.monotonic()
         self._changes += 1
         number = int(now // self._length)
@@ -304,7 +324,7 @@ class Estimates:
         return key, number, parts[number]
 
     def _join_others(self, key: tuple[str, str]) -> None:
-        """What was kept apart is part of ``__other__`` from now on."""
+        """Merge a series into the metric's ``__other__`` series."""
         parts = self._series.pop(key, {})
         for trace in [trace for trace in self._traces if trace[0] == key]:
             del self._traces[trace]
@@ -313,11 +333,14 @@ class Estimates:
             others.setdefault(number, _Part()).join(part)
 
     def read(self) -> dict[tuple[str, str], Estimate]:
-        """The present estimates of the window by metric and agent."""
+        """Return the current estimates of the window, by metric and agent."""
         return self._read()[0]
 
     def read_since_start(self) -> dict[tuple[str, str], Estimate]:
-        """Estimates of everything since the start, with intervals that hold however often they are looked at."""
+        """Return the estimates since the start, by metric and agent.
+
+        Their intervals are valid no matter how often they are checked.
+        """
         return self._read()[1]
 
     def _read(self) -> tuple[dict[tuple[str, str], Estimate], dict[tuple[str, str], Estimate]]:
@@ -336,10 +359,13 @@ class Estimates:
         self._known = state, _without_none(window), _without_none(since)
         return self._known[1:]
 
-    # --- kept over restarts
+    # --- state across restarts
 
     def state(self) -> list[list[Any]]:
-        """What is known of each series, as plain values, in parts of ten minutes and that of all time."""
+        """Return the state of all series as plain values.
+
+        Times are grouped into parts of ten minutes, plus the part for all time.
+        """
         newest = int(self._clock.monotonic() // self._length)
         with self._lock:
             return [[*key, self._state_of(parts, newest)] for key, parts in self._series.items()]
@@ -359,14 +385,14 @@ class Estimates:
         ]
 
     def restore(self, state: Any, passed: float = 0.0) -> None:
-        """Go on where another process ended.
+        """Restore the state of an earlier process.
 
         Args:
-            state: as :meth:`state` made it.
+            state: output of :meth:`state`.
             passed: seconds since then.
 
         Raises:
-            TypeError, ValueError: it is none.
+            TypeError, ValueError: If the state is invalid.
         """
         newest = int(self._clock.monotonic() // self._length)
         found: dict[tuple[str, str], dict[int, _Part]] = {}
@@ -388,7 +414,7 @@ class Estimates:
                 self._series[key] = parts
 
     def watch(self, telemetry: Telemetry) -> None:
-        """Show them as gauges."""
+        """Export the estimates as gauges."""
 
         def reader(field: str) -> Callable[[], Iterator[tuple[Mapping[str, str], float]]]:
             def read() -> Iterator[tuple[Mapping[str, str], float]]:
@@ -407,7 +433,10 @@ def _without_none(found: Mapping[tuple[str, str], Estimate | None]) -> dict[tupl
 
 
 def _total(parts: Sequence[_Part]) -> tuple[Sums | None, Everyone]:
-    """The sums of all parts together, None where turns were chosen of which none has an answer; and everybody's proxies."""
+    """Return the sums of all parts, and the proxies of all turns.
+
+    The sums are None if a class has selected turns but no score.
+    """
     total, everyone = Sums(), Everyone()
     for part in parts:
         everyone = everyone.plus(part.everyone)
@@ -421,6 +450,6 @@ def _total(parts: Sequence[_Part]) -> tuple[Sums | None, Everyone]:
             if chosen:
                 return None, everyone
             continue
-        # Answers to questions that other processes chose, or that were chosen before the window began, stand for no other turn.
+        # Scores of turns that another process selected, or that were selected before the window, represent no other turns.
         total = total.plus(answered.times(max(1.0, chosen / answered.weight)))
     return total, everyone

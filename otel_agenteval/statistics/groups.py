@@ -1,6 +1,6 @@
-"""Two groups of turns of live traffic: by how much they differ, how sure that is, and how many more turns it would take to know.
+"""Comparison of two groups of live turns: difference, uncertainty, and turns needed for a clear result.
 
-Scores count by the turns that they stand for, and the trace is the unit, as in :mod:`.weighted`.
+As in :mod:`.weighted`, each score has the weight of the turns that it represents, and the variance is computed over traces.
 """
 
 from __future__ import annotations
@@ -14,13 +14,16 @@ from .intervals import Z95, Interval
 from .weighted import Estimate, Sums, padded, vector
 
 _Z80 = 0.8416212335729143
-"""For a power of 80 %."""
+"""80 % quantile of the normal distribution, for a power of 80 %."""
 _OPEN_TRACES = 10_000
 _NO_PROXIES = padded(())
 
 
 class Group:
-    """The scores of one metric in one group, read in any order; turns of a trace mostly follow one another."""
+    """The scores of one metric in one group, added in any order.
+
+    It is most accurate if the turns of a trace follow each other.
+    """
 
     __slots__ = ("_open", "_sums", "turns")
 
@@ -30,7 +33,7 @@ class Group:
         self._open: OrderedDict[str, Any] = OrderedDict()
 
     def add(self, trace: str, value: float, probability: float = 1.0) -> None:
-        """A score that was made with a probability."""
+        """Add a score with its sampling probability."""
         self.turns += 1
         sums = self._sums
         sums.least, sums.most = min(sums.least, value), max(sums.most, value)
@@ -41,22 +44,22 @@ class Group:
             sums.add(self._open.popitem(last=False)[1])
 
     def estimate(self) -> Estimate | None:
-        """The mean over all turns with its interval; None of nothing."""
+        """Return the mean over all turns with its interval, or None if there are no scores."""
         while self._open:
             self._sums.add(self._open.popitem()[1])
         return self._sums.estimate()
 
 
 class Difference(NamedTuple):
-    """How two means differ: after minus before."""
+    """The difference of two means: after minus before."""
 
     before: Estimate
     after: Estimate
     interval: Interval
-    """95 %, not corrected for the number of metrics."""
+    """95 % interval, not corrected for the number of metrics."""
     p: float
     detectable: float
-    """The smallest difference that so many turns show in four of five cases."""
+    """Smallest difference that this many turns detect with a probability of 80 %."""
 
     @property
     def size(self) -> float:
@@ -64,14 +67,20 @@ class Difference(NamedTuple):
         return self.after.mean - self.before.mean
 
     def turns_needed(self, turns: tuple[int, int], effect: float) -> tuple[int, int]:
-        """How many more turns each group needs until a difference of a size would show in four of five cases."""
+        """Return how many more turns each group needs to detect an effect of this size.
+
+        The power is 80 %. -1 stands for an infinite number.
+        """
         factor = (self.detectable / abs(effect)) ** 2 if effect else math.inf
         before, after = (max(0, math.ceil(n * factor) - n) if math.isfinite(factor) else -1 for n in turns)
         return before, after
 
 
 def difference(before: Estimate, after: Estimate) -> Difference:
-    """How two means differ: the interval is made of those of both (MOVER, Zou and Donner 2008), so that it stays honest near 0 and 1."""
+    """Compare two means.
+
+    The interval is derived from the intervals of both means (MOVER, Zou and Donner 2008), so it stays valid near 0 and 1.
+    """
     size = after.mean - before.mean
     down = math.hypot(after.mean - after.low, before.high - before.mean)
     up = math.hypot(after.high - after.mean, before.mean - before.low)
@@ -81,7 +90,7 @@ def difference(before: Estimate, after: Estimate) -> Difference:
 
 
 def in_pairs(groups: dict[str, Group], other: dict[str, Group]) -> Iterator[tuple[str, Difference, tuple[int, int]]]:
-    """The metrics that both have: name, difference, and the turns of both."""
+    """Yield each metric in both groups: name, difference, and the number of turns in each."""
     for name, group in groups.items():
         if name in other:
             before, after = group.estimate(), other[name].estimate()

@@ -1,6 +1,7 @@
-"""Confidence intervals for the scores of one set, and for the difference of two. Differences are always *after* minus *before*.
+"""Confidence intervals for the scores of one set and for the difference of two.
 
-Proportions get Wilson's interval, which stays honest near 0 and 1; means get bootstrap intervals, which assume no distribution.
+Differences are always *after* minus *before*. Proportions get Wilson's interval, which stays valid near 0 and 1. Means get
+bootstrap intervals, which assume no distribution.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from .resampling import MANY, blocks
 Interval = tuple[float, float]
 
 Z95 = 1.959963984540054
-"""Two-sided 95 % point of the normal distribution."""
+"""Quantile of the normal distribution for two-sided 95 % intervals."""
 
 
 def wilson(successes: int, n: int) -> Interval:
-    """Wilson's 95 % interval of a proportion."""
+    """Return Wilson's 95 % interval of a proportion."""
     share, z2 = successes / n, Z95 * Z95
     middle = (share + z2 / (2 * n)) / (1 + z2 / n)
     half = Z95 * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n)) / (1 + z2 / n)
@@ -28,12 +29,15 @@ def wilson(successes: int, n: int) -> Interval:
 
 
 def newcombe(before: tuple[int, int], after: tuple[int, int]) -> Interval:
-    """Newcombe's 95 % interval of the difference of two independent proportions, each ``(successes, n)``."""
+    """Return Newcombe's 95 % interval for the difference of two independent proportions.
+
+    Each proportion is ``(successes, n)``.
+    """
     return _square_and_add(before, after, 0.0)
 
 
 def newcombe_paired(both: int, lost: int, gained: int, neither: int) -> Interval:
-    """Newcombe's 95 % interval of the difference of two paired proportions.
+    """Return Newcombe's 95 % interval for the difference of two paired proportions.
 
     Args:
         both: pairs that passed before and after.
@@ -44,7 +48,7 @@ def newcombe_paired(both: int, lost: int, gained: int, neither: int) -> Interval
     n = both + lost + gained + neither
     margins = float(both + lost) * (gained + neither) * (both + gained) * (lost + neither)
     cross = float(both * neither - lost * gained)
-    if cross > 0:  # the continuity correction of the method: a weak positive correlation counts as none
+    if cross > 0:  # the method's continuity correction treats a weak positive correlation as zero
         cross = max(cross - n / 2, 0.0)
     phi = cross / math.sqrt(margins) if margins else 0.0
     return _square_and_add((both + lost, n), (both + gained, n), phi)
@@ -61,13 +65,13 @@ def _square_and_add(before: tuple[int, int], after: tuple[int, int], phi: float)
 
 
 def mean_interval(differences: Sequence[float]) -> Interval:
-    """Bootstrap 95 % interval of the mean of paired differences."""
+    """Return the bootstrap 95 % interval of the mean of paired differences."""
     found = np.asarray(differences, dtype=float)
     return _interval(float(found.mean()), _error(found) ** 2, found.size, lambda: _bootstrap(found))
 
 
 def difference_interval(before: Sequence[float], after: Sequence[float]) -> Interval:
-    """Bootstrap 95 % interval of the difference of the means of two independent sets."""
+    """Return the bootstrap 95 % interval for the difference of two independent means."""
     first, second = np.asarray(before, dtype=float), np.asarray(after, dtype=float)
     difference, variance = float(second.mean() - first.mean()), _error(first) ** 2 + _error(second) ** 2
     return _interval(difference, variance, max(first.size, second.size), lambda: _bootstrap(second) - _bootstrap(first, 1))
@@ -82,12 +86,12 @@ def _interval(middle: float, variance: float, n: int, draw: Callable[[], Any]) -
 
 
 def _error(values: Any) -> float:
-    """Standard error of a mean."""
+    """Return the standard error of the mean."""
     return float(values.std(ddof=1)) / math.sqrt(values.size) if values.size > 1 else 0.0
 
 
 def _bootstrap(values: Any, stream: int = 0) -> Any:
-    """Means of resamples with replacement."""
+    """Return the means of resamples with replacement."""
     means = [
         values[generator.integers(0, values.size, (count, values.size))].mean(axis=1)
         for generator, count in blocks(values.size, stream)

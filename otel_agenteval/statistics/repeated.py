@@ -1,4 +1,7 @@
-"""What repetitions of the same case say: how often one of k is right, how often all of them are, and how alike they are. The case is the unit of every interval."""
+"""Statistics on repetitions of the same case: pass rates over k tries, and consistency.
+
+The case is the unit of every interval.
+"""
 
 from __future__ import annotations
 
@@ -17,38 +20,46 @@ class Tries(NamedTuple):
 
 
 def pass_at_k(tries: Tries, k: int) -> float:
-    """The chance that at least one of k repetitions passes, estimated without bias from n of which some passed (Chen et al. 2021).
+    """Estimate the probability that at least one of k repetitions passes.
+
+    The estimate from n repetitions is unbiased (Chen et al. 2021).
 
     Raises:
-        ValueError: there are fewer than k repetitions.
+        ValueError: If there are fewer than k repetitions.
     """
     return 1.0 - _none_of(tries.n, tries.n - tries.passed, k)
 
 
 def pass_hat_k(tries: Tries, k: int) -> float:
-    """The chance that all of k repetitions pass (pass^k; Yao et al. 2024, tau-bench).
+    """Estimate the probability that all of k repetitions pass (pass^k; Yao et al. 2024, tau-bench).
 
     Raises:
-        ValueError: there are fewer than k repetitions.
+        ValueError: If there are fewer than k repetitions.
     """
     return _none_of(tries.n, tries.passed, k)
 
 
 def _none_of(n: int, chosen: int, k: int) -> float:
-    """The chance that k of n, drawn without putting back, are all among the chosen."""
+    """Return the probability that k of n items, drawn without replacement, are all chosen."""
     if not 1 <= k <= n:
-        raise ValueError(f"k = {k} of {n} repetitions: it must be between 1 and their number")
+        raise ValueError(f"k: must be between 1 and the number of repetitions ({n}), got {k}")
     return math.comb(chosen, k) / math.comb(n, k)
 
 
 def consistency(cases: Sequence[Tries]) -> float | None:
-    """The share of cases whose repetitions all have the same verdict; None where no case has two."""
+    """Return the share of cases whose repetitions all have the same verdict.
+
+    Returns None if no case has two repetitions.
+    """
     repeated = [tries for tries in cases if tries.n > 1]
     return sum(tries.passed in (0, tries.n) for tries in repeated) / len(repeated) if repeated else None
 
 
 def mean_by_case(values: Mapping[str, Sequence[float]]) -> Estimate | None:
-    """The mean of all values with a 95 % interval in which the case is the cluster: repeating a case makes no more cases of it. None of nothing."""
+    """Return the mean of all values with a 95 % interval, or None if there are none.
+
+    The case is the cluster: more repetitions don't count as more cases.
+    """
     sums = Sums()
     for found in values.values():
         if found:

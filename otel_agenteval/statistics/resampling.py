@@ -1,4 +1,4 @@
-"""Random numbers for intervals and tests: from one fixed seed, so that the same scores always give the same answer."""
+"""Random numbers for intervals and tests, with a fixed seed so that results are reproducible."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 _SEED = 20_260_101
 RESAMPLES = 10_000
 MANY = 1_000
-"""Values past which the normal approximation is as good as resampling, and fast."""
-_CELLS = 2_000_000  # of one block of resamples: bounds the memory
+"""Number of values above which the normal approximation is as accurate as resampling."""
+_CELLS = 2_000_000  # per block of resamples, to limit memory
 
 
 def blocks(width: int, stream: int = 0) -> Iterator[tuple[Any, int]]:
-    """One generator, and how many resamples to draw from it at a time."""
+    """Yield a generator and the number of resamples to draw from it, block by block."""
     generator = np.random.default_rng((_SEED, stream))
     step, left = max(1, _CELLS // width), RESAMPLES
     while left > 0:

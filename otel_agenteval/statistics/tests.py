@@ -1,6 +1,7 @@
-"""Effect sizes and tests for two sets of scores. Differences are always *after* minus *before*.
+"""Effect sizes and significance tests for two sets of scores.
 
-Proportions get exact tests; means get permutation tests, which assume no distribution.
+Differences are always *after* minus *before*. Proportions get exact tests. Means get permutation tests, which assume no
+distribution.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ import numpy as np
 
 from .resampling import MANY, RESAMPLES, blocks
 
-_EXACT_FLIPS = 12  # up to 4,096 sign patterns are all tried
-_SLACK = 1e-9  # sums of floats in another order are the same sum
+_EXACT_FLIPS = 12  # exact test with at most 4,096 sign patterns
+_SLACK = 1e-9  # tolerance for rounding: float sums depend on the order
 
 
 def mcnemar(lost: int, gained: int) -> float:
-    """McNemar's exact two-sided p: whether as many pairs were lost as were gained."""
+    """Return McNemar's exact two-sided p value for equal numbers of lost and gained pairs."""
     n, fewer = lost + gained, min(lost, gained)
     if lost == gained:
         return 1.0
@@ -26,14 +27,17 @@ def mcnemar(lost: int, gained: int) -> float:
 
 
 def fisher(before: tuple[int, int], after: tuple[int, int]) -> float:
-    """Fisher's exact two-sided p for two independent proportions, each ``(successes, n)``."""
+    """Return Fisher's exact two-sided p value for two independent proportions.
+
+    Each proportion is ``(successes, n)``.
+    """
     (x, n), (y, m) = before, after
     successes, whole = x + y, _log_choose(n + m, x + y)
 
     def log_p(i: int) -> float:
         return _log_choose(n, i) + _log_choose(m, successes - i) - whole
 
-    observed = log_p(x) + 1e-7  # tables as likely as the observed one count, whatever the rounding
+    observed = log_p(x) + 1e-7  # include tables as likely as the observed one, despite rounding
     tables = (log_p(i) for i in range(max(0, successes - m), min(n, successes) + 1))
     return min(1.0, math.fsum(math.exp(p) for p in tables if p <= observed))
 
@@ -43,7 +47,10 @@ def _log_choose(n: int, k: int) -> float:
 
 
 def sign_flip(differences: Sequence[float]) -> float:
-    """Two-sided p that the mean of paired differences is 0: how many ways to swap pairs give one as large."""
+    """Return the two-sided p value that the mean of paired differences is 0.
+
+    It is the share of sign patterns that give a mean at least as large.
+    """
     found = np.asarray(differences, dtype=float)
     found = found[found != 0]
     if not found.size:
@@ -62,7 +69,10 @@ def sign_flip(differences: Sequence[float]) -> float:
 
 
 def permutation(before: Sequence[float], after: Sequence[float]) -> float:
-    """Two-sided p that two independent sets have one mean: how many ways to deal the values give one as large."""
+    """Return the two-sided p value that two independent sets have the same mean.
+
+    It is the share of random partitions that give a difference at least as large.
+    """
     pooled = np.concatenate([np.asarray(before, dtype=float), np.asarray(after, dtype=float)])
     n, total = len(after), len(pooled)
     centred = pooled - pooled.mean()
@@ -85,7 +95,10 @@ def _normal_p(observed: float, spread: float) -> float:
 
 
 def cliffs_delta(before: Sequence[float], after: Sequence[float]) -> float:
-    """How much more often a value of ``after`` is the larger one than the smaller one, from -1 to 1."""
+    """Return Cliff's delta, from -1 to 1.
+
+    It is the probability that a value of ``after`` is larger than one of ``before``, minus the probability that it is smaller.
+    """
     first, second = np.sort(np.asarray(before, dtype=float)), np.asarray(after, dtype=float)
     below = np.searchsorted(first, second, "left")
     above = first.size - np.searchsorted(first, second, "right")
@@ -93,14 +106,20 @@ def cliffs_delta(before: Sequence[float], after: Sequence[float]) -> float:
 
 
 def cohens_d(differences: Sequence[float]) -> float | None:
-    """Mean of paired differences in their standard deviations; None where they do not vary."""
+    """Return Cohen's d: the mean of paired differences in standard deviations.
+
+    Returns None if the differences don't vary.
+    """
     found = np.asarray(differences, dtype=float)
     spread = float(found.std(ddof=1)) if found.size > 1 else 0.0
     return float(found.mean()) / spread if spread > _SLACK * float(np.abs(found).max(initial=0.0)) else None
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """Holm's adjusted p values: below 0.05, at most one family in twenty has a false one among them."""
+    """Return p values with Holm's adjustment for multiple tests.
+
+    If you reject below 0.05, the probability of any false rejection in the family is at most 5 %.
+    """
     adjusted, highest = [0.0] * len(ps), 0.0
     for rank, index in enumerate(sorted(range(len(ps)), key=lambda i: ps[i])):
         highest = max(highest, min(1.0, ps[index] * (len(ps) - rank)))

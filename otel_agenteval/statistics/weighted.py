@@ -1,9 +1,12 @@
-"""Means over all turns from a sample of them, in which each turn had its own chance, helped by what is known of every turn.
+"""Means over all turns, estimated from a weighted sample and improved with proxies.
 
-A score that was made with probability p stands for 1/p turns: the mean is Hájek's. What every turn has anyway, cheap scores, is its *proxies*. Where they go
-with the score, the sample's mean is moved by as much as the sample's proxies differ from everybody's (prediction-powered inference, PPI++ of Angelopoulos,
-Duchi and Zrnic 2023, which is the survey statistician's regression estimator; Särndal, Swensson and Wretman 1992). How much a proxy counts is what makes the variance least, so
-that one that says nothing changes nothing, and a wrong one makes no estimate wrong: it only stops helping.
+A score that was sampled with probability p represents 1/p turns, and the mean is Hájek's estimator. *Proxies* are cheap scores
+that every turn has. If they correlate with the score, the sample's mean is corrected by the difference between the sample's
+proxies and those of all turns. This is prediction-powered inference (PPI++ of Angelopoulos, Duchi and Zrnic 2023), or the
+regression estimator of survey statistics (Särndal, Swensson and Wretman 1992).
+
+The weight of a proxy minimizes the variance. An uninformative proxy therefore changes nothing, and a wrong one doesn't bias the
+estimate but only stops improving it.
 """
 
 from __future__ import annotations
@@ -17,20 +20,25 @@ import numpy as np
 from .intervals import Z95, Interval
 
 PROXIES = 3
-"""Of each turn, at most."""
+"""Maximum number of proxies per turn."""
 _ENOUGH = 10
-"""Effective traces for each proxy and for the mean, below which proxies are left out: what they are worth has to be learned too. Of scores from 0 to 1
-those count that a mean near an end stands on: failures where nearly all is well."""
+"""Effective traces required per proxy, and for the mean, to use proxies, because their weights must be estimated too.
+
+For scores from 0 to 1, the rarer outcome counts, such as failures if nearly all turns pass.
+"""
 _FIRST = 3
-"""Where a trace's vector has its proxies: before them are its weight, weighted scores, and weighted squares of scores."""
+"""Index of the first proxy in a trace's vector, after the weight, the weighted scores and their weighted squares."""
 _SIZE = _FIRST + PROXIES
 _LEAST_SPREAD = 0.02
-"""How little scores from 0 to 1 may vary, by what ones and zeros of the same mean would, before it is taken for a chance."""
+"""Smallest plausible variance of scores from 0 to 1, relative to zeros and ones with the same mean.
+
+A smaller observed variance is attributed to chance.
+"""
 _FLAT = 1e-9
-"""A proxy that varies less than this by its own size says nothing."""
+"""Relative variation below which a proxy is uninformative."""
 ALPHA = 0.05
 _EXPECTED = 300.0
-"""Effective traces at which a confidence sequence is as narrow as it can be made."""
+"""Effective traces at which a confidence sequence is tuned to be narrowest."""
 
 
 class Estimate(NamedTuple):
@@ -40,11 +48,11 @@ class Estimate(NamedTuple):
     low: float
     high: float
     n_eff: float
-    """How many equally weighted traces would say as much without proxies: Kish's effective size, times what they gain."""
+    """Number of equally weighted traces with the same precision: Kish's effective size times the gain from proxies."""
 
 
 class Everyone:
-    """The proxies of all turns: how many, their sums, and the sums of their products."""
+    """Proxies of all turns: count, sums, and sums of products."""
 
     __slots__ = ("n", "outer", "total")
 
@@ -54,21 +62,21 @@ class Everyone:
         self.outer: Any = np.zeros((PROXIES, PROXIES))
 
     def add(self, proxies: Any, sign: int = 1) -> None:
-        """Add a turn, or with a sign of -1 take it out again."""
+        """Add a turn's proxies. A sign of -1 removes them."""
         self.n += sign
         self.total += sign * proxies
         self.outer += sign * np.outer(proxies, proxies)
 
     def state(self) -> list[Any]:
-        """For keeping."""
+        """Return the state as plain values."""
         return [self.n, self.total.tolist(), self.outer.tolist()]
 
     @classmethod
     def of_state(cls, state: Sequence[Any]) -> Everyone:
-        """What :meth:`state` came from.
+        """Return an object from the output of :meth:`state`.
 
         Raises:
-            TypeError, ValueError: it is none.
+            TypeError, ValueError: If the state is invalid.
         """
         found = cls()
         found.n = float(state[0])
@@ -76,7 +84,7 @@ class Everyone:
         return found
 
     def plus(self, other: Everyone) -> Everyone:
-        """Both together."""
+        """Return the sum of both."""
         found = Everyone()
         found.n, found.total, found.outer = self.n + other.n, self.total + other.total, self.outer + other.outer
         return found
@@ -85,31 +93,34 @@ class Everyone:
 def _array(values: Any, like: Any) -> Any:
     found = np.asarray(values, dtype=float)
     if found.shape != like.shape:
-        raise ValueError("of another form")
+        raise ValueError(f"state: must have shape {like.shape}, got {found.shape}")
     return found
 
 
 class Sums:
-    """What is kept of the traces of one time. A trace is the vector of its sums of weights, of weighted scores and their squares, and of weighted proxies."""
+    """Sums over the traces of one period.
+
+    A trace is a vector of its sums: weights, weighted scores, weighted squares of scores, and weighted proxies.
+    """
 
     __slots__ = ("least", "most", "outer", "total")
 
     def __init__(self) -> None:
         self.total: Any = np.zeros(_SIZE)
-        """Over the traces."""
+        """Sum of the traces' vectors."""
         self.outer: Any = np.zeros((_SIZE, _SIZE))
-        """Over the products of each trace with itself: the trace is the unit of the variance."""
+        """Sum of the outer products of each trace with itself, for a variance over traces."""
         self.least = math.inf
         self.most = -math.inf
 
     @classmethod
     def of_turns(cls, once: Sequence[float], squared: Sequence[float], ends: Interval) -> Sums:
-        """Of turns that are each a trace, by their sums.
+        """Return the sums of turns that each are a trace of their own.
 
         Args:
-            once: the sums of the weights, of weighted values, and of weighted squares of values.
-            squared: the same with each weight squared.
-            ends: the least and the largest value.
+            once: sums of the weights, of weighted values, and of weighted squares of values.
+            squared: the three sums with squared weights.
+            ends: the smallest and the largest value.
         """
         found = cls()
         found.total[:_FIRST] = once
@@ -120,25 +131,25 @@ class Sums:
 
     @property
     def weight(self) -> float:
-        """How many turns they stand for."""
+        """Number of turns that the sums represent."""
         return float(self.total[0])
 
     def add(self, trace: Any, sign: int = 1) -> None:
-        """Add a trace, or with a sign of -1 take it out again."""
+        """Add a trace. A sign of -1 removes it."""
         self.total += sign * trace
         self.outer += sign * np.outer(trace, trace)
 
     def state(self) -> list[Any]:
-        """For keeping."""
+        """Return the state as plain values."""
         ends = [value if math.isfinite(value) else None for value in (self.least, self.most)]
         return [self.total.tolist(), self.outer.tolist(), *ends]
 
     @classmethod
     def of_state(cls, state: Sequence[Any]) -> Sums:
-        """What :meth:`state` came from.
+        """Return an object from the output of :meth:`state`.
 
         Raises:
-            TypeError, ValueError: it is none.
+            TypeError, ValueError: If the state is invalid.
         """
         found = cls()
         total, outer, least, most = state
@@ -147,7 +158,7 @@ class Sums:
         return found
 
     def times(self, factor: float) -> Sums:
-        """As if every weight were so many times what it is."""
+        """Return the sums with every weight multiplied by the factor."""
         found = Sums()
         found.total, found.outer, found.least, found.most = (
             self.total * factor,
@@ -158,21 +169,29 @@ class Sums:
         return found
 
     def plus(self, other: Sums) -> Sums:
-        """Both together."""
+        """Return the sum of both."""
         found = Sums()
         found.total, found.outer = self.total + other.total, self.outer + other.outer
         found.least, found.most = min(self.least, other.least), max(self.most, other.most)
         return found
 
     def estimate(self, everyone: Everyone | None = None) -> Estimate | None:
-        """The mean and its interval; None of nothing. With the proxies of all turns it is at most as wide as without, but for the noise of learning what they are worth."""
+        """Return the mean with its interval, or None if there are no scores.
+
+        Args:
+            everyone: proxies of all turns. They narrow the interval if they are informative.
+        """
         moments = self._moments(everyone)
         return None if moments is None else self._interval(*moments, Z95)
 
     def sequence(self, everyone: Everyone | None = None) -> Estimate | None:
-        """The same with an interval that holds at every time at once: whoever looks after each score, and stops when it pleases, is wrong in 5 % of all cases too.
+        """Return the mean with an interval that is valid at every time at once.
 
-        Asymptotic confidence sequence: Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas 2024, narrowest near 300 effective traces.
+        Even someone who checks after each score and stops at will is wrong in at most 5 % of cases. Returns None if there are
+        no scores.
+
+        Asymptotic confidence sequence: Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas 2024, tuned to be narrowest near 300
+        effective traces.
         """
         moments = self._moments(everyone)
         if moments is None:
@@ -183,7 +202,7 @@ class Sums:
         return self._interval(*moments, wide)
 
     def _moments(self, everyone: Everyone | None) -> tuple[float, float, float] | None:
-        """The mean, its variance, and the effective size."""
+        """Return the mean, its variance, and the effective size."""
         weight, squares = self.total[0], self.outer[0, 0]
         if weight <= 0 or squares <= 0:
             return None
@@ -191,13 +210,13 @@ class Sums:
         n = float(weight * weight / squares)
         mean = float(means[1])
         deviations = max(0.0, self.outer[1, 1] - 2 * mean * self.outer[0, 1] + mean * mean * squares)
-        # n / (n - 1) as for any variance around a mean that was estimated too
+        # n / (n - 1), because the mean is estimated too
         variance = float(deviations / (weight * weight)) * (n / (n - 1) if n > 1 else 2.0)
         predicted = self._predicted(means, n, variance, everyone) if everyone is not None and everyone.n > 0 else None
         return predicted or (mean, variance, n)
 
     def _predicted(self, means: Any, n: float, variance: float, everyone: Everyone) -> tuple[float, float, float] | None:
-        """The same with the proxies; None where they gain nothing."""
+        """Return the moments improved with proxies, or None if proxies improve nothing."""
         if variance <= 0:
             return None
         kept = [1, *range(_FIRST, _SIZE)]
@@ -215,7 +234,7 @@ class Sums:
         all_means = everyone.total / everyone.n
         all_spread = everyone.outer / everyone.n - np.outer(all_means, all_means)
         left = float(spread[0, 0] - with_score @ worth) * n / max(n - 1 - len(varying), 1.0)
-        # What the proxies say is known of all turns, which are themselves some of those that could have come
+        # The proxies are known for all turns, but these turns are themselves a sample of all possible ones
         between = float(worth @ all_spread[np.ix_(places, places)] @ worth) / everyone.n
         total = max(left, 0.0) + max(between, 0.0)
         if not 0 < total < variance:
@@ -224,24 +243,28 @@ class Sums:
         return mean, total, n * variance / total
 
     def _spread(self, means: Any) -> float:
-        """The variance of scores from 0 to 1 by what it would be if all of them were ones and zeros."""
+        """Return the variance of scores from 0 to 1, relative to that of zeros and ones."""
         most = means[1] * (1 - means[1])
         return float(min(1.0, max(_LEAST_SPREAD, (means[2] - means[1] ** 2) / most))) if most > 0 else 1.0
 
     def _interval(self, mean: float, variance: float, n: float, z: float) -> Estimate:
-        """Scores from 0 to 1 get Wilson's interval with the variance that was observed, which stays honest where all that were judged agree; others a normal one."""
+        """Return the estimate with its interval.
+
+        Scores from 0 to 1 get Wilson's interval with the observed variance, which stays valid if all judged turns agree. Others
+        get a normal interval.
+        """
         if self.least < 0 or self.most > 1:
             half = z * math.sqrt(variance)
             return Estimate(mean, mean - half, mean + half, n)
         mean, z2 = min(1.0, max(0.0, mean)), z * z
-        size, n = n, n / self._spread(self.total / self.total[0])  # as many ones and zeros would say as much
+        size, n = n, n / self._spread(self.total / self.total[0])  # number of zeros and ones with the same precision
         middle = (mean + z2 / (2 * n)) / (1 + z2 / n)
         half = z * math.sqrt(variance + z2 / (4 * n * n)) / (1 + z2 / n)
         return Estimate(mean, max(0.0, min(mean, middle - half)), min(1.0, max(mean, middle + half)), size)
 
 
 def padded(proxies: Sequence[float]) -> Any:
-    """Proxies as they are added, with zeros for those that there are not."""
+    """Return proxies padded with zeros to :data:`PROXIES` values."""
     found = np.zeros(PROXIES)
     found[: len(proxies)] = proxies[:PROXIES]
     return found
@@ -251,5 +274,8 @@ _NO_PROXIES = padded(())
 
 
 def vector(weight: float, value: float, proxies: Any = _NO_PROXIES) -> Any:
-    """A score of a turn as part of its trace; ``proxies`` as :func:`padded` gives them."""
+    """Return one turn's contribution to its trace's vector.
+
+    ``proxies`` must be :func:`padded`.
+    """
     return np.array([weight, weight * value, weight * value * value, *(weight * proxies)])

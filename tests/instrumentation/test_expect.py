@@ -242,5 +242,5 @@ def test_adding_reaches_neither_outer_blocks_nor_later_calls(rig):
 
 
 def test_nothing_is_added_outside():
-    with pytest.raises(oa.ConfigError, match="nothing to add to"):
+    with pytest.raises(oa.ConfigError, match="inside the with block"):
         oa.expect(ground_truth="Paris").add(conflicts=[])
