@@ -327,7 +327,7 @@ def test_chances_of_repetitions_are_those_of_the_papers() -> None:
     assert pass_at_k(Tries(10, 3), 5) == pytest.approx(1 - 21 / 252)
     assert pass_hat_k(Tries(10, 8), 4) == pytest.approx(70 / 210)
     assert pass_hat_k(Tries(4, 3), 4) == 0.0
-    with pytest.raises(ValueError, match="^k: .*got 5"):
+    with pytest.raises(ValueError, match=r"^k: .*got 5"):
         pass_at_k(Tries(4, 1), 5)
     assert consistency([Tries(1, 1)]) is None
     assert mean_by_case({}) is None

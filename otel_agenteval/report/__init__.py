@@ -1,16 +1,17 @@
-"""The reports of a run: JSON lines, tables, JUnit XML, Markdown or a web page, with or without a comparison to a baseline.
+"""Reports of a run as JSON lines, tables, JUnit XML, Markdown or a web page, with an optional comparison to a baseline.
 
-May import :mod:`~otel_agenteval.statistics`, :mod:`~otel_agenteval.metrics` and what turns are read by; of third parties, numpy.
+May import :mod:`~otel_agenteval.statistics`, :mod:`~otel_agenteval.metrics` and the rooms that read turns. Allowed third-party
+package: numpy.
 Start at :mod:`.outputs`.
 
-run         the scores of one run, and how they are read back
-compare     two runs, metric by metric
-formatting  numbers and sentences that all reports have
-junit, markdown, html, text    one format each
-outputs     which formats are written, and to which files
-experiment  trials of cases, summed up
-calibration labels of people beside the scores of a run
-frames      turns and scores for notebooks
+run          the scores of one run, and their parser
+compare      comparison of two runs, metric by metric
+formatting   numbers and sentences shared by all reports
+junit, markdown, html, table   one format each
+outputs      selection of formats and their files
+experiment   summary of the trials of an experiment
+calibration  comparison of human labels with a run's scores
+frames       turns and scores for notebooks
 """
 
 from .compare import compare

@@ -1,4 +1,4 @@
-"""Labels of people beside the scores of a run: how far each metric can be trusted, as texts, JSON and a page."""
+"""Compares human labels with a run's scores, and reports each metric's reliability as text, JSON or a page."""
 
 from __future__ import annotations
 
@@ -30,65 +30,70 @@ _SURE = 0.05
 _GOOD_FROM = 0.5
 _FEWEST_OF_A_MODEL = 5
 _FEW = 30
-"""Labels of each kind below which intervals are too wide to rely on."""
+"""Number of labels of each kind below which intervals are too wide to rely on."""
 _EXPLORED = 0.2
-"""Share of the suggested turns that are drawn from all, so that what the judge is sure of is looked at too."""
+"""Share of suggested turns that are drawn at random, so that confident verdicts are checked too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What a person said of a turn."""
+    """A person's verdict on a turn."""
 
     turn: str
-    """Its id, or that of its case."""
+    """Turn id or case id."""
     good: bool
     metric: str | None = None
-    """What it is about; None for every metric of the turn."""
+    """Metric that the label is for, or None for every metric of the turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """By how much more a judge lets pass of its own model's answers than of others', beyond what people say of both."""
+    """A judge's preference for its own model's answers.
+
+    It is the excess of passes for its own model's answers over those for others, relative to human labels.
+    """
 
     own: int
-    """Labelled turns that its own model answered."""
+    """Number of labeled turns answered by the judge's model."""
     others: int
     size: float
-    """Share of the turns; 0 is none."""
+    """As a share of the turns. 0 means no preference."""
     interval: Interval
     p: float
 
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """How far one metric can be trusted."""
+    """The reliability of one metric."""
 
     metric: str
     confusion: Confusion
-    """By the metric's own verdicts."""
+    """Errors of the metric's own verdicts."""
     threshold: Threshold | None
-    """That the labels suggest; None where it cannot be fitted."""
+    """Threshold suggested by the labels, or None if it can't be fitted."""
     current: float | None
-    """The threshold that it has."""
+    """The metric's current threshold."""
     judged: int
-    """Turns with a verdict, labelled or not."""
+    """Number of turns with a verdict, labeled or not."""
     said_bad: int
-    """Of those, how many the metric calls bad."""
+    """Number of turns that the metric calls bad."""
     corrected: Estimate | None
-    """The true share of bad turns, from the metric's rate and its mistakes (Rogan and Gladen)."""
+    """True share of bad turns, from the metric's rate and its errors (Rogan and Gladen)."""
     preference: Preference | None
-    """Of the judge for answers of its own model; None where its model is not known, or did not answer some turns and others did."""
+    """None if the judge's model is unknown, or if there are too few answers by that model or by others."""
     predicted: Estimate | None
-    """The same from people's labels, helped by the scores of all turns (PPI++)."""
+    """True share of bad turns, from human labels and the scores of all turns (PPI++)."""
 
 
 def read_labels(path: str) -> list[Label]:
-    """Labels of a JSONL, CSV or Parquet file: ``turn_id`` or ``case_id``, ``label`` (pass, fail, good, bad, yes, no, 1, 0, 👍, 👎), and ``metric`` if it is about one.
+    """Read labels from a JSONL, CSV or Parquet file.
 
-    Where a label says who gave it (``by``, as those of the page do), a later one of the same person replaces it, or takes it back with ``null``.
+    Columns are ``turn_id`` or ``case_id``, ``label`` (pass, fail, good, bad, yes, no, 1, 0, 👍, 👎), and optionally ``metric``.
+    If the column ``by`` names the person, a later label by the same person replaces the earlier one. A ``null`` label withdraws
+    it.
 
     Raises:
-        ConfigError: the file cannot be read, or a row is no label; it says which.
+        ConfigError: If the file can't be read, or a row isn't a label. The message names the row.
     """
     found: list[Label | None] = []
     given: dict[tuple[str, str, str], int] = {}
@@ -116,10 +121,10 @@ def read_labels(path: str) -> list[Label]:
 
 
 def labels_of_feedback(run: Run) -> list[Label]:
-    """What users said of the turns of a run, as its ``code_user_feedback`` has it.
+    """Return the user feedback in a run, from its ``code_user_feedback`` scores, as labels.
 
     Raises:
-        AgentEvalError: there is none.
+        AgentEvalError: If there is no feedback.
     """
     found = [
         Label(row.about.turn_id, row.passed)
@@ -134,10 +139,12 @@ def labels_of_feedback(run: Run) -> list[Label]:
 
 
 def labels_in_traces(path: str) -> list[Label] | None:
-    """What users said of the turns in recorded traces, in events and log records; None where the file is none of traces.
+    """Return the user feedback in recorded traces as labels.
+
+    Returns None if the file contains no traces.
 
     Raises:
-        AgentEvalError: there are traces, and no feedback is in them.
+        AgentEvalError: If the traces contain no feedback.
     """
     try:
         with Path(path).open("rb") as file:
@@ -156,10 +163,16 @@ def labels_in_traces(path: str) -> list[Label] | None:
 
 
 def trust_in(run: Run, labels: Sequence[Label], metric: str | None = None, judge: str | None = None) -> list[Trust]:
-    """How far each metric that has labelled turns can be trusted; ``judge`` is the judge's model.
+    """Return the reliability of each metric that has labeled turns.
+
+    Args:
+        run: the scores.
+        labels: human labels.
+        metric: name of the only metric to report, or None for all.
+        judge: name of the judge's model, to measure its preference for itself.
 
     Raises:
-        AgentEvalError: no label is about a turn of the run that has a verdict.
+        AgentEvalError: If no label belongs to a turn with a verdict.
     """
     by_turn: dict[str, list[Label]] = {}
     for label in labels:
@@ -200,7 +213,10 @@ def _preference(labelled: Sequence[tuple[bool, Row]], judge: str | None) -> Pref
 
 
 def _is_same(judge: str, model: str) -> bool:
-    """Whether two names mean one model: one may have a date, or a provider before it."""
+    """Return True if two names refer to the same model.
+
+    A provider prefix or a date suffix makes no difference.
+    """
     one, other = (name.lower().rpartition("/")[2] for name in (judge, model))
     return one.startswith(other) or other.startswith(one)
 
@@ -221,7 +237,10 @@ def _trust(series: Series, labelled: Sequence[tuple[bool, Row]], judge: str | No
 
 
 def to_label(run: Run, labels: Sequence[Label], count: int, metric: str | None = None) -> list[dict[str, Any]]:
-    """The turns whose labels would say most: those whose score lies nearest to the threshold, and one in five of any kind. Nobody has labelled them yet."""
+    """Suggest unlabeled turns whose labels are most informative.
+
+    Most suggestions have scores close to the threshold. One in five is drawn at random.
+    """
     known = {label.turn for label in labels}
     rows = [
         row
@@ -294,7 +313,7 @@ def _rows(trust: Trust) -> Iterator[tuple[str, str]]:
 
 
 def warnings_of(trust: Trust) -> list[str]:
-    """What to know before relying on it."""
+    """Return warnings about the reliability of the results."""
     of, found = trust.confusion, []
     if min(of.bad, of.good) < _FEW:
         found.append(f"{trust.metric}: {of.bad} bad and {of.good} good labels; below {_FEW} of each the intervals are wide")
@@ -307,7 +326,7 @@ def warnings_of(trust: Trust) -> list[str]:
 
 
 def as_text(found: Sequence[Trust]) -> str:
-    """For a terminal."""
+    """Format the results for a terminal."""
     blocks = []
     for trust in found:
         rows = list(_rows(trust))
@@ -317,14 +336,14 @@ def as_text(found: Sequence[Trust]) -> str:
 
 
 def as_html(found: Sequence[Trust]) -> str:
-    """As one page."""
+    """Format the results as a web page."""
     tables = [text_table(trust.metric, ("", "with 95 % interval"), _rows(trust)) for trust in found]
     notes = [text_table("Before relying on it", ("",), [[warning] for trust in found for warning in warnings_of(trust)])]
     return page("How far the judge can be trusted", ["<h1>How far the judge can be trusted</h1>", *tables, *notes])
 
 
 def as_data(found: Iterable[Trust]) -> list[dict[str, Any]]:
-    """For programs."""
+    """Return the results as plain values."""
     return [
         {
             "metric": trust.metric, "labelled": trust.confusion.n, "confusion": trust.confusion._asdict(), "agreement": trust.confusion.agreement,

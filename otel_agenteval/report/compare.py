@@ -1,8 +1,8 @@
-"""Compare two runs, metric by metric: which changes are larger than chance explains, and what cannot be compared.
+"""Compares two runs metric by metric, and separates real changes from chance.
 
-Turns are paired by turn id or case id when at least half of the smaller run has a counterpart. Several turns of one case count
-as one turn with their mean. Verdicts (pass or fail) are compared by exact tests, numbers by permutation tests. All tests of a
-comparison are one family for Holm's correction. A test whose values do not vary cannot reject anything, so it is left out of the family.
+Turns are paired by turn id or case id if at least half of the smaller run has a counterpart. Several turns of one case count as
+one turn with their mean. Verdicts are compared with exact tests, numbers with permutation tests. Holm's correction covers all
+tests of a comparison. A test whose values don't vary can't reject anything, so the correction ignores it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..statistics.tests import cliffs_delta, cohens_d, fisher, holm, mcnemar, pe
 from .run import About, Row, Run, Series
 
 ALPHA = 0.05
-_FEWEST_PAIRS = 6  # 2 of the 2^6 ways to swap them is the first share below ALPHA
+_FEWEST_PAIRS = 6  # smallest n for which the smallest possible p value, 2 / 2^n, is below ALPHA
 
 Measure = Literal["mean", "pass rate", "rate"]
 Verdict = Literal["regression", "improvement", "changed", "no change shown", "too few"]
@@ -33,16 +33,16 @@ class Change:
     before: float
     after: float
     counts: tuple[int, int]
-    """Cases before and after. When they are paired, both are the number of pairs."""
+    """Number of cases before and after. If cases are paired, both are the number of pairs."""
     paired: bool
     interval: Interval
     """95 % confidence interval of the difference, not corrected for the number of metrics."""
     effect: float | None
-    """Cohen's d of paired differences, Cliff's delta of independent values."""
+    """Cohen's d for paired values, Cliff's delta for independent ones."""
     p: float
     varies: bool
     watched: bool
-    """Whether a regression is a failure: the metric is a gate, or was named."""
+    """True if a regression is a failure: the metric is a gate, or the caller named it."""
     adjusted: float = 1.0
     verdict: Verdict = "no change shown"
 
@@ -54,37 +54,38 @@ class Change:
 
 @dataclass(slots=True)
 class Comparison:
-    """The metrics of a run against those of its baseline."""
+    """A run's metrics compared with a baseline."""
 
     baseline: str
     turns: tuple[int, int]
     paired_by: Literal["turn id", "case id"] | None
     pairs: int
-    """Ids that both runs have."""
+    """Number of ids in both runs."""
     changes: list[Change] = field(default_factory=list)
     new: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     errored: list[tuple[str, int, int]] = field(default_factory=list)
-    """(metric, errors before, errors now) where there are more than there were."""
+    """Metric, errors before and errors now, for metrics with more errors than before."""
     not_compared: list[tuple[str, str]] = field(default_factory=list)
-    """(metric, why)."""
+    """Metric and reason."""
     lost: list[str] = field(default_factory=list)
-    """Watched metrics that had values and now have nothing but errors."""
+    """Watched metrics that had values in the baseline and now have only errors."""
 
     @property
     def regressions(self) -> list[Change]:
-        """The regressions of watched metrics: those that are failures."""
+        """Regressions of watched metrics, which are failures."""
         return [change for change in self.changes if change.watched and change.verdict == "regression"]
 
 
 def compare(before: Run, after: Run, baseline: str, watch: Collection[str] = ()) -> Comparison:
-    """Compare a run with an earlier one.
+    """Compare a run with a baseline.
 
     Args:
         before: the baseline.
-        after: the run that is compared with it.
-        baseline: what to call the baseline.
-        watch: metrics whose regression is a failure, beside those with policy ``gate``; ``all`` is every metric.
+        after: the run.
+        baseline: name of the baseline in reports.
+        watch: metrics whose regression is a failure, in addition to those with the policy ``gate``. ``all`` stands for every
+            metric.
     """
     paired_by, pairs = _pairing(before, after)
     found = Comparison(baseline, (len(before.turns), len(after.turns)), paired_by, pairs)
@@ -116,7 +117,10 @@ def _pairing(before: Run, after: Run) -> tuple[Literal["turn id", "case id"] | N
 
 
 def _matcher(before: Run) -> Callable[[Series, int], Series | None]:
-    """A function that finds the counterpart of a series: by parameters, or by name where both runs have one series of that name."""
+    """Return a function that finds a series' counterpart in the baseline.
+
+    It matches parameters first, and then the name if both runs have only one series with it.
+    """
     by_name: dict[str, list[Series]] = {}
     for series in before.series.values():
         by_name.setdefault(series.facts.metric, []).append(series)
@@ -177,7 +181,10 @@ def _measures(found: Comparison, earlier: Series, series: Series) -> Iterator[tu
 
 
 def _by_case(rows: Iterable[Row], reading: Reading, paired_by: str | None) -> dict[str, float]:
-    """One value per turn, or per case where cases are known, because repetitions of a case are not independent."""
+    """Return one value per turn or, if cases are known, per case.
+
+    Repetitions of a case aren't independent, so their mean counts.
+    """
     values: dict[str, list[float]] = {}
     for row in rows:
         value = reading(row)
@@ -191,7 +198,7 @@ def _change(
     series: Series, measure: Measure, before: Mapping[str, float], after: Mapping[str, float], paired: bool, watched: bool
 ) -> Change:
     common = [key for key in before if key in after] if paired else []
-    if 2 * len(common) < min(len(before), len(after)):  # the runs are paired, but few of the pairs have this metric
+    if 2 * len(common) < min(len(before), len(after)):  # the runs are paired, but too few pairs have this metric
         common = []
     if common:
         first, second = [before[key] for key in common], [after[key] for key in common]
@@ -223,7 +230,7 @@ def _paired_rates(before: list[float], after: list[float]) -> tuple[float, Inter
 
 
 def _judged(changes: list[Change]) -> list[Change]:
-    """The changes with their corrected p values and their verdicts."""
+    """Return the changes with corrected p values and verdicts."""
     testable = [change for change in changes if change.varies]
     adjusted = dict(zip(map(id, testable), holm([change.p for change in testable]), strict=True))
     judged = [replace(change, adjusted=adjusted.get(id(change), 1.0)) for change in changes]
@@ -241,6 +248,6 @@ def _verdict(change: Change) -> Verdict:
 
 
 def _too_few(change: Change) -> bool:
-    """Whether there are too few values for any change, however large, to be significant."""
+    """Return True if no change could be significant with so few values."""
     first, second = change.counts
     return first < _FEWEST_PAIRS if change.paired else 2 / math.comb(first + second, first) > ALPHA

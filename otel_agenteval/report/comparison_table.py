@@ -1,4 +1,4 @@
-"""The comparison for a terminal, below the table of the run."""
+"""Formats a comparison for a terminal, below the run's table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MARKS = {"regression": "✗", "improvement": "✓", "changed": "·", "no change
 
 
 def render_comparison(comparison: Comparison, width: int = 100) -> str:
-    """What changed since the baseline, change by change. What did not change is listed in one paragraph."""
+    """Format each change since the baseline, and list unchanged metrics in one paragraph."""
     lines = [f"── against {comparison.baseline} ".ljust(width, "─"), *_wrapped(describe_pairing(comparison), width, "  "), ""]
     ranked = by_weight(comparison.changes)
     changed = [change for change in ranked if change.verdict not in ("no change shown", "too few")]

@@ -1,4 +1,4 @@
-"""What the scores of a store say of all turns, judged or not: by metric and group, with intervals."""
+"""Estimates for all turns from the scores in a store, by metric and group, with intervals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .formatting import aligned, markdown_table, number
 from .html import page, text_table
 
 _FEW = 30.0
-"""Effective turns below which an interval is wide."""
+"""Effective number of turns below which an interval is wide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,22 +26,22 @@ class Row:
     metric: str
     unit: str
     scored: int
-    """Turns with a score."""
+    """Number of turns with a score."""
     turns: int
-    """All turns of the group."""
+    """Number of all turns in the group."""
     estimate: Estimate
 
 
 def estimates_of(reader: StoreReader, by: str, wanted: Wanted) -> list[Row]:
-    """What the stored scores say of all turns that are stored.
+    """Estimate each metric for all stored turns, by group.
 
     Args:
         reader: the store.
-        by: what makes groups, as in :func:`.releases.compare_groups`.
-        wanted: which turns.
+        by: the grouping, as in :func:`.releases.compare_groups`.
+        wanted: filter for the turns.
 
     Raises:
-        AgentEvalError: there is no score.
+        AgentEvalError: If there is no score.
     """
     turns = reader.groups(by, wanted)
     groups: dict[tuple[str, str], Group] = {}
@@ -79,23 +79,23 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def as_text(rows: Sequence[Row]) -> str:
-    """For a terminal."""
+    """Format the estimates for a terminal."""
     return aligned([_HEADS, *map(_cells, rows)])
 
 
 def as_markdown(rows: Sequence[Row]) -> str:
-    """For a report."""
+    """Format the estimates as a Markdown table."""
     return markdown_table([_HEADS, *map(_cells, rows)])
 
 
 def as_html(rows: Sequence[Row]) -> str:
-    """As one page."""
+    """Format the estimates as a web page."""
     title = "What the scores say of all turns"
     return page(title, [f"<h1>{escape(title)}</h1>", text_table("By group and metric", _HEADS, map(_cells, rows))])
 
 
 def as_data(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """For programs."""
+    """Return the estimates as plain values."""
     return [
         {
             "group": row.group,
@@ -110,4 +110,4 @@ def as_data(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 RENDERINGS: Mapping[str, Callable[[Sequence[Row]], str]] = {"table": as_text, "markdown": as_markdown, "html": as_html}
-"""How estimates may be written."""
+"""Formats of estimates."""

@@ -1,4 +1,4 @@
-"""The result of an experiment: trials of cases with their turns and scores, summed up by metric."""
+"""The result of an experiment: trials of cases with turns and scores, summarized by metric."""
 
 from __future__ import annotations
 
@@ -23,39 +23,42 @@ class Trial(NamedTuple):
     case_id: str
     repetition: int
     scored: Sequence[tuple[Turn, Sequence[Score]]]
-    """Its turns in their order, each with its scores."""
+    """The trial's turns in order, each with its scores."""
     error: str | None
-    """What the task raised."""
+    """The exception that the task raised, as text."""
     seconds: float
-    """That the task took."""
+    """Duration of the task."""
 
 
 class Summary(NamedTuple):
-    """One metric over all cases. Intervals are 95 %; the case is their unit, however often it was repeated."""
+    """One metric over all cases.
+
+    The case is the unit of the 95 % intervals, even with repetitions.
+    """
 
     metric: str
     unit: str
     cases: int
-    """With a value."""
+    """Number of cases with a value."""
     n: int
-    """Values; vacuous ones, errors and skipped scores are none."""
+    """Number of values, without vacuous, failed and skipped scores."""
     mean: float | None
     low: float | None
     high: float | None
     pass_rate: float | None
-    """Share of the trials that passed; None where the metric gives no verdict."""
+    """Share of trials that pass, or None if the metric has no verdict."""
     pass_at_k: float | None
-    """The chance that at least one of as many trials as each case has passes: how good the task can be."""
+    """Probability that at least one of k trials passes. k is the smallest number of trials of a case."""
     pass_hat_k: float | None
-    """The chance that all of them pass: how far it can be relied on."""
+    """Probability that all k trials pass, a measure of reliability."""
     consistency: float | None
-    """Share of the cases whose trials all have the same verdict; None without repetitions."""
+    """Share of cases whose trials all have the same verdict. None without repetitions."""
     errors: int
     skipped: int
 
 
 class Experiment:
-    """What came of :func:`otel_agenteval.evaluate`."""
+    """The result of :func:`otel_agenteval.evaluate`."""
 
     def __init__(self, trials: Sequence[Trial]) -> None:
         self.trials = list(trials)
@@ -72,7 +75,7 @@ class Experiment:
 
     @property
     def failures(self) -> list[Trial]:
-        """Trials whose task raised, or which failed a metric."""
+        """Trials whose task raised an exception or that failed a metric."""
         return [
             trial
             for trial in self.trials
@@ -80,7 +83,7 @@ class Experiment:
         ]
 
     def summary(self) -> list[Summary]:
-        """Each metric over all cases, in the order of the metrics."""
+        """Return a summary of each metric over all cases, in the order of the metrics."""
         found: dict[str, list[tuple[Trial, Score]]] = {}
         for trial in self.trials:
             for _, scores in trial.scored:
@@ -89,10 +92,12 @@ class Experiment:
         return [_summary(name, scores) for name, scores in found.items()]
 
     def frame(self) -> Any:
-        """One row per score, as a pandas DataFrame: ``case_id``, ``repetition``, and what :meth:`ScoredTurns.frame` has.
+        """Return a pandas DataFrame with one row per score.
+
+        The columns are ``case_id``, ``repetition``, and those of :meth:`ScoredTurns.frame`.
 
         Raises:
-            MissingExtra: pandas is not installed.
+            MissingExtra: If pandas isn't installed.
         """
         frame = self.scored.frame()
         rows = [(trial.case_id, trial.repetition) for trial in self.trials for _, scores in trial.scored for _ in scores]
@@ -101,7 +106,7 @@ class Experiment:
         return frame
 
     def run(self) -> Run:
-        """The scores as reports and comparisons take them."""
+        """Return the scores in the form that reports and comparisons use."""
         run = Run()
         for trial in self.trials:
             for turn, scores in trial.scored:
@@ -111,25 +116,32 @@ class Experiment:
         return run
 
     def compare(self, baseline: Experiment | str | Path, watch: Sequence[str] = ()) -> Comparison:
-        """Compare with an earlier one, case by case: difference, interval and p of each metric, corrected for their number.
+        """Compare with an earlier experiment, case by case.
+
+        The result has the difference, interval and p value of each metric, corrected for their number.
 
         Args:
-            baseline: an experiment, or a file that :meth:`write` or ``otel-agenteval eval --format jsonl`` wrote.
-            watch: metrics whose regression is a failure, beside those with policy ``gate``; ``all`` is every metric.
+            baseline: an experiment, or a file written by :meth:`write` or ``otel-agenteval eval --format jsonl``.
+            watch: metrics whose regression is a failure, in addition to those with the policy ``gate``. ``all`` stands for
+                every metric.
 
         Raises:
-            AgentEvalError: the file cannot be read, or holds no score.
+            AgentEvalError: If the file can't be read or contains no score.
         """
         if isinstance(baseline, Experiment):
             return compare(baseline.run(), self.run(), "the earlier experiment", watch)
         return compare(Run.read(str(baseline)), self.run(), Path(baseline).name, watch)
 
     def compared(self, baseline: Experiment | str | Path) -> str:
-        """:meth:`compare` as a text to read."""
+        """Return the result of :meth:`compare` as text."""
         return render_comparison(self.compare(baseline))
 
     def write(self, path: str | Path) -> None:
-        """Write each score as a line of JSON, as ``otel-agenteval eval --format jsonl`` does: a baseline for later ones. It holds what scores quote."""
+        """Write the scores as a baseline for later experiments.
+
+        Each score is one JSON line, in the format of ``otel-agenteval eval --format jsonl``. The file contains any content that
+        scores quote.
+        """
         from ..core import jsonio
 
         with Path(path).open("w", encoding="utf-8") as file:
@@ -173,7 +185,7 @@ def _summary(metric: str, found: Sequence[tuple[Trial, Score]]) -> Summary:
 
 
 def _cells(experiment: Experiment) -> Iterator[list[str]]:
-    """Heads, and a row for each metric that said something."""
+    """Yield the table's header and one row per metric with a value or an error."""
     summaries = [summary for summary in experiment.summary() if summary.n or summary.errors]
     k = max((trial.repetition for trial in experiment.trials), default=1)
     yield [

@@ -1,4 +1,4 @@
-"""What all reports share: numbers with their units, text on one line, and the verdict on a run."""
+"""Shared parts of all reports: numbers with units, single-line text, and the verdict on a run."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .run import Row, Run
 
 _UNITS = {"1": "", "s": " s", "{token}": " tokens", "{level}": "", "{item}": "", "USD": ""}
 EFFECT = {True: "d", False: "δ"}
-"""Symbol of the effect size: Cohen's d of paired values, Cliff's delta of independent ones."""
+"""Symbol of the effect size: Cohen's d for paired values, Cliff's delta for independent ones."""
 
 
 def number(value: float | None, unit: str = "1", *, signed: bool = False) -> str:
-    """Four digits and a unit; a dash for nothing."""
+    """Format a value with four digits and its unit, or a dash for None."""
     if value is None:
         return "–"
     sign = "+" if signed and value > 0 else "−" if value < 0 else ""
@@ -27,37 +27,37 @@ def number(value: float | None, unit: str = "1", *, signed: bool = False) -> str
 
 
 def percent(share: float | None) -> str:
-    """A share in percent."""
+    """Format a share in percent."""
     return "–" if share is None else f"{share * 100:.1f} %".replace(".0 %", " %")
 
 
 def points(difference: float) -> str:
-    """A difference of two shares in percentage points."""
+    """Format a difference of two shares in percentage points."""
     return (
         f"{difference * 100:+.1f} pp".replace(".0 pp", " pp").replace("+0 pp", "0 pp").replace("-0 pp", "0 pp").replace("-", "−")
     )
 
 
 def count(n: int, what: str) -> str:
-    """``1 turn``, ``2 turns``."""
+    """Format a number with a noun: ``1 turn``, ``2 turns``."""
     return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A run, and what it is compared with."""
+    """A run and its optional comparison."""
 
     run: Run
     comparison: Comparison | None = None
 
     @property
     def gates_failed(self) -> int:
-        """Gate scores that did not pass or could not be made."""
+        """Number of gate scores that failed or couldn't be computed."""
         return sum(row.fails_gate for row in self.run.rows)
 
     @property
     def failures(self) -> list[str]:
-        """The reasons why the run fails, a line each; empty when it passes."""
+        """Reasons why the run fails, one per line. Empty if it passes."""
         found = [f"{count(self.gates_failed, 'gate score')} failed"] if self.gates_failed else []
         if self.comparison is not None:
             found += [f"regression of {change.label}: {describe_change(change)}" for change in self.comparison.regressions]
@@ -66,12 +66,12 @@ class Report:
 
     @property
     def decides(self) -> bool:
-        """Whether anything in it can fail: a gate, or a comparison that watches a metric."""
+        """True if the run can fail: it has a gate, or a comparison with a watched metric."""
         gates = any(series.facts.policy == "gate" for series in self.run.series.values())
         return gates or (self.comparison is not None and any(change.watched for change in self.comparison.changes))
 
     def verdict(self) -> str:
-        """The whole in one line."""
+        """Return a summary in one line."""
         scored = f"{count(len(self.run.turns), 'turn')}, {count(len(self.run.series), 'metric')}"
         if not self.failures:
             return f"{scored}: {'every gate passed' if self.decides else 'nothing gates'}"
@@ -81,25 +81,25 @@ class Report:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as lines of aligned cells."""
+    """Format rows as lines with aligned cells."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
 
 
 def markdown_table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as a table of Markdown; the first one is its head."""
+    """Format rows as a Markdown table. The first row is the header."""
     head, *body = rows
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *body))
 
 
 def describe_change(change: Change) -> str:
-    """``pass rate 95 % → 70 % (−25 pp, 95 % CI −37 pp to −13 pp, p = 0.0005)``."""
+    """Format a change: ``pass rate 95 % → 70 % (−25 pp, 95 % CI …, p = 0.0005)``."""
     before, after, difference, interval = change_numbers(change)
     return f"{change.measure} {before} → {after} ({difference}, 95 % CI {interval}, {p_value(change.adjusted)})"
 
 
 def change_numbers(change: Change) -> tuple[str, str, str, str]:
-    """Before, after, difference and its interval."""
+    """Return the formatted values before and after, their difference, and its interval."""
     low, high = change.interval
     if change.measure != "mean":
         return (
@@ -114,22 +114,22 @@ def change_numbers(change: Change) -> tuple[str, str, str, str]:
 
 
 def effect_of(change: Change) -> str:
-    """``d = −0.42`` or ``δ = −0.3``."""
+    """Format the effect size: ``d = −0.42`` or ``δ = −0.3``."""
     return "–" if change.effect is None else f"{EFFECT[change.paired]} = {change.effect:.2f}".replace("-", "−")
 
 
 def n_of(change: Change) -> str:
-    """``40 pairs`` or ``40, 38``."""
+    """Format the sample sizes: ``40 pairs`` or ``40, 38``."""
     return count(change.counts[0], "pair") if change.paired else f"{change.counts[0]:,}, {change.counts[1]:,}"
 
 
 def p_value(p: float) -> str:
-    """A p value, as precisely as it means something."""
+    """Format a p value with meaningful precision."""
     return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
 
 
 def describe_pairing(comparison: Comparison) -> str:
-    """How the turns of two runs were paired."""
+    """Describe how the turns of two runs are paired."""
     before, after = comparison.turns
     sizes = f"{count(before, 'turn')} then, {count(after, 'turn')} now"
     if comparison.paired_by:
@@ -139,7 +139,7 @@ def describe_pairing(comparison: Comparison) -> str:
 
 
 def remarks(comparison: Comparison) -> list[str]:
-    """Metrics that are new, missing, have more errors or could not be compared; a line each."""
+    """Return remarks on metrics that are new, missing, not compared, or have more errors."""
     found = [f"New: {', '.join(comparison.new)}"] if comparison.new else []
     found += [f"Missing in this run: {', '.join(comparison.missing)}"] if comparison.missing else []
     found += [f"More errors: {label}, {before:,} then, {now:,} now" for label, before, now in comparison.errored]
@@ -153,12 +153,15 @@ _WEIGHT = {"regression": 0, "changed": 1, "improvement": 2, "too few": 4, "no ch
 
 
 def by_weight(changes: Iterable[Change]) -> list[Change]:
-    """Changes by importance: failures, other regressions, other changes, and those that show nothing."""
+    """Sort changes by importance: failures, other regressions, other changes, and no change."""
     return sorted(changes, key=lambda change: (_WEIGHT[change.verdict], not change.watched))
 
 
 def worst_turns(run: Run) -> list[list[Row]]:
-    """The failed and errored scores of each turn that has any: most failed gates first, then most errors and failures."""
+    """Return the failed and errored scores of each turn that has any.
+
+    Turns with most failed gates come first, then those with most errors and failures.
+    """
     by_turn: dict[str, list[Row]] = {}
     for row in run.rows:
         if row.outcome in ("fail", "error") or row.fails_gate:

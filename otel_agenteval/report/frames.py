@@ -1,4 +1,4 @@
-"""Turns and scores for notebooks: evaluate a few recorded turns, look at them, and go on with pandas."""
+"""Turns and scores for notebooks: evaluate recorded turns, view them, and export pandas DataFrames."""
 
 from __future__ import annotations
 
@@ -39,14 +39,16 @@ class ScoredTurns(Sequence[tuple[Turn, Sequence[Score]]]):
 
     @property
     def turns(self) -> list[Turn]:
-        """The turns alone."""
+        """The turns without scores."""
         return [turn for turn, _ in self._members]
 
     def frame(self) -> Any:
-        """One row per score, as a pandas DataFrame: ``turn_id``, ``agent``, ``metric``, ``value``, ``passed``, ``status``, ``reason``, …
+        """Return a pandas DataFrame with one row per score.
+
+        The columns include ``turn_id``, ``agent``, ``metric``, ``value``, ``passed``, ``status`` and ``reason``.
 
         Raises:
-            MissingExtra: pandas is not installed.
+            MissingExtra: If pandas isn't installed.
         """
         rows = [
             {
@@ -60,10 +62,10 @@ class ScoredTurns(Sequence[tuple[Turn, Sequence[Score]]]):
         return _frame(rows, _SCORE_COLUMNS)
 
     def table(self) -> Any:
-        """One row per turn and one column per metric, with the values, as a pandas DataFrame.
+        """Return a pandas DataFrame of values with one row per turn and one column per metric.
 
         Raises:
-            MissingExtra: pandas is not installed.
+            MissingExtra: If pandas isn't installed.
         """
         rows = [{score.metric: score.value for score in scores} for _, scores in self._members]
         names = list(dict.fromkeys(score.metric for _, scores in self._members for score in scores))
@@ -101,17 +103,17 @@ def score_turns(
     judge: Asks | None = None,
     embedder: Embeds | None = None,
 ) -> ScoredTurns:
-    """Evaluate turns one by one, as ``otel-agenteval eval`` does; for notebooks and scripts.
+    """Evaluate turns one by one, like ``otel-agenteval eval``. Meant for notebooks and scripts.
 
     Args:
-        turns: as :func:`load_turns` gives them, or one.
-        metrics: names; default: those that the configuration selects.
+        turns: turns from :func:`load_turns`, or a single turn.
+        metrics: names of metrics. The default is the configuration's selection.
         config: as for :func:`load_config`.
-        judge: what ``llm_`` metrics ask; without one they are skipped.
-        embedder: likewise, for ``embed_`` metrics.
+        judge: model for ``llm_`` metrics, which are skipped without one.
+        embedder: model for ``embed_`` metrics, which are skipped without one.
 
     Raises:
-        ConfigError: an unknown metric, or a fault of the configuration.
+        ConfigError: If a metric is unknown or the configuration is invalid.
     """
     found = load_config(config)
     selected = select_metrics(found)
@@ -126,10 +128,12 @@ def score_turns(
 
 
 def turns_frame(turns: Iterable[Turn]) -> Any:
-    """One row per turn, as a pandas DataFrame: ids, who answered, when and how long, what was asked and answered, tools, tokens and cost.
+    """Return a pandas DataFrame with one row per turn.
+
+    The columns include ids, agent, model, time, duration, input, output, tools, tokens and cost.
 
     Raises:
-        MissingExtra: pandas is not installed.
+        MissingExtra: If pandas isn't installed.
     """
     return _frame([_row(turn) for turn in turns], _TURN_COLUMNS)
 

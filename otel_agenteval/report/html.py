@@ -1,7 +1,7 @@
-"""A report as one web page that holds its style, its script and its charts. Its policy forbids it to fetch anything.
+"""A report as a single web page with inline styles, script and charts. Its content policy forbids all requests.
 
-Every text of the run is escaped. The policy allows only the page's own style and script, by their hashes, so that a mistake in
-the escaping could run nothing either.
+All text of the run is escaped. The policy also allows only the page's own style and script, by hash, so that an escaping error
+couldn't run anything either.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _DOCUMENT = """<!DOCTYPE html>
 
 
 def render_html(report: Report) -> str:
-    """The report as one HTML document."""
+    """Return the report as an HTML document."""
     state = "fail" if report.failures else "pass" if report.decides else "dim"
     parts = [
         "<h1>Agent evaluation</h1>",
@@ -70,7 +70,7 @@ def render_html(report: Report) -> str:
 
 
 def page(title: str, parts: Iterable[str]) -> str:
-    """A document of parts, which are HTML. Tables can be sorted by their heads."""
+    """Return an HTML document of the given HTML parts. Its tables can be sorted by column."""
     style, script = ((files(__package__) / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     return _DOCUMENT.format(
         title=escape(title), style=style, script=script, body="\n".join(filter(None, parts)), style_hash=_hash(style),
@@ -79,7 +79,7 @@ def page(title: str, parts: Iterable[str]) -> str:
 
 
 def text_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of texts."""
+    """Return an HTML table of text cells."""
     return _table(caption, heads, [[_cell(escape(text)) for text in row] for row in rows])
 
 
@@ -108,7 +108,7 @@ def _metrics(run: Run) -> str:
 
 
 def _groups(run: Run) -> str:
-    """Verdicts per agent and model."""
+    """Return the table of verdicts per agent and model."""
     found: dict[tuple[str, str], list[Row]] = {}
     for row in run.rows:
         found.setdefault((row.about.agent or "–", row.about.model or "–"), []).append(row)
@@ -141,7 +141,7 @@ def _turns(run: Run) -> str:
 
 
 def _said(about: About) -> str:
-    """What was asked and answered, where the report has it."""
+    """Return the turn's input and output, if the report has them."""
     said = (("asked", about.asked), ("answered", about.answered))
     return "".join(
         f'<div class="said"><span class="dim">{word}</span> {escape(one_line(text, MOST_SAID))}</div>'
@@ -180,7 +180,7 @@ def _change(change: Change) -> list[str]:
 
 
 def _histogram(series: Series) -> str:
-    """The distribution of a numeric metric, the shares of a boolean one."""
+    """Return a histogram of a numeric metric, or a bar of a boolean one."""
     values = [row.value for row in series.evaluated if row.value is not None]
     if not values:
         return ""
@@ -203,7 +203,7 @@ def _histogram(series: Series) -> str:
 
 
 def _bar(part: int, whole: int, label: str = "") -> str:
-    """A share as a bar."""
+    """Return a bar that shows a share."""
     if not whole:
         return ""
     at = _WIDTH * part / whole
@@ -214,7 +214,7 @@ def _bar(part: int, whole: int, label: str = "") -> str:
 
 
 def _interval(change: Change) -> str:
-    """The interval of a difference, around 0."""
+    """Return a chart of a difference's interval around 0."""
     low, high = change.interval
     reach = max(abs(low), abs(high), abs(change.difference)) or 1.0
     x = [_WIDTH / 2 * (1 + 0.95 * value / reach) for value in (low, high, change.difference)]

@@ -1,8 +1,8 @@
-"""JUnit XML: a testsuite per agent, a testcase per turn and metric.
+"""JUnit XML: one testsuite per agent, one testcase per turn and metric.
 
-Only what fails a build is a failure: gates. A trend below its bound passes, with a note in ``system-out``. A metric that
-could not be evaluated is an error. Agent and name identify a testcase. Where the case is known they are the same in every run, so
-that a CI server can follow its history.
+Only gates can fail, because only they fail a build. A trend metric below its threshold passes with a note in ``system-out``. A
+metric that couldn't be evaluated is an error. A testcase is identified by agent and name. If the case is known, they are the
+same in every run, so that a CI server can show its history.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;",
 
 
 class _Case(NamedTuple):
-    """One testcase: ``kind`` is an element's name (``failure``, ``error``, ``skipped``, ``system-out``) or empty for a plain pass."""
+    """One testcase.
+
+    ``kind`` is an element name (``failure``, ``error``, ``skipped``, ``system-out``), or empty for a plain pass.
+    """
 
     name: str
     kind: str = ""
@@ -31,7 +34,7 @@ class _Case(NamedTuple):
 
 
 def render_junit(report: Report) -> str:
-    """The report as JUnit XML."""
+    """Return the report as JUnit XML."""
     suites = [(agent, _unique(map(_case_of, rows))) for agent, rows in _by_agent(report.run).items()]
     if report.comparison is not None:
         suites.append(("comparison with the baseline", list(_cases_of(report.comparison))))
@@ -65,7 +68,10 @@ def _case_of(row: Row) -> _Case:
 
 
 def _unique(cases: Iterable[_Case]) -> list[_Case]:
-    """CI servers keep one of several testcases of the same name: repetitions of a case are numbered."""
+    """Number repeated testcases of the same name.
+
+    CI servers keep only one testcase per name.
+    """
     seen: Counter[str] = Counter()
     found = []
     for case in cases:
@@ -111,5 +117,8 @@ def _element(case: _Case) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text for an attribute or element. XML 1.0 has no way to write control characters: they become ``�``."""
+    """Escape text for an attribute or element.
+
+    XML 1.0 can't represent control characters, so they become ``�``.
+    """
     return _NOT_XML.sub("�", text).translate(_ESCAPES)

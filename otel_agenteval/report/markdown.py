@@ -1,7 +1,7 @@
-"""A summary for a pull request.
+"""A Markdown summary for a pull request.
 
-Names and explanations can quote an agent or its user. All of them stand in code spans, so that they mention nobody, make no link and
-no picture, and run no HTML.
+Names and explanations can quote an agent or its user. They are written as code spans, so they can't mention users, add links or
+pictures, or run HTML.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .formatting import (
 from .run import MOST_SAID, About, Row, Run, Series, Summary
 
 LIMIT = 65_000
-"""Characters; GitHub takes 65,536 in a comment."""
+"""Maximum length in characters. GitHub accepts 65,536 in a comment."""
 _WORST = 10
 _REASONS = 3
 _METRIC_HEAD = ("| metric | n | pass rate | mean | p50 | p95 | failed | errors |", "|---|--:|--:|--:|--:|--:|--:|--:|")
@@ -38,11 +38,11 @@ _CHANGE_HEAD = (
 )  # fmt: skip
 _TURN_HEAD = ("| turn | agent | what failed |", "|---|---|---|")
 _SHARES = {"failures": 0.1, "worst": 0.25, "changes": 0.3, "metrics": 0.3}
-"""Of the limit, at most, for each part."""
+"""Maximum share of the limit for each part."""
 
 
 def render_markdown(report: Report) -> str:
-    """The report in Markdown, within GitHub's limit whatever the run."""
+    """Return the report as Markdown, within GitHub's length limit."""
     mark = "❌" if report.failures else "✅" if report.decides else "ℹ️"
     parts = [f"### {mark} {report.verdict()}"]
     parts += _fitting([f"- {_code(failure)}" for failure in report.failures[bool(report.gates_failed) :]], "failures", "failures")
@@ -66,7 +66,7 @@ def _worst(run: Run) -> list[str]:
 
 
 def _said(about: About) -> str:
-    """What was asked and answered, where the report has it."""
+    """Return the turn's input and output, if the report has them."""
     said = (("asked", about.asked), ("answered", about.answered))
     return "".join(f"<br>{word}: {_code(text, MOST_SAID)}" for word, text in said if text)
 
@@ -142,7 +142,7 @@ def _metric_row(series: Series, summary: Summary) -> str:
 
 
 def _fitting(lines: list[str], part: str, what: str) -> list[str]:
-    """As many lines as the part's share of the limit holds, and how many were left out."""
+    """Return the lines that fit the part's share of the limit, and a note on omitted lines."""
     room = _SHARES[part] * LIMIT - 100
     for kept, line in enumerate(lines):
         room -= len(line) + 1
@@ -152,7 +152,10 @@ def _fitting(lines: list[str], part: str, what: str) -> list[str]:
 
 
 def _code(text: str, limit: int = 200) -> str:
-    """A code span that stays one, also within a table: there no way to write ``|`` survives a backslash before it."""
+    """Return text as a code span, also valid inside a table.
+
+    ``|`` is replaced, because a table has no reliable escape for it within a code span.
+    """
     plain = one_line(text, limit).replace("|", "¦") or " "
     fence = "`" * (max(map(len, re.findall("`+", plain)), default=0) + 1)
     pad = " " if plain[0] == "`" or plain[-1] == "`" else ""

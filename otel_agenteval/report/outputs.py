@@ -1,4 +1,4 @@
-"""The outputs of a run: one evaluation can be written in several formats, each to its file."""
+"""Outputs of a run: one evaluation can be written in several formats, each to its own file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ Scored = Sequence[tuple[Score, str]]
 
 
 Rendering = Callable[[Turn, About, Scored, Redactor], str]
-"""Makes what an output shows of one turn, whose scores are redacted already: picklable, because it is made where the turn is scored."""
+"""Formats a turn and its redacted scores for an output.
+
+It must be picklable, because it runs in the process that scores the turn.
+"""
 
 
 def _lines(turn: Turn, about: About, scored: Scored, redactor: Redactor) -> str:
@@ -65,7 +68,7 @@ class _Tabulated:
 
 
 class _JsonLines:
-    """One object per score, as soon as there is one."""
+    """One JSON object per score, written immediately."""
 
     needs_scores = needs_run = False
     rendering: Rendering = staticmethod(_lines)
@@ -77,12 +80,12 @@ class _JsonLines:
         self._out.write(text)
 
     def finish(self, report: Report) -> None:
-        """Everything has been written already; a run without scores leaves an empty file."""
+        """Create an empty file if the run had no scores."""
         self._out.write("")
 
 
 class _Table:
-    """A table per turn as soon as it is scored, then one over all."""
+    """A table per turn, written immediately, and a final table over all turns."""
 
     needs_scores, needs_run = True, False
 
@@ -103,7 +106,7 @@ class _Table:
 
 
 class _Whole:
-    """A document that is rendered when the run is over."""
+    """A document that is rendered at the end of the run."""
 
     needs_scores = needs_run = True
     rendering: Rendering = staticmethod(_nothing)
@@ -112,7 +115,7 @@ class _Whole:
         self._render, self._out = render, out
 
     def add(self, text: str, scored: Scored) -> None:
-        """The report at the end has it."""
+        """Do nothing, because the final report contains the scores."""
 
     def finish(self, report: Report) -> None:
         self._out.write(self._render(report))
@@ -125,14 +128,17 @@ FORMATS = ("jsonl", "table", *_DOCUMENTS)
 
 
 class _KeptUntilWritten(io.TextIOWrapper):
-    """A file that keeps its content until something is written, so that a run without input destroys no earlier report."""
+    """A file that keeps its old content until the first write.
+
+    A run without input therefore doesn't destroy an earlier report.
+    """
 
     _begun = False
 
     def write(self, text: str, /) -> int:
         if not self._begun:
             self._begun = True
-            if stat.S_ISREG(os.fstat(self.fileno()).st_mode):  # a pipe or a terminal holds nothing
+            if stat.S_ISREG(os.fstat(self.fileno()).st_mode):  # pipes and terminals can't be truncated
                 self.truncate(0)
         return super().write(text)
 
@@ -141,20 +147,20 @@ class _KeptUntilWritten(io.TextIOWrapper):
 def open_outputs(
     formats: Sequence[str], outs: Sequence[str], inputs: Sequence[str], *, content: bool = True
 ) -> Iterator[list[Output]]:
-    """The outputs that were requested.
+    """Open the requested outputs.
 
-    Files are opened at once, so that a bad path is found before anything is evaluated. They keep their content until there is
-    something to write.
+    Files are opened immediately, so that an invalid path is reported before the evaluation. They keep their content until the
+    first write.
 
     Args:
         formats: names of formats.
-        outs: a file for each format, in the same order; ``-`` is standard output, and so is a format without a file.
-        inputs: files that are read, and therefore not written.
-        content: whether the table of a turn shows what was asked and answered.
+        outs: a file for each format, in the same order. ``-`` and a missing file mean standard output.
+        inputs: files that the command reads, and therefore must not overwrite.
+        content: True to include inputs and outputs of turns in the table.
 
     Raises:
-        ConfigError: more files than formats, two outputs in one place, or an output that is an input.
-        AgentEvalError: a file cannot be written.
+        ConfigError: If there are more files than formats, two outputs share a file, or an output is an input.
+        AgentEvalError: If a file can't be written.
     """
     places = [*outs, *["-"] * (len(formats) - len(outs))]
     _refuse_overlaps(formats, places, inputs)

@@ -1,4 +1,7 @@
-"""Two versions, models or prompts on live traffic, metric by metric: what differs by more than chance, and what cannot be known yet."""
+"""Comparison of two versions, models or prompts on live traffic, metric by metric.
+
+It shows differences larger than chance, and how many more turns an unclear result needs.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from .html import page, text_table
 
 ALPHA = 0.05
 _FEW = 30
-"""Turns of a group below which intervals are wide."""
+"""Number of turns in a group below which intervals are wide."""
 
 Verdict = Literal["worse", "better", "changed", "no difference shown"]
 
@@ -31,10 +34,13 @@ class Line:
     difference: Difference
     turns: tuple[int, int]
     adjusted: float
-    """p, corrected for the number of metrics (Holm)."""
+    """The p value, corrected for the number of metrics (Holm)."""
     verdict: Verdict
     needed: tuple[int, int] | None
-    """Turns that each group still needs for the effect that was asked for, or for the one that was observed; None where that is for nothing."""
+    """Turns that each group still needs to detect the requested effect, or else the observed one.
+
+    None if no further turns are useful.
+    """
 
 
 @dataclass(slots=True)
@@ -47,13 +53,13 @@ class Releases:
     turns: tuple[int, int]
     lines: list[Line] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
-    """Groups that were left out."""
+    """Groups that aren't part of the comparison."""
     alone: list[str] = field(default_factory=list)
-    """Metrics that only one of them has."""
+    """Metrics in only one of the groups."""
 
     @property
     def worse(self) -> list[Line]:
-        """The metrics that are worse."""
+        """The metrics that became worse."""
         return [line for line in self.lines if line.verdict == "worse"]
 
 
@@ -64,13 +70,13 @@ def compare_groups(
 
     Args:
         reader: the store.
-        by: what makes groups: ``service.version``, ``model``, ``agent``, ``service``, ``judge_model``, or a stored attribute.
-        wanted: which turns.
-        groups: the two to compare, the earlier one first; without, the two that were seen last for the first time.
-        effect: the difference that matters.
+        by: the grouping: ``service.version``, ``model``, ``agent``, ``service``, ``judge_model``, or a stored attribute.
+        wanted: filter for the turns.
+        groups: the two groups, earlier one first. The default is the two groups that appeared last.
+        effect: the smallest difference that matters.
 
     Raises:
-        AgentEvalError: there are no two groups, or one of them has no turn.
+        AgentEvalError: If there are fewer than two groups, or a group has no turns.
     """
     known = reader.groups(by, wanted)
     names = _chosen(by, known, groups)
@@ -83,7 +89,7 @@ def compare_groups(
     found = Releases(by, before, after, (known[before], known[after]), others=[name for name in known if name not in names])
     pairs = sorted(in_pairs(metrics[before], metrics[after]))
     found.alone = sorted(metrics[before].keys() ^ metrics[after].keys())
-    # What does not vary at all cannot differ by chance, and takes no part in the correction.
+    # Metrics without any variation can't differ by chance, so the correction ignores them.
     testable = [one for one in pairs if one[1].size or one[1].p < 1]
     adjusted = dict(zip((one[0] for one in testable), holm([one[1].p for one in testable]), strict=True))
     for metric, difference, turns in pairs:
@@ -141,7 +147,7 @@ def _cells(line: Line) -> tuple[str, ...]:
 
 
 def warnings_of(found: Releases) -> list[str]:
-    """What to know before relying on it."""
+    """Return warnings about the reliability of the comparison."""
     said = []
     if min(found.turns) < _FEW:
         said.append(f"{found.turns[0]} and {found.turns[1]} turns: below {_FEW} the intervals are wide")
@@ -157,19 +163,19 @@ def _title(found: Releases) -> str:
 
 
 def as_text(found: Releases) -> str:
-    """For a terminal."""
+    """Format the comparison for a terminal."""
     notes = warnings_of(found)
     return "\n".join([_title(found), "", aligned([_HEADS, *map(_cells, found.lines)]), *(["", *notes] if notes else [])])
 
 
 def as_markdown(found: Releases) -> str:
-    """For a pull request."""
+    """Format the comparison for a pull request."""
     table = markdown_table([_HEADS, *map(_cells, found.lines)])
     return "\n".join([f"**{_title(found)}**", "", table, "", *warnings_of(found)])
 
 
 def as_html(found: Releases) -> str:
-    """As one page."""
+    """Format the comparison as a web page."""
     notes = (
         [text_table("Before relying on it", ("",), [[warning] for warning in warnings_of(found)])] if warnings_of(found) else []
     )
@@ -178,7 +184,7 @@ def as_html(found: Releases) -> str:
 
 
 def as_data(found: Releases) -> dict[str, Any]:
-    """For programs."""
+    """Return the comparison as plain values."""
     return {
         "by": found.by, "before": found.before, "after": found.after, "turns": list(found.turns), "warnings": warnings_of(found),
         "metrics": [
@@ -194,4 +200,4 @@ def as_data(found: Releases) -> dict[str, Any]:
 
 
 RENDERINGS: Mapping[str, Callable[[Releases], str]] = {"table": as_text, "markdown": as_markdown, "html": as_html}
-"""How a comparison may be written."""
+"""Formats of a comparison."""

@@ -1,4 +1,4 @@
-"""The scores of one run, in the little memory that reports and comparisons need."""
+"""The scores of one run, in a compact form for reports and comparisons."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ from ..outlets.accounting import answering_call, outcome
 from ..turns.recordings import Report, open_recording, to_stderr
 
 MOST_SAID = 300
-"""Characters of what was asked, and of what was answered."""
+"""Maximum length of a turn's input and of its output in reports, in characters."""
 _SHORT_ID = 8
-"""Characters of an id that are shown at least."""
+"""Minimum length of a shortened id, in characters."""
 PARAMETERS = "parameters_hash"
-"""Key of a line that distinguishes two configurations of one metric."""
+"""JSON key that distinguishes two configurations of one metric."""
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """The turn to which a score belongs."""
+    """The turn that a score belongs to."""
 
     turn_id: str
     case_id: str | None = None
-    """The case of a data set that the turn ran, where that is known."""
+    """Id of the dataset case, if known."""
     agent: str | None = None
     model: str | None = None
-    """Of the model call that wrote the answer."""
+    """Model of the call that produced the answer."""
     asked: str | None = None
-    """What went in, redacted and cut; only of turns with something that failed, and where content is wanted."""
+    """The turn's input, redacted and shortened. Only for turns with a failure, and only if content is wanted."""
     answered: str | None = None
-    """What came out, likewise."""
+    """The turn's output, under the same conditions."""
 
     @classmethod
     def of(cls, turn: Turn) -> About:
-        """The facts of a turn, none of its content."""
+        """Return the facts of a turn, without content."""
         call, case = answering_call(turn), turn.references.get("case_id")
         return cls(turn.turn_id, None if case is None else str(case), turn.agent, call.model if call is not None else None)
 
     @property
     def name(self) -> str:
-        """The name of the turn in reports."""
+        """The turn's name in reports."""
         return self.case_id or self.turn_id
 
 
@@ -64,11 +64,11 @@ class Row:
     value: float | None
     passed: bool | None
     why: str
-    """The score's explanation, its error's type or the reason why it was skipped; nothing else of the turn."""
+    """The score's explanation, error type or reason for skipping. It has no other content of the turn."""
 
     @property
     def fails_gate(self) -> bool:
-        """Whether a gate did not pass, or could not be evaluated."""
+        """True if a gate failed or couldn't be evaluated."""
         return self.series.facts.policy == "gate" and (self.passed is False or self.outcome == "error")
 
 
@@ -78,23 +78,23 @@ class Series:
 
     facts: Facts
     parameters: str = ""
-    """Hash of its parameters but for the threshold; empty for none."""
+    """Hash of the parameters except the threshold. Empty if there are none."""
     number: int = 1
-    """Its number among the series of the same name."""
+    """Position among the series with the same metric name."""
     rows: list[Row] = field(default_factory=list)
 
     @property
     def label(self) -> str:
-        """Its name in reports: the metric's, numbered from the second configuration on."""
+        """Name in reports: the metric's name, with a number from the second configuration on."""
         return self.facts.metric if self.number == 1 else f"{self.facts.metric}#{self.number}"
 
     @property
     def evaluated(self) -> list[Row]:
-        """The rows that have a value which is not vacuous."""
+        """The rows with a value, except vacuous ones."""
         return [row for row in self.rows if row.outcome in ("pass", "fail", "ok") and row.value is not None]
 
     def summary(self) -> Summary:
-        """The series in numbers."""
+        """Return the series' statistics."""
         values = [row.value for row in self.evaluated if row.value is not None]
         p50, p95 = np.quantile(values, (0.5, 0.95)).tolist() if values else (None, None)
         return Summary(
@@ -105,10 +105,10 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A series in numbers."""
+    """Statistics of one series."""
 
     n: int
-    """Values; vacuous ones, errors and skipped scores are none."""
+    """Number of values, without vacuous, failed and skipped scores."""
     outcomes: Counter[str]
     mean: float | None
     p50: float | None
@@ -117,12 +117,12 @@ class Summary:
 
     @property
     def judged(self) -> int:
-        """Scores with a verdict."""
+        """Number of scores with a verdict."""
         return self.outcomes["pass"] + self.outcomes["fail"]
 
     @property
     def pass_rate(self) -> float | None:
-        """Share of the verdicts that are a pass; None where there is no verdict."""
+        """Share of verdicts that pass, or None if there are none."""
         return self.outcomes["pass"] / self.judged if self.judged else None
 
 
@@ -130,18 +130,18 @@ class Run:
     """The scores of one run.
 
     Attributes:
-        turns: the turns by id, in their order.
-        series: the configured metrics, in their order.
+        turns: the turns by id, in order.
+        series: the configured metrics, in order.
     """
 
     def __init__(self) -> None:
         self.turns: dict[str, About] = {}
         self.series: dict[tuple[str, str], Series] = {}
         self._short: tuple[int, int] | None = None
-        """For so many turns, how much of an id tells them apart."""
+        """Cached number of turns, and the id length that distinguishes all of them."""
 
     def add(self, about: About, score: Score, parameters: str = "") -> None:
-        """Keep one score."""
+        """Add a score."""
         self.turns.setdefault(about.turn_id, about)
         key = (score.metric, parameters)
         series = self.series.get(key)
@@ -151,7 +151,7 @@ class Run:
         series.rows.append(Row(about, series, outcome(score), score.value, score.verdict, why(score)))
 
     def short_name(self, about: About) -> str:
-        """The name of a turn in reports for people: its case, or as much of its id as tells it from all others."""
+        """Return a turn's name for people: the case id, or a unique start of the turn id."""
         if about.case_id is not None:
             return about.case_id
         if self._short is None or self._short[0] != len(self.turns):
@@ -169,14 +169,14 @@ class Run:
 
     @classmethod
     def read(cls, path: str, report: Report = to_stderr) -> Run:
-        """The run that ``otel-agenteval eval`` wrote as JSON lines.
+        """Read a run from the JSON lines that ``otel-agenteval eval`` wrote.
 
         Args:
-            path: the file; ``.gz`` and ``.zst`` are unpacked.
-            report: called with a message for each line that is not a score.
+            path: the file. ``.gz`` and ``.zst`` files are decompressed.
+            report: called with a message for each line that isn't a score.
 
         Raises:
-            AgentEvalError: the file cannot be read, or holds no score at all.
+            AgentEvalError: If the file can't be read or contains no score.
         """
         run = cls()
         with open_recording(path) as stream:
@@ -204,7 +204,7 @@ class Run:
 
 
 def line_of(turn: Turn, about: About, score: Score, parameters: str) -> dict[str, Any]:
-    """A score as ``--format jsonl`` writes it: where it belongs, then the score's own keys."""
+    """Return a score in the form of ``--format jsonl``: the turn's ids, then the score's keys."""
     place: Mapping[str, Any] = {
         "turn_id": turn.turn_id, "case_id": about.case_id, "conversation_id": turn.conversation_id, "service": turn.service,
         "agent": turn.agent, "model": about.model, PARAMETERS: parameters or None,
@@ -213,13 +213,19 @@ def line_of(turn: Turn, about: About, score: Score, parameters: str) -> dict[str
 
 
 def parameters_hash(metric: BoundMetric) -> str:
-    """12 hex digits for the parameters that change a metric's values: all but its threshold. Empty without any."""
+    """Return a hash of the parameters that affect a metric's values: all except the threshold.
+
+    It has 12 hex digits, and is empty if there are no such parameters.
+    """
     given = sorted((key, value) for key, value in metric.params.items() if key != "threshold")
     return hashlib.sha256(repr(given).encode(errors="replace")).hexdigest()[:12] if given else ""
 
 
 def why(score: Score) -> str:
-    """The reason for a score, in a line. The facts in its detail are left out, because they can quote the turn."""
+    """Return the reason for a score in one line.
+
+    The facts in its detail are omitted, because they can quote the turn.
+    """
     if score.status == "skipped":
         return str(score.detail.get("reason") or "not applicable")
     if score.status == "error":

@@ -1,4 +1,4 @@
-"""What came of each metric over many turns, for a person at a terminal."""
+"""Outcomes of each metric over many turns, for a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..outlets.turn_text import BOLD, NAME_WIDTH, RED, Paint, number_of, short_n
 
 
 class Summary:
-    """The outcomes of each metric over many turns, named as in the counter ``agenteval.results``."""
+    """Outcomes of each metric over many turns, named as in the counter ``agenteval.results``."""
 
     _SHOWN = ("pass", "fail", "vacuous", "error", "skipped")
 
@@ -32,7 +32,10 @@ class Summary:
                 total[1] += 1
 
     def render(self, width: int = 100, *, colour: bool = False) -> str:
-        """One row per metric, those that failed first. ``mean`` is over the scores that had something to evaluate."""
+        """Return a table with one row per metric, most failures first.
+
+        ``mean`` covers only scores that had something to evaluate.
+        """
         paint = Paint(colour)
         lines = [
             paint(
