@@ -2,7 +2,7 @@
 
     AgentEvalError
     ├── ConfigError        a name, parameter, key or value isn't allowed
-    │   └── MissingExtra   the feature needs an optional package; the message names the extra
+    │   └── MissingExtra   the feature needs an optional package, whose extra the message names
     ├── JudgeError         a judge or embedder failed, or its reply can't be parsed
     │   └── NotAnswered    no reply, or the server refused the request
     ├── MetricError        a metric can't evaluate this turn, or can't work with this configuration
@@ -58,7 +58,7 @@ class JudgeError(AgentEvalError):
         super().__init__(message)
         self.error_type = error_type
         self.retry_after = retry_after
-        """Seconds that the server asked to wait before the next request, or 0 if it gave none."""
+        """Seconds to wait before the next request, from the server's response. 0 if it sent none."""
 
 
 class NotAnswered(JudgeError):
@@ -104,7 +104,7 @@ class NoModel(Exception):
 
 
 class SealError(AgentEvalError):
-    """Encrypted data is damaged, or none of the configured keys decrypts it."""
+    """Encrypted data is damaged, or no configured key decrypts it."""
 
 
 class StoreError(AgentEvalError):

@@ -136,7 +136,7 @@ def ids_of(turn: Any) -> tuple[int, int]:
     Accepts ``TRACE_ID-SPAN_ID``, ``TRACE_ID``, a ``traceparent`` or a span context. Without a span id, the second number is 0.
 
     Raises:
-        ConfigError: If the value is something else.
+        ConfigError: If the value has another form.
     """
     trace_id, span_id = getattr(turn, "trace_id", None), getattr(turn, "span_id", None)
     if isinstance(trace_id, int) and isinstance(span_id, int) and trace_id:

@@ -23,7 +23,7 @@ _held = False
 
 @contextlib.contextmanager
 def late_imports() -> Iterator[None]:
-    """Make forks wait while the enclosed code imports modules."""
+    """Delay forks until the enclosed imports are done."""
     lock = _lock
     held = lock.acquire(timeout=PATIENCE)
     try:

@@ -117,8 +117,8 @@ class Schema:
 class SqliteFile:
     """A connection to a file, opened on first use. Thread-safe: one thread uses it at a time.
 
-    The file is closed while the process forks. Afterwards, parent and child each open it again. Every method raises
-    ``sqlite3.Error`` or ``OSError`` if the file can't be used. In this case, the call has written nothing.
+    The file is closed during a fork. Afterwards, parent and child each open it again. Every method raises ``sqlite3.Error`` or
+    ``OSError`` if the file can't be used. In this case, the call has written nothing.
 
     Args:
         path: path of the file. Its folder must exist.

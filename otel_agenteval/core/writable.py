@@ -56,7 +56,7 @@ def warn_of_fault(where: str, path: str, fault_in: Callable[[str], str | None], 
         where: the option that contains the path.
         path: the file or folder.
         fault_in: the check, such as :func:`fault_of_file`.
-        consequence: what happens as long as the problem lasts.
+        consequence: effect as long as the problem lasts.
     """
     fault = None
     with suppress(OSError):

@@ -27,7 +27,7 @@ CONFIG = {
     "outlets": {"span_events": "off", "log_events": False, "prometheus": None},
     "turn": {"stitch_timeout": 0},
 }
-"""Rebuilds turns and does nothing else. The code that captures them also scores them."""
+"""Only rebuilds turns. The code that captures them also scores them."""
 _FLUSH_SECONDS = 60.0
 _lock = threading.Lock()
 

@@ -2,7 +2,7 @@
 
 Set ``OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK=agenteval`` to use it. Instrumentations based on ``opentelemetry-util-genai``
 then pass the messages of each call before its span ends, even if they are configured not to capture content. The hook adds the
-messages to the call's turn for scoring. They are used for nothing else.
+messages to the call's turn for scoring, and doesn't store them elsewhere.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Line:
     """The p value, corrected for the number of metrics (Holm)."""
     verdict: Verdict
     needed: tuple[int, int] | None
-    """Turns that each group still needs to detect the requested effect, or else the observed one.
+    """Turns that each group still needs to detect the requested effect. Without one, the observed effect counts.
 
     None if no further turns are useful.
     """

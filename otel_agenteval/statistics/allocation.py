@@ -2,7 +2,8 @@
 
 A stratum is a metric and an agent. Judging n of its turns estimates its mean with a variance of S²/n. A stratum whose scores
 vary more, or whose judge calls cost less, therefore gets more turns (Neyman 1934). The influence of a stratum's size is
-Bankier's power (1988): 1 minimizes the error of the mean over all turns, 0 that of each stratum's own mean.
+Bankier's power (1988). A power of 1 minimizes the error of the mean over all turns. A power of 0 treats all strata alike,
+whatever their size.
 """
 
 from __future__ import annotations

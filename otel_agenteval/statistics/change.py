@@ -3,14 +3,13 @@
 A series learns its usual level from its first scores. From then on, three detectors check each score with constant memory:
 
 * ``cusum`` bets against the usual mean. Each score multiplies a stake by the payoff of a bet on a lower or higher mean. As long
-    as the mean stays the same, no bet wins on average. A stake
-  therefore reaches A without cause at most once in A scores, whatever the distribution (an e-detector: Shin, Ramdas and Rinaldo
-      2023; for zeros and ones, it is Page's CUSUM).
-  Nearly constant series need no special case: one failure among a thousand passes wins little.
+  as the mean stays the same, no bet wins on average. A stake therefore reaches A without cause at most once in A scores, for any
+  distribution (an e-detector: Shin, Ramdas and Rinaldo 2023). For zeros and ones, it is Page's CUSUM. Nearly constant series
+  need no special case, because one failure among a thousand passes wins little.
 * ``ewma`` compares an exponentially weighted mean of batches with limits for the wanted run length (Lucas and Saccucci 1990).
-    It finds small, lasting shifts.
+  It finds small, lasting shifts.
 * ``release`` compares the scores of a new ``service.version`` with those of the version before. It uses a confidence sequence,
-    so it can check after every score.
+  so it can check after every score.
 
 Scores from 0 to 1 are used as they are. Other scores (seconds, tokens) are replaced by their ranks among the first ones.
 """

@@ -32,7 +32,7 @@ def digits_of(text: str) -> str:
 
 _ROW = r"[0-9](?:(?:[ .\-_/\u00b7]{1,3}|\+|[ \t\\-]{0,20}\r?\n[ \t>]{0,20})?[0-9]){13,18}(?![0-9])"
 _CARD_RUN = lazy(r"(?<![0-9])(?:(?=[2-69][0-9]{3})|(?<![0-9][ .\-_/+\u00b7\n])(?=[2-69]))" + _ROW)
-"""Matches where a group of four digits starts, or a row of shorter groups."""
+"""Matches at the start of a group of four digits, or of a row of shorter groups."""
 _LONG_ROW = lazy(r"[0-9](?:[ .,|\-_/+\\\u00b7\t\r\n>]{0,42}[0-9]){13}")
 _ISSUER = lazy(
     r"4(?:\d{15}|\d{18})|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}"

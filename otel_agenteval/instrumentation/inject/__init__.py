@@ -1,1 +1,4 @@
-"""A folder that ``otel-agenteval record`` puts first in ``PYTHONPATH``: Python imports ``sitecustomize`` from it when it starts."""
+"""A folder with a ``sitecustomize`` module that Python imports at startup.
+
+``otel-agenteval record`` puts it first in ``PYTHONPATH``.
+"""

@@ -1,6 +1,6 @@
-"""What each Python process of ``otel-agenteval record`` begins with: its folder stands first in ``PYTHONPATH``.
+"""Starts the recorder in each Python process of ``otel-agenteval record``.
 
-Python imports one ``sitecustomize``; another one that the environment has is run as well.
+Python imports only the first ``sitecustomize`` in its path, so this module also runs the environment's own one.
 """
 
 import sys
@@ -22,7 +22,7 @@ def _begin() -> None:
     try:
         from otel_agenteval.instrumentation.recorder import begin
     except ImportError as error:  # another environment's Python
-        sys.stderr.write(f"otel-agenteval: nothing of {sys.executable} is recorded: {error}\n")
+        sys.stderr.write(f"otel-agenteval: can't record {sys.executable}: {error}; install otel-agenteval in its environment\n")
     else:
         begin()
 
