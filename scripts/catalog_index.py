@@ -20,9 +20,9 @@ from otel_agenteval.metrics.registry import GROUPS, Metric, catalog, groups_of  
 
 FILE = ROOT / "otel_agenteval" / "metrics" / "catalog_index.py"
 COMMAND = "python scripts/catalog_index.py --write"
-HEAD = f'''"""What the metrics of this package declare, so that a process imports only the modules of those that it uses.
+HEAD = f'''"""Declarations of the built-in metrics, so that a process only imports those it uses.
 
-Generated from the decorators by ``{COMMAND}``; not to be edited.
+Generated from the decorators by ``{COMMAND}``. Do not edit it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from typing import Any
 
 
 def facts_of(metric: Metric) -> Iterator[tuple[str, Any]]:
-    """What a metric declares, where it is not the default."""
+    """Yield a metric's declarations other than defaults."""
     for field in dataclasses.fields(Metric):
         value = getattr(metric, field.name)
         if field.name == "live":
@@ -49,22 +49,22 @@ def facts_of(metric: Metric) -> Iterator[tuple[str, Any]]:
 
 
 def text() -> str:
-    """The module as it should be."""
+    """Return the text of the module."""
     ours = [metric for metric in catalog() if metric.is_ours]
     rows = [f"    {m.name!r}: ({m.fn.__module__!r}, {tuple(facts_of(m))!r}, {tuple(m.aliases)!r})," for m in ours]
     groups = [f"    {group!r}: {tuple(m.name for m in ours if group in groups_of(m))!r}," for group in GROUPS]
     return "\n".join((
         f"{HEAD}METRICS: dict[str, tuple[str, tuple[tuple[str, Any], ...], tuple[str, ...]]] = {{", *rows, "}",
-        '"""Name → module, what it declares where that is not the default, and aliases."""', "",
+        '"""Module, declarations other than defaults, and aliases by metric name."""', "",
         "GROUPS: dict[str, tuple[str, ...]] = {", *groups, "}",
-        '"""Group → its members, whether or not their optional packages are installed."""', "",
+        '"""Members by group, including those whose optional packages are missing."""', "",
     )).replace("'", '"')  # fmt: skip
 
 
 def main() -> int:
-    """Write the file, or compare it."""
-    parser = argparse.ArgumentParser(description="The index of the catalogue.")
-    parser.add_argument("--write", action="store_true", help="write the file instead of comparing it")
+    """Write or compare the file."""
+    parser = argparse.ArgumentParser(description="Write or check the catalog index.")
+    parser.add_argument("--write", action="store_true", help="write the file instead of checking it")
     wanted = text()
     if parser.parse_args().write:
         FILE.write_text(wanted, encoding="utf-8")

@@ -1,6 +1,7 @@
-"""The catalogue: one function is one metric, computed (:mod:`.code`), judged (:mod:`.llm`) or compared by embeddings (:mod:`.embed`).
+"""Catalog of metrics: computed, judged, or compared by embeddings.
 
-To add one, write a function in the module of its family, decorate it with ``@metric`` and give it a docstring; nothing else has to be
-edited. :mod:`.catalog_index`, which is generated, says what they declare to whoever has not imported them. May import :mod:`~otel_agenteval.core`; nothing of OpenTelemetry: a metric sees turns and nothing else.
-Start at :mod:`.registry`; :mod:`.bound_metric` evaluates a turn.
+One function is one metric. To add a metric, write a function with a docstring in its family's module, and decorate it with
+``@metric``. The generated :mod:`.catalog_index` holds the declarations, so that a process doesn't import unused metrics.
+May import :mod:`~otel_agenteval.core`, and nothing of OpenTelemetry, because metrics only receive turns. Start at
+:mod:`.registry`. :mod:`.bound_metric` evaluates a turn.
 """

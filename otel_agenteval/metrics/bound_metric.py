@@ -1,4 +1,4 @@
-"""A metric with its parameters, ready to evaluate turns."""
+"""Metrics with their parameters, ready to evaluate turns."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from .registry import EPSILON, FIELD_OF_NEED, Applies, Metric, Result, meaning_o
 from .spellings import translated
 
 _PRESENT_WHEN_EMPTY = frozenset(("output", "duration", "cost", "usage", "tool_calls", "retrieved_ids", "llm_calls"))
-"""Needs that are met by any value except ``None``. Every other need is also unmet by ``""`` and ``[]``."""
+"""Needs that any value except ``None`` meets. All other needs also require more than ``""`` or ``[]``."""
 
 
 NOT_EVALUATED = frozenset((
     GATED, SHED, "no_judge", "no_embedder", "incomplete_turn", "sampled_out", "dropped", "error_of_ours",
 ))  # fmt: skip
-"""Reasons of skipped scores that say nothing of the turn: the metric was not looked at. Composites are missing them."""
+"""Skip reasons that don't depend on the turn, because the metric didn't run. Composites count such scores as missing."""
 
 
 class _Absent:
-    """Takes the place of a judge or embedder that was not given. Only a metric that really asks it is skipped."""
+    """Placeholder for a missing judge or embedder. A metric is skipped only if it calls it."""
 
     def __init__(self, reason: str) -> None:
         self._reason = reason
@@ -51,25 +51,27 @@ _NO_JUDGE, _NO_EMBEDDER = _Absent("no_judge"), _Absent("no_embedder")
 
 
 def get_metric(name: str, /, **params: Any) -> BoundMetric:
-    """A metric by name, with parameters, ready to evaluate.
+    """Return a metric by name, with parameters, ready to evaluate.
 
-    Any seed name resolves too: ``agentunit:tool_success``, ``trusys:icontains``, ``agenteval:code_recall_at_5``; and so does another
-    tool's where it means the same: ``deepeval:FaithfulnessMetric``, ``promptfoo:is-json`` (``docs/reference/metrics/other-tools.md``). Parameters
-    may be spelled as there, in camel case too; under such a name they have the unit that they have there.
+    Names of the seed catalogs resolve too (``agentunit:tool_success``, ``trusys:icontains``), and so do names of other
+    tools if they mean the same (``deepeval:FaithfulnessMetric``, see ``docs/reference/metrics/other-tools.md``). Parameters
+    may use the names and camel case of that catalog. Under its name, they use its units.
 
     Raises:
-        ConfigError: unknown name or parameter, a value that is not allowed, a parameter that is given twice, or a name that means
-            something else in the tool that it comes from.
+        ConfigError: An unknown name or parameter, an invalid value, a parameter that is set twice, or a name with another
+            meaning in its tool.
     """
     found = meaning_of(name)
     return BoundMetric(found.metric, {**found.preset, **translated(found.metric, params, found.spellings)})
 
 
 def live_metric(name: str, params: Mapping[str, Any], policy: Policy = "trend") -> BoundMetric:
-    """A metric as an entry of the configuration names it: a canonical name without parameters takes our precise ones (:attr:`Metric.live`).
+    """Return a metric for an entry of the configuration.
+
+    A canonical name without parameters uses :attr:`Metric.live`.
 
     Raises:
-        ConfigError: as :func:`get_metric`.
+        ConfigError: As in :func:`get_metric`.
     """
     found = meaning_of(name)
     metric, given = found.metric, translated(found.metric, params, found.spellings)
@@ -77,15 +79,18 @@ def live_metric(name: str, params: Mapping[str, Any], policy: Policy = "trend") 
 
 
 class ChoosesJudges(ABC):
-    """Takes a judge's place where several may judge: asks those it chooses, and makes one score of theirs."""
+    """Judge that selects one or more judges for each turn and combines their scores."""
 
     @abstractmethod
     def evaluated(self, metric: BoundMetric, turn: Turn) -> Score:
-        """A metric's score on a turn."""
+        """Return a metric's score of a turn."""
 
 
 class BoundMetric:
-    """A metric with its parameters. ``evaluate(turn)`` returns a Score whatever the metric raises."""
+    """Metric with its parameters.
+
+    ``evaluate(turn)`` returns a Score even if the metric raises.
+    """
 
     __slots__ = (
         "_call",
@@ -114,49 +119,47 @@ class BoundMetric:
         self.metric = metric
         self._fn: Callable[..., Any] = metric.fn if metric.is_imported else self._first_call
         self.applies: Applies | None = None
-        """Why the metric says nothing about a turn, None where it does; None instead of a function for all turns."""
+        """Function that returns the reason that the metric doesn't apply to a turn, or None. None if it applies to all turns."""
         if metric.selective:
             self.applies = metric.applies if metric.is_imported else self._first_look
         self._service = metric.kind if metric.kind != "code" else None
         self.when: Any = None
-        """Selector of the turns that the metric applies to, if the configuration has one (:func:`~otel_agenteval.evaluation.references.applies`)."""
+        """Selector of turns from the configuration, if any (:func:`~otel_agenteval.evaluation.references.applies`)."""
         self.sample: Any = None
-        """For a judged metric, the rule that samples those turns (:class:`~otel_agenteval.judging.sampling.Rule`); None evaluates all of them."""
+        """Sampling rule of a judged metric (:class:`~otel_agenteval.judging.sampling.Rule`). None evaluates all turns."""
         self.rules: Rules | None = None
-        """Which media a metric that opens some may open; None leaves it to who evaluates (:func:`~otel_agenteval.media.rules.opening`)."""
+        """Media that the metric may open. None leaves the decision to the caller (:func:`~otel_agenteval.media.rules.opening`)."""
         self.name = metric.name
         self.policy = policy
         self._inverse = False
         self.params: Mapping[str, Any] = dict(params)
         self._call: Mapping[str, Any] = self.params
         self.threshold = metric.threshold if metric.own_threshold is None else metric.own_threshold
-        if (
-            params and params != metric.live
-        ):  # what the metric says of itself needs no check, and its module can be imported later
+        if params and params != metric.live:  # a metric's own parameters need no check, so its module is imported later
             self._take(metric, params)
         self._missing = next((name for name in metric.required if name not in self.params), None)
         try:
             text = jsonio.dumps({key: repr(value) for key, value in sorted(self.params.items())})
         except RecursionError:
-            raise ConfigError(f"{metric.name}: a parameter is nested too deep") from None
+            raise ConfigError(f"{metric.name}: parameters are nested too deeply") from None
         self.signature_hash = hashlib.sha256(text.encode()).hexdigest()[:16]
         self._facts = Facts(
             metric.name, metric.kind, metric.unit, metric.direction, self.threshold, metric.type, metric.version, policy,
             f"\n{metric.name}\n{self.signature_hash}\n{metric.version}\n".encode(),
         )  # fmt: skip
         self._when_true: tuple[Any, ...] | None = None
-        if metric.type == "boolean":  # most boolean scores are an ordinary pass: its fields are computed once
+        if metric.type == "boolean":  # most boolean scores are a plain pass, whose fields are computed once
             ordinary = self._from(Result(True))
             self._when_true = (self._facts, ordinary.value, ordinary.passed, "ok", ordinary.label, None, None, None, None)
         self.inner: Sequence[BoundMetric] = tuple(_inner_in(metric, self.params))
-        """The metrics that a composite combines, in this order."""
+        """Metrics that a composite combines, in order."""
         self._is_plain = self._service is None and not metric.media and self._missing is None and not self.inner
         self._needs = tuple(
             (need, operator.attrgetter(FIELD_OF_NEED.get(need, need)), need in _PRESENT_WHEN_EMPTY) for need in metric.needs
         )
 
     def _take(self, metric: Metric, params: Mapping[str, Any]) -> None:
-        """Check the parameters that are given, and find out which of them the function takes itself."""
+        """Check the given parameters, and separate those that the function accepts."""
         self.params = {key: _checked(metric, key, value) for key, value in translated(metric, params).items()}
         call = dict(self.params)
         accepts = inspect.signature(metric.fn).parameters
@@ -169,7 +172,7 @@ class BoundMetric:
         self._call = call
 
     def load(self) -> None:
-        """Import the metric's module, as the first turn does otherwise."""
+        """Import the metric's module. Otherwise the first turn does."""
         with late_imports():
             definition = self.metric.definition
         self._fn, self.applies = definition.fn, definition.applies
@@ -185,36 +188,37 @@ class BoundMetric:
 
     @property
     def heavy(self) -> bool:
-        """Whether it, or one of its inner metrics, takes too long for the agent's thread."""
+        """True if the metric or an inner metric is too slow for the agent's thread."""
         return self.metric.heavy or any(one.heavy for one in self.inner)
 
     @property
     def opens_media(self) -> bool:
-        """Whether it, or one of its inner metrics, opens images, sounds or videos."""
+        """True if the metric or an inner metric opens images, audio or video."""
         return self.metric.media or any(one.opens_media for one in self.inner)
 
     @property
     def asks(self) -> bool:
-        """Whether a model is asked, for itself or for one of its inner metrics."""
+        """True if the metric or an inner metric calls a model."""
         return self._service is not None or any(one.asks for one in self.inner)
 
     @property
     def key(self) -> tuple[str, str]:
-        """The same for two that give the same scores."""
+        """Key that is equal for two metrics with equal scores."""
         return self.name, self.signature_hash
 
     @property
     def missing(self) -> str | None:
-        """Name of a required parameter that has no value; every score is an error then."""
+        """Name of a required parameter without a value, which makes every score an error."""
         return self._missing
 
     def evaluate(self, turn: Turn, *, judge: Any = None, embedder: Any = None) -> Score:
-        """Score one turn. A metric that fails is a score with ``status="error"``, one that does not apply ``skipped``.
+        """Score one turn.
 
-        Nothing that the metric raises is passed on, not even ``SystemExit``. What is meant to interrupt the caller's thread is:
-        ``KeyboardInterrupt``, the cancellation of a task or a greenlet, a signal handler that exits.
+        A metric that fails has ``status="error"``, and one that doesn't apply ``status="skipped"``.
 
-        ``judge`` may also be a :class:`ChoosesJudges`.
+        No exception of the metric is raised, not even ``SystemExit``. Exceptions meant for the caller's thread are:
+        ``KeyboardInterrupt``, the cancellation of a task or greenlet, and a signal handler that exits. ``judge`` can also
+        be a :class:`ChoosesJudges`.
         """
         try:
             if not self._is_plain:
@@ -227,13 +231,13 @@ class BoundMetric:
             return Score.of(*self._when_true) if found is True and self._when_true is not None else self._from(found)
         except NoModel as absent:
             return self._skipped({"reason": absent.reason})
-        except BaseException as error:  # a fault of a metric must never reach the agent
+        except BaseException as error:  # a metric's error must never reach the agent
             if is_meant_for_host(error):
                 raise
             return self.failed(error)
 
     def _evaluated(self, turn: Turn, judge: Any, embedder: Any) -> Score:
-        """As :meth:`evaluate`, for a metric that asks a model, has inner ones, or cannot be evaluated."""
+        """Evaluate a metric that calls a model, has inner metrics, or can't be evaluated."""
         if self._service == "llm" and isinstance(judge, ChoosesJudges):
             return judge.evaluated(self, turn)
         if self._missing is not None:
@@ -247,14 +251,14 @@ class BoundMetric:
             return self._from(self._fn(turn, **self._call)) if self._service is None else self._asked(turn, judge, embedder)
 
     def _rules_for(self, judge: Any, embedder: Any) -> Rules:
-        """What may be opened; nothing where the model is not there that would look at it."""
+        """Return the media rules, which open nothing if the model that needs the media is missing."""
         rules = self.rules or current_rules()
         if self._service is None or (judge if self._service == "llm" else embedder) is not None:
             return rules
         return replace(rules, absent="no_judge" if self._service == "llm" else "no_embedder")
 
     def _first_absent(self, turn: Turn) -> str | None:
-        """The first of the metric's needs that the turn does not have."""
+        """Return the metric's first need that the turn doesn't meet."""
         for need, read, present_when_empty in self._needs:
             known = read(turn)
             if known is None or not (known or present_when_empty or isinstance(known, (int, float))):  # 0 is a ground truth
@@ -262,9 +266,10 @@ class BoundMetric:
         return None
 
     def not_applicable(self, turn: Turn) -> Score | None:
-        """Why the metric has nothing to say about a turn, as a score: ``skipped``, for want of a need or by what it declares (``applies``).
+        """Return a ``skipped`` score if the metric doesn't apply to a turn, otherwise None.
 
-        None where it applies. Asked before it is evaluated or sampled, wherever turns are scored; :meth:`evaluate` does not ask.
+        The reason is a missing need or that of ``applies``. Called before a turn is evaluated or sampled, but not by
+        :meth:`evaluate`.
         """
         if self._missing is not None:
             return None
@@ -295,7 +300,10 @@ class BoundMetric:
         return score
 
     def _badness(self, found: Any) -> tuple[bool, float]:
-        """Sort key that finds the worst of several pieces: a failed one, else the one with the worst value. A value that is no finite number is the worst."""
+        """Return a sort key for pieces of a turn: failed pieces are worst, then the worst value.
+
+        A value that isn't finite is the worst.
+        """
         failed, value = (found.passed is False, found.value) if found.__class__ is Result else (False, found)
         if value is None:
             return failed, -math.inf
@@ -304,7 +312,7 @@ class BoundMetric:
         return failed, value if self.metric.direction == "down" else -value
 
     async def evaluate_async(self, turn: Turn, *, judge: Any = None, embedder: Any = None) -> Score:
-        """As :meth:`evaluate`, for callers with an event loop: a metric that asks a model runs on a thread."""
+        """Run :meth:`evaluate` from an event loop. A metric that calls a model runs on a thread."""
         if self._service is None:
             return self.evaluate(turn)
         import asyncio  # imported by now, wherever a coroutine runs
@@ -312,10 +320,10 @@ class BoundMetric:
         return await asyncio.to_thread(self.evaluate, turn, judge=judge, embedder=embedder)
 
     def combine(self, scores: Sequence[Score]) -> Score:
-        """Score other scores: composites and policies."""
+        """Score other scores, for composites and policies."""
         try:
             if not self.metric.combines:
-                raise MetricError("not_a_composite", f"{self.name} evaluates turns, not scores")
+                raise MetricError("not_a_composite", f"{self.name}: evaluates turns, not scores")
             if self._missing is not None:
                 raise MetricError("missing_parameter", f"{self.name}: parameter {self._missing!r} is required")
             return self._from(self._fn(scores, **self._call))
@@ -325,10 +333,11 @@ class BoundMetric:
             return self.failed(error)
 
     def over(self, scores: Sequence[Score]) -> Score:
-        """Score the scores of the inner metrics, which may be missing.
+        """Score the scores of the inner metrics, some of which may be missing.
 
-        One that was not evaluated (:data:`NOT_EVALUATED`) is missing: what it would have said is unknown, so the composite is skipped with
-        its name, unless the others fail it already (``one_fails``). One that was evaluated and has no value is what :meth:`combine` says.
+        A score is missing if its metric wasn't evaluated (:data:`NOT_EVALUATED`). Then the composite is skipped with its
+        name, unless the other scores fail it already (``one_fails``). :meth:`combine` handles scores that were evaluated
+        without a value.
         """
         missing = {score.metric: why for score in scores if (why := why_missing(score)) is not None}
         if not missing:
@@ -354,7 +363,7 @@ class BoundMetric:
         if value is None and label is not None:  # a classification without anything to compare it with
             return Score.of(self._facts, None, None, "ok", label, explanation, detail, also, None)
         if value is None or not isinstance(value, (int, float)) or not math.isfinite(value):
-            raise MetricError("invalid_value", f"{self.name} gave {value!r}, which is not a finite number")
+            raise MetricError("invalid_value", f"{self.name}: must return a finite number, got {value!r}")
         facts = self._facts
         if facts.type == "boolean":
             passed = bool(value) != self._inverse
@@ -365,17 +374,17 @@ class BoundMetric:
             if passed is None and bound is not None:
                 passed = value <= bound + EPSILON if facts.direction == "down" else value >= bound - EPSILON
         if label is None and passed is not None:
-            # A detector finds something or not; neither is a failure.
+            # A detector finds something or not. Neither is a failure.
             words = ("yes", "no") if facts.direction == "neutral" else ("pass", "fail")
             label = words[0] if passed else words[1]
         return Score.of(facts, value, passed, "ok", label, explanation, detail, also, None)
 
     def left_out(self, reason: str, by: str | None = None) -> Score:
-        """The score of a turn that the metric is not evaluated on: ``skipped``, with this reason."""
+        """Return a ``skipped`` score with a reason, for a turn that isn't evaluated."""
         return self._skipped({"reason": reason} if by is None else {"reason": reason, "by": by})
 
     def scored(self, value: float, detail: dict[str, Any]) -> Score:
-        """The score of a turn whose value is known without evaluating the metric."""
+        """Return the score of a turn whose value is known without evaluation."""
         return self._from(Result(value, detail=detail))
 
     def _skipped(self, detail: dict[str, Any]) -> Score:
@@ -384,7 +393,7 @@ class BoundMetric:
     def failed(self, error: BaseException) -> Score:
         """Return the score of an evaluation that ended with an exception."""
         error_type = error.error_type if isinstance(error, (MetricError, JudgeError)) else type(error).__name__
-        # The message of a foreign exception can quote content, so only our own messages go into the explanation.
+        # Messages of foreign exceptions can quote content, so the explanation only has our own.
         explanation = (
             str(error) if isinstance(error, (MetricError, ConfigError, JudgeError)) else f"{self.name} raised {error_type}"
         )
@@ -395,7 +404,7 @@ class BoundMetric:
 
 
 def why_missing(score: Score) -> str | None:
-    """Why an inner score is missing, in a few words; None for one that was evaluated."""
+    """Return a short reason if an inner score is missing, or None if it was evaluated."""
     if score.status != "skipped":
         return None
     reason, by = str(score.detail.get("reason", "")), score.detail.get("by")
@@ -406,7 +415,7 @@ def why_missing(score: Score) -> str | None:
 
 
 def asked_in(metrics: Sequence[BoundMetric]) -> Iterator[BoundMetric]:
-    """Those of some metrics and their inner ones, at any depth, that ask a model themselves."""
+    """Yield the metrics that call a model themselves, at any depth of inner metrics."""
     for one in metrics:
         if one.metric.kind != "code":
             yield one
@@ -415,13 +424,13 @@ def asked_in(metrics: Sequence[BoundMetric]) -> Iterator[BoundMetric]:
 
 
 def asks_one(metrics: Sequence[BoundMetric], judge: object | None, embedder: object | None) -> bool:
-    """Whether some metrics ask a model that is there."""
+    """Return True if any of the metrics calls a model that is available."""
     given = {"llm": judge, "embed": embedder}
     return any(given[metric.metric.kind] is not None for metric in asked_in(metrics))
 
 
 _WITHOUT_INNER = frozenset(("code_policy_track_trend",))
-"""Takes inner metrics, and gives the same score whatever theirs are: they are not evaluated for it."""
+"""Composites whose score doesn't depend on their inner metrics, which therefore aren't evaluated."""
 
 
 def _inner_in(metric: Metric, params: Mapping[str, Any]) -> Iterator[BoundMetric]:
@@ -439,7 +448,7 @@ def _checked(metric: Metric, name: str, value: Any) -> Any:
     if parameter is None:
         close = nearest(name, metric.parameters, 1) if metric.parameters else []
         hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise ConfigError(f"{metric.name}.{name}: unknown parameter{hint} (it takes {', '.join(metric.parameters) or 'none'})")
+        raise ConfigError(f"{metric.name}.{name}: unknown parameter{hint} (parameters: {', '.join(metric.parameters) or 'none'})")
     import pydantic
 
     try:
@@ -451,6 +460,5 @@ def _checked(metric: Metric, name: str, value: Any) -> Any:
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         path = ".".join(str(part) for part in (metric.name, name, *first["loc"]))
-        raise ConfigError(
-            f"{path}: {reprlib.repr(value)} is not allowed; {first['msg'].replace('Input should', 'it must', 1)}"
-        ) from None
+        problem = first["msg"].removeprefix("Value error, ").replace("Input should", "must", 1)
+        raise ConfigError(f"{path}: {problem}, got {reprlib.repr(value)}") from None

@@ -1,6 +1,6 @@
-"""What the metrics of this package declare, so that a process imports only the modules of those that it uses.
+"""Declarations of the built-in metrics, so that a process only imports those it uses.
 
-Generated from the decorators by ``python scripts/catalog_index.py --write``; not to be edited.
+Generated from the decorators by ``python scripts/catalog_index.py --write``. Do not edit it.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ METRICS: dict[str, tuple[str, tuple[tuple[str, Any], ...], tuple[str, ...]]] = {
     "llm_violence_passed": ("otel_agenteval.metrics.llm.safety_policy", (("type", "boolean"), ("version", "2"), ("needs", ("output",)), ("reads_all", True)), ("hpd:ViolenceSafetyEvaluator.Passed",)),
     "llm_workflow_output_quality": ("otel_agenteval.metrics.llm.workflow", (("threshold", 0.7), ("version", "2"), ("needs", ("input", "output"))), ("agenteval:llm_workflow_output_quality", "agenteval:WorkflowOutputQualityMetric")),
 }
-"""Name → module, what it declares where that is not the default, and aliases."""
+"""Module, declarations other than defaults, and aliases by metric name."""
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "default": ("code_content_filtered", "code_cost", "code_empty_answer", "code_injection_markers", "code_latency", "code_pii_leakage", "code_refusal", "code_repeated_tool_calls", "code_secret_leak", "code_system_prompt_leak", "code_token_usage", "code_tool_schema_validity", "code_tool_success", "code_truncated_answer", "code_turn_error", "code_ungrounded_numbers", "code_ungrounded_urls", "code_unknown_tool"),
@@ -247,4 +247,4 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "cost": ("code_cost", "code_latency", "code_llm_retries", "code_time_to_first_token", "code_token_usage"),
     "all": ("code_adaptation_rate", "code_agent_consistency", "code_agent_reliability", "code_array_length", "code_audio_clipping", "code_audio_silence", "code_audio_talk_over", "code_audio_transcription_quality", "code_avg_handoff_time", "code_avg_path_length", "code_avg_resolution_time", "code_bottleneck_agents", "code_carbon_emissions", "code_clustering_coefficient", "code_collective_decision", "code_communication_efficiency", "code_conflict_rate", "code_conflict_resolution_rate", "code_consent_compliance", "code_contains_json", "code_contains_xml", "code_content_filtered", "code_content_similarity", "code_coordination_efficiency", "code_cost", "code_data_minimization", "code_empty_answer", "code_energy_consumption", "code_equals_ground_truth", "code_handoff_success_rate", "code_html_shape", "code_hub_agents", "code_image_blank", "code_image_duplicate", "code_image_exposure", "code_image_sharpness", "code_image_text_overlap", "code_injection_markers", "code_is_json", "code_is_sql", "code_is_xml", "code_json_equals", "code_latency", "code_latency_score", "code_levenshtein_similarity", "code_llm_retries", "code_load_balance", "code_mrr", "code_multi_agent_summary", "code_multiagent_role_adherence", "code_multimodal_coherence", "code_network_centralization", "code_network_density", "code_network_fault_tolerance", "code_no_tools_called", "code_perplexity", "code_pii_leakage", "code_privacy_budget", "code_recall_at_k", "code_refusal", "code_repeated_tool_calls", "code_resource_utilization", "code_secret_leak", "code_self_organization", "code_specialization", "code_sql_shape", "code_swarm_intelligence", "code_system_prompt_leak", "code_text_f1", "code_time_to_first_token", "code_token_usage", "code_tool_efficiency", "code_tool_schema_validity", "code_tool_success", "code_truncated_answer", "code_turn_autonomy", "code_turn_error", "code_ungrounded_numbers", "code_ungrounded_urls", "code_unknown_tool", "code_word_count", "code_workflow_executor_success", "code_workflow_performance_efficiency", "code_workflow_structure_validity"),
 }
-"""Group → its members, whether or not their optional packages are installed."""
+"""Members by group, including those whose optional packages are missing."""

@@ -1,7 +1,7 @@
-"""Names of other tools' metrics: what resolves to ours, and where the meaning differs, how.
+"""Metric names of other tools, with the equivalent metric or an alternative.
 
-A name resolves where the question, the scale and the direction are the same; ``note`` says what a user of that tool should know
-all the same. Where they differ, the error says how and names what is nearest here. A test resolves every row.
+A name resolves if question, scale and direction are equal, and ``note`` describes smaller differences. Otherwise the error
+explains the difference and names the closest metric here. A test resolves every row.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from .spellings import Converted, Refused, Spellings, flag, negated, only, secon
 
 
 class Row(NamedTuple):
-    """A metric of another tool."""
+    """Metric of another tool."""
 
     name: str
     ours: str | None
-    """Our metric; None where the meaning differs."""
+    """The equivalent metric here, or None."""
     preset: Mapping[str, Any]
     parameters: Spellings
-    """Names of its parameters, besides those of the tool."""
+    """Parameter names of this metric, in addition to those of the tool."""
     note: str
-    """What to know; where the meaning differs, how and what to use."""
+    """Note for users. Without an equivalent, the difference and an alternative."""
 
 
 class Tool(NamedTuple):
-    """Another tool: what its names begin with, and its metrics."""
+    """Another tool, with its prefix and metrics."""
 
     prefix: str
     title: str
     read: str
-    """The version that the table was made from."""
+    """Version on which the table is based."""
     parameters: Spellings
-    """Names of parameters that all of its metrics have."""
+    """Parameter names that all of its metrics have."""
     rows: tuple[Row, ...]
 
 
@@ -53,7 +53,7 @@ def _differs(name: str, how: str) -> Row:
 def _parts_shown(value: Any) -> Mapping[str, Any]:
     names = {str(getattr(part, "value", part)).lower() for part in value} if isinstance(value, (list, tuple, set)) else {""}
     if not names <= {"input", "actual_output", "actualoutput"}:
-        raise ValueError("the judge is shown the question and the answer; put what else it needs to know into `criteria`")
+        raise ValueError("must be input and actual_output, which the judge reads; put other facts into `criteria`")
     return {}
 
 
@@ -61,7 +61,7 @@ def _compared(value: Any) -> Mapping[str, Any]:
     options = {"input_parameters": "check_arguments", "output": "check_output"}
     names = [str(getattr(part, "value", part)).lower() for part in value] if isinstance(value, (list, tuple)) else [""]
     if not set(names) <= options.keys():
-        raise ValueError("it must be a list of input_parameters and output")
+        raise ValueError("must be a list of input_parameters and output")
     return {options[name]: True for name in names}
 
 
@@ -69,7 +69,7 @@ def _words(value: Any) -> Mapping[str, Any]:
     if isinstance(value, Mapping) and value and value.keys() <= {"min", "max"}:
         return value
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError("it must be a number of words, or an object with min and max")
+        raise TypeError("must be a number of words, or an object with min and max")
     return {"exact": value}
 
 
@@ -77,17 +77,19 @@ def _one_tool(value: Any) -> Mapping[str, Any]:
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if not isinstance(value, str):
-        raise TypeError("it must be one name: write one entry for each tool, and code_tool_call_count for min and max")
+        raise TypeError("must be one tool name; use one entry per tool, and code_tool_call_count for min and max")
     return {"tool": value}
 
 
 def _sequence(value: Any) -> Mapping[str, Any]:
     if isinstance(value, Mapping):
         if value.get("mode", "in_order") != "in_order":
-            raise ValueError("other calls may come between; for an exact sequence use code_tool_selection with strict_order")
+            raise ValueError(
+                "must be in_order, because other calls may occur between; for an exact sequence, use code_tool_selection with strict_order"
+            )
         value = value.get("steps")
     if not isinstance(value, list) or not all(isinstance(step, str) for step in value):
-        raise ValueError("it must be a list of names of tools")
+        raise ValueError("must be a list of tool names")
     return {"expected": value}
 
 
@@ -99,24 +101,24 @@ def _one_argument(value: Any) -> Mapping[str, Any]:
         or not isinstance(value.get("name"), str)
         or value.keys() - {"name", "args", "arguments"}
     ):
-        raise ValueError("it must be {name, args} with one argument; for several use code_tool_correctness with check_arguments")
+        raise ValueError("must be {name, args} with one argument; for several, use code_tool_correctness with check_arguments")
     ((argument, expected),) = given.items()
     return {"tool": value["name"], "argument": argument, "expected": expected}
 
 
 _DIALECTS = {"postgresql": "postgres", "mariadb": "mysql", "transactsql": "tsql"}
-"""Databases of promptfoo's parser that go by another name here."""
+"""Databases of promptfoo's parser that have another name here."""
 
 
 def _sql(value: Any) -> Mapping[str, Any]:
     names = {"databaseType": "dialect", "allowedTables": "allowed_tables", "allowedColumns": "allowed_columns"}
     if not isinstance(value, Mapping) or not value.keys() <= names.keys():
-        raise ValueError("it must be an object with databaseType, allowedTables and allowedColumns")
+        raise ValueError("must be an object with databaseType, allowedTables and allowedColumns")
     if any("::" in str(name) for key in ("allowedTables", "allowedColumns") for name in value.get(key) or ()):
-        raise ValueError("tables and columns go by their plain names here, without select::null::")
+        raise ValueError("must have plain names of tables and columns, without select::null::")
     database = str(value.get("databaseType", "")).lower()
     if database in ("db2", "flinksql", "noql"):
-        raise ValueError("this dialect is not parsed here; leave databaseType out for a generic one")
+        raise ValueError("must be a supported dialect; omit databaseType for a generic one")
     return {names[key]: _DIALECTS.get(database, database) if key == "databaseType" else item for key, item in value.items()}
 
 
@@ -128,7 +130,7 @@ def _elements(value: Any) -> Mapping[str, Any]:
 
 def _window(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping) or value.keys() != {"windowSize"}:
-        raise ValueError("it must be {windowSize: number}")
+        raise ValueError("must be {windowSize: number}")
     return {"window_size": value["windowSize"]}
 
 
@@ -139,7 +141,7 @@ def _listed(value: Any) -> Mapping[str, Any]:
 
 
 def _joined(ours: str) -> Converted:
-    """One text, or a list of texts that must all hold."""
+    """Return a parameter that accepts one text, or a list of texts that must all hold."""
 
     def convert(value: Any) -> Mapping[str, Any]:
         return {ours: "\n".join(f"- {line}" for line in value) if isinstance(value, (list, tuple)) else value}
@@ -153,13 +155,13 @@ def _whole(value: Any) -> Mapping[str, Any]:
 
 def _one_text(value: Any) -> Mapping[str, Any]:
     if isinstance(value, (Mapping, list, tuple, set)):
-        raise TypeError("the output is a text here: give a text or a number")
+        raise TypeError("must be a text or a number, because the output is a text")
     return {"value": [str(value)]}
 
 
 def _any_mark(value: Any) -> Mapping[str, Any]:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1:
-        raise ValueError("a yes or no passes any mark above 0 up to 1")
+        raise ValueError("must be above 0 and at most 1, because the metric is a boolean")
     return {}
 
 
@@ -249,7 +251,10 @@ _DEEPEVAL = Tool(
 
 
 def _also_snake(rows: tuple[Row, ...], irregular: Mapping[str, tuple[str, ...]]) -> tuple[Row, ...]:
-    """Rows of classes, and the same under the snake-case names of their objects; ``irregular`` are the names of some."""
+    """Return the rows of classes, also under their objects' snake-case names.
+
+    ``irregular`` maps exceptions.
+    """
     words = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
     snake = {row.name: irregular.get(row.name, (words.sub("_", row.name).lower(),)) for row in rows}
     return (*rows, *(row._replace(name=name) for row in rows for name in snake[row.name]))
@@ -537,7 +542,7 @@ _ROWS = {(tool.prefix, row.name): row for tool in TOOLS for row in tool.rows}
 
 
 class Found(NamedTuple):
-    """A name of another tool that stands for a metric of ours."""
+    """Name of another tool that resolves to a metric here."""
 
     ours: str
     preset: Mapping[str, Any]
@@ -546,41 +551,41 @@ class Found(NamedTuple):
 
 
 def names() -> Iterator[str]:
-    """Every name, with its tool's prefix."""
+    """Return every name with its tool's prefix."""
     return (f"{tool.prefix}:{row.name}" for tool in TOOLS for row in tool.rows)
 
 
 def names_of(metric: str) -> list[str]:
-    """The names of other tools that stand for a metric."""
+    """Return the names of other tools that resolve to a metric."""
     return [f"{tool.prefix}:{row.name}" for tool in TOOLS for row in tool.rows if row.ours == metric]
 
 
 def row_of(prefix: str, name: str) -> Row | None:
-    """A metric of a tool."""
+    """Return a metric of a tool."""
     return _ROWS.get((prefix, name))
 
 
 def find(name: str) -> Found | None:
-    """What a name stands for, with its tool's prefix or, where that is clear, without; None if no tool has it.
+    """Resolve a name with its tool's prefix, or without it if the name is unambiguous.
+
+    None if no tool has it.
 
     Raises:
-        ConfigError: the meaning differs (says how, and what to use), or several tools mean different things by it.
+        ConfigError: A name with another meaning (the error explains the alternative), or with several meanings.
     """
     prefix, colon, rest = name.partition(":")
     tool = _TOOL_OF.get(prefix.replace("-", "_")) if colon else None
     if tool is not None:
         row = _ROWS.get((tool.prefix, rest))
         if row is None:
-            raise ConfigError(
-                f"{name}: no such metric of {tool.title} is known here; did you mean {', '.join(nearest(name, names()))}?"
-            )
+            raise ConfigError(f"{name}: unknown metric of {tool.title}; did you mean {', '.join(nearest(name, names()))}?")
         return _found(tool, row)
     having = [(tool, row) for (prefix, has), row in _ROWS.items() if has == name for tool in (_TOOL_OF[prefix],)]
     if not having:
         return None
     if len({(row.ours, repr(row.preset)) if row.ours else row.note for _, row in having}) > 1:
         candidates = ", ".join(f"{tool.prefix}:{row.name}" for tool, row in having)
-        raise ConfigError(f"metric {name!r} is ambiguous; name one of {candidates}")
+        raise ConfigError(f"{name}: ambiguous name; use one of {candidates}")
     return _found(*having[0])
 
 

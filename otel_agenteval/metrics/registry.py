@@ -1,16 +1,17 @@
-"""The registry of metrics: a decorated function is a metric, and everything else is derived from it.
+"""Registry of metrics.
+A decorated function is a metric, and its properties are derived from the function.
 
     @metric(unit="1", needs=("tool_calls",), threshold=0.7)
     def code_tool_success(turn: Turn, *, empty_value: float = 1.0) -> Result:
-        \"\"\"Share of tool calls that did not end in an error.\"\"\"
+        'Share of tool calls that didn't end in an error.'
 
-Name, kind (prefix), family (module, unless given), parameters (keyword-only arguments, checked by their annotations) and user
-documentation (docstring) are read from the function. A function that does not fit is refused at import with its file
-and line. What :mod:`.catalog_index` says of a metric of ours, which is generated, spares importing its module before it is used. A parameter without a default is required: the name resolves without it, and each evaluation is then a score with
-``status="error"``.
+These are the name, kind (prefix), family (by default the module), parameters (keyword-only arguments, checked by their
+annotations) and user documentation (docstring). An invalid function is refused at import, with its file and line. The
+generated :mod:`.catalog_index` makes it possible to import a built-in metric's module on first use. A parameter without a
+default is required: the name resolves without it, but each evaluation then has ``status="error"``.
 
-A metric function returns a number, a bool, ``None`` (not applicable), or a :class:`Result`; it raises
-:class:`MetricError` for a configuration that cannot work. It never sees OpenTelemetry.
+A metric function returns a number, a bool, ``None`` (not applicable), or a :class:`Result`. It raises :class:`MetricError`
+for a configuration that can't work. It never receives OpenTelemetry objects.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ from . import catalog_index, seeds
 from .spellings import Spellings, translated
 
 EPSILON = 1e-9
-"""Slack of every threshold comparison, so that 0.1 + 0.2 meets 0.3."""
+"""Tolerance of every threshold comparison, so that 0.1 + 0.2 reaches 0.3."""
 
 
 class Asks(Protocol):
-    """The judge that an ``llm_`` metric receives."""
+    """Judge that an ``llm_`` metric receives."""
 
     def ask(
         self,
@@ -51,18 +52,18 @@ class Asks(Protocol):
         media: Sequence[str] = (),
         schema: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Ask one question and return the JSON object of the reply, see :class:`otel_agenteval.Judge`."""
+        """Make one judge call and return the reply's JSON object (:class:`otel_agenteval.Judge`)."""
 
 
 class Embeds(Protocol):
-    """The embedder that an ``embed_`` metric receives."""
+    """Embedder that an ``embed_`` metric receives."""
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector per text, see :class:`otel_agenteval.Embedder`."""
 
 
 class Result:
-    """The result of a metric function, where a number alone is not enough."""
+    """Result of a metric function that returns more than a number."""
 
     __slots__ = ("also", "detail", "explanation", "label", "passed", "skipped", "value")
 
@@ -87,17 +88,17 @@ class Result:
 
 
 def skip(reason: str, **detail: Any) -> Result:
-    """The result of a metric that does not apply, with the reason (``missing:…``, ``empty_output``, ``too_long``, …)."""
+    """Return the result of a metric that doesn't apply, with a reason such as ``too_long``."""
     return Result(None, skipped=reason, detail=detail)
 
 
 def vacuous(value: float | bool, **detail: Any) -> Result:
-    """A value that only means that there was nothing to evaluate. Aggregations leave it out."""
+    """Return a result with nothing to evaluate, which aggregations exclude."""
     return Result(value, detail={"vacuous": True, **detail})
 
 
 Applies = Callable[[Turn, Mapping[str, Any]], "str | None"]
-"""From a turn and a metric's parameters: why the metric says nothing about the turn, None where it does.
+"""Function of a turn and a metric's parameters that returns the reason that the metric doesn't apply, or None.
 
 The first line of its docstring completes "applies to …".
 """
@@ -107,40 +108,40 @@ FIELD_OF_NEED = {"duration": "duration_s", "cost": "cost_usd", "llm_calls": "llm
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of a metric."""
+    """Parameter of a metric."""
 
     name: str
     annotation: Any
     default: Any
-    """``inspect.Parameter.empty`` when the parameter is required."""
+    """Default, or ``inspect.Parameter.empty`` if the parameter is required."""
 
     @property
     def required(self) -> bool:
-        """Whether an evaluation without it is an error."""
+        """True if an evaluation without the parameter is an error."""
         return self.default is inspect.Parameter.empty
 
 
 class Definition(NamedTuple):
-    """What only the module of a metric says of it."""
+    """Facts about a metric that only its module has."""
 
     fn: Callable[..., Any]
     parameters: Mapping[str, Parameter]
     applies: Applies | None
-    """Which turns the metric says something about, where its needs alone do not tell; None for all."""
+    """Function that excludes turns in addition to the metric's needs, or None."""
     aliases: Mapping[str, Mapping[str, Any]]
     """Other names, each with the parameters that it presets."""
     spellings: Mapping[str, str]
-    """Other spellings of parameters → ours."""
+    """Other spellings of parameters, mapped to their names."""
     doc: str
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric: the function and everything that is derived from it."""
+    """Metric function and the facts derived from it."""
 
     name: str
     source: Definition | str
-    """Its definition, or the module that has it: of a metric of ours that nobody has used yet."""
+    """Definition, or the module of a built-in metric that hasn't been used yet."""
     family: str
     unit: str = "1"
     direction: Direction = "up"
@@ -151,41 +152,41 @@ class Metric:
     uses: tuple[str, ...] = ()
     references: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
-    """The groups of :data:`GROUPS` that it belongs to; ``default`` is the default inline pack."""
+    """Groups of :data:`GROUPS` that include the metric. ``default`` marks the default metrics."""
     live: Mapping[str, Any] = field(default_factory=dict)
-    """Parameters that an entry of the configuration has where it states none."""
+    """Parameters for an entry of the configuration that sets none."""
     extra: str | None = None
-    """The optional extra that it requires."""
+    """Optional extra that the metric requires."""
     heavy: bool = False
-    """Whether it is too slow for the agent's thread, so that it only runs on the worker."""
+    """True if the metric is too slow for the agent's thread and only runs on the worker."""
     media: bool = False
-    """Whether it opens images, sounds or videos of the turn."""
+    """True if the metric opens images, audio or video of the turn."""
     reads_all: bool = False
-    """Whether its judge must read all of the turn: a question that is too long is asked in pieces, of which the worst counts."""
+    """True if the judge must read the whole turn. Long input is judged in pieces, and the worst piece counts."""
     combines: bool = False
-    """Whether it is computed from other scores (:meth:`BoundMetric.combine`)."""
+    """True if the metric is computed from other scores (:meth:`BoundMetric.combine`)."""
     one_fails: bool = False
-    """Whether a single score can fail it, whatever the others are: then it fails even where some are missing."""
+    """True if a single score can fail the metric, even if other scores are missing."""
     selective: bool = False
-    """Whether it says itself which turns it has something to say about (:attr:`Definition.applies`)."""
+    """True if the metric excludes turns with :attr:`Definition.applies`."""
     required: tuple[str, ...] = ()
     """Parameters without a default."""
     own_threshold: float | None = None
-    """The default of the function's own parameter ``threshold``."""
+    """Default of the function's own parameter ``threshold``."""
 
     @property
     def kind(self) -> Kind:
-        """How it is computed: ``code``, ``embed`` or ``llm``, the prefix of its name."""
+        """Prefix of the name: ``code``, ``embed`` or ``llm``."""
         return cast("Kind", self.name.split("_", 1)[0])
 
     @property
     def reads(self) -> frozenset[str]:
-        """All facts that it declares: its needs, what it uses and its references."""
+        """Turn fields and references that the metric declares."""
         return frozenset((*(FIELD_OF_NEED.get(need, need) for need in self.needs), *self.uses, *self.references))
 
     @property
     def definition(self) -> Definition:
-        """What its module says of it, which is imported for this."""
+        """Definition of the metric, whose module is imported if necessary."""
         if isinstance(self.source, str):
             importlib.import_module(self.source)
             return _METRICS[self.name].definition
@@ -193,28 +194,28 @@ class Metric:
 
     @property
     def is_imported(self) -> bool:
-        """Whether its module is imported."""
+        """True if the metric's module is imported."""
         return not isinstance(self.source, str)
 
     @property
     def is_ours(self) -> bool:
-        """Whether it is built in."""
+        """True if the metric is built in."""
         module = self.source if isinstance(self.source, str) else self.source.fn.__module__
         return module.startswith(f"{__package__}.")
 
     @property
     def fn(self) -> Callable[..., Any]:
-        """The function."""
+        """Function of the metric."""
         return self.definition.fn
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:
-        """Its parameters, by name."""
+        """Parameters by name."""
         return self.definition.parameters
 
     @property
     def applies(self) -> Applies | None:
-        """Which turns it says something about, where its needs alone do not tell; None for all."""
+        """Function that excludes turns in addition to the metric's needs, or None."""
         return self.definition.applies if self.selective else None
 
     @property
@@ -224,17 +225,17 @@ class Metric:
 
     @property
     def spellings(self) -> Mapping[str, str]:
-        """Other spellings of parameters → ours."""
+        """Other spellings of parameters, mapped to their names."""
         return self.definition.spellings
 
     @property
     def doc(self) -> str:
-        """The documentation for users."""
+        """User documentation."""
         return self.definition.doc
 
     @property
     def inline(self) -> bool:
-        """Whether it belongs to the default inline pack."""
+        """True if the metric is one of the default metrics."""
         return "default" in self.groups
 
     @property
@@ -244,12 +245,12 @@ class Metric:
 
     @property
     def applies_to(self) -> str | None:
-        """The turns that it is evaluated on wherever turns are scored, in words; None for all that have its needs."""
+        """Description of the turns to which the metric applies, or None if its needs decide."""
         said = (inspect.getdoc(self.applies) or "").split("\n", 1)[0].rstrip(".") if self.selective else ""
         return said[:1].lower() + said[1:] or None
 
     def live_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """What an entry of the configuration with these parameters evaluates with."""
+        """Return the parameters in effect for an entry of the configuration with these parameters."""
         given = translated(self, params)
         return given if given.keys() - {"threshold", "inverse"} else {**self.live, **given}
 
@@ -286,40 +287,44 @@ def metric(
     one_fails: bool = False,
     family: str | None = None,
 ) -> Callable[[Function], Function]:
-    """Register a function as a metric. The function stays callable as it is.
+    """Register a function as a metric, and return the function unchanged.
 
-    ``needs``, ``uses`` and ``references`` are declarations: what costs memory or work to provide, such as the earlier turns of a
-    conversation, is provided only where a configured metric declares it, and a score says where each declared reference came from.
+    Data that costs memory or work, such as a conversation's earlier turns, is only provided if a configured metric declares
+    it in ``needs``, ``uses`` or ``references``. A score names the source of each declared reference.
 
     Args:
         unit: UCUM unit of the value: ``1`` (0..1), ``s``, ``{token}``, ``USD``, ``{item}``, ``{level}``.
-        needs: Turn fields that must be known, else the score is ``skipped`` with reason ``missing:<first absent>``.
-        uses: Turn fields that are read where they are known, but that the metric can do without (``history``, ``session``, ``context``).
-        references: names of the turn's references that are read (``expected_tools``).
-        direction: whether more is better (``up``), less (``down``) or neither (``neutral``).
-        boolean: whether the value is 1.0/0.0 with ``passed``; adds the parameter ``inverse``. Numeric metrics take ``threshold``.
-        threshold: default bound of ``passed``; None means that the metric only trends.
-        bounded: False for a numeric metric that says itself what passes: it has no parameter ``threshold``.
-        version: to be changed whenever the same turn would get another value.
-        aliases: names in other catalogues (``seed:name``), optionally with preset parameters; ``{k}`` in a name stands for
-            a number that becomes the parameter of that name.
-        spellings: other spellings of parameters, ``{theirs: ours}``.
-        inline: whether the default inline pack has it (reference-free, cheap, and with a meaning on any answer that is worth a look).
-        groups: further groups that it belongs to: ``safety``, ``quality``, ``cost``.
-        applies: says of a turn why the metric has nothing to say about it (``missing:interactions``, ``not_applicable:one_step``), None where it has.
-            Asked wherever turns are scored, before the metric is evaluated or sampled; such a turn is ``skipped`` with that reason. ``evaluate`` and
-            ``combine`` do not ask. The first line of its docstring completes "applies to …".
-        live: parameters that an entry of the configuration, or of the default pack, has where it states none of its own (``threshold`` and
-            ``inverse`` aside): our precise method, where the catalogue fixes another one for the metric by itself.
-        extra: the optional extra that it needs (``[text]`` …).
-        heavy: whether one evaluation can take milliseconds or more: then it never runs while an exporter waits for span events.
-        media: whether it opens images, sounds or videos, by the rules of the section ``media`` of the configuration. Then it is heavy.
-        reads_all: whether its judge must have read all that it is given, because what it looks for can be anywhere (safety). A question
-            that is longer than ``max_input_tokens`` is then asked in overlapping pieces, of which the worst counts, and is never cut. Such a metric
-            must ask in the thread or task that it is called in.
-        combines: whether it takes a list of scores instead of a turn.
-        one_fails: whether a single one of these can fail it, so that it need not wait for those that are missing.
-        family: the family's name; default the module's name, which is right unless a family has several modules.
+        needs: Turn fields that must be known. Otherwise the score is ``skipped`` with the reason
+            ``missing:<first absent>``.
+        uses: Turn fields that the metric reads if they are known (``history``, ``session``, ``context``).
+        references: Names of the turn's references that the metric reads (``expected_tools``).
+        direction: ``up`` if higher is better, ``down`` if lower is better, ``neutral`` if neither is.
+        boolean: True if the value is 1.0 or 0.0 with ``passed``. Adds the parameter ``inverse``. Numeric metrics have
+            ``threshold``.
+        threshold: Default threshold. Without one, the metric has no verdict.
+        bounded: False for a numeric metric that decides on its own verdict and has no parameter ``threshold``.
+        version: Version to change whenever the same turn would get another value.
+        aliases: Names in other catalogs (``seed:name``), optionally with preset parameters. ``{k}`` in a name matches a
+            number, which becomes the parameter of that name.
+        spellings: Other spellings of parameters, ``{theirs: ours}``.
+        inline: True for a default metric: reference-free, cheap, and meaningful for any answer.
+        groups: More groups that include the metric: ``safety``, ``quality``, ``cost``.
+        applies: Function that returns the reason that the metric doesn't apply to a turn (``missing:interactions``,
+            ``not_applicable:one_step``), or None. It runs before a turn is evaluated or sampled, and such a turn is
+            ``skipped`` with that reason. ``evaluate`` and ``combine`` don't call it. The first line of its docstring
+            completes "applies to …".
+        live: Parameters for an entry of the configuration that sets none except ``threshold`` and ``inverse``. They select
+            our precise method if the catalog prescribes another one for the metric's name.
+        extra: Optional extra that the metric needs (``[text]`` …).
+        heavy: True if one evaluation can take milliseconds. The metric then never runs while an exporter waits for span
+            events.
+        media: True if the metric opens images, audio or video by the rules of the section ``media``. It is then also heavy.
+        reads_all: True if the judge must read all of its input, because a finding can be anywhere (safety). Input longer
+            than ``max_input_tokens`` is judged in overlapping pieces, of which the worst counts. The metric must call the
+            judge in its own thread or task.
+        combines: True if the metric takes a list of scores instead of a turn.
+        one_fails: True if a single score can fail the metric, so that it doesn't wait for missing scores.
+        family: Name of the family. The default is the module's name. Set it if a family has several modules.
     """
 
     def register(fn: Function) -> Function:
@@ -329,7 +334,7 @@ def metric(
         if name.split("_", 1)[0] not in ("code", "embed", "llm"):
             raise ConfigError(f"{where}: metric {name!r} must be named code_…, embed_… or llm_…")
         if not inspect.getdoc(fn):
-            raise ConfigError(f"{where}: metric {name!r} has no docstring; it is the metric's user documentation")
+            raise ConfigError(f"{where}: metric {name!r} needs a docstring, which is its user documentation")
         _refuse_second(name, fn, where)
         _refuse_unknown_facts(f"{where}: metric {name!r}", needs, uses, references)
         defined = Definition(
@@ -360,21 +365,19 @@ GROUPS = {
     "cost": "time, tokens, money and retries",
     "all": "every `code_` metric without required options and references",
 }
-"""The groups of ``code_`` metrics that go by a name, and what is in them."""
+"""Named groups of ``code_`` metrics, with their descriptions."""
 _DECLARED = ("default", "safety", "quality", "cost")
 
 
 def _groups(where: str, name: str, inline: bool, groups: Sequence[str]) -> tuple[str, ...]:
     unknown = [group for group in groups if group not in _DECLARED[1:]] if not isinstance(groups, str) else [groups]
     if unknown:
-        raise ConfigError(
-            f"{where}: metric {name!r}: groups {unknown[0]!r} is not allowed; it must be a tuple of {', '.join(_DECLARED[1:])}"
-        )
+        raise ConfigError(f"{where}: metric {name!r}: groups must be a tuple of {', '.join(_DECLARED[1:])}, got {unknown[0]!r}")
     return (*(("default",) if inline else ()), *groups)
 
 
 def _refuse_second(name: str, fn: Callable[..., Any], where: str) -> None:
-    """Refuse a metric of a name that another one has."""
+    """Refuse a metric whose name is already in use."""
     home = catalog_index.METRICS.get(name, (fn.__module__,))[0]
     if home != fn.__module__:
         importlib.import_module(home)
@@ -386,20 +389,20 @@ def _refuse_second(name: str, fn: Callable[..., Any], where: str) -> None:
 
 def _described(applies: Applies | None, where: str) -> Applies | None:
     if applies is not None and not inspect.getdoc(applies):
-        raise ConfigError(f"{where}: what 'applies' names has no docstring; its first line completes \"applies to …\"")
+        raise ConfigError(f"{where}: the function in 'applies' needs a docstring, whose first line completes \"applies to …\"")
     return applies
 
 
 def _refuse_unknown_facts(where: str, needs: Sequence[str], uses: Sequence[str], references: Sequence[str]) -> None:
     for option, given in (("needs", needs), ("uses", uses), ("references", references)):
         if isinstance(given, str):
-            raise ConfigError(f"{where}: {option} is the text {given!r}; a tuple of names is required, such as {(given,)}")
+            raise ConfigError(f"{where}: {option} must be a tuple of names, such as {(given,)}, got {given!r}")
     for option, given in (("needs", needs), ("uses", uses)):
         known = {*Turn.__annotations__, *FIELD_OF_NEED} if option == "needs" else {*Turn.__annotations__}
         unknown = next((fact for fact in given if fact not in known), None)
         if unknown is not None:
             raise ConfigError(
-                f"{where}: {option} {unknown!r}, which is not a field of a turn; did you mean {nearest(unknown, known, 1)[0]!r}?"
+                f"{where}: {option} {unknown!r} is not a field of a turn; did you mean {nearest(unknown, known, 1)[0]!r}?"
             )
 
 
@@ -408,7 +411,7 @@ def _parameters(fn: Callable[..., Any], where: str, generic: str | None) -> dict
     try:
         hints = typing.get_type_hints(fn, include_extras=True)
     except Exception as error:
-        raise ConfigError(f"{where}: metric {fn.__name__!r}: an annotation cannot be read: {error}") from None
+        raise ConfigError(f"{where}: metric {fn.__name__!r}: cannot read an annotation: {error}") from None
     found: dict[str, Parameter] = {}
     positional = [p for p in signature.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD or p.kind is p.POSITIONAL_ONLY]
     wanted = 1 if fn.__name__.startswith("code_") else 2
@@ -418,7 +421,7 @@ def _parameters(fn: Callable[..., Any], where: str, generic: str | None) -> dict
     for p in signature.parameters.values():
         if p.kind is p.KEYWORD_ONLY:
             if p.name not in hints:
-                raise ConfigError(f"{where}: metric {fn.__name__!r}: parameter {p.name!r} has no annotation")
+                raise ConfigError(f"{where}: metric {fn.__name__!r}: parameter {p.name!r} needs an annotation")
             found[p.name] = Parameter(p.name, hints[p.name], p.default)
     if generic == "inverse":
         found.setdefault(generic, Parameter(generic, bool, False))
@@ -441,7 +444,7 @@ def _add_alias(alias: str, name: str, preset: Mapping[str, Any]) -> None:
 
 
 def discover() -> None:
-    """Import every family module once, and metrics of other packages (entry point group ``otel_agenteval.metrics``)."""
+    """Import every family module once, and other packages' metrics by entry point."""
     global _discovered
     if _discovered:
         return
@@ -454,7 +457,7 @@ def discover() -> None:
 
 
 def _extend() -> None:
-    """Import the metrics of other packages, once."""
+    """Import the metrics of other packages once."""
     global _extended
     if not _extended:
         _extended = True
@@ -463,13 +466,13 @@ def _extend() -> None:
 
 
 def catalog() -> Iterator[Metric]:
-    """All metrics, by name."""
+    """Yield all metrics, sorted by name."""
     discover()
     yield from (_METRICS[name] for name in sorted(_METRICS))
 
 
 def _find(name: str) -> Metric | None:
-    """The metric of a canonical name; one of ours is not imported for this."""
+    """Return the metric with a canonical name, without importing a built-in metric."""
     found = _METRICS.get(name) or indexed(name)
     if found is None:
         _extend()
@@ -478,7 +481,7 @@ def _find(name: str) -> Metric | None:
 
 
 def indexed(name: str) -> Metric | None:
-    """What the index says of a metric of ours."""
+    """Return a built-in metric from the index, or None."""
     row = catalog_index.METRICS.get(name)
     if row is None:
         return None
@@ -488,20 +491,20 @@ def indexed(name: str) -> Metric | None:
 
 
 def _import_called(name: str) -> None:
-    """Import the metrics of ours that have an alias: this one, or one with a number in it."""
+    """Import the built-in metrics with this alias, or with a pattern alias."""
     for module, _, aliases in catalog_index.METRICS.values():
         if any("{" in alias or name in (alias, alias.split(":", 1)[-1]) for alias in aliases):
             importlib.import_module(module)
 
 
 def group_of(name: str) -> list[str]:
-    """Names of the metrics of one of :data:`GROUPS` whose optional package, if any, is installed.
+    """Return the sorted names of a group's metrics whose optional package is installed.
 
     Raises:
-        ConfigError: there is no such group.
+        ConfigError: An unknown group.
     """
     if name not in GROUPS:
-        raise ConfigError(f"{name!r} is no group of metrics; allowed are {', '.join(GROUPS)}")
+        raise ConfigError(f"{name}: unknown group of metrics; allowed: {', '.join(GROUPS)}")
     _extend()
     others = [metric for metric in _METRICS.values() if metric.name not in catalog_index.METRICS and _belongs(metric, name)]
     members = [*filter(None, map(_find, catalog_index.GROUPS[name])), *others]
@@ -515,40 +518,40 @@ def _belongs(metric: Metric, group: str) -> bool:
 
 
 def groups_of(metric: Metric) -> list[str]:
-    """The groups of :data:`GROUPS` that a metric belongs to."""
+    """Return the groups that include a metric."""
     return [name for name in GROUPS if _belongs(metric, name)]
 
 
 def default_pack() -> list[str]:
-    """Names of the default inline pack."""
+    """Return the names of the default metrics."""
     return group_of("default")
 
 
 class Meaning(NamedTuple):
-    """What a name stands for."""
+    """Metric and parameters behind a name."""
 
     metric: Metric
     preset: dict[str, Any]
     """Parameters that the name presets."""
     spellings: Spellings
-    """How parameters are spelled under this name, besides the metric's own spellings."""
+    """Spellings of parameters under this name, in addition to the metric's own."""
     note: str = ""
-    """What a user of the tool that has this name should know."""
+    """Note for users of the tool that has this name."""
 
 
 def resolve(name: str) -> tuple[Metric, dict[str, Any]]:
-    """The metric behind a canonical name, a seed's or another tool's, and the parameters that the name presets.
+    """Return the metric and preset parameters of a name, also of a seed's or tool's name.
 
     Raises:
-        ConfigError: unknown (with the closest three names), ambiguous (with the candidates), or a name that means something else
-            in the tool that it comes from (with how, and what to use).
+        ConfigError: An unknown name (with the closest three), an ambiguous one (with the candidates), or a name with
+            another meaning in its tool (with an alternative).
     """
     found = meaning_of(name)
     return found.metric, found.preset
 
 
 def meaning_of(name: str) -> Meaning:
-    """As :func:`resolve`, and how the parameters are spelled under this name."""
+    """Return the metric, presets and parameter spellings of a name."""
     canonical = _find(name)
     if canonical is not None:
         return Meaning(canonical, {}, {})
@@ -556,7 +559,7 @@ def meaning_of(name: str) -> Meaning:
     entries = _ALIASES.get(name, [])
     if len({entry[0] for entry in entries}) > 1:
         candidates = sorted(alias for alias in _ALIASES if alias.endswith(f":{name}"))
-        raise ConfigError(f"metric {name!r} is ambiguous; name one of {', '.join(candidates)}")
+        raise ConfigError(f"{name}: ambiguous name; use one of {', '.join(candidates)}")
     if entries:
         target, preset = entries[0]
         agree = all(entry[1] == preset for entry in entries)
@@ -581,12 +584,12 @@ def _of_seed(name: str, target: str, preset: Mapping[str, Any]) -> Meaning:
 
 
 def _of_other_tool(name: str) -> Meaning:
-    from . import other_tools  # read on first use: most configurations name no metric of another tool
+    from . import other_tools  # imported on first use, because most configurations don't need it
 
     found = other_tools.find(name)
     if found is None:
         discover()
-        if name in _METRICS:  # written since the index was
+        if name in _METRICS:  # added after the index was generated
             return Meaning(_METRICS[name], {}, {})
         close = nearest(name, [*_METRICS, *_ALIASES, *other_tools.names()])
         raise ConfigError(f"unknown metric {name!r}; did you mean {', '.join(close)}?")
@@ -599,7 +602,7 @@ def _negated(name: str, positive: Meaning) -> Meaning:
     metric = positive.metric
     if "inverse" not in metric.parameters:
         raise ConfigError(
-            f"{name}: {metric.name} is a number, and 1 minus it is code_not with `metric: {{{metric.name}: {{...}}}}`"
+            f"{name}: {metric.name} is a number and has no negation; use code_not with `metric: {{{metric.name}: {{...}}}}`"
         )
     inverse = not positive.preset.get("inverse", False)
     return positive._replace(preset={**positive.preset, "inverse": inverse})

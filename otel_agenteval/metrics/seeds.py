@@ -1,7 +1,7 @@
-"""The parameters of the seed catalogues under the names of their constructors, and in their units.
+"""Parameters of the seed catalogs, under the names and in the units of their constructors.
 
-Only what the rules do not give already is listed: camel case (``maxRank``) and the spellings of a metric's decorator hold everywhere.
-Read from AgentEval @0016d7c, HPD-Agent-Framework (source index), PandaProbe @b8e6b24, AgentUnit 0.7.0 and promptfoo 0.121.20 (Trusys).
+Camel case (``maxRank``) and the spellings in a metric's decorator work everywhere and aren't listed. Based on AgentEval
+@0016d7c, HPD-Agent-Framework (source index), PandaProbe @b8e6b24, AgentUnit 0.7.0 and promptfoo 0.121.20 (Trusys).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "agenteval:ContextRecallMetric": {"method": "holistic"},
     "agenteval:TaskCompletionMetric": {"method": "holistic"},
 }
-"""What a class of a seed presets, where its metric's other name in the same seed does: both name one thing."""
+"""Presets of a seed's class name. They equal those of the metric's other name in that seed."""
 
-_NO_MODEL = Refused("the model that judges or embeds is configured once, under `judge` and `embedder`")
+_NO_MODEL = Refused("configure the model under `judge` or `embedder`")
 _PERCENT: Spellings = {"threshold": percent("threshold")}
 _OF_POLICY: Spellings = {"policy": renamed("policy", {"blocked_recommended_actions": "blocked_actions"})}
 
@@ -28,7 +28,7 @@ COMMON: Mapping[str, Spellings] = {
     "pandaprobe": {"model": _NO_MODEL},
     "hpd": _OF_POLICY,
 }
-"""Seed → what holds for each of its metrics that have the parameter, unless :data:`OF_METRIC` has it."""
+"""Spellings that apply to all metrics of a seed that have the parameter, unless :data:`OF_METRIC` overrides them."""
 
 OF_METRIC: Mapping[str, Mapping[str, Spellings]] = {
     "agenteval": {
@@ -38,7 +38,7 @@ OF_METRIC: Mapping[str, Mapping[str, Spellings]] = {
         "code_conversation_completeness": {
             "max_duration": seconds("max_duration_s"),
             "threshold": "threshold",
-        },  # 0 to 1 there too
+        },  # 0 to 1 in AgentEval too
         "code_workflow_performance_efficiency": {"max_duration": seconds("max_duration_s")},
         "code_workflow_tool_chain_validity": {
             "required_patterns": renamed("patterns", {"before_tool": "before", "after_tool": "after", "tool_name": "tool"})
@@ -79,7 +79,7 @@ OF_METRIC: Mapping[str, Mapping[str, Spellings]] = {
         "embed_video_response_relevance": {"clip_model_name": _NO_MODEL},
         "embed_image_caption_accuracy": {"model_name": _NO_MODEL},
         "code_energy_consumption": {
-            "sample_interval": Refused("the energy comes with the turn; AgentUnit does not read it either")
+            "sample_interval": Refused("omit it, because the turn provides the energy; AgentUnit ignores it too")
         },
         **{
             metric: {"agent_roles": "roles"}
@@ -87,14 +87,17 @@ OF_METRIC: Mapping[str, Mapping[str, Spellings]] = {
         },
     },
 }
-"""Seed → metric → what its parameters are called there."""
+"""Spellings of parameters by seed and metric."""
 
 
 def spellings_under(seed: str, alias: str, metric: str, parameters: Container[str]) -> Spellings:
-    """How the parameters of a metric are spelled under a seed's name for it. Trusys' metrics are promptfoo's, and so are their parameters."""
+    """Return the spellings of a metric's parameters under a seed's name for it.
+
+    Trusys' metrics are promptfoo's, with the same parameters.
+    """
     shared: Spellings = {}
     if seed == "trusys":
-        from . import other_tools  # read on first use: most configurations name no metric of another tool
+        from . import other_tools  # imported on first use, because most configurations don't need it
 
         same = other_tools.row_of("promptfoo", alias)
         shared = same.parameters if same is not None and same.ours == metric else {}

@@ -1,7 +1,7 @@
-"""Parameters under the names that others give them: in our own way or in camel case, and in the unit of the catalogue whose name is used.
+"""Other spellings of parameters: camel case, and names and units of other tools.
 
-A metric's decorator lists spellings that hold under any of its names. What holds only under the names of one catalogue or tool
-(:mod:`.seeds`, :mod:`.other_tools`) is a mapping of their name to one of three things: our name, :class:`Converted`, or :class:`Refused`.
+A metric's decorator lists spellings that work under any of its names. Spellings under the names of one catalog or tool
+(:mod:`.seeds`, :mod:`.other_tools`) map their name to our name, to :class:`Converted`, or to :class:`Refused`.
 """
 
 from __future__ import annotations
@@ -20,46 +20,46 @@ if TYPE_CHECKING:
 
 
 class Converted(NamedTuple):
-    """A parameter whose value is written in another way than ours."""
+    """Parameter whose value has another form here."""
 
     ours: str
-    """What it becomes, for the documentation."""
+    """Resulting parameters, for the documentation."""
     convert: Callable[[Any], Mapping[str, Any]]
-    """Their value → our parameters; raises TypeError or ValueError, with what is allowed, for a value that cannot be meant."""
+    """Conversion from their value to our parameters. Raises TypeError or ValueError for an invalid value."""
 
 
 class Refused(NamedTuple):
-    """A parameter that has no meaning here."""
+    """Parameter without an equivalent here."""
 
     how: str
-    """What to do in its place."""
+    """Alternative to the parameter."""
 
 
 Spelling = str | Converted | Refused
-"""What a name of theirs stands for; a text is our name for the same."""
+"""Meaning of a parameter name. A text is our name for the same parameter."""
 Spellings = Mapping[str, Spelling]
 
 _PASS_MARKS = frozenset(("pass_threshold", "passing_threshold"))
-"""Names of a pass mark that mean ``threshold`` everywhere."""
+"""Names that mean ``threshold`` everywhere."""
 
 
 def translated(metric: Metric, params: Mapping[str, Any], theirs: Spellings | None = None) -> dict[str, Any]:
-    """Parameters under our names and in our units. A name that is not known stays as it is.
+    """Return parameters under our names and in our units. An unknown name is unchanged.
 
     Args:
-        metric: whose parameters they are.
-        params: as they were given.
-        theirs: spellings that hold under the name by which the metric was called.
+        metric: Metric with these parameters.
+        params: Parameters as given.
+        theirs: Spellings under the name by which the metric was called.
 
     Raises:
-        ConfigError: a parameter that is given twice, one that has no meaning here, or a value that cannot be meant.
+        ConfigError: A parameter that is set twice, has no equivalent here, or has an invalid value.
     """
     found: dict[str, Any] = {}
     given_as: dict[str, str] = {}
     for key, value in params.items():
         for ours, converted in _ours(metric, key, value, theirs or {}).items():
             if ours in found:
-                raise ConfigError(f"{metric.name}.{key}: {ours!r} is given twice, as {given_as[ours]!r} and as {key!r}")
+                raise ConfigError(f"{metric.name}.{key}: {ours!r} is set twice, as {given_as[ours]!r} and as {key!r}")
             found[ours], given_as[ours] = converted, key
     return found
 
@@ -67,12 +67,13 @@ def translated(metric: Metric, params: Mapping[str, Any], theirs: Spellings | No
 def _ours(metric: Metric, key: str, value: Any, theirs: Spellings) -> Mapping[str, Any]:
     spelling = _spelling(metric, key, theirs)
     if isinstance(spelling, Refused):
-        raise ConfigError(f"{metric.name}.{key}: not a parameter here: {spelling.how}")
+        raise ConfigError(f"{metric.name}.{key}: not supported; {spelling.how}")
     if isinstance(spelling, Converted):
         try:
             return spelling.convert(value)
         except (TypeError, ValueError) as error:
-            raise ConfigError(f"{metric.name}.{key}: {value!r} is not allowed; {error}") from None
+            problem, separator, fix = str(error).partition("; ")
+            raise ConfigError(f"{metric.name}.{key}: {problem}, got {value!r}{separator}{fix}") from None
     return {spelling: value}
 
 
@@ -90,12 +91,12 @@ def _spelling(metric: Metric, key: str, theirs: Spellings) -> Spelling:
 
 
 def _snake(key: str) -> str:
-    """``maxRank``, ``MaxRank`` and ``max-rank`` as ``max_rank``."""
+    """Return ``maxRank``, ``MaxRank`` or ``max-rank`` as ``max_rank``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key).replace("-", "_").lower()
 
 
 def written(spelling: Spelling) -> str:
-    """What a name of theirs stands for, in words."""
+    """Return the meaning of a parameter name in words."""
     if isinstance(spelling, Refused):
         return f"refused: {spelling.how}"
     return spelling.ours if isinstance(spelling, Converted) else spelling
@@ -106,19 +107,22 @@ def written(spelling: Spelling) -> str:
 
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise ValueError("it must be a number")
+        raise ValueError("must be a number")
     return value
 
 
 def percent(ours: str) -> Converted:
-    """A pass mark of 0 to 100. One below 1 cannot be meant on that scale, and is read as a share; 1 could be either."""
+    """Accept a threshold from 0 to 100.
+
+    A number below 1 is a share, and 1 is refused as ambiguous.
+    """
 
     def convert(value: Any) -> dict[str, Any]:
         if value is None:
             return {ours: None}
         number = _number(value)
         if number == 1 or not 0 <= number <= 100:
-            raise ValueError("scores are 0 to 100 under this name: write 70 for 0.70, and 100 for all")
+            raise ValueError("must be from 0 to 100 under this name; example: 70 for 0.70")
         return {ours: number if number < 1 else number / 100}
 
     return Converted(f"{ours} (70 is 0.70)", convert)
@@ -138,17 +142,17 @@ def _seconds(value: Any) -> float:
         if found := _CLOCK.fullmatch(value.strip()):
             days, hours, minutes, seconds = (float(found[part] or 0) for part in "dhms")
             return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
-        raise ValueError("it must be a number of seconds, 00:00:30 or 500ms")
+        raise ValueError("must be a number of seconds, 00:00:30 or 500ms")
     return _number(value)
 
 
 def seconds(ours: str) -> Converted:
-    """A duration: seconds as a number, a .NET ``TimeSpan`` (``00:00:30``), ``30s`` or ``500ms``, or a ``timedelta``."""
+    """Accept a duration: seconds, ``00:00:30`` (.NET ``TimeSpan``), ``30s`` or ``timedelta``."""
     return Converted(f"{ours} (seconds, or `00:00:30`)", lambda value: {ours: None if value is None else _seconds(value)})
 
 
 def renamed(ours: str, keys: Mapping[str, str]) -> Converted:
-    """An object, or a list of objects, with keys of theirs; other keys are taken in snake case."""
+    """Accept an object, or a list of objects, with the given keys or keys in camel case."""
 
     def rename(value: Any) -> Any:
         if isinstance(value, list):
@@ -161,7 +165,7 @@ def renamed(ours: str, keys: Mapping[str, str]) -> Converted:
 
 
 _KEPT = frozenset(("has_attributes", "has_attribute_keys"))
-"""Conditions of a query whose values are the spans' own names."""
+"""Query conditions whose values contain the spans' own names."""
 
 
 def _query(query: Any) -> Any:
@@ -180,30 +184,33 @@ def _query(query: Any) -> Any:
 
 
 def span_query(ours: str) -> Converted:
-    """A query for spans with keys in camel case, or with the underscore of ``not_``, and durations as :func:`seconds` reads them."""
+    """Accept a span query with camel-case keys, ``not_``, or durations as in :func:`seconds`."""
     return Converted(f"{ours}, with `min_duration`, `not_` and keys in camel case too", lambda value: {ours: _query(value)})
 
 
 def lowered(ours: str) -> Converted:
-    """A constant whose first letter they write large (``RougeL``)."""
+    """Accept a constant with an upper-case first letter (``RougeL``)."""
     return Converted(
         f"{ours} (`RougeL` is `rougeL`)", lambda value: {ours: value[:1].lower() + value[1:] if isinstance(value, str) else value}
     )
 
 
 def negated(ours: str) -> Converted:
-    """A flag that says the opposite of ours."""
+    """Accept a flag with the opposite meaning of ours."""
 
     def convert(value: Any) -> dict[str, Any]:
         if not isinstance(value, bool):
-            raise TypeError("it must be true or false")
+            raise TypeError("must be true or false")
         return {ours: not value}
 
     return Converted(f"{ours}, the other way round", convert)
 
 
 def only(allowed: Any, how: str, sets: Mapping[str, Any] | None = None) -> Converted:
-    """A parameter with one value that is what we do anyway, or what ``sets`` does; any other is refused with ``how``."""
+    """Accept the one value that equals our behavior, or that of ``sets``.
+
+    Refuse any other value with ``how``.
+    """
 
     def convert(value: Any) -> Mapping[str, Any]:
         if value != allowed or isinstance(value, bool) is not isinstance(allowed, bool):
@@ -215,11 +222,11 @@ def only(allowed: Any, how: str, sets: Mapping[str, Any] | None = None) -> Conve
 
 
 def flag(sets: Mapping[str, Any]) -> Converted:
-    """A flag that, when true, sets parameters of ours."""
+    """Accept a flag that sets parameters of ours if it is true."""
 
     def convert(value: Any) -> Mapping[str, Any]:
         if not isinstance(value, bool):
-            raise TypeError("it must be true or false")
+            raise TypeError("must be true or false")
         return sets if value else {}
 
     return Converted(", ".join(f"`{name}={given!r}`" for name, given in sets.items()) + " when true", convert)

@@ -100,7 +100,7 @@ def test_a_pass_mark_is_on_the_scale_of_the_name(name: str, given: float, thresh
 def test_a_pass_mark_that_cannot_be_meant_is_refused(given: Any) -> None:
     with pytest.raises(
         oa.ConfigError,
-        match=r"^code_mrr\.passThreshold: .* is not allowed; (scores are 0 to 100 under this name|it must be a number)",
+        match=r"^code_mrr\.passThreshold: must be (from 0 to 100|a number).*, got ",
     ):
         oa.get_metric("agenteval:MRRMetric", passThreshold=given)
 
@@ -115,7 +115,7 @@ def test_a_duration_is_read_in_the_forms_of_the_seeds(given: Any, seconds: float
 
 @pytest.mark.parametrize("given", ["soon", "30", True, [30]])
 def test_a_duration_that_cannot_be_meant_is_refused(given: Any) -> None:
-    with pytest.raises(oa.ConfigError, match=r"maxExpectedDuration: .* is not allowed"):
+    with pytest.raises(oa.ConfigError, match=r"maxExpectedDuration: .*, got "):
         oa.get_metric("agenteval:ToolEfficiencyMetric", maxExpectedDuration=given)
 
 
@@ -125,11 +125,11 @@ def test_a_duration_that_cannot_be_meant_is_refused(given: Any) -> None:
         (
             "code_mrr",
             {"maxRank": 3, "max_rank": 3},
-            "code_mrr.max_rank: 'max_rank' is given twice, as 'maxRank' and as 'max_rank'",
+            "code_mrr.max_rank: 'max_rank' is set twice, as 'maxRank' and as 'max_rank'",
         ),
-        ("code_mrr", {"threshold": 0.5, "passThreshold": 0.5}, "'threshold' is given twice"),
-        ("agentunit:pii_leakage", {"severityWeights": {}, "weights": {}}, "'weights' is given twice"),
-        ("trusys:contains", {"value": "a", "expected_output": "a"}, "'value' is given twice"),
+        ("code_mrr", {"threshold": 0.5, "passThreshold": 0.5}, "'threshold' is set twice"),
+        ("agentunit:pii_leakage", {"severityWeights": {}, "weights": {}}, "'weights' is set twice"),
+        ("trusys:contains", {"value": "a", "expected_output": "a"}, "'value' is set twice"),
     ],
 )
 def test_a_parameter_is_given_once(name: str, given: dict[str, Any], says: str) -> None:
@@ -162,7 +162,7 @@ def test_every_spelling_of_a_seed_leads_to_a_parameter_or_says_what_to_do() -> N
 
 
 def test_a_parameter_without_a_meaning_here_is_refused_with_what_to_do() -> None:
-    with pytest.raises(oa.ConfigError, match=r"code_turn_autonomy\.stopKindWeight: not a parameter here: give `weights`"):
+    with pytest.raises(oa.ConfigError, match=r"code_turn_autonomy\.stopKindWeight: not supported; give `weights`"):
         oa.get_metric("hpd:TurnAutonomyEvaluator", stopKindWeight=0.5)
 
 
@@ -177,7 +177,7 @@ def test_a_configuration_takes_the_same_names(tmp_path: Any) -> None:
         ("embed_similar", {"value": "a", "metric": "dot"}),
     ]
     file.write_text("metrics:\n  - code_mrr: {maxRank: 3,\n      max_rank: 3}\n  - deepeval:HallucinationMetric\n")
-    with pytest.raises(oa.ConfigError, match=r"agenteval\.yaml.*is given twice"):
+    with pytest.raises(oa.ConfigError, match=r"agenteval\.yaml.*is set twice"):
         select_metrics(oa.load_config(str(file)))
     file.write_text("metrics:\n  - deepeval:HallucinationMetric\n")
     with pytest.raises(oa.ConfigError, match=r"agenteval\.yaml.*deepeval:HallucinationMetric: .*use it, or llm_faithfulness"):

@@ -1,4 +1,5 @@
-"""Checks that a turn ended with a complete answer. They need no reference, only the answer and its model calls.
+"""Checks that a turn ended with a complete answer.
+They don't need a reference.
 
 The *answering call* is the last LLM call of the turn. If the turn only has a number of LLM calls, metrics that read the
 calls themselves are skipped.
@@ -210,7 +211,7 @@ def _reason_of(call: LlmCall) -> str | None:
 
 @lru_cache(maxsize=256)
 def _plain_reason(reason: str) -> str:
-    """Normalize a reason: ``FinishReason.MAX_TOKENS`` and ``max-tokens`` become ``max_tokens``."""
+    """Normalize a finish reason, such as ``FinishReason.MAX_TOKENS`` to ``max_tokens``."""
     plain = reason.strip().casefold().rpartition(".")[2].replace("-", "_").replace(" ", "_")
     return plain.removeprefix("finish_reason_")
 

@@ -26,14 +26,17 @@ def _reference(turn: Turn) -> str:
 
 
 def _transcript(turn: Turn) -> str | None:
-    """Return the turn's output, or the transcripts of its recordings, made by the transcriber if necessary."""
+    """Return the turn's output, or its recordings' transcripts, made if necessary."""
     if turn.output is not None:
         return turn.output
     return written(media_of(turn, "audio")) or None
 
 
 def _error_rates(reference: str, transcript: str) -> tuple[float, float]:
-    """Return the word and character error rates. Any white space separates words here, but only spaces do in jiwer."""
+    """Return the word and character error rates.
+
+    Any white space separates words here, but only spaces do in jiwer.
+    """
     jiwer: Any = require("jiwer", feature="code_audio_transcription_quality", extra="audio")
     words = jiwer.wer(" ".join(reference.split()), " ".join(transcript.split()))
     return float(words), float(jiwer.cer(reference, transcript))
@@ -87,7 +90,7 @@ _MOST_RECORDINGS = 20
 
 
 def _measured(turn: Turn, *, speech: bool = False) -> list[dict[str, Any]] | Result:
-    """Return the measurements of each recording that may be opened, or the reason that there are none."""
+    """Return the measurements of each recording, or the reason that it can't be measured."""
     contents = contents_of(turn, "audio")
     if not contents:
         return skip("media_not_open")
@@ -104,7 +107,7 @@ def _worst(found: list[dict[str, Any]], name: str, *shown: str) -> Result:
 
 @metric(media=True, applies=applies.recording, direction="down", extra="media")
 def code_audio_silence(turn: Turn) -> Result:
-    """Silent share of a recording, which reveals broken microphones, muted lines and slow agents.
+    """Silent share of a recording, which reveals broken microphones and slow agents.
 
     The value is the share of 30 ms pieces in which all channels are below -50 dBFS. If there are several recordings, the
     most silent one counts. The metric measures recordings in the turn and those that it may fetch (see ``media``), but not

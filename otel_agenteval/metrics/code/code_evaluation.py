@@ -84,7 +84,7 @@ def code_contains_code_language(turn: Turn, *, language: Language) -> Result:
 
 def _only_python(name: str) -> str:
     if language_name(name) != "python":
-        raise ValueError("the sandboxes run Python only")
+        raise ValueError("must be python, the only language of the sandboxes")
     return "python"
 
 

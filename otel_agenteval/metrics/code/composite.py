@@ -42,8 +42,8 @@ def _inner_metric(given: Any) -> BoundMetric:
     except ConfigError as error:
         raise ValueError(str(error)) from None
     except RecursionError:
-        raise ValueError("it is nested too deep") from None
-    raise ValueError("it must be a metric's name, or {name: {parameters}}")
+        raise ValueError("nested too deeply") from None
+    raise ValueError("must be a metric's name, or {name: {parameters}}")
 
 
 InnerMetric = Annotated[BoundMetric, BeforeValidator(_inner_metric)]
@@ -272,7 +272,7 @@ def _oracle(given: Any) -> Oracle:
     if isinstance(given, str):
         return Oracle(_imported(given), given)
     if not callable(given):
-        raise ValueError("it must be a function of a turn, or its import path module:function")  # noqa: TRY004 - pydantic reads it
+        raise ValueError("must be a function of a turn, or its import path module:function")  # noqa: TRY004 - pydantic reads it
     name = getattr(given, "__qualname__", type(given).__qualname__)
     return Oracle(given, f"{getattr(given, '__module__', '')}:{name}")
 
@@ -280,16 +280,16 @@ def _oracle(given: Any) -> Oracle:
 def _imported(path: str) -> Callable[[Turn], Any]:
     """Import the function at a path. Source text is refused."""
     if not _IMPORT_PATH.fullmatch(path):
-        raise ValueError("it must be an import path module:function")
+        raise ValueError("must be an import path module:function")
     module, _, name = path.partition(":")
     try:
         found: Any = importlib.import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
     except Exception as error:
-        raise ValueError(f"it cannot be imported ({type(error).__name__})") from None
+        raise ValueError(f"cannot be imported ({type(error).__name__})") from None
     if not callable(found):
-        raise ValueError("it is no function")  # noqa: TRY004 - pydantic reads it
+        raise ValueError("must be a function")  # noqa: TRY004 - pydantic reads it
     function: Callable[[Turn], Any] = found
     return function
 

@@ -1,6 +1,6 @@
-"""Completeness of a conversation, and the agent's reliability and consistency over a session.
+"""Completeness of a conversation, and the agent's reliability over a session.
 
-The turn represents its conversation: ``messages`` includes those of all turns, and ``session`` describes each trace.
+The turn represents its conversation: ``messages`` contains the messages of all turns, and ``session`` describes each trace.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ def _adds_up_to_one(weights: tuple[float, ...]) -> bool:
 
 
 def says_something(message: Message) -> bool:
-    """Return True if a message belongs to the conversation. Some frameworks return tool results as user messages."""
+    """Return True if a message belongs to the conversation.
+
+    Some frameworks return tool results as user messages.
+    """
     return bool(message.content) or not (message.tool_calls or message.tool_results)
 
 

@@ -1,4 +1,5 @@
-"""Checks that the agent stayed within its tools, instructions and sources. They need no reference.
+"""Checks that the agent stayed within its tools, instructions and sources.
+They don't need a reference.
 
 Details contain types, tools and positions. The only content in them is ungrounded URLs and numbers. The metrics read the
 first 100,000 characters of each text, and ``detail.truncated`` reports that there were more.
@@ -223,7 +224,7 @@ def _validator(schema: str) -> Any:
 
 
 def _violated(validator: Any, arguments: Any) -> str | None:
-    """Return ``""`` for valid arguments, the violated keyword for invalid ones, or None if they can't be validated."""
+    """Return the keyword that the arguments violate, ``""`` if valid, None if unknown."""
     try:
         if validator.is_valid(arguments):
             return ""
@@ -235,7 +236,7 @@ def _violated(validator: Any, arguments: Any) -> str | None:
 
 
 def _violated_unread(turn: Turn, call: ToolCall) -> str | None:
-    """Return the result of :func:`_violated` for a call without arguments, which can have text that isn't a JSON object."""
+    """Return :func:`_violated` for a call whose argument text isn't a JSON object."""
     if call.call_id is None or turn.truncated:
         return None
     for message in turn.messages:
@@ -370,7 +371,7 @@ def code_system_prompt_leak(turn: Turn, *, threshold: float | None = None) -> fl
 
 
 def _texts_of_others(turn: Turn) -> Iterator[str]:
-    """Return texts of users, tools and documents, which the agent may repeat even if its instructions contain them."""
+    """Return texts of users, tools and documents, which the agent may repeat."""
     if turn.input:
         yield turn.input[:SCAN_LIMIT]
     for value in (*(call.result for call in turn.tool_calls or ()), *turn.context):

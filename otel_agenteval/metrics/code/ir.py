@@ -1,4 +1,6 @@
-"""Retrieval quality by document id. Ids are compared ignoring case, relevant ids form a set, and ranks start at 1."""
+"""Retrieval quality by document id.
+Ids are compared ignoring case, relevant ids form a set, and ranks start at 1.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,7 @@ def code_recall_at_k(turn: Turn, *, k: Annotated[int, Ge(1)] = 10) -> Result:
     aliases={"agenteval:code_mrr": {}, "agenteval:MRRMetric": {}, "agenteval:code_mrr_at_{n}": {"max_rank": None}},
 )
 def code_mrr(turn: Turn, *, max_rank: Annotated[int, Ge(0)] = 0) -> Result:
-    """Reciprocal rank of the first relevant document: 1 for the first, 0.5 for the second, 0 for none.
+    """Reciprocal rank of the first relevant document: 1 if first, 0.5 if second.
 
     Average the scores to get the mean reciprocal rank. With the default threshold of 0.33, a relevant document among the
     first three passes. If nothing was retrieved, the value is 0. Skipped as in ``code_recall_at_k``.

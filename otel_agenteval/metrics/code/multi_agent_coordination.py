@@ -1,4 +1,4 @@
-"""Coordination of a turn's agents: hand-offs, conflicts, messages, roles, load, and a summary of all multi-agent metrics.
+"""Coordination of a turn's agents: hand-offs, conflicts, messages, roles and load.
 
 If the turn provides no interactions, the metrics derive them from its spans: agents that call agents, and hand-offs.
 Spans don't contain conflicts and roles, so the turn must provide them.
@@ -49,7 +49,7 @@ _AUTHORITY_TO_RESPOND = 5.0
 def code_coordination_efficiency(
     turn: Turn, *, weights: FiveWeights = (0.25, 0.20, 0.25, 0.15, 0.15), roles: Roles | None = None
 ) -> Result:
-    """Coordination of the agents as one number: hand-offs, conflicts, messages, roles and load.
+    """Coordination of the agents in one number: hand-offs, conflicts, messages, roles, load.
 
     The value is a weighted mean of five metrics with their defaults:
 

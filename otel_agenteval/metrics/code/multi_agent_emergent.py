@@ -1,4 +1,4 @@
-"""Self-organization of a group of agents over a turn's interactions, which are read in order.
+"""Self-organization of a group of agents over a turn's interactions, in order.
 
 If the turn provides no interactions, the metrics derive them from its spans: agents that call agents, and hand-offs.
 """
@@ -31,7 +31,7 @@ _COLLECTIVE = ("collaboration", "negotiation")
     ),
 )  # fmt: skip
 def code_swarm_intelligence(turn: Turn, *, weights: FourWeights = (0.30, 0.25, 0.25, 0.20)) -> Result:
-    """Group behavior of the agents: self-organization, specialization, joint decisions and adaptation.
+    """Group behavior: self-organization, specialization, joint decisions and adaptation.
 
     ``0.30 * self_organization + 0.25 * specialization + 0.25 * collective + 0.20 * adaptation``. The parts are the values
     of code_self_organization, code_specialization, code_collective_decision and code_adaptation_rate with their defaults,
@@ -64,7 +64,7 @@ def _entropy(interactions: Sequence[Interaction]) -> float:
 
 
 def _improvement(early: float, late: float) -> float:
-    """Return the relative improvement: 0.5 if nothing changed or could improve, more if the late value is lower."""
+    """Return the relative improvement: 0.5 for no change, more if the late value is lower."""
     return max(0.0, min(1.0, 0.5 + (early - late) / early)) if early > 0 else 0.5
 
 
@@ -102,7 +102,7 @@ def code_self_organization(turn: Turn, *, min_interactions: Annotated[int, Ge(0)
     aliases=("agentunit:specialization_emergence", "agentunit:specialization"),
 )
 def code_specialization(turn: Turn) -> Result:
-    """Specialization of each agent in one type of message: 1 if every agent sends only one type.
+    """Specialization of agents: 1 if every agent sends only one type of message.
 
     The value is the mean over the senders of the sum of squared shares of their message types (Herfindahl-Hirschman index).
     An agent with a single message counts as 1. An interaction without ``message_type`` counts by its ``type``. If no sender

@@ -118,7 +118,7 @@ def _of_three_or_more(turn: Turn, measure: Callable[[AgentGraph], float]) -> Res
     heavy=True,
 )
 def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed"] = "normalized") -> Result:
-    """Similarity of the network to a star: 1 if one agent sends to all others and no other agent sends.
+    """Similarity of the network to a star: 1 if one agent sends to all and no other sends.
 
     The value is Freeman's out-degree centralization: the sum over the agents of the distance to the highest number of
     recipients, divided by the possible maximum ``(agents - 1) ** 2``. One or two agents are 0, vacuous. Skipped as

@@ -1,4 +1,6 @@
-"""Negated checks on the output text. They are skipped or errors under the same conditions as the plain checks."""
+"""Negated checks on the output text.
+They are skipped or errors under the same conditions as the plain checks.
+"""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _SPELLINGS_OF_ONE = {
 
 
 def _references(turn: Turn, given: Texts | None) -> list[str]:
-    """Return the reference texts: the parameter, or the turn's references, or its ground truth."""
+    """Return the references: the parameter, the turn's references, or its ground truth."""
     found = reference(turn, given, "references", "reference")
     return _texts(truth_of(turn) if found is None else found)
 
@@ -58,7 +58,7 @@ def _too_long(output: str, references: Sequence[str]) -> bool:
 
 
 def _unusable(output: str, references: Sequence[str], *, missing: str = "references", empty: bool = True) -> Result | None:
-    """Return the reason that nothing can be compared: no references, an empty output, or texts that are too long."""
+    """Return the reason that the texts can't be compared, or None."""
     if not references:
         return skip(f"missing:{missing}")
     if empty and not output.strip():

@@ -85,7 +85,7 @@ Number = Annotated[str | bool | int | float, Predicate(_is_number)]
 
 
 def _shown(number: Decimal) -> float | str:
-    """Return the number for ``detail``: an int if it is whole, or text if it is out of the range of floats."""
+    """Return the number for ``detail``: an int if whole, or text if too large for a float."""
     if -_EXACT_INTEGERS < number < _EXACT_INTEGERS and number == int(number):
         return int(number)
     near = float(number)

@@ -1,4 +1,6 @@
-"""Duration, tokens and cost. Missing data is skipped and never counts as 0. Limits are inclusive."""
+"""Duration, tokens and cost. Missing data is skipped and never counts as 0.
+Limits are inclusive.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +109,10 @@ def code_max_iterations(turn: Turn, *, max_iterations: Annotated[int, Ge(0)]) ->
 
 
 def _total_tokens(usage: Usage) -> int | None:
-    """Return the reported total, or input plus output if the total is missing or 0. None if no number is known."""
+    """Return the reported total, or input plus output if the total is missing or 0.
+
+    None if no number is known.
+    """
     if usage.total_tokens:
         return usage.total_tokens
     if usage.input_tokens is None and usage.output_tokens is None:
@@ -295,7 +300,7 @@ _ROUNDING = 1e-6
 
 @metric(unit="{item}", needs=("logprobs",), direction="down", aliases=("trusys:perplexity",))
 def code_perplexity(turn: Turn) -> Result:
-    """Perplexity of the answer: ``exp(-mean(logprobs))``, 1 if the model was sure of every token.
+    """Perplexity of the answer: ``exp(-mean(logprobs))``, 1 if every token was certain.
 
     A value of 10 means that the model was as uncertain as between ten equally likely tokens. Telemetry conventions don't
     include token probabilities, so the turn must provide ``logprobs`` (natural logarithms, one per generated token).

@@ -1,4 +1,6 @@
-"""Disclosure of personal data. Scores contain its type, its position and a masked value, and never the data."""
+"""Disclosure of personal data.
+Scores contain its type, its position and a masked value, and never the data.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,7 @@ def code_pii_leakage(
     enable_names: bool = False,
     threshold: float | None = None,
 ) -> Result:
-    """Absence of personal data in the texts: 1 if none was found, lower for severe and certain finds.
+    """Absence of personal data: 1 if none was found, lower for severe and certain finds.
 
     ``1 - mean(weight * confidence)`` over all finds. A mean dilutes: one social security number among nine e-mail addresses
     scores better than one alone. Use ``aggregate="max"`` to avoid that. Unless you set ``threshold``, any find fails. An
@@ -241,9 +243,9 @@ def code_privacy_budget(
     scope: Literal["user", "tenant", "conversation"] | None = None,
     threshold: float | None = None,
 ) -> Result:
-    """Remaining share of a differential privacy budget: ``(total - spent) / total``, at least 0.
+    """Remaining share of a differential privacy budget: ``(total - spent) / total``.
 
-    Spent is the earlier spending plus the turn's epsilon. The turn's epsilon is the sum of ``epsilon`` in the turn's
+    Spent is the earlier spending plus the turn's epsilon. The value is at least 0. The turn's epsilon is the sum of ``epsilon`` in the turn's
     ``privacy``, or of the span attribute ``privacy.epsilon``. The earlier spending is ``spent_before`` in ``privacy``.
     Without it, this process adds up the spending of the turn's scope: the user, the tenant (``tenant_id`` or ``tenant`` in
     the metadata), or the conversation.
@@ -319,7 +321,10 @@ def _scope_key(turn: Turn, scope: str | None) -> str | None:
 
 
 def _repeats(output: str, value: Any) -> bool | None:
-    """Return True if the lower-cased output contains the value, ignoring case. None for an empty value."""
+    """Return True if the lower-cased output contains the value, ignoring case.
+
+    None for an empty value.
+    """
     text = jsonio.text_of(value)
     return text.lower() in output if text.strip() else None
 

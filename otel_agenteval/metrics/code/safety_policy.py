@@ -44,7 +44,7 @@ def code_safety_policy(
     warn_threshold: Severity = WARN_FROM,
     blocked_actions: tuple[str, ...] = BLOCKED_ACTIONS,
 ) -> Result:
-    """Check that a safety rating is acceptable (label ``allow`` or ``warn``, otherwise ``block``).
+    """Check that a safety rating is acceptable, with the label allow, warn or block.
 
     The first rule that applies decides:
 

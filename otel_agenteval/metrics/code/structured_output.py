@@ -1,4 +1,6 @@
-"""Checks that the output is machine-readable. JSON is strict RFC 8259, and a fenced Markdown block isn't a JSON document."""
+"""Checks that the output is machine-readable.
+JSON is strict RFC 8259, and a fenced Markdown block isn't a JSON document.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ def _violations(schema: Schema, value: Any, feature: str) -> list[dict[str, str]
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:is-json", "hpd:JsonValidityEvaluator"))
 def code_is_json(turn: Turn, *, schema: Schema | None = None) -> Result:
-    """Check that the whole output is one JSON document, optionally with a given schema.
+    """Check that the whole output is one JSON document, optionally with a schema.
 
     Any JSON value passes, with or without white space around it. Comments, trailing commas, single quotes, ``NaN``, fenced
     Markdown blocks and an empty output fail. The last of duplicate keys counts. An output over 1 MiB is skipped as
@@ -67,9 +69,9 @@ def code_is_json(turn: Turn, *, schema: Schema | None = None) -> Result:
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:contains-json",))
 def code_contains_json(turn: Turn, *, schema: Schema | None = None) -> Result:
-    """Check that the output contains a JSON object or non-empty array, optionally with a given schema.
+    """Check that the output contains a JSON object or array, optionally with a schema.
 
-    From left to right, each ``{`` or ``[`` starts the longest possible JSON value, and the search continues after it. JSON
+    An empty array doesn't count. From left to right, each ``{`` or ``[`` starts the longest possible JSON value, and the search continues after it. JSON
     is strict, so ``{a: 1}`` doesn't count. A footnote such as ``[1]`` is an array of one number, unless a schema excludes
     it. With a schema, one of the first 10,000 values must match. An output over 1 MiB is skipped as ``too_long``.
 
@@ -98,7 +100,10 @@ def code_contains_json(turn: Turn, *, schema: Schema | None = None) -> Result:
 
 
 def _violations_of_texts(schema: Schema, texts: Sequence[str]) -> list[dict[str, str]] | None:
-    """Return no violations if a document meets the schema, or those of the first document. None without documents."""
+    """Return the first document's violations, or an empty list if any document is valid.
+
+    None without documents.
+    """
     feature = "code_contains_json with a schema"
     if not texts:
         _violations(schema, None, feature)  # a schema that is not valid is an error whatever the output
@@ -122,7 +127,7 @@ def _names(given: tuple[str, ...] | str) -> list[str]:
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:is-xml", "hpd:XmlValidityEvaluator"))
 def code_is_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) -> Result:
-    """Check that the whole output is one well-formed XML document, optionally with given elements.
+    """Check that the whole output is one XML document, optionally with given elements.
 
     The document has one root and matching tags, and can have a declaration, comments and processing instructions. White
     space around it is allowed. Prefixes need no declaration. Nothing is loaded or expanded: a document type with an
@@ -148,7 +153,7 @@ def code_is_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) ->
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:contains-xml",))
 def code_contains_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) -> Result:
-    """Check that the output contains a well-formed XML element, optionally with given elements.
+    """Check that the output contains an XML element, optionally with given elements.
 
     An element extends from its start tag to the matching end tag, and only outermost elements count. One of the first
     10,000 elements must contain everything that is required. An output over 1 MiB is skipped as ``too_long``.
@@ -282,7 +287,7 @@ _HTML_TAG = re.compile(r"<\s*[A-Za-z][A-Za-z0-9:-]*(?:\s|/?>)")
 
 @metric(needs=("output",), boolean=True, aliases=("hpd:HtmlShapeEvaluator",))
 def code_html_shape(turn: Turn, *, required_tags: tuple[Annotated[str, MinLen(1)], ...] = ()) -> Result:
-    """Check that the output contains an HTML tag and opens all required ones, without validation.
+    """Check that the output contains HTML and opens all required tags, unvalidated.
 
     A tag is ``<``, a name, and white space, ``>`` or ``/>``. ``<br>`` and ``<br/>`` open a tag, ``</p>`` and ``a < b``
     don't. An empty output fails. An output over 1 MiB is skipped as ``too_long``.
@@ -441,7 +446,7 @@ def _schema_of(given: Any) -> Schema:
 
 @metric(needs=("output",), aliases=("hpd:FieldCompletenessEvaluator",))
 def code_field_completeness(turn: Turn, *, fields: tuple[str, ...]) -> Result:
-    """Share of the given fields that the output's JSON object contains with a value other than null.
+    """Share of the given fields that the output's JSON object contains and that aren't null.
 
     An empty text, 0, false and an empty list are values. An output that isn't a JSON object is 0. Without fields the value
     is 1, vacuous. An output over 1 MiB is skipped as ``too_long``.

@@ -1,4 +1,6 @@
-"""Energy, carbon and resource use. Missing measurements are skipped or estimated with a label, and never count as 0."""
+"""Energy, carbon and resource use.
+Missing measurements are skipped or estimated with a label, and never count as 0.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,10 @@ def _number(facts: Mapping[str, Any], *names: str) -> float | None:
 
 
 def _stated(turn: Turn, names: tuple[str, ...]) -> float | None:
-    """Return the number in the turn's metadata, or the sum over its spans. A span's number includes the spans below it."""
+    """Return the number in the turn's metadata, or the sum over its spans.
+
+    A span's number includes the spans below it.
+    """
     known = _number(turn.metadata, *names)
     if known is not None:
         return known
@@ -67,7 +72,7 @@ def _within(actual: float, limit: float) -> float:
     heavy=True,
 )
 def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate: bool = True) -> Result:
-    """Energy efficiency of the turn: 1 up to ``threshold_kwh``, then ``threshold_kwh / energy``.
+    """Energy efficiency: 1 up to ``threshold_kwh``, then ``threshold_kwh / energy``.
 
     The energy is the first known value:
 
@@ -109,7 +114,7 @@ def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate
 def code_carbon_emissions(
     turn: Turn, *, threshold_kg: Amount = 0.05, grid_intensity: Amount = 0.475, estimate: bool = True
 ) -> Result:
-    """Carbon efficiency of the turn: 1 up to ``threshold_kg``, then ``threshold_kg / carbon``.
+    """Carbon efficiency: 1 up to ``threshold_kg``, then ``threshold_kg / carbon``.
 
     The carbon is the first known value:
 
@@ -150,7 +155,7 @@ def code_carbon_emissions(
 
 
 def _use(actual: float, target: float) -> float:
-    """Return 1 from half of the target to 1.2 times it, less in proportion below, and less by the excess above."""
+    """Return 1 for a use from 0.5 to 1.2 of the target, and less below and above."""
     if target == 0:
         return 1.0 if actual == 0 else 0.0
     ratio = actual / target

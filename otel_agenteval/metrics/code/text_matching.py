@@ -1,4 +1,7 @@
-"""Deterministic checks on the output text, without trimming, Unicode normalization or case folding unless stated."""
+"""Deterministic checks on the output text.
+
+The metrics don't trim, normalize Unicode or fold case unless stated.
+"""
 
 from __future__ import annotations
 
@@ -468,9 +471,9 @@ def code_content_similarity(
     mode: Literal["multiset", "seed"] = "multiset",
     inverse: bool = False,
 ) -> Result:
-    """Similarity of the output and a text by their pairs of neighboring characters (Sørensen-Dice).
+    """Similarity of the output and a text by their character pairs (Sørensen-Dice).
 
-    Twice the number of common pairs, divided by the pairs of both texts. A pair counts as often as it occurs on the side
+    The value is twice the number of common pairs of neighboring characters, divided by the pairs of both texts. A pair counts as often as it occurs on the side
     with fewer occurrences. Case and white space count. Two empty texts are 1, and one empty text is 0. Texts of one
     character have no pairs: they are 1 if equal, otherwise 0. Skipped as ``missing:criteria`` if there is no text to
     compare with.
@@ -503,7 +506,7 @@ LEVENSHTEIN_LIMIT = 5_000
 
 @metric(needs=("output",), uses=("ground_truth",), extra="text", aliases=("hpd:LevenshteinEvaluator",), heavy=True)
 def code_levenshtein_similarity(turn: Turn, *, expected: TextOrNumber | None = None, inverse: bool = False) -> Result:
-    """Similarity of the output and a text by edits: ``1 - distance / length of the longer text``.
+    """Similarity of the output and a text by edits: ``1 - distance / longer length``.
 
     The distance is the least number of inserted, deleted and substituted characters (code points). Case counts. Two empty
     texts are 1. Skipped as ``missing:criteria`` if there is no text to compare with, and as ``too_long`` if either text has

@@ -1,4 +1,6 @@
-"""Tool use of the agent. A failed call is still a call. If the calls are unknown, metrics are skipped."""
+"""Tool use of the agent. A failed call is still a call.
+If the calls are unknown, metrics are skipped.
+"""
 
 from __future__ import annotations
 
@@ -158,7 +160,7 @@ def _required_names(given: Any) -> dict[str, list[str]]:
 
 
 def _parameter_schemas(turn: Turn) -> dict[str, dict[str, Any]]:
-    """Return the JSON Schema of each tool's parameters by lower-cased tool name, for definitions that have one."""
+    """Return the defined JSON Schemas of parameters by lower-cased tool name."""
     return {
         _lower(definition.get("name")): definition["parameters"]
         for definition in turn.tool_definitions
@@ -273,7 +275,7 @@ def code_tool_efficiency(
 
 
 def _repeats(calls: list[ToolCall], with_arguments: bool) -> tuple[int, dict[str, int]]:
-    """Return the number of repeated calls, and the number of equal calls for each repeated name."""
+    """Return the number of repeated calls, and of equal calls for each repeated name."""
     seen: dict[Any, int] = {}
     for call in calls:
         key: Any = call.name
@@ -300,7 +302,7 @@ def code_tool_correctness(
     exact_match: bool = False,
     ordered: bool = False,
 ) -> Result:
-    """Share of the expected tool calls that were made, optionally with correct arguments and outputs.
+    """Share of the expected tool calls that were made, optionally with correct arguments.
 
     Each expected call, in order, is matched with the best unused call. A match requires the same name (case-sensitive) and
     counts 1, times the similarity of the arguments if they are checked. It counts 0 if outputs are checked and differ. The
@@ -342,7 +344,7 @@ def code_tool_correctness(
 
 
 def _called(turn: Turn) -> dict[str, Any]:
-    """Return the detail ``called``: the distinct called names, in the order of their first calls."""
+    """Return the detail ``called``: the distinct names in the order of their first calls."""
     return {"called": list(dict.fromkeys(call.name for call in turn.tool_calls or ()))[:_SHOWN_NAMES]}
 
 

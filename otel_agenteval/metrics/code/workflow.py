@@ -1,4 +1,6 @@
-"""Structure and execution of workflows. Names of executors and tools are compared ignoring case."""
+"""Structure and execution of workflows.
+Names of executors and tools are compared ignoring case.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,10 @@ class _Structure:
         self.reached = _reachable(self.starts, inner)
 
     def checks(self) -> dict[str, bool]:
-        """Return the checks that every graph must pass. An entry that isn't a node reaches nothing."""
+        """Return the checks that every graph must pass.
+
+        An entry that isn't a node reaches nothing.
+        """
         return {
             "nodes_present": bool(self.nodes),
             "unique_ids": len(self.nodes) == len(self._graph.nodes),
@@ -144,7 +149,10 @@ def code_workflow_structure_validity(
 
 
 def _common_subsequence(first: Sequence[str], second: Sequence[str]) -> int:
-    """Return the length of the longest common subsequence. For speed, each table row is the bits of one number."""
+    """Return the length of the longest common subsequence.
+
+    For speed, each table row is the bits of one number.
+    """
     places: dict[str, int] = {}
     for place, item in enumerate(first):
         places[item] = places.get(item, 0) | 1 << place
@@ -300,7 +308,7 @@ class _FirstCalls:
 
 
 def _tool_calls(turn: Turn) -> list[tuple[str, str | None]] | None:
-    """Return each call's tool and executor, from the workflow's steps or from the turn's calls and their agents."""
+    """Return each call's tool and executor, from the workflow's steps or the turn's calls."""
     runs: Sequence[Run] = runs_of(turn) or ()
     if any(run.tools is not None for run in runs):
         return [(tool, run.executor) for run in runs for tool in run.tools or ()]
@@ -350,7 +358,7 @@ def _efficiency(actual: float, limit: float) -> float:
 
 
 def _actual(turn: Turn, good: str) -> tuple[float | None, bool]:
-    """Return the turn's use of a limited resource (None if unknown), and True if it is an estimate."""
+    """Return the turn's use of a resource (or None), and True if it is an estimate."""
     if good == "duration":
         return turn.duration_s, False
     found: Result = code_cost(turn) if good == "cost" else code_token_usage(turn)

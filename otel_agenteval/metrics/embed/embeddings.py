@@ -1,4 +1,5 @@
-"""Similarity of texts by their embeddings. Values of different embedding models aren't comparable.
+"""Similarity of texts by their embeddings.
+Values of different embedding models aren't comparable.
 
 All texts of a metric are embedded in one request. A negative cosine, or one with a zero vector, counts as 0.
 """
@@ -200,7 +201,7 @@ def embed_similar(
 
 @metric(applies=applies.question_and_answer, threshold=0.5, aliases=("pandaprobe:coherence",))
 def embed_coherence(turn: Turn, embedder: Embeds) -> Result:
-    """Similarity of question and answer by their embeddings, a cheap but weak proxy for coherence.
+    """Similarity of question and answer by embeddings, a cheap, weak proxy for coherence.
 
     If the question or the answer is unknown or blank, the value is 1, vacuous, without a request.
 
@@ -240,7 +241,7 @@ def embed_loop_detection(
     window: Annotated[int, Ge(1), Le(100)] = 3,
     stop_words: Literal["default"] | list[str] = "default",
 ) -> Result:
-    """Novelty of the answer: 1 if it differs from the agent's last answers, 0 if it repeats one.
+    """Novelty of the answer: 1 if it differs from the last answers, 0 if it repeats one.
 
     ``1 - max(cosine * jaccard)`` over the answers of the last turns (``history``). Earlier turns without an answer count
     for the window only. The Jaccard index covers the distinct lower-case words of at least two characters, without stop

@@ -68,7 +68,7 @@ def embed_cross_modal_grounding(
 def embed_image_caption_accuracy(
     turn: Turn, embedder: Embeds, *, use_semantic: bool = True, weights: tuple[Weight, Weight] = (0.7, 0.3)
 ) -> Result:
-    """Similarity of the answer, an image's caption, and the ground truth: in meaning and words.
+    """Similarity of an image caption (the answer) and the ground truth, in meaning and words.
 
     ``0.7 * cosine + 0.3 * F1``. The cosine is that of the embeddings, at least 0. F1 covers the distinct lower-case words,
     separated by white space, with their punctuation. Skipped as ``missing:output`` or ``missing:ground_truth`` if either is

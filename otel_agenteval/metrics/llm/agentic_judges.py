@@ -1,4 +1,5 @@
-"""Judges of an agent's actions: its task, tools, plan and steps. Each stage is one judge call.
+"""Judges of an agent's actions: its task, tools, plan and steps.
+Each stage is one judge call.
 
 The judge reads the request, the reasoning, the numbered steps with arguments, results and errors, the answer and the error.
 Only the first and last of more than 100 steps are included, and long arguments and results are truncated.
@@ -328,7 +329,7 @@ def llm_argument_correctness(turn: Turn, judge: Asks) -> Result:
 
 
 def _found(extracted: Mapping[str, Any]) -> str:
-    """Return the first stage's result: the user's intent, and the agent's reasons for its calls by number."""
+    """Return the user's intent, and the agent's reasons for its calls by number."""
     given = extracted.get("tool_calls")
     reasons = [reason_of(entry, "reasoning") for entry in given] if isinstance(given, list) else []
     wanted = f"The user wanted: {extracted.get('user_input') or '(unknown)'}"

@@ -56,7 +56,7 @@ def _lines(messages: Iterable[Message], first: int = 1) -> str:
 
 
 def _answers(turn: Turn) -> list[str]:
-    """Return the agent's earlier answers, oldest first, from the history or from the messages before the last."""
+    """Return the agent's earlier answers from the history or the messages, oldest first."""
     if turn.history:
         said = [jsonio.text_of(earlier.get("output")) for earlier in turn.history]
     else:
@@ -65,7 +65,10 @@ def _answers(turn: Turn) -> list[str]:
 
 
 def _answered(messages: Sequence[Message]) -> list[int]:
-    """Return the positions of the agent's answers. Text in a message with a tool call is a step, not an answer."""
+    """Return the positions of the agent's answers.
+
+    Text in a message with a tool call is a step, not an answer.
+    """
     return [
         place
         for place, message in enumerate(messages)
@@ -74,7 +77,7 @@ def _answered(messages: Sequence[Message]) -> list[int]:
 
 
 def _earlier(turn: Turn) -> list[tuple[str, str]]:
-    """Return role and text of earlier messages, oldest first, from the history or (without user text in it) the messages."""
+    """Return role and text of earlier messages, oldest first."""
     history = [
         (role, jsonio.text_of(earlier.get(key)))
         for earlier in turn.history
@@ -196,8 +199,7 @@ def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, ma
 def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
     """Novelty of the answer: 1 is entirely new, 0 repeats the agent's last answers.
 
-    The value is the score of a single judge call. Earlier answers are those of the history, or the assistant's messages
-    before the last one. Blank answers don't count. Without earlier answers the value is 1, vacuous, without a judge call.
+    The value is the score of a single judge call. Earlier answers are the history's answers, or the assistant's messages before the last one. Blank answers don't count. Without earlier answers the value is 1, vacuous, without a judge call.
 
     Parameters:
         last_n: Number of earlier answers to compare with, counted from the last.
@@ -406,7 +408,7 @@ def llm_conversation_relevancy(turn: Turn, judge: Asks, *, window_size: Count = 
 
 
 def _interactions(messages: Sequence[Message]) -> tuple[list[list[Message]], list[Message]]:
-    """Return each interaction (the user's messages and the assistant's answer) and the unanswered messages.
+    """Return each interaction (user messages and answer) and the unanswered messages.
 
     Messages before the user's first one, such as a greeting, belong to the first interaction.
     """

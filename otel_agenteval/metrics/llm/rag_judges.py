@@ -40,7 +40,10 @@ def _joined(context: Sequence[str]) -> str:
 
 
 def _percent(reply: Mapping[str, Any], **keys: str) -> Result:
-    """Return the value of a reply with ``score`` 0..100 and ``reasoning``. ``keys`` are its other fields for the detail."""
+    """Return the value of a reply with ``score`` 0..100 and ``reasoning``.
+
+    ``keys`` are its other fields for the detail.
+    """
     detail = {**shown(reply, **keys), "reasoning": reason_of(reply, "reasoning")}
     value = number_within(reply, 0, 100) / 100
     return Result(value, detail=detail, explanation=detail["reasoning"])
@@ -54,7 +57,10 @@ def _unit(reply: Mapping[str, Any]) -> Result:
 
 
 def _with_holistic_threshold(result: Result, threshold: float | None) -> Result:
-    """Apply the holistic method's default threshold. The caller compares with a configured one."""
+    """Apply the holistic method's default threshold.
+
+    The caller compares with a configured one.
+    """
     if threshold is None and result.value is not None:
         result.passed = result.value >= _HOLISTIC_THRESHOLD - EPSILON
     return result
@@ -341,7 +347,10 @@ def llm_context_relevance(turn: Turn, judge: Asks, *, method: Literal["extract",
 
 
 def _units(listed: Sequence[Any], context: Sequence[str]) -> set[int]:
-    """Return the listed chunks, by text or position. If several chunks have one text, the first counts."""
+    """Return the listed chunks, by text or position.
+
+    If several chunks have one text, the first counts.
+    """
     places: dict[str, int] = {}
     for place, chunk in enumerate(context):
         places.setdefault(chunk.strip(), place)

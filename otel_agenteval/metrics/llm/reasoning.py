@@ -1,4 +1,6 @@
-"""Judges of captured reasoning. Without reasoning, they are skipped as ``missing:reasoning``."""
+"""Judges of captured reasoning.
+Without reasoning, they are skipped as ``missing:reasoning``.
+"""
 
 from __future__ import annotations
 

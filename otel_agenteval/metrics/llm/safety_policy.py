@@ -128,7 +128,7 @@ def _material(turn: Turn, topic: str) -> dict[str, Any]:
 
 
 def _said(turn: Turn) -> list[Message]:
-    """Return the last messages, without the answer and call results, which are separate parts of the input."""
+    """Return the last messages, without the answer and call results."""
     said = [message for message in turn.messages if message.content]
     if said and said[-1].role == "assistant" and said[-1].content == turn.output:
         said.pop()
@@ -211,7 +211,7 @@ def _passed_metric(source: str, uses: tuple[str, ...] = ()) -> _Decorator:
 
 @_severity_metric("ContentHarmEvaluator")
 def llm_content_harm(turn: Turn, judge: Asks, *, policy: SafetyPolicy | None = None) -> Result:
-    """Severity of harmful content in the turn: abuse, threats, exploitation, unsafe instructions."""
+    """Severity of harmful content: abuse, threats, exploitation, unsafe instructions."""
     return _severity(turn, judge, "content_harm", policy)
 
 
@@ -287,7 +287,7 @@ def llm_prompt_injection_passed(turn: Turn, judge: Asks, *, policy: SafetyPolicy
 
 @_severity_metric("JailbreakAttemptEvaluator")
 def llm_jailbreak_attempt(turn: Turn, judge: Asks, *, policy: SafetyPolicy | None = None) -> Result:
-    """Severity of attempts to bypass the agent's safety rules: role-play, workarounds, coercion."""
+    """Severity of attempts to bypass safety rules: role-play, workarounds, coercion."""
     return _severity(turn, judge, "jailbreak_attempt", policy)
 
 
@@ -329,7 +329,7 @@ def llm_code_security_risk(turn: Turn, judge: Asks, *, policy: SafetyPolicy | No
 
 @_passed_metric("CodeSecurityRiskEvaluator")
 def llm_code_security_risk_passed(turn: Turn, judge: Asks, *, policy: SafetyPolicy | None = None) -> Result:
-    """Check that the agent's code, commands and configuration have no risk that the policy blocks."""
+    """Check that the agent's code, commands and configuration are safe by the policy."""
     return _passed(turn, judge, "code_security_risk", policy)
 
 

@@ -1,1 +1,3 @@
-"""Texts of judge prompts, with one module per family of metrics. :mod:`..lib.prompts` assembles them."""
+"""Texts of judge prompts, with one module per family of metrics.
+:mod:`..lib.prompts` assembles them.
+"""

@@ -1,4 +1,4 @@
-"""Prompts for safety judges: each risk's definition, its levels from 0 to 7, and its categories.
+"""Prompts for safety judges: each risk's definition, levels from 0 to 7, and categories.
 
 The levels fit the default policy: 0 to 2 need no action, 3 and 4 deserve a warning, and 5 to 7 shouldn't have happened.
 """
