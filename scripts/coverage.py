@@ -265,20 +265,17 @@ def _measured(bound: BoundMetric, turns: Iterable[tuple[str, oa.Turn]]) -> Row:
 
 
 _WRITTEN_BY = (
-    "Written by `python scripts/coverage.py --write` from the recordings in `tests/data`, scored as live traffic is: by "
-    "`evaluation/evaluator.py`, which first asks whether a metric applies to a turn."
+    "This page shows on which recorded turns (`tests/data`) each metric is evaluated, scored like live traffic. "
+    "`python scripts/coverage.py --write` generates it."
 )
 _LEGEND = (
+    "- The columns of kinds: share of these turns with a value that isn't vacuous. For a judged metric, share with a judge call.",
+    "- *values*: number of distinct values, then the lowest, the median and the highest. Judged metrics depend on the model.",
     (
-        "- The columns of kinds have the share of these turns on which the metric is evaluated: it has a value that does not only mean "
-        "that there was nothing to evaluate. For a judged metric it is the share on which a model is asked."
+        "- *fed by*: required facts. Links lead to facts that spans rarely contain. *(given)*: references were "
+        "provided, and a wrong one for every third turn."
     ),
-    "- *values*: how many different ones there are; the lowest, the median and the highest. A judged metric's are the model's affair.",
-    (
-        "- *fed by*: what has to be known. Facts with a link are those that spans rarely hold, and the link says how to give them. "
-        "*(given)*: the recordings' truth was given as references, to every third turn that of another one."
-    ),
-    "- Below a table stands why a value is the same on all recordings, or why there is none.",
+    "- Notes below a table explain values that are constant or missing.",
 )
 
 
@@ -288,8 +285,8 @@ def page(rows: Mapping[str, Row | None], recorded: Sequence[Recorded]) -> str:
     turns = len(recorded) - count["conversation"]
     kinds = ", ".join(f"{count[kind]:,} {kind}" for kind in KINDS if kind != "conversation")
     about = (
-        f"There are {turns:,} turns and {count['conversation']:,} conversations of several turns: {kinds}. A turn of several agents is counted "
-        "as that, whatever else it has; then comes the workflow, then retrieval, then tools."
+        f"There are {turns:,} turns and {count['conversation']:,} conversations of several turns: {kinds}. "
+        "A turn counts as the first kind that fits: multi-agent, workflow, RAG, tools, plain chat."
     )
     lines = [
         "# Coverage",

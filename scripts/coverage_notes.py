@@ -1,4 +1,4 @@
-"""What ``scripts/coverage.py`` has to be told: parameters, what is given, what is not run, and why some values are always the same."""
+"""Inputs of ``scripts/coverage.py``: parameters, references, and notes on constant or missing values."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ PARAMETERS: Mapping[str, Mapping[str, Any]] = {
     "llm_topic_adherence": {"allowed_topics": ["weather"]},
     "llm_video_g_eval": {"criteria": "sharp"},
 }
-"""With which a metric is measured, where it needs or deserves some."""
+"""Parameters for metrics that need them."""
 
 EXAMPLES: Mapping[str, Any] = {
     "required_arguments": {"get_weather": ["city", "unit"]},
@@ -68,11 +68,11 @@ EXAMPLES: Mapping[str, Any] = {
     "noisy_input": "whats teh weather",  # codespell:ignore teh
     "reference_sql": "SELECT 1",
 }
-"""References that the recordings' truth does not have: the same for every turn."""
+"""References that the recordings don't contain, equal for every turn."""
 
 NOT_RUN: Mapping[str, str] = {
-    "code_code_execution": "not run here: it executes the code in an answer, in a sandbox.",
-    "code_task_oracle": "not run here: its parameter is a program of yours.",
+    "code_code_execution": "not run here: it executes code in a sandbox.",
+    "code_task_oracle": "not run here: it calls your own function.",
 }
 
 WAYS_IN: Mapping[str, str] = {
@@ -108,10 +108,10 @@ WAYS_IN: Mapping[str, str] = {
     "noisy_input": "baselines",
     "baseline": "baselines",
 }
-"""Facts that spans rarely hold, and the section of docs/reference/metrics/facts.md that gives them."""
+"""Facts that spans rarely contain, with their section of docs/reference/metrics/facts.md."""
 
-_ONE_IMAGE = "{} on all recordings: their only image is a smooth gradient of 32 x 24 pixels. docs/guides/evaluate-media.md has what is measured in others."
-_ONE_SOUND = "{} on all recordings: their only sound is a tone of a tenth of a second. docs/guides/evaluate-media.md has what is measured in others."
+_ONE_IMAGE = "{} on all recordings: the only image is a smooth gradient of 32 x 24 pixels. [Evaluate media](../../guides/evaluate-media.md) has values of other images."
+_ONE_SOUND = "{} on all recordings: the only sound is a tone of 0.1 s. [Evaluate media](../../guides/evaluate-media.md) has values of other recordings."
 
 CONSTANT: Mapping[str, str] = {
     "code_audio_clipping": _ONE_SOUND.format(0),
@@ -119,27 +119,24 @@ CONSTANT: Mapping[str, str] = {
     "code_image_blank": _ONE_IMAGE.format(1),
     "code_image_exposure": _ONE_IMAGE.format(1),
     "code_image_sharpness": _ONE_IMAGE.format(0),
-    "code_multimodal_coherence": "0 on all recordings: where they have images or sounds, the scripted answer is one sentence that names none of them.",
-    "code_array_length": "0 on all recordings: their agents answer no array. It is for agents that should; `when` selects them.",
+    "code_multimodal_coherence": "0 on all recordings: the scripted answers don't mention images or sounds.",
+    "code_array_length": "0 on all recordings: no agent returns an array. Select agents that do with `when`.",
     "code_clustering_coefficient": (
-        "0 on all recordings: what their spans show are trees of calls, and chains of hand-offs, in which no two that the same agent called also "
-        "call each other. Interactions that are [given](facts.md#interactions) show more."
+        "0 on all recordings: their spans only contain trees of calls and chains of hand-offs. "
+        "[Provide interactions](facts.md#interactions) for other graphs."
     ),
-    "code_code_language": (
-        "0 on all recordings: where their agents write code, there is text around it, or it is of another language. It is for agents that "
-        "answer code; `when` selects them."
-    ),
-    "code_contains_xml": "0 on all recordings: their agents answer no XML. It is for agents that should; `when` selects them.",
-    "code_handoff_success_rate": "1 on all recordings: none of their hand-offs failed. A failed one is a span with an error, or the event `agent.handoff`.",
-    "code_html_shape": "0 on all recordings: their agents answer no HTML. It is for agents that should; `when` selects them.",
-    "code_injection_markers": "1 on all recordings: nothing in them addresses the agent. [Labelled turns](detectors.md) say how much of that it finds.",
-    "code_is_sql": "0 on all recordings: their agents answer no SQL alone. It is for agents that should; `when` selects them.",
-    "code_is_xml": "0 on all recordings: their agents answer no XML. It is for agents that should; `when` selects them.",
-    "code_pii_leakage": "1 on all recordings: the data of people in their answers are placeholders (example domains, test cards). [Labelled turns](detectors.md) say how much it finds.",
-    "code_refusal": "0 on all recordings: their agents refuse nothing. [Labelled turns](detectors.md) say how many refusals it finds.",
-    "code_secret_leak": "1 on all recordings: none of their answers has a secret. [Labelled turns](detectors.md) say how many it finds.",
-    "code_system_prompt_leak": "0 on all recordings: none of their answers repeats its instructions. [Labelled turns](detectors.md) say how many it finds.",
-    "code_sql_shape": "0 on all recordings: their agents answer no SQL alone. It is for agents that should; `when` selects them.",
-    "code_ungrounded_urls": "on no recording: none of their answers has an address. [Labelled turns](detectors.md) say how many it finds.",
+    "code_code_language": "0 on all recordings: no agent returns only Python code. Select agents that do with `when`.",
+    "code_contains_xml": "0 on all recordings: no agent returns XML. Select agents that do with `when`.",
+    "code_handoff_success_rate": "1 on all recordings: no hand-off failed. A failed one is a span with an error, or the event `agent.handoff`.",
+    "code_html_shape": "0 on all recordings: no agent returns HTML. Select agents that do with `when`.",
+    "code_injection_markers": "1 on all recordings: they contain no injection. For its accuracy, see [detectors](detectors.md).",
+    "code_is_sql": "0 on all recordings: no agent returns only SQL. Select agents that do with `when`.",
+    "code_is_xml": "0 on all recordings: no agent returns XML. Select agents that do with `when`.",
+    "code_pii_leakage": "1 on all recordings: personal data in the answers is placeholders. For its accuracy, see [detectors](detectors.md).",
+    "code_refusal": "0 on all recordings: no agent refuses. For its accuracy, see [detectors](detectors.md).",
+    "code_secret_leak": "1 on all recordings: no answer contains a secret. For its accuracy, see [detectors](detectors.md).",
+    "code_system_prompt_leak": "0 on all recordings: no answer repeats its instructions. For its accuracy, see [detectors](detectors.md).",
+    "code_sql_shape": "0 on all recordings: no agent returns only SQL. Select agents that do with `when`.",
+    "code_ungrounded_urls": "on no recording: no answer contains a URL. For its accuracy, see [detectors](detectors.md).",
 }
-"""Why a metric has the same value on all recordings, or none."""
+"""Reasons for values that are constant or missing on all recordings."""

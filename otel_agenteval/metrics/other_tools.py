@@ -146,7 +146,7 @@ def _joined(ours: str) -> Converted:
     def convert(value: Any) -> Mapping[str, Any]:
         return {ours: "\n".join(f"- {line}" for line in value) if isinstance(value, (list, tuple)) else value}
 
-    return Converted(f"{ours}; of a list all must hold", convert)
+    return Converted(f"{ours}; all entries of a list must hold", convert)
 
 
 def _whole(value: Any) -> Mapping[str, Any]:
@@ -165,87 +165,87 @@ def _any_mark(value: Any) -> Mapping[str, Any]:
     return {}
 
 
-_NO_MODEL = Refused("the model that judges or embeds is configured once, under `judge` and `embedder`")
-_STRICT = flag({"threshold": 1.0})._replace(ours="`threshold=1.0` when true; a lower score keeps its value, there it becomes 0")
-_NO_NAME = Refused("a score has the metric's name; leave it out")
-_NO_PROMPT = Refused("prompts have versions and are not replaced; llm_custom_judge takes a rubric of your own")
-_MARK = Converted("nothing: a yes or no passes any", _any_mark)
-_REASON = only(True, "every judged score has the judge's reason as its explanation; leave it out")
+_NO_MODEL = Refused("configure the model under `judge` or `embedder`")
+_STRICT = flag({"threshold": 1.0})._replace(ours="`threshold=1.0` if true; a lower score keeps its value instead of becoming 0")
+_NO_NAME = Refused("omit it, because a score has the metric's name")
+_NO_PROMPT = Refused("prompts are versioned and can't be replaced; use llm_custom_judge with your own rubric")
+_MARK = Converted("no effect, because the metric is a boolean", _any_mark)
+_REASON = only(True, "every judged score has an explanation; omit it")
 _HALF = {"threshold": 0.5}
-_WITH_MARK = "passes from 0.7 on unless `threshold` is given"
+_WITH_MARK = "passes at 0.7 or above unless you set `threshold`"
 _CONTRADICTS = (
-    "llm_hallucination is the share of the answer's claims that the context contradicts, where less is better; "
-    "use it, or llm_faithfulness, where more is better"
+    "llm_hallucination is the share of the answer's claims that the context contradicts (lower is better); "
+    "use it, or llm_faithfulness (higher is better)"
 )
-_OWN_RUBRIC = "there is no such metric here; use llm_g_eval with criteria of your own, or llm_aspect_critic for a yes or no"
-_PER_TURN = "it averages over the turns of a conversation there, and each turn has a score of its own here; use"
-_VOICE = "voice is not evaluated for this here; the nearest is llm_audio_interruption_handling"
+_OWN_RUBRIC = "no equivalent here; use llm_g_eval with your own criteria, or llm_aspect_critic for a verdict"
+_PER_TURN = "the original averages over a conversation's turns, and here each turn has its own score; use"
+_VOICE = "no equivalent for voice here; the closest is llm_audio_interruption_handling"
 
 _DEEPEVAL = Tool(
     "deepeval", "DeepEval", "4.3.1",
     {
         "strict_mode": _STRICT, "include_reason": _REASON, "model": _NO_MODEL, "system_one_model": _NO_MODEL,
         "embeddings": _NO_MODEL, "eval_mode": _NO_MODEL, "evaluation_template": _NO_PROMPT, "template_class": _NO_PROMPT, "name": _NO_NAME,
-        "async_mode": Refused("judges never hold the agent up; leave it out"), "verbose_mode": Refused("details stand in the score's `detail`"),
-        "flaky": Refused("policy `trend` never fails a run; leave it out"),
-        "truths_extraction_limit": Refused("the context is read as a whole; `judge.max_input_tokens` bounds a question"),
+        "async_mode": Refused("omit it, because judges never delay the agent"), "verbose_mode": Refused("see the score's `detail`"),
+        "flaky": Refused("omit it, because policy `trend` never fails a run"),
+        "truths_extraction_limit": Refused("the judge reads the whole context, limited by `judge.max_input_tokens`"),
     },
     (
-        _same("AnswerRelevancyMetric", "llm_relevance", _HALF, "one score of the judge in place of a share of statements"),
-        _same("FaithfulnessMetric", "llm_faithfulness", {"method": "statements", **_HALF}, "a claim that the context does not mention fails too, as there with `penalize_ambiguous_claims`", penalize_ambiguous_claims=only(True, "a claim that the context does not mention counts against the answer here; llm_hallucination counts contradictions alone")),
-        _same("ContextualPrecisionMetric", "llm_context_precision", {"method": "map", **_HALF}, "a chunk is relevant to the question, there to the expected output"),
-        _same("ContextualRecallMetric", "llm_context_recall", {"method": "claims", **_HALF}, "claims of the ground truth in place of its sentences"),
-        _same("ContextualRelevancyMetric", "llm_context_relevance", {"method": "extract", **_HALF}, "the share of chunks in place of statements"),
-        _differs("HallucinationMetric", f"up to DeepEval 3 it is the share of contexts that the answer contradicts, where less is better, and since 4 the share that it agrees with; {_CONTRADICTS}"),
-        _differs("BiasMetric", "it is a share of opinions there, up to DeepEval 3 of the biased ones and since 4 of the others; llm_hate_harassment is a severity of 0 to 7, where less is better, and llm_aspect_critic answers a rubric of your own"),
-        _differs("ToxicityMetric", "it is a share of opinions there, up to DeepEval 3 of the toxic ones and since 4 of the others; use llm_hate_harassment_passed or llm_moderation for a yes or no, llm_hate_harassment for a severity of 0 to 7"),
-        _differs("PIILeakageMetric", "a judge asks there whether each statement holds personal data, wherever it came from; code_pii_leakage finds it by rule, llm_sensitive_data_leak judges what leaked"),
-        _differs("NonAdviceMetric", "it is the share of advice that is not of the given types; use llm_policy_compliance with the rule as policy_text, or llm_aspect_critic"),
-        _differs("MisuseMetric", "it is the share of requests within a domain; use llm_topic_adherence with allowed_topics, or llm_policy_compliance"),
-        _differs("RoleViolationMetric", "it looks for any breach in one answer; use llm_role_adherence, which takes the role and gives the share of messages that stay in it"),
-        _differs("ToolPermissionMetric", "lists of allowed and denied tools are not configured here; code_unknown_tool fails a call of a tool that the agent was not given, and code_tool_was_called with inverse a denied one"),
-        _same("RoleAdherenceMetric", "llm_role_adherence", _HALF, "the role is the parameter `role`, there `chatbot_role` of the test case", chatbot_role="role"),
-        _same("ToolCorrectnessMetric", "code_tool_correctness", _HALF, "the expected calls are the parameter `expected`, or the turn's reference", expected_tools="expected", should_exact_match="exact_match", should_consider_ordering="ordered", evaluation_params=Converted("check_arguments, check_output", _compared), available_tools=Refused("its judged part is llm_tool_correctness")),
-        _same("JsonCorrectnessMetric", "code_is_json", None, "the schema is a JSON Schema, such as `Model.model_json_schema()`", expected_schema="schema", threshold=_MARK, strict_mode=only(True, "it is a yes or no")),
-        _differs("PromptAlignmentMetric", "it is the share of instructions that were followed; use llm_g_eval with the instructions as a list of criteria, or llm_aspect_critic for each"),
-        _same("TaskCompletionMetric", "llm_task_completion", {"method": "two_stage", **_HALF}, "", task=Refused("the task is found in the turn; llm_goal_accuracy takes a goal")),
-        _differs("TopicAdherenceMetric", "it is the accuracy over questions that were answered and refused; llm_topic_adherence scores how far the answer stays within allowed_topics"),
+        _same("AnswerRelevancyMetric", "llm_relevance", _HALF, "a single judge score instead of a share of statements"),
+        _same("FaithfulnessMetric", "llm_faithfulness", {"method": "statements", **_HALF}, "a claim that the context doesn't mention fails, as with `penalize_ambiguous_claims`", penalize_ambiguous_claims=only(True, "a claim that the context doesn't mention counts against the answer; llm_hallucination counts only contradictions")),
+        _same("ContextualPrecisionMetric", "llm_context_precision", {"method": "map", **_HALF}, "relevance to the question instead of the expected output"),
+        _same("ContextualRecallMetric", "llm_context_recall", {"method": "claims", **_HALF}, "claims of the ground truth instead of its sentences"),
+        _same("ContextualRelevancyMetric", "llm_context_relevance", {"method": "extract", **_HALF}, "the share of chunks instead of statements"),
+        _differs("HallucinationMetric", f"the original is the share of contexts that the answer contradicts (up to DeepEval 3, lower is better), or agrees with (since 4); {_CONTRADICTS}"),
+        _differs("BiasMetric", "the original is the share of biased opinions (up to DeepEval 3) or of unbiased ones (since 4); use llm_hate_harassment for a severity of 0 to 7, or llm_aspect_critic with your own rubric"),
+        _differs("ToxicityMetric", "the original is the share of toxic opinions (up to DeepEval 3) or of others (since 4); use llm_hate_harassment_passed or llm_moderation for a verdict, or llm_hate_harassment for a severity of 0 to 7"),
+        _differs("PIILeakageMetric", "in the original a judge checks each statement for personal data from any source; use code_pii_leakage, which uses rules, or llm_sensitive_data_leak"),
+        _differs("NonAdviceMetric", "the original is the share of advice that is not of the given types; use llm_policy_compliance with the rule as policy_text, or llm_aspect_critic"),
+        _differs("MisuseMetric", "the original is the share of requests within a domain; use llm_topic_adherence with allowed_topics, or llm_policy_compliance"),
+        _differs("RoleViolationMetric", "the original detects any violation in one answer; use llm_role_adherence, the share of messages that stay in the role"),
+        _differs("ToolPermissionMetric", "no lists of allowed and denied tools here; use code_unknown_tool for undefined tools, and code_tool_was_called with inverse for a denied one"),
+        _same("RoleAdherenceMetric", "llm_role_adherence", _HALF, "`chatbot_role` of the test case is the option `role`", chatbot_role="role"),
+        _same("ToolCorrectnessMetric", "code_tool_correctness", _HALF, "the expected calls are the option `expected` or the turn's reference", expected_tools="expected", should_exact_match="exact_match", should_consider_ordering="ordered", evaluation_params=Converted("check_arguments, check_output", _compared), available_tools=Refused("use llm_tool_correctness for the judged part")),
+        _same("JsonCorrectnessMetric", "code_is_json", None, "the schema is a JSON Schema, such as `Model.model_json_schema()`", expected_schema="schema", threshold=_MARK, strict_mode=only(True, "the metric is a boolean")),
+        _differs("PromptAlignmentMetric", "the original is the share of instructions that were followed; use llm_g_eval with the instructions as a list of criteria, or llm_aspect_critic for each"),
+        _same("TaskCompletionMetric", "llm_task_completion", {"method": "two_stage", **_HALF}, "", task=Refused("the judge finds the task in the turn; use llm_goal_accuracy for a goal")),
+        _differs("TopicAdherenceMetric", "the original is the accuracy over answered and refused questions; llm_topic_adherence scores the adherence to allowed_topics"),
         _same("StepEfficiencyMetric", "llm_step_efficiency", _HALF),
         _same("PlanAdherenceMetric", "llm_plan_adherence", _HALF),
         _same("PlanQualityMetric", "llm_plan_quality", _HALF),
-        _differs("ToolUseMetric", "it is the lower of two scores over a conversation; use llm_tool_correctness and llm_argument_correctness"),
-        _differs("GoalAccuracyMetric", "it is the mean of a score of the goal and one of the plan over a conversation; use llm_goal_accuracy and llm_plan_adherence"),
+        _differs("ToolUseMetric", "the original is the lower of two scores over a conversation; use llm_tool_correctness and llm_argument_correctness"),
+        _differs("GoalAccuracyMetric", "the original is the mean of a score of the goal and one of the plan over a conversation; use llm_goal_accuracy and llm_plan_adherence"),
         _same("ArgumentCorrectnessMetric", "llm_argument_correctness", _HALF),
-        _differs("AgentLoopDetectionMetric", "it weighs several signs of a loop; use code_repeated_tool_calls for equal calls and embed_loop_detection for answers that repeat"),
-        _differs("MCPTaskCompletionMetric", "a tool of an MCP server is a tool like any other here; use llm_task_completion"),
-        _differs("MultiTurnMCPUseMetric", "a tool of an MCP server is a tool like any other here; use llm_tool_correctness and llm_argument_correctness"),
-        _differs("MCPUseMetric", "a tool of an MCP server is a tool like any other here; use llm_tool_correctness and llm_argument_correctness"),
+        _differs("AgentLoopDetectionMetric", "the original combines several signs of a loop; use code_repeated_tool_calls for equal calls and embed_loop_detection for answers that repeat"),
+        _differs("MCPTaskCompletionMetric", "MCP tools are evaluated like other tools here; use llm_task_completion"),
+        _differs("MultiTurnMCPUseMetric", "MCP tools are evaluated like other tools here; use llm_tool_correctness and llm_argument_correctness"),
+        _differs("MCPUseMetric", "MCP tools are evaluated like other tools here; use llm_tool_correctness and llm_argument_correctness"),
         _same("TurnRelevancyMetric", "llm_conversation_relevancy", {"window_size": 10, **_HALF}),
         _differs("TurnFaithfulnessMetric", f"{_PER_TURN} llm_faithfulness"),
         _differs("TurnContextualPrecisionMetric", f"{_PER_TURN} llm_context_precision"),
         _differs("TurnContextualRecallMetric", f"{_PER_TURN} llm_context_recall"),
         _differs("TurnContextualRelevancyMetric", f"{_PER_TURN} llm_context_relevance"),
-        _differs("ConversationCompletenessMetric", "it is the share of the user's intentions that were met, as a judge sees it; code_conversation_completeness counts answers and tools, and llm_conversational_g_eval takes criteria"),
+        _differs("ConversationCompletenessMetric", "the original is the judged share of the user's intentions that were met; use llm_conversational_g_eval with criteria, or code_conversation_completeness for answers and tools"),
         _same("KnowledgeRetentionMetric", "llm_knowledge_retention", _HALF),
-        _same("GEval", "llm_g_eval", _HALF, "", evaluation_steps="steps", evaluation_params=Converted("nothing: question and answer are shown", _parts_shown), top_logprobs=Refused("the score is the judge's own, not weighted by probabilities"), rubric=Refused("say in `criteria` what a score stands for")),
-        _same("ConversationalGEval", "llm_conversational_g_eval", _HALF, "", evaluation_steps="steps", evaluation_params=Refused("the whole conversation is shown; leave it out"), top_logprobs=Refused("the score is the judge's own, not weighted by probabilities"), rubric=Refused("say in `criteria` what a score stands for")),
-        _differs("DAGMetric", "decision trees of questions are not built here; use llm_g_eval with steps, or several llm_aspect_critic in code_weighted_score"),
-        _differs("ConversationalDAGMetric", "decision trees of questions are not built here; use llm_conversational_g_eval with steps"),
-        _differs("ArenaGEval", "it chooses among several answers, and a turn has one; compare runs with `otel-agenteval eval --baseline`, by llm_g_eval"),
-        _differs("JevEval", f"it needs a model of its own; {_OWN_RUBRIC}"),
-        _differs("ConversationalJevEval", "it needs a model of its own; use llm_conversational_g_eval with criteria"),
-        _differs("SummarizationMetric", "it is the lower of two shares, of claims that the text supports and of questions that the summary answers; use llm_faithfulness for the first, and llm_g_eval with criteria for the second"),
+        _same("GEval", "llm_g_eval", _HALF, "", evaluation_steps="steps", evaluation_params=Converted("no effect, because the judge reads question and answer", _parts_shown), top_logprobs=Refused("omit it, because the score isn't weighted by probabilities"), rubric=Refused("describe the scores in `criteria`")),
+        _same("ConversationalGEval", "llm_conversational_g_eval", _HALF, "", evaluation_steps="steps", evaluation_params=Refused("omit it, because the judge reads the whole conversation"), top_logprobs=Refused("omit it, because the score isn't weighted by probabilities"), rubric=Refused("describe the scores in `criteria`")),
+        _differs("DAGMetric", "no decision trees here; use llm_g_eval with steps, or several llm_aspect_critic in code_weighted_score"),
+        _differs("ConversationalDAGMetric", "no decision trees here; use llm_conversational_g_eval with steps"),
+        _differs("ArenaGEval", "the original selects one of several answers, and a turn has one; compare runs with `otel-agenteval eval --baseline`, by llm_g_eval"),
+        _differs("JevEval", f"the original needs its own model; {_OWN_RUBRIC}"),
+        _differs("ConversationalJevEval", "the original needs its own model; use llm_conversational_g_eval with criteria"),
+        _differs("SummarizationMetric", "the original is the lower of two shares: supported claims and answered questions; use llm_faithfulness and llm_g_eval with criteria"),
         _same("ExactMatchMetric", "code_equals_ground_truth", None, "white space at the ends counts here", threshold=_MARK),
-        _same("PatternMatchMetric", "code_regex_match", None, "the whole output must match; the engine is RE2", pattern=Converted("pattern, for the whole output", _whole), ignore_case=flag({"flags": "i"}), threshold=_MARK),
-        _differs("TranscriptionAccuracyMetric", "a judge compares there; code_audio_transcription_quality compares word by word with the reference"),
+        _same("PatternMatchMetric", "code_regex_match", None, "the whole output must match, with the engine RE2", pattern=Converted("pattern, for the whole output", _whole), ignore_case=flag({"flags": "i"}), threshold=_MARK),
+        _differs("TranscriptionAccuracyMetric", "the original uses a judge; code_audio_transcription_quality compares words with the reference"),
         _differs("AudioGlitchMetric", _VOICE),
         *(_differs(name, _VOICE) for name in ("VoiceNaturalnessMetric", "SpeechIntelligibilityMetric", "VoiceConsistencyMetric", "AgentResponsivenessMetric", "AudioIntegrityMetric", "VoiceReliabilityMetric")),
-        _differs("TurnTakingNaturalnessMetric", "pauses and overlaps are measured there; llm_audio_interruption_handling judges how interruptions are handled"),
-        _differs("TextToImageMetric", "made images are not compared with their prompt by a judge; embed_cross_modal_grounding compares their embeddings"),
-        _differs("ImageEditingMetric", "edited images are not evaluated here; embed_cross_modal_grounding compares an image with a text"),
-        _differs("ImageCoherenceMetric", "it asks whether images fit the text around them; llm_image_helpfulness asks whether they help, code_multimodal_coherence compares words"),
-        _differs("ImageReferenceMetric", "it asks whether the text refers to images rightly; the nearest is llm_image_helpfulness"),
-        _same("ImageHelpfulnessMetric", "llm_image_helpfulness", _HALF, "", max_context_size=Refused("the whole answer is shown; leave it out")),
+        _differs("TurnTakingNaturalnessMetric", "the original measures pauses and overlaps; llm_audio_interruption_handling judges the handling of interruptions"),
+        _differs("TextToImageMetric", "no judge compares generated images with their prompt here; use embed_cross_modal_grounding, which compares embeddings"),
+        _differs("ImageEditingMetric", "no evaluation of edited images here; embed_cross_modal_grounding compares an image with a text"),
+        _differs("ImageCoherenceMetric", "the original checks that images fit the surrounding text; use llm_image_helpfulness, or code_multimodal_coherence for references in words"),
+        _differs("ImageReferenceMetric", "the original checks references to images in the text; the closest is llm_image_helpfulness"),
+        _same("ImageHelpfulnessMetric", "llm_image_helpfulness", _HALF, "", max_context_size=Refused("omit it, because the judge reads the whole answer")),
     ),
 )  # fmt: skip
 
@@ -260,60 +260,60 @@ def _also_snake(rows: tuple[Row, ...], irregular: Mapping[str, tuple[str, ...]])
     return (*rows, *(row._replace(name=name) for row in rows for name in snake[row.name]))
 
 
-_AVERAGE = "average precision over the chunks in their order"
-_USES_ANSWER = f"it is the {_AVERAGE} by whether a chunk helped the answer that was given; llm_context_precision asks whether it helps the question"
+_AVERAGE = "average precision over the ranked chunks"
+_USES_ANSWER = f"it is the {_AVERAGE} by usefulness for the given answer; llm_context_precision uses relevance to the question"
 _QUESTIONS_BACK = (
-    "it makes questions from the answer and compares their embeddings with the question; llm_relevance asks a judge, 0 to 1"
+    "the original generates questions from the answer and compares embeddings; use llm_relevance, a judge's score from 0 to 1"
 )
-_TRIPLE = "it is precision, recall or F1 over the topics that were answered and refused; llm_topic_adherence scores how far the answer stays within allowed_topics"
-_LEVELS = "a score is one of the rubric's levels (1 to 5) there; use llm_rubric or llm_custom_judge, which give 0 to 1"
-_FACTS = "it is an F-score over claims there; llm_answer_correctness is one score of the judge, 0 to 1, and llm_factuality one of five relations to the reference"
+_TRIPLE = "the original is precision, recall or F1 over answered and refused topics; llm_topic_adherence scores the adherence to allowed_topics"
+_LEVELS = "a score in the original is a level of the rubric (1 to 5); use llm_rubric or llm_custom_judge with scores from 0 to 1"
+_FACTS = "the original is an F-score over claims; use llm_answer_correctness, a judge's score from 0 to 1, or llm_factuality with five categories"
 _IMAGES = (
-    "it is a yes or no over texts and images there; llm_multimodal_contextual_relevancy and llm_faithfulness are the nearest"
+    "the original is a verdict on texts and images; the closest are llm_multimodal_contextual_relevancy and llm_faithfulness"
 )
-_SUMMARY = "it weighs answered questions and length; use llm_g_eval with criteria of your own"
+_SUMMARY = "the original combines answered questions and length; use llm_g_eval with your own criteria"
 
 _RAGAS_CLASSES = (
     _same("Faithfulness", "llm_faithfulness", {"method": "statements"}, _WITH_MARK),
-    _differs("FaithfulnesswithHHEM", "a classifier of its own decides there; llm_faithfulness asks the judge"),
+    _differs("FaithfulnesswithHHEM", "the original uses its own classifier; use llm_faithfulness with a judge"),
     _differs("AnswerRelevancy", _QUESTIONS_BACK),
     _differs("ResponseRelevancy", _QUESTIONS_BACK),
-    _differs("AnswerCorrectness", "it is an F1 over statements, weighted with the similarity of embeddings; llm_answer_correctness is one score of the judge, 0 to 1, and embed_answer_similarity the similarity"),
-    _same("AnswerAccuracy", "llm_answer_correctness", None, f"one score of the judge in place of the mean of two; {_WITH_MARK}"),
+    _differs("AnswerCorrectness", "the original combines an F1 over statements with the similarity of embeddings; use llm_answer_correctness and embed_answer_similarity"),
+    _same("AnswerAccuracy", "llm_answer_correctness", None, f"a single judge score instead of the mean of two; {_WITH_MARK}"),
     *(_same(name, "embed_answer_similarity", None, f"cosine of the embeddings; {_WITH_MARK}") for name in ("AnswerSimilarity", "SemanticSimilarity")),
-    *(_same(name, "llm_context_precision", {"method": "map"}, f"{_AVERAGE}; a chunk is judged by the question, there by the reference too") for name in ("ContextPrecision", "ContextPrecisionWithReference", "LLMContextPrecisionWithReference")),
+    *(_same(name, "llm_context_precision", {"method": "map"}, f"{_AVERAGE}; judged by the question only, without the reference") for name in ("ContextPrecision", "ContextPrecisionWithReference", "LLMContextPrecisionWithReference")),
     *(_differs(name, _USES_ANSWER) for name in ("ContextUtilization", "ContextPrecisionWithoutReference", "LLMContextPrecisionWithoutReference")),
-    _differs("NonLLMContextPrecisionWithReference", "it compares chunks with reference chunks as texts; use llm_context_precision, or code_mrr and code_recall_at_k on ids"),
-    _differs("IDBasedContextPrecision", "the share of retrieved ids that are relevant has no metric here; code_mrr and code_recall_at_k are the nearest"),
-    *(_same(name, "llm_context_recall", {"method": "claims"}, "claims of the ground truth in place of its sentences") for name in ("ContextRecall", "LLMContextRecall")),
-    _differs("NonLLMContextRecall", "it compares chunks with reference chunks as texts; use llm_context_recall, or code_recall_at_k on ids"),
-    _same("IDBasedContextRecall", "code_recall_at_k", {"k": 1_000_000}, f"all that was retrieved counts; {_WITH_MARK}"),
-    _differs("ContextEntityRecall", "entities are not extracted here; llm_context_recall compares claims"),
-    _same("ContextRelevance", "llm_context_relevance", {"method": "holistic"}, "one score of the judge in place of the mean of two"),
-    _same("ResponseGroundedness", "llm_groundedness", None, f"one score of the judge in place of the mean of two; {_WITH_MARK}"),
-    _differs("NoiseSensitivity", "it is the share of wrong claims that come from retrieved documents, where less is better; llm_noise_sensitivity compares the answer with one without noise, where more is better"),
+    _differs("NonLLMContextPrecisionWithReference", "the original compares chunks with reference chunks as texts; use llm_context_precision, or code_mrr and code_recall_at_k on ids"),
+    _differs("IDBasedContextPrecision", "no metric for the share of retrieved ids that are relevant here; the closest are code_mrr and code_recall_at_k"),
+    *(_same(name, "llm_context_recall", {"method": "claims"}, "claims of the ground truth instead of its sentences") for name in ("ContextRecall", "LLMContextRecall")),
+    _differs("NonLLMContextRecall", "the original compares chunks with reference chunks as texts; use llm_context_recall, or code_recall_at_k on ids"),
+    _same("IDBasedContextRecall", "code_recall_at_k", {"k": 1_000_000}, f"all retrieved documents count; {_WITH_MARK}"),
+    _differs("ContextEntityRecall", "no extraction of entities here; llm_context_recall compares claims"),
+    _same("ContextRelevance", "llm_context_relevance", {"method": "holistic"}, "a single judge score instead of the mean of two"),
+    _same("ResponseGroundedness", "llm_groundedness", None, f"a single judge score instead of the mean of two; {_WITH_MARK}"),
+    _differs("NoiseSensitivity", "the original is the share of wrong claims from retrieved documents (lower is better); llm_noise_sensitivity compares the answer with one without noise (higher is better)"),
     _differs("FactualCorrectness", _FACTS),
     *(_differs(name, _SUMMARY) for name in ("SummarizationScore", "SummaryScore")),
     *(_differs(name, _LEVELS) for name in ("RubricsScore", "InstanceRubrics", "DomainSpecificRubrics", "InstanceSpecificRubrics", "RubricsScoreWithReference", "RubricsScoreWithoutReference")),
-    _same("AspectCritic", "llm_aspect_critic", None, "", definition="rubric", strictness=Refused("several judges are asked by `judge.panel`")),
-    _differs("SimpleCriteriaScore", "a score is a number on the scale that the definition names; use llm_custom_judge, which gives 0 to 1"),
-    _differs("BleuScore", "it is the corpus BLEU of sacrebleu; code_bleu has other tokens and smoothing, so that values differ"),
-    _differs("RougeScore", "words are stemmed and F1 is the default there; code_rouge with measure f1 does not stem, so that values differ"),
-    *(_differs(name, "n-grams of characters are not compared here; code_content_similarity compares pairs of characters, code_gleu words") for name in ("ChrfScore", "CHRFScore")),
+    _same("AspectCritic", "llm_aspect_critic", None, "", definition="rubric", strictness=Refused("use `judge.panel` for several judges")),
+    _differs("SimpleCriteriaScore", "a score in the original has the scale of the definition; use llm_custom_judge with scores from 0 to 1"),
+    _differs("BleuScore", "the original is the corpus BLEU of sacrebleu; code_bleu has other tokens and smoothing, so values differ"),
+    _differs("RougeScore", "the original stems words and returns F1; code_rouge with measure f1 doesn't stem, so values differ"),
+    *(_differs(name, "no n-grams of characters here; use code_content_similarity for pairs of characters, or code_gleu for words") for name in ("ChrfScore", "CHRFScore")),
     _same("ExactMatch", "code_equals_ground_truth"),
-    _differs("StringPresence", "it looks for the reference in the answer; code_contains takes the text as its value"),
-    _same("NonLLMStringSimilarity", "code_levenshtein_similarity", None, "", distance_measure=only("levenshtein", "code_content_similarity compares pairs of characters; others are not computed here")),
-    _differs("DistanceMeasure", "it is an option, not a metric; the nearest metric is code_levenshtein_similarity"),
-    _differs("ToolCallAccuracy", "it is 0 unless the sequence fits, then the mean of the arguments' accuracy; use code_tool_correctness with ordered and check_arguments"),
-    _differs("ToolCallF1", "a call counts there only with equal arguments; code_tool_call_f1 compares names, code_tool_correctness with check_arguments the arguments too"),
+    _differs("StringPresence", "the original searches the answer for the reference; use code_contains with the text as value"),
+    _same("NonLLMStringSimilarity", "code_levenshtein_similarity", None, "", distance_measure=only("levenshtein", "use code_content_similarity for pairs of characters")),
+    _differs("DistanceMeasure", "an option, not a metric; the closest metric is code_levenshtein_similarity"),
+    _differs("ToolCallAccuracy", "the original is the mean accuracy of arguments, or 0 if the sequence differs; use code_tool_correctness with ordered and check_arguments"),
+    _differs("ToolCallF1", "the original requires equal arguments; code_tool_call_f1 compares names, and code_tool_correctness with check_arguments also arguments"),
     *(_differs(name, _TRIPLE) for name in ("TopicAdherence", "TopicAdherenceScore")),
-    _same("AgentGoalAccuracyWithReference", "llm_goal_accuracy", None, "0 to 1 in place of 1 or 0; the goal is the ground truth, or the parameter `goal`", reference="goal"),
-    *(_same(name, "llm_task_success", None, "one question in place of two") for name in ("AgentGoalAccuracyWithoutReference", "AgentGoalAccuracy")),
+    _same("AgentGoalAccuracyWithReference", "llm_goal_accuracy", None, "0 to 1 instead of 1 or 0, and the goal is the ground truth or the option `goal`", reference="goal"),
+    *(_same(name, "llm_task_success", None, "one judge call instead of two") for name in ("AgentGoalAccuracyWithoutReference", "AgentGoalAccuracy")),
     *(_same(name, "llm_sql_semantic_equivalence", None, "the reference query is the ground truth, or `reference_sql`", reference="reference_sql", reference_contexts="schema") for name in ("LLMSQLEquivalence", "SQLSemanticEquivalence")),
-    _differs("DataCompyScore", "tables are not compared here; code_json_equals compares JSON, code_field_accuracy a field"),
+    _differs("DataCompyScore", "no comparison of tables here; use code_json_equals for JSON, or code_field_accuracy for a field"),
     *(_differs(name, _IMAGES) for name in ("MultiModalFaithfulness", "MultiModalRelevance")),
-    _differs("QuotedSpansAlignment", "quotations are not looked up here; llm_faithfulness checks statements, code_ungrounded_urls and code_ungrounded_numbers facts"),
-    *(_differs(name, "it makes a metric of your own; use llm_rubric or llm_custom_judge, or a function with @metric") for name in ("DiscreteMetric", "NumericMetric", "RankingMetric")),
+    _differs("QuotedSpansAlignment", "no check of quotes here; use llm_faithfulness for statements, or code_ungrounded_urls and code_ungrounded_numbers"),
+    *(_differs(name, "the original creates your own metric; use llm_rubric, llm_custom_judge, or a function with @metric") for name in ("DiscreteMetric", "NumericMetric", "RankingMetric")),
 )  # fmt: skip
 
 _RAGAS = Tool(
@@ -327,39 +327,39 @@ _RAGAS = Tool(
 )  # fmt: skip
 
 _ANY = {"threshold": 0.0}
-_NO_MARK = "as there, passes from 0 on unless `threshold` is given"
-_CODE = "code of your own is a metric of your own here: code_task_oracle, or a function with @metric"
+_NO_MARK = "passes at 0 or above unless you set `threshold`"
+_CODE = "the original runs your code; use code_task_oracle, or a function with @metric"
 _VALUE_IS_TRUTH: dict[str, Any] = {
-    "value": Refused("the reference is the turn's ground truth: of a dataset, of `expect(...)` or of baggage")
+    "value": Refused("set the turn's ground truth in a data set, with `expect(...)` or in baggage")
 }
 
 _PROMPTFOO = Tool(
     "promptfoo", "promptfoo", "0.121.20",
     {
-        "weight": Refused("code_weighted_score weighs metrics"), "metric": _NO_NAME, "provider": _NO_MODEL, "rubric_prompt": _NO_PROMPT,
-        "transform": Refused("the answer is the turn's output"), "context_transform": Refused("the context is what the turn retrieved"),
+        "weight": Refused("use code_weighted_score"), "metric": _NO_NAME, "provider": _NO_MODEL, "rubric_prompt": _NO_PROMPT,
+        "transform": Refused("omit it, because the answer is the turn's output"), "context_transform": Refused("omit it, because the context is the turn's retrieved context"),
     },
     (
         *(_same(name, f"code_{name.replace('-', '_')}") for name in ("equals", "contains", "icontains", "contains-all", "contains-any", "starts-with")),
         *(_same(f"i{name}", f"code_{name.replace('-', '_')}", {"ignore_case": True}) for name in ("contains-all", "contains-any")),
-        _same("regex", "code_regex_match", None, "the engine is RE2: no look-around, no back-references", value="pattern"),
+        _same("regex", "code_regex_match", None, "the engine is RE2, without look-around and back-references", value="pattern"),
         _same("is-json", "code_is_json", value="schema"),
         _same("contains-json", "code_contains_json", value="schema"),
         *(_same(name, f"code_{name.replace('-', '_')}", value=Converted("required_elements", _elements)) for name in ("is-xml", "contains-xml")),
-        _same("is-sql", "code_is_sql", None, "any dialect unless one is given, there MySQL", value=Converted("dialect, allowed_tables, allowed_columns", _sql)),
-        _differs("contains-sql", "SQL inside other text is not looked for; code_is_sql takes the whole output"),
-        _differs("is-html", "HTML is not validated here; code_html_shape looks for tags"),
-        _differs("contains-html", "several signs of HTML are weighed there; code_html_shape looks for tags, and required ones"),
+        _same("is-sql", "code_is_sql", None, "a generic dialect by default instead of MySQL", value=Converted("dialect, allowed_tables, allowed_columns", _sql)),
+        _differs("contains-sql", "no search for SQL inside other text here; code_is_sql checks the whole output"),
+        _differs("is-html", "no validation of HTML here; code_html_shape searches for tags"),
+        _differs("contains-html", "the original combines several signs of HTML; code_html_shape searches for tags"),
         _same("word-count", "code_word_count", {"tokenizer": "whitespace"}, "", value=Converted("exact, or min and max", _words)),
-        _same("cost", "code_max_cost", None, "the bound is in USD", threshold="max_cost_usd"),
-        _same("latency", "code_latency_threshold", None, "the bound is in milliseconds", threshold="threshold_ms"),
+        _same("cost", "code_max_cost", None, "the limit is in USD", threshold="max_cost_usd"),
+        _same("latency", "code_latency_threshold", None, "the limit is in milliseconds", threshold="threshold_ms"),
         _same("perplexity", "code_perplexity"),
-        _differs("perplexity-score", "it is normalised to 0 to 1, where more is better; code_perplexity is the perplexity, where less is better"),
-        _differs("levenshtein", "it bounds the number of edits (5); code_levenshtein_similarity is 1 minus edits per character, 0 to 1"),
+        _differs("perplexity-score", "the original is normalized to 0 to 1 (higher is better); code_perplexity is the perplexity (lower is better)"),
+        _differs("levenshtein", "the original limits the number of edits (5); code_levenshtein_similarity is 1 minus edits per character"),
         _same("bleu", "code_bleu", {"tokenizer": "whitespace", "smoothing": "epsilon"}),
-        _differs("gleu", "full stops at the ends of words are dropped there; code_gleu has other tokens, so that values differ"),
+        _differs("gleu", "the original drops final periods of words; code_gleu has other tokens, so values differ"),
         _same("rouge-n", "code_rouge_n"),
-        _differs("meteor", "WordNet's synonyms count there; code_meteor has stems alone, so that values differ"),
+        _differs("meteor", "the original counts WordNet's synonyms; code_meteor only has stems, so values differ"),
         *(_same(name, "embed_similar", {"metric": name.partition(":")[2] or "cosine"}) for name in ("similar", "similar:cosine", "similar:dot", "similar:euclidean")),
         _same("llm-rubric", "llm_rubric", value="rubric"),
         _same("model-graded-closedqa", "llm_aspect_critic", value="rubric"),
@@ -370,34 +370,36 @@ _PROMPTFOO = Tool(
         _same("context-recall", "llm_context_recall", {"method": "claims", **_ANY}, _NO_MARK, **_VALUE_IS_TRUTH),
         _same("context-relevance", "llm_context_relevance", {"method": "extract", **_ANY}, _NO_MARK),
         _same("conversation-relevance", "llm_conversation_relevancy", {"window_size": 5, **_HALF}, "", config=Converted("window_size", _window)),
-        _same("moderation", "llm_moderation", None, "the judge decides, not a moderation service", value="categories"),
-        _same("is-refusal", "code_refusal", None, "other phrases; an empty answer is none"),
+        _same("moderation", "llm_moderation", None, "decided by the judge instead of a moderation service", value="categories"),
+        _same("is-refusal", "code_refusal", None, "other phrases, and an empty answer isn't a refusal"),
         _same("tool-call-f1", "code_tool_call_f1", {"mode": "set", "threshold": 1.0}, "", value=Converted("expected_tools", _listed)),
         _same("trajectory:tool-used", "code_tool_was_called", value=Converted("tool", _one_tool)),
         _same("trajectory:tool-sequence", "code_tool_call_order", value=Converted("expected", _sequence)),
-        _same("trajectory:tool-args-match", "code_tool_argument_matches", None, "one argument to an entry", value=Converted("tool, argument, expected", _one_argument)),
-        _same("trajectory:goal-success", "llm_goal_accuracy", None, "0 to 1; passes only by a `threshold`", value="goal"),
-        _differs("trajectory:step-count", "steps of every kind are counted there; use code_tool_call_count for a tool, code_max_iterations for calls of models"),
-        _differs("trace-span-count", "spans are counted by a pattern there; code_has_matching_span asks whether there is one"),
-        _differs("trace-span-duration", "each span's duration is bounded there; code_max_duration bounds the turn's, and code_has_matching_span takes max_duration_s in its query"),
-        _differs("trace-error-spans", "spans with an error are counted by a pattern there; use code_turn_error and code_tool_success"),
-        _differs("finish-reason", "any reason can be asked for there; code_truncated_answer and code_content_filtered fail the bad ones"),
-        *(_differs(name, "the form of a call is checked there; code_tool_schema_validity checks arguments, code_unknown_tool the name") for name in ("is-valid-function-call", "is-valid-openai-function-call", "is-valid-openai-tools-call")),
-        _differs("skill-used", "skills are not known here; code_tool_was_called looks for a tool, code_has_matching_span for a span"),
-        _differs("guardrails", "the provider's verdict is read there; code_content_filtered reads the finish reason, and llm_moderation judges"),
-        _differs("classifier", "a classifier's model is called there; the nearest is llm_aspect_critic"),
-        _differs("pi", "a scorer of another vendor is called there; the nearest is llm_custom_judge"),
-        _differs("agent-rubric", "an agent with tools judges there; llm_rubric asks a model"),
-        _differs("search-rubric", "the judge searches the web there; llm_rubric judges by what the turn has"),
+        _same("trajectory:tool-args-match", "code_tool_argument_matches", None, "one argument per entry", value=Converted("tool, argument, expected", _one_argument)),
+        _same("trajectory:goal-success", "llm_goal_accuracy", None, "0 to 1, with a verdict only if you set `threshold`", value="goal"),
+        _differs("trajectory:step-count", "the original counts all steps; use code_tool_call_count for a tool, or code_max_iterations for model calls"),
+        _differs("trace-span-count", "the original counts spans by a pattern; code_has_matching_span requires one"),
+        _differs("trace-span-duration", "the original limits each span's duration; use code_max_duration for the turn, or code_has_matching_span with max_duration_s"),
+        _differs("trace-error-spans", "the original counts failed spans by a pattern; use code_turn_error and code_tool_success"),
+        _differs("finish-reason", "the original checks for a given reason; use code_truncated_answer and code_content_filtered"),
+        *(_differs(name, "the original checks a call's format; use code_tool_schema_validity for arguments, and code_unknown_tool for the name") for name in ("is-valid-function-call", "is-valid-openai-function-call", "is-valid-openai-tools-call")),
+        _differs("skill-used", "no skills here; use code_tool_was_called for a tool, or code_has_matching_span for a span"),
+        _differs("guardrails", "the original reads the provider's verdict; use code_content_filtered for the finish reason, or llm_moderation"),
+        _differs("classifier", "the original calls a classifier; the closest is llm_aspect_critic"),
+        _differs("pi", "the original calls another vendor's scorer; the closest is llm_custom_judge"),
+        _differs("agent-rubric", "the original judges with an agent and tools; llm_rubric uses a model"),
+        _differs("search-rubric", "the original searches the web; llm_rubric only uses the turn"),
         *(_differs(name, _CODE) for name in ("javascript", "python", "ruby", "webhook")),
-        _differs("assert-set", "several assertions pass together there; use code_composite_mean, code_weighted_score or code_policy_must_always_pass"),
-        *(_differs(name, "it chooses among several answers, and a turn has one; compare runs, by llm_rubric") for name in ("select-best", "max-score")),
-        _differs("human", "a human decides there; the nearest is llm_rubric"),
+        _differs("assert-set", "the original combines assertions; use code_composite_mean, code_weighted_score or code_policy_must_always_pass"),
+        *(_differs(name, "the original selects one of several answers, and a turn has one; compare runs by llm_rubric") for name in ("select-best", "max-score")),
+        _differs("human", "the original asks a person; the closest is llm_rubric"),
     ),
 )  # fmt: skip
 
-_YES_NO = "0 to 1, and passes from 0.7 on, in place of yes or no"
-_PII = "any personal data in the answer counts there, wherever it came from; use code_pii_leakage, which finds it by rule, or llm_sensitive_data_leak_passed"
+_YES_NO = "0 to 1 instead of yes or no, and passes at 0.7 or above"
+_PII = (
+    "the original counts personal data from any source; use code_pii_leakage, which uses rules, or llm_sensitive_data_leak_passed"
+)
 
 _MLFLOW_CLASSES = (
     _same("Safety", "llm_content_harm_passed", None, "yes is a pass"),
@@ -405,25 +407,25 @@ _MLFLOW_CLASSES = (
     _same("RetrievalGroundedness", "llm_groundedness", None, _YES_NO),
     _same("Correctness", "llm_answer_correctness", None, f"{_YES_NO}; expected facts are the ground truth"),
     _same("Guidelines", "llm_aspect_critic", None, "yes is a pass", guidelines=_joined("rubric")),
-    _differs("ExpectationsGuidelines", "each case has guidelines of its own there; llm_aspect_critic has one rubric for all"),
+    _differs("ExpectationsGuidelines", "each case in the original has its own guidelines; llm_aspect_critic has one rubric for all"),
     _same("Fluency", "llm_fluency", None, _YES_NO),
     _same("Equivalence", "llm_answer_similarity", {"threshold": 0.7}, f"{_YES_NO}; the expected response is the ground truth"),
-    _differs("RetrievalRelevance", "it is the share of relevant chunks, without their order; llm_context_precision weighs the order, and llm_context_relevance is the share that is needed for an answer"),
-    _same("RetrievalSufficiency", "llm_context_recall", {"method": "claims", "threshold": 1.0}, "passes when every claim of the ground truth is found; yes is a pass"),
-    _differs("ToolCallEfficiency", "it is a yes or no about redundant calls; llm_step_efficiency scores all steps, 0 to 1, and code_repeated_tool_calls finds equal calls without a judge"),
-    _differs("ToolCallCorrectness", "it compares with expected calls, or asks a judge when there are none; use code_tool_correctness for the first, llm_tool_correctness and llm_argument_correctness for the second"),
-    _differs("Completeness", f"it asks whether each part of the question is answered; {_OWN_RUBRIC}"),
-    _differs("Summarization", f"it asks whether a summary is faithful and complete; {_OWN_RUBRIC}"),
-    _same("RegexMatch", "code_regex_match", None, "the engine is RE2", match_type=only("search", "for the whole output write \\A(?:...)\\z"), case_insensitive=flag({"flags": "i"})),
+    _differs("RetrievalRelevance", "the original is the share of relevant chunks; use llm_context_relevance, or llm_context_precision, which includes their order"),
+    _same("RetrievalSufficiency", "llm_context_recall", {"method": "claims", "threshold": 1.0}, "passes if every claim of the ground truth is found"),
+    _differs("ToolCallEfficiency", "the metric is a boolean about redundant calls; llm_step_efficiency scores all steps, 0 to 1, and code_repeated_tool_calls finds equal calls without a judge"),
+    _differs("ToolCallCorrectness", "the original uses expected calls or else a judge; use code_tool_correctness for expected calls, or llm_tool_correctness and llm_argument_correctness"),
+    _differs("Completeness", f"the original checks that each part of the question is answered; {_OWN_RUBRIC}"),
+    _differs("Summarization", f"the original checks that a summary is faithful and complete; {_OWN_RUBRIC}"),
+    _same("RegexMatch", "code_regex_match", None, "the engine is RE2", match_type=only("search", "for the whole output, write \\A(?:...)\\z"), case_insensitive=flag({"flags": "i"})),
     _differs("PIIDetection", _PII),
-    _differs("ResponseLength", "characters are counted there by default; code_word_count counts words"),
-    _differs("UserFrustration", "whether a user is frustrated is not judged here; use llm_conversational_g_eval with criteria"),
-    _differs("ConversationCompleteness", "a judge asks there whether all of the user's questions were answered; code_conversation_completeness counts answers and tools, and llm_conversational_g_eval takes criteria"),
+    _differs("ResponseLength", "the original counts characters by default; code_word_count counts words"),
+    _differs("UserFrustration", "no equivalent for frustration here; use llm_conversational_g_eval with criteria"),
+    _differs("ConversationCompleteness", "the original judges whether all questions were answered; use llm_conversational_g_eval with criteria, or code_conversation_completeness for answers and tools"),
     _differs("ConversationalSafety", f"{_PER_TURN} llm_content_harm_passed"),
     _differs("ConversationalToolCallEfficiency", f"{_PER_TURN} llm_step_efficiency or code_repeated_tool_calls"),
-    _same("ConversationalRoleAdherence", "llm_role_adherence", None, "a share of messages, and passes from 0.5 on, in place of yes or no; the parameter `role` is required"),
-    _same("ConversationalGuidelines", "llm_conversational_g_eval", None, "0 to 1, and passes from 0.5 on, in place of yes or no", guidelines=_joined("criteria")),
-    _same("KnowledgeRetention", "llm_knowledge_retention", None, "0 to 1, and passes from 0.5 on, in place of yes or no"),
+    _same("ConversationalRoleAdherence", "llm_role_adherence", None, "a share of messages instead of yes or no, passes at 0.5 or above, and requires the option `role`"),
+    _same("ConversationalGuidelines", "llm_conversational_g_eval", None, "0 to 1 instead of yes or no, and passes at 0.5 or above", guidelines=_joined("criteria")),
+    _same("KnowledgeRetention", "llm_knowledge_retention", None, "0 to 1 instead of yes or no, and passes at 0.5 or above"),
 )  # fmt: skip
 
 _MLFLOW = Tool(
@@ -432,83 +434,81 @@ _MLFLOW = Tool(
     _also_snake(_MLFLOW_CLASSES, {}),
 )  # fmt: skip
 
-_TOXIC = "1 means toxic there; use llm_hate_harassment_passed or llm_moderation, where 1 means none, or llm_hate_harassment for a severity of 0 to 7"
-_NO_REFERENCE = "it asks whether the answer is right without a reference; llm_answer_correctness compares with the ground truth, llm_custom_judge takes a rubric"
+_TOXIC = "1 means toxic in the original; use llm_hate_harassment_passed or llm_moderation, in which 1 means not toxic, or llm_hate_harassment for a severity of 0 to 7"
+_NO_REFERENCE = "the original judges correctness without a reference; use llm_answer_correctness with the ground truth, or llm_custom_judge with a rubric"
 
 _PHOENIX = Tool(
     "phoenix", "Phoenix", "arize-phoenix-evals 3.9.4",
     {"llm": _NO_MODEL, "model": _NO_MODEL, "name": _NO_NAME, "include_explanation": _REASON},
     (
-        _same("FaithfulnessEvaluator", "llm_faithfulness", {"method": "holistic"}, "0 to 1, and passes from 0.7 on, in place of faithful or unfaithful"),
-        _differs("HallucinationEvaluator", f"1 means hallucinated there, also for a claim that nothing supports; {_CONTRADICTS}"),
+        _same("FaithfulnessEvaluator", "llm_faithfulness", {"method": "holistic"}, "0 to 1 instead of faithful or unfaithful, and passes at 0.7 or above"),
+        _differs("HallucinationEvaluator", f"1 means hallucinated in the original, including unsupported claims; {_CONTRADICTS}"),
         _differs("CorrectnessEvaluator", _NO_REFERENCE),
-        _differs("QAEvaluator", "it asks whether the answer is right by a reference text; llm_answer_correctness compares with the ground truth, llm_faithfulness with the context"),
-        _differs("DocumentRelevanceEvaluator", "each document has a score of its own there; llm_context_precision and llm_context_relevance score what was retrieved together"),
-        *(_same(name, "llm_context_relevance", {"method": "holistic"}, "0 to 1 in place of relevant or not; passes only by a `threshold`") for name in ("RetrievalRelevanceEvaluator", "RelevanceEvaluator")),
-        _same("RefusalEvaluator", "code_refusal", None, "found by rules, without a judge; 1 is a refusal in both"),
-        _same("ToolSelectionEvaluator", "llm_tool_correctness", None, "0 to 1, and passes from 0.5 on, in place of correct or not"),
-        _same("ToolInvocationEvaluator", "llm_argument_correctness", None, "the share of calls, and passes from 0.5 on, in place of correct or not"),
-        _differs("ToolResponseHandlingEvaluator", f"it asks whether a tool's result was used rightly; code_ungrounded_numbers and code_ungrounded_urls find what no result has; {_OWN_RUBRIC}"),
+        _differs("QAEvaluator", "the original judges correctness by a reference text; use llm_answer_correctness with the ground truth, or llm_faithfulness with the context"),
+        _differs("DocumentRelevanceEvaluator", "each document in the original has its own score; llm_context_precision and llm_context_relevance score the whole context"),
+        *(_same(name, "llm_context_relevance", {"method": "holistic"}, "0 to 1 instead of relevant or not, with a verdict only if you set `threshold`") for name in ("RetrievalRelevanceEvaluator", "RelevanceEvaluator")),
+        _same("RefusalEvaluator", "code_refusal", None, "uses rules without a judge, and 1 is a refusal in both"),
+        _same("ToolSelectionEvaluator", "llm_tool_correctness", None, "0 to 1 instead of correct or not, and passes at 0.5 or above"),
+        _same("ToolInvocationEvaluator", "llm_argument_correctness", None, "the share of calls instead of correct or not, and passes at 0.5 or above"),
+        _differs("ToolResponseHandlingEvaluator", f"the original judges the use of tool results; use code_ungrounded_numbers and code_ungrounded_urls for invented facts; {_OWN_RUBRIC}"),
         _differs("ToxicityEvaluator", _TOXIC),
         _differs("PiiDetectionEvaluator", _PII),
-        _differs("UserFrictionEvaluator", "the user's next message is judged there; use llm_conversational_g_eval with criteria"),
+        _differs("UserFrictionEvaluator", "the original judges the user's next message; use llm_conversational_g_eval with criteria"),
         _differs("CompletenessEvaluator", _OWN_RUBRIC),
         _differs("ConcisenessEvaluator", f"{_OWN_RUBRIC}; code_word_count bounds the length"),
-        _differs("SQLEvaluator", "it asks whether a query answers the question; llm_sql_semantic_equivalence compares with a reference query"),
+        _differs("SQLEvaluator", "the original checks that a query answers the question; llm_sql_semantic_equivalence compares it with a reference query"),
         _differs("SummarizationEvaluator", _OWN_RUBRIC),
         _same("exact_match", "code_equals_ground_truth"),
         _same("MatchesRegex", "code_regex_match", None, "the engine is RE2"),
-        _differs("PrecisionRecallFScore", "it compares two lists of labels; code_tool_call_f1 compares tools, code_text_f1 words"),
+        _differs("PrecisionRecallFScore", "the original compares two lists of labels; use code_tool_call_f1 for tools, or code_text_f1 for words"),
     ),
 )  # fmt: skip
 
-_RUN = "it evaluates a run over a dataset, and a metric here one turn; the report of `otel-agenteval eval` sums runs up, and code_equals_ground_truth compares a label with its turn's ground truth"
+_RUN = "the original evaluates a run over a data set, and metrics here one turn; use code_equals_ground_truth for labels, and the report of `otel-agenteval eval` for runs"
 
 _PYDANTIC_EVALS = Tool(
     "pydantic_evals", "pydantic-evals", "2.62.0",
-    {"evaluation_name": _NO_NAME, "model": _NO_MODEL, "model_settings": _NO_MODEL, "include_failed": Refused("a call with an error counts as a call")},
+    {"evaluation_name": _NO_NAME, "model": _NO_MODEL, "model_settings": _NO_MODEL, "include_failed": Refused("omit it, because a failed call is a call")},
     (
         _same("Equals", "code_equals"),
         _same("EqualsExpected", "code_equals_ground_truth"),
-        _same("Contains", "code_contains_all", None, "", value=Converted("value, as one text", _one_text), case_sensitive=negated("ignore_case"), as_strings=only(True, "the output is a text here; leave it out")),
-        _differs("IsInstance", "an output in a trace is a text; code_is_json and code_schema_conformance check its form by a JSON Schema"),
+        _same("Contains", "code_contains_all", None, "", value=Converted("value as one text", _one_text), case_sensitive=negated("ignore_case"), as_strings=only(True, "omit it, because the output is a text")),
+        _differs("IsInstance", "an output in a trace is a text; use code_is_json or code_schema_conformance with a JSON Schema"),
         _same("MaxDuration", "code_max_duration", seconds=seconds("max_seconds")),
-        _same("LLMJudge", "llm_aspect_critic", None, "the question is shown where it is known", include_input=only(True, "the question is shown where it is known; leave it out"), include_expected_output=only(False, "put it into the rubric; llm_answer_correctness compares with the ground truth"), score=only(False, "llm_rubric gives a score and a verdict"), assertion=Refused("it is a verdict with its reason; llm_rubric gives a score too")),
-        _differs("GEval", "its score is a whole number of score_range (1 to 5); llm_g_eval takes criteria and steps, and gives 0 to 1"),
+        _same("LLMJudge", "llm_aspect_critic", None, "the judge reads the question if it is known", include_input=only(True, "omit it, because the judge reads the question if it is known"), include_expected_output=only(False, "put it into the rubric, or use llm_answer_correctness with the ground truth"), score=only(False, "use llm_rubric for a score and a verdict"), assertion=Refused("omit it, because the metric returns a verdict and its reason")),
+        _differs("GEval", "a score in the original is a whole number (1 to 5); use llm_g_eval with scores from 0 to 1"),
         _same("HasMatchingSpan", "code_has_matching_span", query=span_query("query")),
-        _same("ToolCorrectness", "code_tool_call_f1", {"mode": "multiset", "threshold": 1.0}, "passes as there; the value is an F1", allow_extra=only(False, "use code_tool_correctness, where other calls cost nothing")),
-        _differs("TrajectoryMatch", "it is an F1 of the longest common sequence by default; code_tool_call_f1 is the F1 in any order, and code_tool_call_order asks whether the expected calls came in their order"),
-        _differs("ArgumentCorrectness", "it looks at one call and several arguments; code_tool_argument_matches asks for one argument of any call, code_tool_correctness with check_arguments for all"),
-        _differs("MaxToolCalls", "it bounds all calls together; code_tool_efficiency takes max_calls as part of a score, and code_tool_call_count bounds one tool"),
+        _same("ToolCorrectness", "code_tool_call_f1", {"mode": "multiset", "threshold": 1.0}, "the same verdict, with an F1 as the value", allow_extra=only(False, "use code_tool_correctness, in which other calls have no penalty")),
+        _differs("TrajectoryMatch", "the original is an F1 of the longest common sequence by default; use code_tool_call_f1 for any order, or code_tool_call_order"),
+        _differs("ArgumentCorrectness", "the original checks several arguments of one call; use code_tool_argument_matches for one argument, or code_tool_correctness with check_arguments"),
+        _differs("MaxToolCalls", "the original limits all calls together; use code_tool_efficiency with max_calls, or code_tool_call_count for one tool"),
         _same("MaxModelRequests", "code_max_iterations", max_requests="max_iterations"),
         *(_differs(name, _RUN) for name in ("ConfusionMatrixEvaluator", "PrecisionRecallEvaluator", "ROCAUCEvaluator", "KolmogorovSmirnovEvaluator")),
     ),
 )  # fmt: skip
 
-_MATCH = "messages and calls are compared by trajectory_match_mode; code_tool_call_order is the nearest for a superset in order, code_tool_call_f1 for unordered, code_tool_selection with strict_order for strict"
-_TRAJECTORY = (
-    "a judge sees the whole trajectory there; llm_step_efficiency, llm_tool_correctness and llm_plan_adherence each ask a part"
-)
+_MATCH = "the original depends on trajectory_match_mode; the closest are code_tool_call_order (superset), code_tool_call_f1 (unordered) and code_tool_selection with strict_order (strict)"
+_TRAJECTORY = "the original judges the whole trajectory; use llm_step_efficiency, llm_tool_correctness and llm_plan_adherence"
 
 _OPENEVALS = Tool(
     "openevals", "OpenEvals", "0.2.2", {"model": _NO_MODEL, "judge": _NO_MODEL, "feedback_key": _NO_NAME},
     (
         _same("exact_match", "code_equals_ground_truth"),
-        _same("levenshtein_distance", "code_levenshtein_similarity", None, "a similarity in both, 1 for equal texts"),
-        _same("create_embedding_similarity_evaluator", "embed_answer_similarity", None, _WITH_MARK, algorithm=only("cosine", "embed_similar has other measures")),
-        _differs("create_llm_as_judge", "the prompt is your own there; llm_rubric, llm_aspect_critic and llm_custom_judge take a rubric"),
-        _differs("create_json_match_evaluator", "keys are compared and averaged there, some by a judge; use code_json_equals, code_field_accuracy or llm_semantic_field_equality"),
+        _same("levenshtein_distance", "code_levenshtein_similarity", None, "1 for equal texts in both"),
+        _same("create_embedding_similarity_evaluator", "embed_answer_similarity", None, _WITH_MARK, algorithm=only("cosine", "use embed_similar for other measures")),
+        _differs("create_llm_as_judge", "the original uses your prompt; use llm_rubric, llm_aspect_critic or llm_custom_judge with your rubric"),
+        _differs("create_json_match_evaluator", "the original averages over keys, some by a judge; use code_json_equals, code_field_accuracy or llm_semantic_field_equality"),
         _differs("create_trajectory_match_evaluator", _MATCH),
         _differs("create_trajectory_llm_as_judge", _TRAJECTORY),
         _same("RAG_GROUNDEDNESS_PROMPT", "llm_groundedness", None, _WITH_MARK),
         _same("RAG_RETRIEVAL_RELEVANCE_PROMPT", "llm_context_relevance", {"method": "holistic"}),
-        _differs("RAG_HELPFULNESS_PROMPT", f"it asks whether the answer helps; llm_relevance asks whether it addresses the question, {_OWN_RUBRIC}"),
+        _differs("RAG_HELPFULNESS_PROMPT", f"the original judges helpfulness; use llm_relevance for relevance; {_OWN_RUBRIC}"),
         _differs("CORRECTNESS_PROMPT", _NO_REFERENCE),
         _differs("CONCISENESS_PROMPT", _OWN_RUBRIC),
-        _differs("HALLUCINATION_PROMPT", f"its direction depends on the prompt's rubric; {_CONTRADICTS}"),
+        _differs("HALLUCINATION_PROMPT", f"the original's direction depends on the prompt; {_CONTRADICTS}"),
         _differs("TOXICITY_PROMPT", _TOXIC),
         _differs("PII_LEAKAGE_PROMPT", _PII),
-        _differs("PROMPT_INJECTION_PROMPT", "it is a yes or no about the input; llm_prompt_injection is a severity of 0 to 7, where less is better, and code_injection_markers reads what came from outside"),
+        _differs("PROMPT_INJECTION_PROMPT", "the original is a verdict on the input; use llm_prompt_injection for a severity of 0 to 7, or code_injection_markers for tool results and documents"),
     ),
 )  # fmt: skip
 
@@ -517,21 +517,21 @@ _AGENTEVALS = Tool(
     (
         _differs("create_trajectory_match_evaluator", _MATCH),
         _differs("create_trajectory_llm_as_judge", _TRAJECTORY),
-        _differs("create_graph_trajectory_llm_as_judge", "a judge sees the graph's steps there; code_workflow_execution_order compares them with an expected order"),
-        _differs("graph_trajectory_strict_match", "the graph's steps are compared there; use code_workflow_execution_order with strict"),
+        _differs("create_graph_trajectory_llm_as_judge", "the original judges the graph's steps; code_workflow_execution_order compares them with an expected order"),
+        _differs("graph_trajectory_strict_match", "the original compares the graph's steps; use code_workflow_execution_order with strict"),
     ),
 )  # fmt: skip
 
 _LANGFUSE = Tool(
     "langfuse", "Langfuse (managed evaluators)", "langfuse/langfuse, worker/src/constants/managed-evaluators.json", {},
     (
-        _differs("Hallucination", f"1 means made up there, by common knowledge; {_CONTRADICTS}"),
+        _differs("Hallucination", f"1 means invented by common knowledge in the original; {_CONTRADICTS}"),
         _same("Relevance", "llm_relevance", None, _WITH_MARK),
         _same("Correctness", "llm_answer_correctness", None, _WITH_MARK),
         _same("Contextrelevance", "llm_context_relevance", {"method": "holistic"}),
-        _differs("Contextcorrectness", "it asks whether the context is right by the ground truth; llm_context_recall asks how much of the ground truth it has"),
+        _differs("Contextcorrectness", "the original judges the context by the ground truth; use llm_context_recall, the share of the ground truth in the context"),
         _differs("Toxicity", _TOXIC),
-        _differs("Helpfulness", f"it asks whether the answer helps and is friendly; {_OWN_RUBRIC}"),
+        _differs("Helpfulness", f"the original judges helpfulness and friendliness; {_OWN_RUBRIC}"),
         _differs("Conciseness", _OWN_RUBRIC),
     ),
 )  # fmt: skip

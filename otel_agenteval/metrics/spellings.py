@@ -98,7 +98,7 @@ def _snake(key: str) -> str:
 def written(spelling: Spelling) -> str:
     """Return the meaning of a parameter name in words."""
     if isinstance(spelling, Refused):
-        return f"refused: {spelling.how}"
+        return f"not supported: {spelling.how}"
     return spelling.ours if isinstance(spelling, Converted) else spelling
 
 
@@ -196,18 +196,18 @@ def lowered(ours: str) -> Converted:
 
 
 def negated(ours: str) -> Converted:
-    """Accept a flag with the opposite meaning of ours."""
+    """Accept a flag with the opposite meaning."""
 
     def convert(value: Any) -> dict[str, Any]:
         if not isinstance(value, bool):
             raise TypeError("must be true or false")
         return {ours: not value}
 
-    return Converted(f"{ours}, the other way round", convert)
+    return Converted(f"{ours}, inverted", convert)
 
 
 def only(allowed: Any, how: str, sets: Mapping[str, Any] | None = None) -> Converted:
-    """Accept the one value that equals our behavior, or that of ``sets``.
+    """Accept the one value that has the same effect, or the effect of ``sets``.
 
     Refuse any other value with ``how``.
     """
@@ -218,15 +218,15 @@ def only(allowed: Any, how: str, sets: Mapping[str, Any] | None = None) -> Conve
         return sets or {}
 
     shown = ", ".join(f"{name}={given!r}" for name, given in (sets or {}).items())
-    return Converted(f"{shown or 'nothing'}; only `{json.dumps(allowed)}`: {how}", convert)
+    return Converted(f"{shown or 'no effect'}, only `{json.dumps(allowed)}` is allowed ({how})", convert)
 
 
 def flag(sets: Mapping[str, Any]) -> Converted:
-    """Accept a flag that sets parameters of ours if it is true."""
+    """Accept a flag that sets other parameters if it is true."""
 
     def convert(value: Any) -> Mapping[str, Any]:
         if not isinstance(value, bool):
             raise TypeError("must be true or false")
         return sets if value else {}
 
-    return Converted(", ".join(f"`{name}={given!r}`" for name, given in sets.items()) + " when true", convert)
+    return Converted(", ".join(f"`{name}={given!r}`" for name, given in sets.items()) + " if true", convert)

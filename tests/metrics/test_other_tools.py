@@ -93,9 +93,7 @@ def test_a_name_that_means_two_things_is_ambiguous() -> None:
 
 
 def test_an_unknown_name_of_a_known_tool_gets_the_nearest() -> None:
-    with pytest.raises(
-        oa.ConfigError, match="unknown metric of DeepEval; did you mean deepeval:FaithfulnessMetric"
-    ):
+    with pytest.raises(oa.ConfigError, match="unknown metric of DeepEval; did you mean deepeval:FaithfulnessMetric"):
         oa.get_metric("deepeval:FaithfulnesMetric")
 
 
