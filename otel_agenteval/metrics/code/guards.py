@@ -407,9 +407,10 @@ def code_ungrounded_urls(turn: Turn, *, allowed: tuple[str, ...] = ()) -> bool |
     - hosts in ``allowed``
 
     The metric ignores code, commands, namespaces (``xmlns``, ``$schema``, ``schema.org``), licenses, reserved and private
-    hosts (``example.com``, ``localhost``), placeholders, file and package names, and e-mail addresses. It checks the first 100 links that don't occur literally in a source. If a question is the only source, it can't check links. Then it fails only on links that
-    imitate a well-known site or contain the company's name from the instructions. Don't use this metric with provider-side
-    search, which leaves no result in the telemetry.
+    hosts (``example.com``, ``localhost``), placeholders, file and package names, and e-mail addresses. It checks the first
+    100 links that don't occur literally in a source. If a question is the only source, it can't check links. Then it fails
+    only on links that imitate a well-known site or contain the company's name from the instructions. Don't use this metric
+    with provider-side search, which leaves no result in the telemetry.
 
     Parameters:
         allowed: Hosts (``acme.com``), wildcards (``*.acme.com``) and paths (``docs.python.org/3/``) that need no source.
