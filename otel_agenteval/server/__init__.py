@@ -1,12 +1,12 @@
-"""The sidecar: OTLP in over gRPC and HTTP, the same engine as in a process, scores out.
+"""The sidecar: receives OTLP over gRPC and HTTP, and evaluates it with the same engine as the span processor.
 
-    Service        app.py          builds the engine, opens the transports, drains them
-    transports     grpc.py, http.py on http_server.py: each exactly as OTLP specifies it
-    Receiver       receiver.py     decides which requests are accepted
-    Feed           feed.py         reads requests, and gives the engine what is in them
-    Journal        wal.py          keeps requests on disk, so that they outlive a crash
-    JournalFolder  journal_folder.py  shares what is left of a journal out among the processes of a service
+    Service        app.py             builds the engine, opens the listeners, drains them at shutdown
+    transports     grpc.py, http.py   implement OTLP exactly as specified, http.py on top of http_server.py
+    Receiver       receiver.py        decides which requests are accepted
+    Feed           feed.py            parses requests and passes their spans and log records to the engine
+    Journal        wal.py             keeps requests on disk, so that they survive a crash
+    JournalFolder  journal_folder.py  assigns leftover journal segments to the processes of a service
 
-May import :mod:`~otel_agenteval.engine` and below; of third parties, grpc, h11 and what unpacks requests.
-Start at :mod:`.app`. Both transports run on one asyncio loop and know nothing of spans; requests are unpacked and read on a few threads.
+May import :mod:`~otel_agenteval.engine` and below, and the packages grpc, h11 and those that decompress requests.
+Start reading at :mod:`.app`. Both transports run on one asyncio loop. A few threads decompress and parse requests.
 """

@@ -1,4 +1,4 @@
-"""What operators read: health and readiness, ``/metrics``, and an API for the status and for the outcomes of a turn."""
+"""HTTP endpoints for operators: health, readiness, ``/metrics``, status and turn outcomes."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from .why import scores_of, turn_meant, what_became_of
 
 
 class Faults(Protocol):
-    """Counts faults, as an engine does."""
+    """Counter of internal errors, implemented by the engine."""
 
     def failed(self, where: str, error: BaseException) -> None:
-        """One more."""
+        """Count one error of the component ``where``."""
 
 
 class Page:
-    """A handler of GET requests.
+    """Handler for GET requests.
 
     Args:
-        guard: checks where a request comes from.
-        engine: where faults are counted.
-        get: the response to a request that may pass; None where there is nothing at its path.
-        readiness: for a server that has health and readiness too.
+        guard: checks the origin and host of a request.
+        engine: returns the object that counts internal errors.
+        get: handles an allowed request, and returns None for an unknown path.
+        readiness: if set, the handler also serves ``/healthz`` and ``/readyz``.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Page:
         self._readiness = readiness
 
     def begin(self, head: Head) -> Exchange | Response:
-        """The response, or an exchange that makes it."""
+        """Return the response, or an exchange that produces it."""
         well = health(head, self._readiness) if self._readiness is not None else None
         if well is not None:
             return well
@@ -69,13 +69,13 @@ class Page:
         return found if found is not None else Response(404, b"not found\n")
 
     def failed(self, error: Exception) -> Response:
-        """Count a fault in this process."""
+        """Count an internal error and return status 503."""
         self._engine().failed("web", error)
         return Response(503, b"internal error\n")
 
 
 class _Later:
-    """A request without a body, whose response takes its time."""
+    """Exchange for a request without a body whose response is produced asynchronously."""
 
     max_body = 64 * 1024
     body_timeout = 5.0
@@ -84,36 +84,33 @@ class _Later:
         self._answer = answer
 
     def received(self, size: int) -> bool:
-        """It is thrown away."""
         return True
 
     async def answer(self, body: bytes) -> Response:
-        """The response."""
         return await self._answer()
 
     def refuse(self, why: Failure) -> Response:
-        """A body was sent."""
-        return Response(400, b"the request must have no body\n")
+        return Response(400, b"the request must not have a body\n")
 
-    def end(self, size: int) -> None:
-        """Nothing was kept."""
+    def end(self, size: int) -> None: ...
 
 
 class Metrics:
-    """``/metrics`` in the form that the scraper asks for; exemplars are in OpenMetrics alone. Numbers need no token.
+    """Handler for ``/metrics``, in the format that the scraper accepts. Requires no token.
 
-    A large page takes seconds, so it is written on a thread, one at a time. Requests that come while it is written get the same page.
+    Only the OpenMetrics format contains exemplars. Writing a large page takes seconds, so a thread writes one page at a time.
+    Requests that arrive during that time get the same page.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.scrapes: Counter[str] = Counter()
-        """How often the page was asked for, by the kind of client."""
+        """Number of requests by scraper."""
         self._registry = registry
         self._thread = ThreadPoolExecutor(1, "agenteval-metrics")
         self._running: dict[str, asyncio.Future[bytes]] = {}
 
     def get(self, head: Head) -> Exchange | None:
-        """The page; None for another path."""
+        """Return an exchange that writes the page; None for another path."""
         if head.path != "/metrics":
             return None
         self.scrapes[_client_of(head.headers.get("user-agent", ""))] += 1
@@ -129,7 +126,7 @@ class Metrics:
         return Response(200, await asyncio.shield(writing), content_type)
 
     def close(self) -> None:
-        """End the thread."""
+        """Stop the thread."""
         self._thread.shutdown(wait=False)
 
 
@@ -137,21 +134,22 @@ _SCRAPERS = ("prometheus", "otelcol", "opentelemetry", "vmagent", "victoriametri
 
 
 def _client_of(user_agent: str) -> str:
-    """A scraper's name, by how its requests say who asks; ``other`` for all that is none."""
+    """Return the scraper's name from its user agent, or ``other``."""
     said = user_agent.lower()
     return next((name for name in _SCRAPERS if said.startswith(name)), "other")
 
 
 def api(receiver: Receiver, status: Callable[[], dict[str, Any]]) -> Callable[[Head], Response | None]:
-    """``/api/status`` (the ledger) and ``/api/why/TURN_ID`` (the outcome of each metric: scored, sampled out, gated, dropped, error;
-    and the scores that the store has). An id may be shortened.
+    """Return a handler for ``/api/status`` (the ledger) and ``/api/why/TURN_ID``.
+
+    ``/api/why`` returns the outcome of each metric of the turn and the scores in the store. A turn id can be shortened.
     """
 
     def get(head: Head) -> Response | None:
         tenant = receiver.authorize_reader(head.headers.get("authorization"))
         if head.path == "/api/status":
             if tenant is not None:
-                raise Refusal("forbidden", "a tenant may read about its own turns only")
+                raise Refusal("forbidden", "a tenant can only read its own turns")
             return _json(status())
         turn_id = urllib.parse.unquote(head.path.removeprefix("/api/why/"))
         if not head.path.startswith("/api/why/"):

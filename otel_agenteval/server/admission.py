@@ -1,8 +1,7 @@
-"""Admission by memory: what all requests together may hold of this process, from their first byte to their response.
+"""Admission control: limits the memory of requests in progress, and of open turns.
 
-A request is charged for its bytes as they come in, for their size while they are unpacked, and for what reading them takes before
-they are read. No request waits for room: a sender that finds none is asked to retry, so that requests that each hold a part of it
-can never wait for each other.
+A request is charged for its bytes as they arrive, for its decompressed size, and for the memory that parsing it takes.
+A request never waits for memory. If there isn't enough, its sender is asked to retry, so requests can't deadlock.
 """
 
 from __future__ import annotations
@@ -18,21 +17,25 @@ from ..spans.wire import Part
 from .responses import Refusal
 
 LEAST = 256 << 20
-"""What ``serve.max_inflight: null`` is at least, in bytes."""
+"""Smallest limit in bytes if ``serve.max_inflight`` isn't set."""
 COPIES = 3
-"""How often a body is held while it is read: as it came, as protobuf keeps it, and as the spans that are made of it."""
+"""How many copies of a body exist during parsing: as received, as protobuf, and as spans."""
 _HALF, _CROWDED, _NEARLY_ALL = 0.5, 0.75, 0.95
-"""Shares of what open turns may hold: below the first any request is accepted, from the last none."""
+"""Fill levels of open turns. Below the first, all requests are accepted.
+
+
+From the last, none are.
+"""
 _STUCK = 30.0
-"""Seconds after which turns are evicted, when all that are open wait for spans that do not come."""
-TURNS_FULL = "open turns hold nearly all that they may hold (turn.total_bytes, turn.max_open)"
+"""Seconds of refusals after which the oldest open turns are evicted."""
+TURNS_FULL = "open turns are close to their limit (turn.total_bytes, turn.max_open)"
 
 
 class Budget:
-    """The bytes that all requests hold together. Thread-safe.
+    """Memory budget shared by all requests. Thread-safe.
 
     Args:
-        limit: bytes; no request is accepted beyond it.
+        limit: bytes. A request that would exceed it is refused.
     """
 
     def __init__(self, limit: int) -> None:
@@ -44,24 +47,24 @@ class Budget:
 
     @property
     def used(self) -> int:
-        """Bytes that are held now."""
+        """Bytes in use now."""
         return self._used
 
     @property
     def peak(self) -> int:
-        """The most that were ever held."""
+        """Largest number of bytes in use so far."""
         return self._peak
 
     @property
     def fill(self) -> float:
-        """The share of the limit that is held now."""
+        """Share of the limit in use now, from 0 to 1."""
         return self._used / self.limit
 
     def check(self, announced: int | None) -> None:
-        """Look whether a request of so many bytes could come in now; nothing is reserved.
+        """Check that a request of the announced size fits now, without reserving memory.
 
         Raises:
-            Refusal: not now, or never.
+            Refusal: the request doesn't fit now, or can never fit.
         """
         size = announced or 0
         if size > self.limit:
@@ -70,24 +73,24 @@ class Budget:
             raise self.no_room()
 
     def share(self, size: int = 0) -> Share | None:
-        """The share of one request, which begins with so many bytes; None when there is no room for them now."""
+        """Reserve ``size`` bytes for one request. Return None if they don't fit now."""
         return Share(self, size) if self._take(size) else None
 
     def when_room(self, call: Callable[[], None]) -> None:
-        """Call something, on any thread, whenever bytes are given back."""
+        """Set a callback that runs, on any thread, whenever bytes are released."""
         self._on_room = call
 
     def too_large(self) -> Refusal:
-        """The refusal of a request that can never fit."""
+        """Return the refusal for a request that can never fit."""
         return Refusal(
             "too_large",
-            f"reading the request takes more than the {self.limit} bytes that all requests may use together (serve.max_inflight)",
+            f"the request needs more than the {self.limit} bytes that all requests can use together (serve.max_inflight)",
         )
 
     @staticmethod
     def no_room() -> Refusal:
-        """The refusal of a request that may fit later."""
-        return Refusal("overloaded", "the requests in progress use all the memory that they may use (serve.max_inflight)")
+        """Return the refusal for a request that may fit later."""
+        return Refusal("overloaded", "requests in progress use all the memory that serve.max_inflight allows; retry later")
 
     def _take(self, size: int) -> bool:
         with self._lock:
@@ -105,7 +108,7 @@ class Budget:
 
 
 class Share:
-    """What one request holds of a budget. Used by one thread at a time."""
+    """Part of a budget that one request holds. Used by one thread at a time."""
 
     __slots__ = ("_budget", "_kept", "_size")
 
@@ -116,19 +119,19 @@ class Share:
 
     @property
     def size(self) -> int:
-        """Bytes that it holds."""
+        """Bytes that the request holds."""
         return self._size
 
     @property
     def room(self) -> int | None:
-        """Bytes by which it could ever grow, if no other request were here; None is without limit."""
+        """Bytes by which the share could grow without other requests. None if unlimited."""
         return None if self._budget is None else self._budget.limit - self._size
 
     def grow(self, size: int) -> None:
-        """Hold more.
+        """Reserve ``size`` more bytes.
 
         Raises:
-            Refusal: there is no room for it now, or never can be.
+            Refusal: the bytes don't fit now, or can never fit.
         """
         budget = self._budget
         if budget is None:
@@ -140,18 +143,18 @@ class Share:
         self._size += size
 
     def shrink(self, size: int) -> None:
-        """Hold less."""
+        """Release ``size`` bytes."""
         if self._budget is not None and size:
             self._size -= size
             self._budget._give_back(size)
 
     def keep_until(self, work: Future[Any]) -> None:
-        """Stay open until some work ends, although the response to its request is sent before."""
+        """Keep the share until ``work`` ends, even if the response is sent earlier."""
         self._kept = True
         work.add_done_callback(lambda _: self._close())
 
     def close(self) -> None:
-        """The request is over: hold nothing. Safe to call twice."""
+        """Release all bytes at the end of the request. Safe to call twice."""
         if not self._kept:
             self._close()
 
@@ -160,19 +163,19 @@ class Share:
 
 
 UNBOUNDED = Share(None)
-"""For requests whose memory is bounded in another way."""
+"""Share without a limit, for requests whose memory is limited elsewhere."""
 
 
 class Arriving:
-    """Admission by open turns: no request may come in that would evict a turn which could still complete.
+    """Admission by open turns, so that requests don't evict turns that can still complete.
 
-    From three quarters of what open turns may hold, a request must bring more for turns that are open than for new ones. The sender of
-    one that does not fit is asked to retry, until turns close. When none closes for a while, because all of them wait for spans that do
-    not come, requests are accepted, and the oldest turns are evicted. Thread-safe.
+    When open turns fill three quarters of their limit, a request must bring more bytes for open turns than for new ones.
+    The sender of a refused request retries until turns close. If no turn closes for 30 seconds, all open turns wait
+    for spans that don't arrive. Then requests are accepted and the oldest turns are evicted. Thread-safe.
 
     Args:
-        status: knows what open turns hold.
-        now: monotonic seconds.
+        status: provides the size and number of open turns.
+        now: returns monotonic seconds.
     """
 
     def __init__(self, status: Status, now: Callable[[], float]) -> None:
@@ -185,15 +188,18 @@ class Arriving:
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing can come in at the moment."""
+        """True if no request is accepted at the moment."""
         return self._status.open_turns.fill() >= _NEARLY_ALL and not self._is_stuck()
 
     @contextmanager
     def room(self, parts: Sequence[tuple[int, Part]]) -> Iterator[None]:
-        """Room for the spans of a request, by trace key, while they are given to the engine.
+        """Reserve room for a request's spans during the block.
+
+        Args:
+            parts: the spans by trace key.
 
         Raises:
-            Refusal: there is none.
+            Refusal: open turns leave no room for the spans.
         """
         if not parts:
             yield

@@ -1,4 +1,4 @@
-"""One sidecar, from its first listening socket to the ledger that it prints at its end."""
+"""One sidecar process, from opening its listeners to printing its ledger at shutdown."""
 
 from __future__ import annotations
 
@@ -45,39 +45,39 @@ _log = logging.getLogger("otel_agenteval")
 
 _THREADS = 4
 _MAINTENANCE = 1.0
-"""Seconds between two looks at what the journal may delete."""
+"""Seconds between checks for journal segments that can be deleted."""
 _DELIVER_WITHIN = 10.0
 _AT_START = (
     "grpc", "http", "metrics", "web", "insecure", "tls", "allowed_hosts", "allowed_origins", "max_body", "max_inflight", "max_connections",
     "client_connections", "journal", "journal_bytes", "page",
 )  # fmt: skip
-"""Options that are read once."""
+"""Options that are only read at startup."""
 _SHOWN = (
     semconv.BUDGET_REMAINING, semconv.BUDGET_CALLS, semconv.BUDGET_TOKENS, semconv.QUEUE_SIZE, semconv.QUEUE_CAPACITY, semconv.LOAD_LEVEL, semconv.JUDGE_REQUESTS,
     semconv.UNREAD_TRACES,
 )  # fmt: skip
-"""What the page's view of health has beside the ledger."""
+"""Metrics that the health view of the web UI shows next to the ledger."""
 _LOSSES = ("queue_full", "shutdown", "fault", "stuck", "too_long", "poisoned", "error")
-"""Reasons for which spans were lost, rather than left out by configuration."""
+"""Drop reasons that mean data loss, not a choice of the configuration."""
 _GRACE = 3.0
-"""Seconds that running requests may take at a stop."""
+"""Seconds that running requests get at shutdown."""
 
 
 _CHECK_EVERY = 15.0
-"""Seconds between two looks at whether outlets deliver."""
+"""Seconds between checks that outlets deliver."""
 
 
 class Service:
     """The sidecar of one process.
 
     Args:
-        config: the whole configuration; ``serve`` has the addresses.
-        clock: injected by tests.
+        config: the whole configuration. ``serve`` contains the addresses.
+        clock: replaced by tests.
         waited: see :class:`~otel_agenteval.engine.engine.Engine`.
-        number: which one of several processes this is, whose parent has the journal's folder; None for one alone.
+        number: index of this process if a parent process started it and locked the journal folder. None without a parent.
 
     Raises:
-        ConfigError: the configuration is not valid, or not safe.
+        ConfigError: the configuration is invalid or unsafe.
     """
 
     def __init__(
@@ -97,10 +97,10 @@ class Service:
         self._check_ready_outlets(config)
         ProcessCollector(registry=self.registry)
         if self.options.journal is not None:
-            warn_of_fault(config.where(("serve", "journal")), self.options.journal, fault_of_folder, "no request is taken")
+            warn_of_fault(config.where(("serve", "journal")), self.options.journal, fault_of_folder, "no request is accepted")
             self.engine.keep_all()
         self.journal: Journal | None = None
-        """None until it is open, and where there is none."""
+        """None until it is open, or if it isn't configured."""
         self._folder: JournalFolder | None = None
         self.engine.admits_by_room()
         self.receiver = Receiver(self.engine, self.options, clock)
@@ -114,11 +114,11 @@ class Service:
         self._tls_context: ssl.SSLContext | None = None
         self._valid: dict[str, Validity] = {}
         self._reloaded = (True, clock.time_ns())
-        """Whether the configuration was valid when it was last read, and when a valid one was read."""
+        """Whether the last reload was valid, and the time of the last valid one in nanoseconds."""
         self._clock = clock
         self._delivered = False
         self._is_open = False
-        """Whether everything listens."""
+        """True once every address is listened on."""
         self._watch()
 
     def _watch(self) -> None:
@@ -146,7 +146,7 @@ class Service:
 
     @property
     def addresses(self) -> dict[str, str]:
-        """The addresses that are listened on, by option."""
+        """Listening addresses by option."""
         found = {"grpc": self._grpc.address} if self._grpc is not None else {}
         return {**found, **{name: server.address for name, server in self._servers.items()}}
 
@@ -156,7 +156,7 @@ class Service:
         """Listen on every configured address.
 
         Raises:
-            ConfigError: an address, certificate or file cannot be used. Nothing is left open then.
+            ConfigError: an address, certificate or file can't be used. Everything that was opened is closed.
         """
         try:
             await self._open()
@@ -165,7 +165,10 @@ class Service:
             raise
 
     def stop_taking(self) -> None:
-        """Refuse further requests, so that senders go elsewhere. The journal is not read any further, and keeps what it holds."""
+        """Refuse further requests, so that senders use another server.
+
+        Replaying the journal stops, and the journal keeps the rest.
+        """
         self.receiver.stopping = True
         if self.journal is not None:
             self.journal.stop_replaying()
@@ -197,7 +200,7 @@ class Service:
             grpc = GrpcServer(self.receiver, self._threads)
             await grpc.start(options.grpc, options.tls)
             self._grpc = grpc
-        if options.http is not None:  # the last: a sender that gets a response here finds everything open
+        if options.http is not None:  # last, so that everything is open once a sender gets a response here
             self._is_open = True
             handler = OtlpHandler(self.receiver, self._threads, self._guard(options.http), self._readiness)
             await self._listen("http", options.http, handler, self._tls_context)
@@ -213,7 +216,10 @@ class Service:
             self._maintenance.append(loop.create_task(self._maintain_journal(self.journal)))
 
     async def _open_journal(self, path: str) -> None:
-        """Open the journal, once no other process has it: our own last one may need a while for its end."""
+        """Open the journal once no other process holds it.
+
+        A predecessor can still be shutting down.
+        """
         folder = JournalFolder(path)
         if self._number is None:
             self._folder = folder
@@ -244,7 +250,7 @@ class Service:
         return Web(guard, self._reader, found, self.engine.failed, api(self.receiver, self.ledger))
 
     def page_status(self) -> dict[str, Any]:
-        """The ledger, and what waits, is left and was not understood at this moment."""
+        """Return the ledger with current queue sizes, budgets and unread traces."""
         more = {}
         for name in _SHOWN:
             family = self.engine.telemetry.read(name)
@@ -254,11 +260,11 @@ class Service:
         return {**self.ledger(), "more": more}
 
     def _parameters(self, metric: str) -> Mapping[str, Any]:
-        """Of a metric, as the configuration has them."""
+        """Return a metric's configured parameters."""
         return next((bound.params for bound in select_metrics(self.engine.config) if bound.name == metric), {})
 
     def _reader(self, head: Head) -> Reader:
-        """Who asks for the page.
+        """Return who requests the page, and what that reader can see.
 
         Raises:
             Refusal: the token is missing or wrong.
@@ -284,11 +290,11 @@ class Service:
         missing = [name for name in config.serve.ready_outlets if name not in on]
         if missing:
             raise ConfigError(
-                f"{config.where(('serve', 'ready_outlets'))}: must be outlets that are on, got {missing[0]}; on are {', '.join(sorted(on))}"
+                f"{config.where(('serve', 'ready_outlets'))}: must be enabled outlets, got {missing[0]}; enabled: {', '.join(sorted(on))}"
             )
 
     async def _check_outlets(self) -> None:
-        """See what doesn't deliver before the next turn comes, and write what waits while none does."""
+        """Detect outlets that don't deliver, and retry waiting records, even if no turn arrives."""
         loop = asyncio.get_running_loop()
         while True:
             await loop.run_in_executor(None, self.engine.outlets.check)
@@ -298,10 +304,12 @@ class Service:
         return self.engine.flush(_DELIVER_WITHIN)
 
     def reload(self, config: Config) -> list[str]:
-        """Go on with another configuration, and certificates read anew. Returns the options that differ and need a restart.
+        """Apply another configuration and reload certificates.
+
+        Returns the changed options that need a restart.
 
         Raises:
-            ConfigError: it is not valid. Nothing has changed then.
+            ConfigError: the configuration is invalid. Nothing has changed.
         """
         self.reload_failed()  # until it is done
         self._check_ready_outlets(config)
@@ -325,7 +333,7 @@ class Service:
         warn(self.options.tls, self._valid)
 
     def reload_failed(self) -> None:
-        """Note that the configuration that was read cannot be used, and the previous one stays."""
+        """Record that a reload failed and the previous configuration stays in use."""
         self._reloaded = (False, self._reloaded[1])
 
     async def _listen(self, name: str, address: str, handler: Any, context: ssl.SSLContext | None) -> None:
@@ -341,10 +349,12 @@ class Service:
         self.engine.failed("loop", error if isinstance(error, Exception) else RuntimeError(context.get("message", "")))
 
     async def drain(self, *, watched: bool = True) -> dict[str, Any]:
-        """Refuse further requests, evaluate what is open, deliver everything; within ``serve.drain_timeout``. Returns the ledger.
+        """Evaluate open turns and deliver all scores within ``serve.drain_timeout``.
+
+        Further requests are refused. Returns the ledger.
 
         Args:
-            watched: whether metrics and page are to show the progress to the end; if not, their ports are free at once.
+            watched: if True, ``/metrics`` and the page stay available until the end. If False, their ports are released first.
         """
         until = time.monotonic() + self.options.drain_timeout
         self.stop_taking()
@@ -358,7 +368,7 @@ class Service:
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._end_engine, until)
         for name, server in self._servers.items():
-            if name != "http" and watched:  # they show the progress, to the end
+            if name != "http" and watched:  # these show the progress until the end
                 await server.stop(0.5)
         self._metrics.close()
         if self._web is not None:
@@ -383,7 +393,7 @@ class Service:
         self._delivered = done and not kept and self._all_delivered()
 
     def _all_delivered(self) -> bool:
-        """Whether nothing was lost since the start, and no record waits in a spool."""
+        """Return True if no data was lost since startup and no record waits in a spool."""
         unused = self.engine.unused_spans()
         accounts = self.engine.outlets.records().values()
         return not any(account.failed or account.waiting for account in accounts) and not any(
@@ -393,7 +403,7 @@ class Service:
     # --- status
 
     def unready(self) -> str:
-        """Why no more should be sent at the moment; empty when the sidecar is ready."""
+        """Return why senders should pause, or an empty string if the sidecar is ready."""
         return self._refuses() or next(
             (
                 f"{check.name}: {check.reason}"
@@ -404,15 +414,15 @@ class Service:
         )
 
     def checks(self) -> list[Check]:
-        """What is well and what isn't, for ``/readyz?verbose``."""
+        """Return all checks for ``/readyz?verbose``."""
         return [Check("requests", self._refuses(), required=True), *delivery(self.engine, self.options.ready_outlets)]
 
     def _refuses(self) -> str:
-        """Why requests are refused, or soon will be; empty when they aren't."""
+        """Return why requests are refused or soon will be, or an empty string."""
         if self.receiver.stopping:
             return "shutting down"
         if self.receiver.replaying:
-            return "starting: the journal is being read" if self.journal is not None else "starting: waiting for the journal"
+            return "starting: replaying the journal" if self.journal is not None else "starting: waiting for the journal"
         if not self._is_open:
             return "starting"
         if self.journal is not None and (trouble := self.journal.trouble):
@@ -420,14 +430,14 @@ class Service:
         if self.receiver.overloaded():
             return "overloaded: evaluation is behind"
         if self.receiver.turns_full:
-            return "overloaded: open turns hold nearly all that they may hold"
+            return "overloaded: open turns are close to their limit"
         return ""
 
     def ledger(self) -> dict[str, Any]:
-        """What came in and its outcome, since the start.
+        """Return the counts of everything received since startup, by outcome.
 
-        Each sum holds at any time: spans received = scored + not used + held; results of a metric = turns that had it;
-        records made = delivered + waiting + failed.
+        Three sums always hold. Spans received are scored, not used or held.
+        A metric's results are as many as the turns that it applies to. Records made are delivered, waiting or failed.
         """
         engine = self.engine
         spans = engine.status.spans()
@@ -450,7 +460,7 @@ class Service:
 
 
 def watch_journal(telemetry: Telemetry, journal: Journal, max_bytes: int) -> None:
-    """Show on ``/metrics`` the state of the journal."""
+    """Show the state of the journal on ``/metrics``."""
     telemetry.watch(semconv.QUEUE_SIZE, lambda: [({"queue": "journal"}, journal.size)])
     telemetry.watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "journal"}, max_bytes)])
     telemetry.watch(semconv.JOURNAL_SIZE, lambda: [({}, journal.size)])

@@ -1,7 +1,8 @@
-"""Authentication: tenants by their tokens, and how much each may send.
+"""Authentication of tenants by token, and their quotas.
 
-Looking a token up takes the same time whichever it is. A tenant that sends more than its quotas allow is asked to retry when it may
-send again, and no other tenant notices. What a tenant has used up outlives a reload of the configuration.
+
+A token lookup takes the same time for every token. A tenant over its quota is asked to retry later. Other tenants aren't
+affected. Quota usage survives a reload of the configuration.
 """
 
 from __future__ import annotations
@@ -22,15 +23,17 @@ from .responses import Refusal
 
 Quota = Literal["bytes_per_second", "spans_per_second", "open_turns"]
 _LONGEST_WAIT = 300.0
-"""The longest delay that is asked of a sender, in seconds."""
+"""Longest delay that a sender is asked for, in seconds."""
 _SHORTEST_WAIT = 0.1
 
 
 class TokenBucket:
-    """How much may pass: a second's worth at once, then as fast as its rate. One that took more than it had left waits.
+    """Rate limiter that allows bursts of one second's amount.
+
+    A taker can overdraw the bucket, and then waits until the rate has refilled it.
 
     Args:
-        rate: what may pass in a second.
+        rate: amount per second.
         now: monotonic seconds.
     """
 
@@ -40,16 +43,16 @@ class TokenBucket:
         self._at = now
 
     def wait(self, now: float) -> float:
-        """Seconds until something may pass; 0 if it may."""
+        """Return the seconds until more is allowed, 0 if it is allowed now."""
         self._fill(now)
         return 0.0 if self._left > 0 else -self._left / self._rate
 
     def take(self, amount: int) -> None:
-        """Count what passed."""
+        """Subtract an amount that was used."""
         self._left -= amount
 
     def set_rate(self, rate: int, now: float) -> None:
-        """Another rate from now on; what was taken stays taken."""
+        """Change the rate. Usage so far still counts."""
         self._fill(now)
         self._rate = rate
         self._left = min(self._left, float(rate))
@@ -60,31 +63,31 @@ class TokenBucket:
 
 
 class Tenant:
-    """One tenant, with what it used of its quotas. Thread-safe.
+    """One tenant and its quota usage. Thread-safe.
 
     Args:
         options: its name, token, quotas and labels.
-        now: monotonic seconds.
+        now: returns monotonic seconds.
     """
 
     def __init__(self, options: TenantOptions, now: Callable[[], float]) -> None:
         self.name = options.name
         self.number = number_of(options.name)
         self.base = base_of(options.name)
-        """What makes a trace id its trace key."""
+        """Number added to a trace id to make the tenant's trace key."""
         self.bytes = 0
-        """Of its accepted requests, unpacked."""
+        """Decompressed bytes of its accepted requests."""
         self.spans = 0
-        """In its requests that were accepted."""
+        """Spans in its accepted requests."""
         self.refused: Counter[str] = Counter(dict.fromkeys(_QUOTAS, 0))
-        """Its requests that were refused, by the quota or another reason."""
+        """Number of its refused requests, by quota or other reason."""
         self._now = now
         self._lock = threading.Lock()
         self._buckets: dict[Quota, TokenBucket] = {}
         self.set_options(options)
 
     def set_options(self, options: TenantOptions) -> None:
-        """Another token, other quotas and labels from now on."""
+        """Apply another token, quotas and labels."""
         self.options = options
         now = self._now()
         with self._lock:
@@ -97,10 +100,10 @@ class Tenant:
                     self._buckets[quota] = TokenBucket(rate, now)
 
     def admit(self) -> None:
-        """Let a request in if the tenant may send.
+        """Admit a request if the tenant is within its rate quotas.
 
         Raises:
-            Refusal: it sent too much lately. The response gives the time after which it may send again.
+            Refusal: the tenant sent too much recently. The response contains the delay until the next attempt.
         """
         now = self._now()
         with self._lock:
@@ -110,32 +113,34 @@ class Tenant:
             raise _over(quota, wait)
 
     def admit_turns(self, turns: TenantTurns) -> None:
-        """Let new turns in if the tenant may have more open. A request that alone has too many is taken when nothing else is open.
+        """Admit new turns if the tenant is within its quota of open turns.
+
+        A request with more turns than the quota is accepted while none of the tenant's turns is open.
 
         Args:
             turns: how many of its turns are open, and how many the request would open.
 
         Raises:
-            Refusal: too many are open.
+            Refusal: too many turns are open.
         """
         most = self.options.quotas.open_turns
         if most is not None and turns.new and turns.open and turns.open + turns.new > most:
             raise _over("open_turns", turns.next_close)
 
     def take_bytes(self, size: int) -> None:
-        """A request was unpacked to so many bytes."""
+        """Count the decompressed bytes of a request."""
         with self._lock:
             self.bytes += size
             self._take("bytes_per_second", size)
 
     def take_spans(self, spans: int) -> None:
-        """So many spans were in it."""
+        """Count the spans of a request."""
         with self._lock:
             self.spans += spans
             self._take("spans_per_second", spans)
 
     def refuse(self, reason: str) -> None:
-        """A request was refused."""
+        """Count a refused request."""
         with self._lock:
             self.refused[reason] += 1
 
@@ -149,8 +154,8 @@ class Tenants:
     """The configured tenants.
 
     Args:
-        options: of all of them.
-        now: monotonic seconds.
+        options: the options of each tenant.
+        now: returns monotonic seconds.
     """
 
     def __init__(self, options: Sequence[TenantOptions], now: Callable[[], float]) -> None:
@@ -159,7 +164,7 @@ class Tenants:
         self.set_options(options)
 
     def set_options(self, options: Sequence[TenantOptions]) -> None:
-        """Replace the tenants. One that stays keeps the account of what it used."""
+        """Replace the tenants. Tenants that remain keep their quota usage."""
         kept = {}
         for one in options:
             tenant = self._by_name.get(one.name)
@@ -178,7 +183,7 @@ class Tenants:
         return iter(list(self._by_name.values()))
 
     def by_token(self, token: str) -> Tenant | None:
-        """The tenant that has a token. Takes the same time for any."""
+        """Return the tenant with a token, or None. Takes the same time for every token."""
         digest = _digest(token)
         found = None
         for known, tenant in self._digests:
@@ -187,20 +192,20 @@ class Tenants:
         return found
 
     def named(self, name: str | None) -> Tenant | None:
-        """The tenant of a name, as the journal has it."""
+        """Return the tenant with a name from the journal, or None."""
         return self._by_name.get(name) if name is not None else None
 
     @property
     def labels(self) -> dict[str, Mapping[str, str]]:
-        """What scores of each tenant carry."""
+        """Labels for the scores of each tenant, by tenant name."""
         return {tenant.name: tenant.options.labels for tenant in self if tenant.options.labels}
 
     def watch(self, telemetry: Telemetry, open_turns: Callable[[int], int]) -> None:
-        """Show what each tenant sends and holds.
+        """Register metrics for each tenant's traffic and open turns.
 
         Args:
-            telemetry: shows it.
-            open_turns: the number of open turns of a tenant, by the tenant's number.
+            telemetry: exports the metrics.
+            open_turns: returns the number of open turns for a tenant's number.
         """
 
         def each(value: Callable[[Tenant], float]) -> Callable[[], list[tuple[Mapping[str, str], float]]]:
@@ -228,22 +233,24 @@ def _rates(options: TenantOptions) -> list[tuple[Quota, int | None]]:
 
 
 def _over(quota: Quota, wait: float) -> Refusal:
-    """The refusal of a request whose tenant is over a quota."""
+    """Return the refusal for a tenant over its quota."""
     seconds = max(_SHORTEST_WAIT, min(wait, _LONGEST_WAIT))
-    return Refusal("throttled", f"this tenant sends more than it may (serve.tenants: {quota})", seconds, quota)
+    return Refusal(
+        "throttled", f"this tenant is over its quota {quota} (serve.tenants); retry in {seconds:.1f} s", seconds, quota
+    )
 
 
 def _digest(token: str) -> bytes:
-    """All of one length, so that comparing them reveals nothing about a token's length."""
+    """Return a digest of fixed length, so that comparing tokens doesn't reveal their length."""
     return hashlib.sha256(token.encode()).digest()
 
 
 def bearer_in(authorization: str | None) -> str | None:
-    """The token of an ``Authorization`` header; None where there is none."""
+    """Return the token of an ``Authorization`` header, or None."""
     kind, _, given = (authorization or "").partition(" ")
     return given.strip() if kind.lower() == "bearer" and given.strip() else None
 
 
 def is_token(given: str | None, token: str | None) -> bool:
-    """Whether a given token is the right one, where there is one. Takes the same time for any."""
+    """Return True if the given token matches the configured one, in constant time."""
     return given is not None and token is not None and hmac.compare_digest(_digest(given), _digest(token))

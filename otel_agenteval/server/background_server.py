@@ -1,4 +1,7 @@
-"""A server on a thread of its own: probes and scrapes get their response even while spans keep the main loop busy."""
+"""HTTP server on a separate thread for probes and scrapes.
+
+They get a response even if spans keep the main loop busy.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,11 @@ Found = TypeVar("Found")
 
 
 class BackgroundServer:
-    """An HTTP server on a thread and an event loop of its own.
+    """HTTP server with its own thread and event loop.
 
     Args:
-        server: the server.
-        fault: handles exceptions on its loop.
+        server: the server to run.
+        fault: handles exceptions raised on the server's loop.
     """
 
     def __init__(self, server: HttpServer, fault: Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object]) -> None:
@@ -29,24 +32,24 @@ class BackgroundServer:
 
     @property
     def address(self) -> str:
-        """Where it listens."""
+        """Listening address."""
         return self._server.address
 
     @property
     def connections(self) -> int:
-        """As :attr:`HttpServer.connections`."""
+        """Number of open connections."""
         return self._server.connections
 
     @property
     def refused(self) -> int:
-        """As :attr:`HttpServer.refused`."""
+        """Number of connections closed immediately because there were too many."""
         return self._server.refused
 
     async def start(self, option: str, address: str) -> None:
-        """As :meth:`HttpServer.start`, without encryption.
+        """Listen without TLS.
 
         Raises:
-            ConfigError: the address cannot be used.
+            ConfigError: the address can't be used.
         """
         try:
             await self._there(self._server.start(option, address))
@@ -55,7 +58,7 @@ class BackgroundServer:
             raise
 
     async def stop(self, grace: float) -> None:
-        """As :meth:`HttpServer.stop`; its thread ends."""
+        """Stop the server within ``grace`` seconds, and end its thread."""
         if self._thread.is_alive():
             await self._there(self._server.stop(grace))
             await self._end()

@@ -1,6 +1,6 @@
-"""The certificates of the servers: loading them, and the dates until which they are valid.
+"""TLS certificates of the servers: loads them and warns about their expiry.
 
-An expired certificate locks every sender out, and only the senders would see why.
+An expired certificate locks out every sender, and only the senders would see the reason.
 """
 
 from __future__ import annotations
@@ -22,19 +22,22 @@ _log = logging.getLogger("otel_agenteval")
 
 _PEM = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 _SOON = 14 * 86_400.0
-"""Seconds before its end from which a certificate is reported to expire soon; for short-lived ones the last fifth of their time."""
+"""Warn this many seconds before expiry, or in the last fifth of a shorter lifetime."""
 _UTC_TIME, _VERSION = 0x17, 0xA0
 
 
 class Validity(NamedTuple):
-    """Of one certificate, in seconds since 1970."""
+    """Validity period of a certificate, in seconds since the Unix epoch."""
 
     begin: float
     end: float
 
 
 def validities(tls: TlsOptions) -> dict[str, Validity]:
-    """By option, of the certificate in its file that expires first. What cannot be read is left out: loading it reports that."""
+    """Return, by option, the validity of the certificate in its file that expires first.
+
+    Unreadable files are left out, because loading them reports the error.
+    """
     found: dict[str, Validity] = {}
     for option in ("cert_file", "client_ca_file"):
         file = getattr(tls, option)
@@ -49,16 +52,16 @@ def validities(tls: TlsOptions) -> dict[str, Validity]:
 
 
 def warn(tls: TlsOptions, known: dict[str, Validity]) -> None:
-    """Warn of certificates that are not valid, or soon will not be."""
+    """Warn about certificates that aren't valid or expire soon."""
     now = time.time()
     for option, valid in known.items():
         place, until = f"serve.tls.{option}: {getattr(tls, option)}", _date(valid.end)
         if valid.end <= now:
-            _log.warning("%s: the certificate expired on %s; clients refuse it, or are refused", place, until)
+            _log.warning("%s: the certificate expired on %s, so TLS connections fail; renew it", place, until)
         elif valid.begin > now:
-            _log.warning("%s: the certificate is not valid before %s", place, _date(valid.begin))
+            _log.warning("%s: the certificate isn't valid before %s", place, _date(valid.begin))
         elif valid.end - now < min(_SOON, (valid.end - valid.begin) / 5):
-            _log.warning("%s: the certificate expires on %s", place, until)
+            _log.warning("%s: the certificate expires on %s; renew it", place, until)
 
 
 def _date(moment: float) -> str:
@@ -66,10 +69,12 @@ def _date(moment: float) -> str:
 
 
 def _validity(der: bytes) -> Validity:
-    """Of a certificate: the fourth field of the signed part, or the fifth if the first one is a version.
+    """Return the validity of a DER certificate.
+
+    The validity is the fourth field of the signed part, or the fifth if the first one is a version.
 
     Raises:
-        ValueError, IndexError: it is none.
+        ValueError, IndexError: the bytes aren't a certificate.
     """
     _, begin, _ = _field(der, 0)
     _, at, _ = _field(der, begin)
@@ -81,7 +86,7 @@ def _validity(der: bytes) -> Validity:
 
 
 def _field(der: bytes, at: int) -> tuple[int, int, int]:
-    """Kind, begin of the content and end of a field."""
+    """Return the type, content start and end of a DER field."""
     size, begin = der[at + 1], at + 2
     if size >= 0x80:
         count = size & 0x7F
@@ -101,10 +106,10 @@ def _time(der: bytes, at: int) -> float:
 
 
 def tls_context(options: TlsOptions) -> ssl.SSLContext | None:
-    """The certificate for HTTP; None when there is none.
+    """Return the TLS context for HTTP, or None without a certificate.
 
     Raises:
-        ConfigError: a file cannot be read, or holds nothing of the kind.
+        ConfigError: a file can't be read, or doesn't contain a certificate or key.
     """
     if options.cert_file is None:
         return None
@@ -117,24 +122,24 @@ def tls_context(options: TlsOptions) -> ssl.SSLContext | None:
         context.load_cert_chain(options.cert_file, options.key_file, _no_pass_phrase)
     except _KeyIsEncrypted:
         raise ConfigError(
-            f"serve.tls.key_file: {options.key_file}: the key is encrypted; it must be a key without a pass phrase"
+            f"serve.tls.key_file: {options.key_file}: the key is encrypted; use a key without a pass phrase"
         ) from None
     except (OSError, ssl.SSLError) as error:
-        pair = f"cert_file {options.cert_file} with key_file {options.key_file}"
-        raise ConfigError(f"serve.tls: {pair} cannot be used: {getattr(error, 'reason', None) or error}") from None
+        pair = f"cert_file {options.cert_file} and key_file {options.key_file}"
+        raise ConfigError(f"serve.tls: can't load {pair}: {getattr(error, 'reason', None) or error}") from None
     if options.client_ca_file is not None:
         try:
             context.load_verify_locations(options.client_ca_file)
         except (OSError, ssl.SSLError) as error:
             raise ConfigError(
-                f"serve.tls.client_ca_file: {options.client_ca_file}: cannot be used: {getattr(error, 'reason', None) or error}"
+                f"serve.tls.client_ca_file: {options.client_ca_file}: can't be loaded: {getattr(error, 'reason', None) or error}"
             ) from None
         context.verify_mode = ssl.CERT_REQUIRED
     return context
 
 
 class _KeyIsEncrypted(Exception):
-    """OpenSSL would ask for a pass phrase on the terminal, and wait."""
+    """Raised instead of OpenSSL's prompt for a pass phrase, which would block."""
 
 
 def _no_pass_phrase() -> str:
@@ -146,14 +151,14 @@ def _check_readable(option: str, file: str) -> None:
         with Path(file).open("rb"):
             pass
     except OSError as error:
-        raise ConfigError(f"{option}: {file}: cannot be read: {error.strerror or error}") from None
+        raise ConfigError(f"{option}: {file}: can't be read: {error.strerror or error}") from None
 
 
 def certificate_of(tls: TlsOptions) -> Any:
-    """The certificate for gRPC; None when there is none.
+    """Return the certificate configuration for gRPC, or None without a certificate.
 
     Raises:
-        ConfigError: a file cannot be read.
+        ConfigError: a file can't be read.
     """
     if tls.cert_file is None or tls.key_file is None:
         return None
@@ -161,5 +166,5 @@ def certificate_of(tls: TlsOptions) -> Any:
         cert, key = Path(tls.cert_file).read_bytes(), Path(tls.key_file).read_bytes()
         client_ca = Path(tls.client_ca_file).read_bytes() if tls.client_ca_file is not None else None
     except OSError as error:
-        raise ConfigError(f"serve.tls: {error.filename}: cannot be read: {error.strerror}") from None
+        raise ConfigError(f"serve.tls: {error.filename}: can't be read: {error.strerror}") from None
     return grpc.ssl_server_certificate_configuration([(key, cert)], client_ca)

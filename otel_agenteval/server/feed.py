@@ -1,7 +1,7 @@
-"""Requests become spans and log records of the engine. Nothing is admitted or refused here, except what is not OTLP.
+"""Parses OTLP requests and passes their spans and log records to the engine.
 
-A request is read in two steps: :meth:`Feed.read` says what is in it, and :meth:`Feed.give` hands that to the engine. What decides
-whether a request is accepted can look at it in between.
+:meth:`Feed.read` parses a request, and :meth:`Feed.give` passes it to the engine. In between, the caller can refuse the request.
+This module itself only refuses bodies that aren't OTLP.
 """
 
 from __future__ import annotations
@@ -22,27 +22,30 @@ from ..spans.wire import Part
 from .routing import Share
 
 _SPANS_AT_ONCE = 256
-"""Spans that are given to the engine under one hold of its lock."""
+"""Spans passed to the engine per acquisition of its lock."""
 _NO_TRACES: frozenset[int] = frozenset()
 
 
 @dataclass(slots=True)
 class Batch:
-    """What a request brought."""
+    """Content of one request."""
 
     parts: Sequence[tuple[int, Part]] = ()
-    """Its spans, by trace key."""
+    """Its spans by trace key."""
     logs: Sequence[tuple[OtlpLog, int]] = ()
     """Its log records, each with its size in bytes."""
     spans: int = 0
-    """All spans that were in it, whether or not they are used."""
+    """Number of all its spans, used or not."""
     sampled_out: int = 0
-    """Those of traces that are not in the sample."""
+    """Number of spans in traces outside the sample."""
     invalid: int = 0
-    """Spans without valid ids, or log records that cannot be read."""
+    """Number of spans without valid ids, or of unreadable log records."""
 
     def keep(self, share: Share) -> None:
-        """Drop what is not of a share. What is counted without a trace is of the share that has the first position."""
+        """Drop traces outside a share.
+
+        Counts that belong to no trace stay with the share that contains the first position.
+        """
         if share.is_everything:
             return
         self.parts = [(key, part) for key, part in self.parts if key in share]
@@ -52,16 +55,16 @@ class Batch:
 
     @property
     def traces(self) -> set[int]:
-        """The keys of its traces."""
+        """Keys of its traces."""
         return {key for key, _ in self.parts} or {log.trace_id for log, _ in self.logs}
 
 
 class Feed:
-    """Reads requests, and gives the engine what is in them.
+    """Parser of requests that passes their content to the engine.
 
     Args:
-        engine: gets the spans and log records.
-        options: say which traces are in the sample.
+        engine: receives the spans and log records.
+        options: contain the sample rate.
     """
 
     def __init__(self, engine: Engine, options: ServeOptions) -> None:
@@ -69,26 +72,26 @@ class Feed:
         self.set_options(options)
 
     def set_options(self, options: ServeOptions) -> None:
-        """Another sample from now on."""
+        """Apply another sample rate."""
         self._takes_all = options.sample_rate >= 1.0
         self._sampled_below = int(options.sample_rate * 2**64)
 
     def read(self, signal: Signal, body: bytes, is_json: bool, base: int = 0) -> Batch:
-        """What is in a request.
+        """Parse a request.
 
         Args:
-            signal: of the request.
-            body: unpacked.
-            is_json: whether it is OTLP/JSON instead of protobuf.
-            base: makes trace ids trace keys (:mod:`otel_agenteval.core.tenancy`).
+            signal: traces or logs.
+            body: decompressed bytes.
+            is_json: True for OTLP/JSON, False for protobuf.
+            base: number added to a trace id to make a trace key (:mod:`otel_agenteval.core.tenancy`).
 
         Raises:
-            NotOtlp: the body is no such request.
+            NotOtlp: the body isn't a valid request.
         """
         return self._read_spans(body, is_json, base) if signal == "traces" else self._read_logs(body, is_json, base)
 
     def give(self, batch: Batch, passed_over: Collection[int] = _NO_TRACES) -> None:
-        """Hand a request to the engine, without the traces that are to be ``passed_over``."""
+        """Pass a request to the engine, except for the traces in ``passed_over``."""
         engine = self._engine
         if batch.sampled_out:
             engine.count_drop("sampled_out", batch.sampled_out)
@@ -135,7 +138,7 @@ class Feed:
             feedback = is_feedback_record(log.part.name, log.part.attributes)
             if not log.trace_id or not (
                 feedback or (log.span_id and log.part.name != semconv.EVENT)
-            ):  # a score of ours that came round
+            ):  # a score that otel-agenteval exported itself
                 continue
             if self._takes_all or self._is_sampled(log.trace_id.to_bytes(16, "big")):
                 log.trace_id += base
@@ -143,6 +146,6 @@ class Feed:
         return Batch(logs=wanted, invalid=invalid)
 
     def _is_sampled(self, trace_id: bytes) -> bool:
-        """Whether a trace is in the sample. Any process decides alike."""
+        """Return True if a trace is in the sample. All processes decide the same."""
         digest = hashlib.blake2b(trace_id, digest_size=8, key=b"agenteval.serve").digest()
         return int.from_bytes(digest, "big") < self._sampled_below

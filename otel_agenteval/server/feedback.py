@@ -1,6 +1,6 @@
-"""``POST /v1/feedback``: what users say of turns, for applications that send no OpenTelemetry log records.
+"""``POST /v1/feedback``: user feedback without OpenTelemetry log records.
 
-The request becomes one of log records, which goes the way of all others: admission, tenants, quotas, journal.
+A feedback request is converted to an OTLP logs request. Admission, tenants, quotas and the journal then apply as usual.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ _ATTRIBUTES = ("label", "comment", "edited", "id")
 
 
 def as_log_records(body: bytes) -> tuple[bytes, int]:
-    """An OTLP/JSON request with the feedback of a request, and how many there were.
+    """Convert a feedback request to OTLP/JSON. Return that and the number of items.
 
-    The body is one object or a list of them: ``turn_id``, or ``traceparent``, or ``trace_id`` and ``span_id``; and ``score``, ``label``, ``comment``, ``edited``,
-    ``scale`` and ``id`` as :meth:`Handle.feedback <otel_agenteval.Handle.feedback>` takes them.
+    The body is one object or a list of objects. An object names its turn by ``turn_id``, ``traceparent``, or ``trace_id`` with
+    ``span_id``. For ``score``, ``label``, ``comment``, ``edited``, ``scale`` and ``id``, see
+    :meth:`Handle.feedback <otel_agenteval.Handle.feedback>`.
 
     Raises:
-        Refusal: it is not; all of it is refused.
+        Refusal: the body or one of its objects is invalid. No feedback of the request is accepted.
     """
     try:
         found = jsonio.loads(body)
     except (ValueError, RecursionError):
-        raise Refusal("bad_data", "the body is not JSON") from None
+        raise Refusal("bad_data", "the body isn't valid JSON") from None
     items = found if isinstance(found, list) else [found]
     if not items:
-        raise Refusal("bad_data", "the list is empty")
+        raise Refusal("bad_data", "the list of feedback is empty")
     records = []
     for place, item in enumerate(items):
         try:
@@ -48,13 +49,13 @@ def as_log_records(body: bytes) -> tuple[bytes, int]:
 
 def _record(item: Any) -> dict[str, Any]:
     if not isinstance(item, Mapping):
-        raise ConfigError("feedback: it must be an object")
+        raise ConfigError(f"feedback: must be a JSON object, got {type(item).__name__}")
     for key in item:
         if key not in _KEYS:
             raise ConfigError(f"feedback.{key}: unknown key; did you mean {' or '.join(nearest(str(key), _KEYS, 2))}?")
     trace_id, span_id = ids_of(_turn_of(item))
     given: dict[str, Any] = {key: item.get(key) for key in ("score", "label", "comment", "edited", "scale", "id")}
-    read = feedback_of(**given, seed=uuid.uuid4().hex)  # two users who say the same are two
+    read = feedback_of(**given, seed=uuid.uuid4().hex)  # equal feedback of two users counts twice
     attributes: dict[str, Any] = {key: {"stringValue": item[key]} for key in _ATTRIBUTES if item.get(key)}
     if item.get("score") is not None:
         worst, best = item.get("scale") or (0, 1)
@@ -69,9 +70,9 @@ def _record(item: Any) -> dict[str, Any]:
 
 
 def _turn_of(item: Mapping[str, Any]) -> Any:
-    """What names the turn."""
+    """Return the id that names the turn."""
     named = [key for key in ("turn_id", "traceparent", "trace_id") if item.get(key)]
     if len(named) != 1:
-        raise ConfigError("feedback: one of turn_id, traceparent and trace_id is required")
+        raise ConfigError(f"feedback: requires exactly one of turn_id, traceparent and trace_id, got {len(named)} of them")
     span = item.get("span_id")
     return f"{item['trace_id']}-{span}" if named == ["trace_id"] and span else item[named[0]]

@@ -1,10 +1,10 @@
 """OTLP over gRPC.
 
-The export methods are declared as if clients sent streams: on the wire that is the same, and the handler runs when a call
-begins, before its message has come. So a sender without a token, or one that calls while there is no room, gets its response
-before its megabytes are read, and one that never sends its message does not hold a thread.
+The export methods are declared as client-streaming, which is the same on the wire. The handler then runs when a call begins,
+before its message arrives. A sender without a token, or without room for its message, gets its response immediately.
+A sender that never sends its message doesn't block a thread.
 
-Messages stay packed: gRPC's own gzip is slow, and this way the bound holds while they are unpacked.
+Messages stay compressed until the receiver reads them, because gRPC's gzip is slow and has no memory limit.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .responses import FAULT, Accepted, Refusal, Refused
 _log = logging.getLogger("otel_agenteval")
 
 ANSWER_WITHIN = 4.5
-"""Seconds. A Collector gives up after 5, and sends again."""
+"""Seconds until a response is sent. A Collector gives up after 5 seconds and retries."""
 _METHODS: dict[str, Signal] = {
     "/opentelemetry.proto.collector.trace.v1.TraceService/Export": "traces",
     "/opentelemetry.proto.collector.logs.v1.LogsService/Export": "logs",
@@ -43,17 +43,18 @@ _METHODS: dict[str, Signal] = {
 
 
 _PATIENCE = 1.0
-"""Seconds that a message may take to come in while other calls wait for the room that it is given."""
+"""Seconds that a message can take to arrive while other calls wait for room."""
 _WAIT = 2.0
 """Seconds that a call waits for room before its sender is asked to retry."""
 
 
 class _Reading:
-    """Room for messages that are being read.
+    """Memory reservations for messages that are being received.
 
-    gRPC gives a message when it has all of it, and does not give its size before. So while a message is read, it is charged as the
-    largest one that is allowed. When there is no room for another one, the newest call waits, and calls whose messages take long to
-    arrive give up their room.
+
+    gRPC returns a message only when it is complete, and doesn't report its size before. So each incoming message reserves the
+    largest allowed size. If that doesn't fit, the call waits, and calls with slow messages are refused to make room. The newest
+    call is served first.
     """
 
     def __init__(self, budget: Budget, max_body: int) -> None:
@@ -66,10 +67,10 @@ class _Reading:
         budget.when_room(self._has_room)
 
     async def begin(self) -> Share:
-        """Room for a message.
+        """Reserve room for a message.
 
         Raises:
-            Refusal: there is none.
+            Refusal: no room became available in time.
         """
         share = self._budget.share(self.largest)
         if share is not None:
@@ -91,10 +92,10 @@ class _Reading:
         return waiter.result()
 
     async def read(self, context: Any, timeout: float) -> bytes:
-        """The message of a call that has room for it.
+        """Receive the message of a call that has reserved room.
 
         Raises:
-            Refusal: it did not come in time, or there is none.
+            Refusal: the message didn't arrive in time, or the call has none.
         """
         reading = asyncio.ensure_future(context.read())
         self._readers[reading] = self._loop.time()
@@ -102,14 +103,14 @@ class _Reading:
         try:
             await asyncio.wait((reading,), timeout=timeout)
             if not reading.done():
-                raise Refusal("timeout", "the message did not come in time (serve.body_timeout)")
+                raise Refusal("timeout", "the message didn't arrive within serve.body_timeout")
             if reading.cancelled():
-                raise Refusal("overloaded", "the message takes too long to arrive while others wait")
+                raise Refusal("overloaded", "the message took too long to arrive while other requests waited; retry later")
             body = reading.result()
         finally:
             self._readers.pop(reading, None)
             reading.cancel()
-            del reading  # what it raised would hold this frame, and this frame it
+            del reading  # its exception and this frame would otherwise keep each other alive
         if body is aio.EOF:
             raise Refusal("bad_data", "the call has no message")
         found: bytes = body
@@ -142,11 +143,11 @@ class _Reading:
 
 
 class GrpcServer:
-    """A gRPC server for traces and logs.
+    """gRPC server for traces and logs.
 
     Args:
-        receiver: accepts or refuses the requests.
-        threads: where requests are unpacked and read.
+        receiver: accepts or refuses requests.
+        threads: decompress and parse requests.
     """
 
     def __init__(self, receiver: Receiver, threads: Executor) -> None:
@@ -162,7 +163,7 @@ class GrpcServer:
         """Listen.
 
         Raises:
-            ConfigError: the address or the certificate cannot be used.
+            ConfigError: the address or the certificate can't be used.
         """
         options = self._receiver.options
         self._reading = _Reading(self._receiver.in_flight, options.max_body)
@@ -171,11 +172,11 @@ class GrpcServer:
                 ("grpc.max_receive_message_length", self._reading.largest),
                 ("grpc.max_metadata_size", 16 * 1024),
                 ("grpc.per_message_decompression", 0),
-                ("grpc.so_reuseport", 0),  # a second server on the port must fail, not take half of it
+                ("grpc.so_reuseport", 0),  # a second server on the port must fail, not get half of the connections
                 ("grpc.max_concurrent_streams", 128),
                 ("grpc.max_allowed_incoming_connections", options.max_connections),
-                ("grpc.http2.bdp_probe", 0),  # else each connection may grow to hold megabytes that are not read yet
-                ("grpc.max_connection_age_ms", 300_000),  # so that senders find servers that were added
+                ("grpc.http2.bdp_probe", 0),  # with it, each connection can buffer megabytes that nobody has read
+                ("grpc.max_connection_age_ms", 300_000),  # so that senders discover added servers
                 ("grpc.max_connection_age_grace_ms", 30_000),
                 ("grpc.max_connection_idle_ms", 600_000),
                 ("grpc.server_handshake_timeout_ms", 10_000),
@@ -191,7 +192,7 @@ class GrpcServer:
         except RuntimeError:
             port = 0
         if not port:
-            raise ConfigError(f"serve.grpc: {address} cannot be opened: in use, or no address of this machine")
+            raise ConfigError(f"serve.grpc: can't listen on {address}: the port is in use, or the address isn't on this machine")
         await server.start()
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
@@ -205,22 +206,22 @@ class GrpcServer:
         )
 
     def _renewed(self) -> Any:
-        """The certificate for the next connections, if there is another one; gRPC calls this at each."""
+        """Return the certificate if it changed. gRPC calls this for each new connection."""
         if not self._renew:
             return None
         self._renew = False
         try:
             return certificate_of(self._tls)
         except ConfigError as error:
-            _log.warning("%s; the one before stays in use", error)
+            _log.warning("%s; the previous certificate stays in use", error)
             return None
 
     def reload(self) -> None:
-        """Read the certificate again."""
+        """Reload the certificate for new connections."""
         self._renew = True
 
     async def stop(self, grace: float) -> None:
-        """Take no new calls; let those that run end within ``grace`` seconds."""
+        """Refuse new calls, and give running calls ``grace`` seconds to end."""
         if self._server is not None:
             await self._server.stop(grace)
 
@@ -236,14 +237,14 @@ class GrpcServer:
             self._receiver.count("grpc", signal, "cancelled")
             raise
         except Exception as error:
-            # An exception that is not caught here becomes UNKNOWN for the sender, which then drops the data.
+            # An exception that isn't caught here becomes UNKNOWN for the sender, which then drops the data.
             self._receiver.engine.failed("grpc", error)
             found = FAULT
         if isinstance(found, Accepted):
             self._receiver.count("grpc", signal, "partial" if found.rejected else "ok")
             return _response(signal, found)
         self._receiver.refused("grpc", signal, found)
-        # Not abort(): what it raises is kept with the call, and holds every frame that it came through.
+        # Not abort(): gRPC keeps its exception with the call, and so every frame of the traceback.
         context.set_trailing_metadata((*found.trailers(), *_id_of(request)))
         context.set_code(found.code)
         context.set_details(found.message)
@@ -271,25 +272,30 @@ class GrpcServer:
 
 
 async def answer(receiver: Receiver, threads: Executor, request: Request, transport: str) -> Accepted | Refused:
-    """Receive a request, and respond in time. Its share is given back when the work ends, however late that is."""
+    """Process a request on a thread, and respond in time.
+
+    The request's memory is released when the work ends, which can be after the response.
+    """
     work = asyncio.get_running_loop().run_in_executor(threads, copy_context().run, _outcome, receiver, request, transport)
     request.share.keep_until(work)
     done, _ = await asyncio.wait((work,), timeout=ANSWER_WITHIN)
     return work.result() if done else _TOO_LATE
 
 
-_TOO_LATE = Refusal(
-    "overloaded", "receiving the request took too long; it can be sent again, because spans that come twice count once"
-).answer
+_TOO_LATE = Refusal("overloaded", "processing the request took too long; retry it, because repeated spans count once").answer
 
 
 def _outcome(receiver: Receiver, request: Request, transport: str) -> Accepted | Refused:
-    """The outcome of a request. Nothing is raised: an exception that a future keeps would hold the request with it."""
+    """Return the outcome of a request.
+
+
+    Never raises, because a future would keep the exception and the request alive.
+    """
     try:
         return receiver.take(request)
     except Refusal as refusal:
         return refusal.answer
-    except BaseException as error:  # SystemExit too must not reach the event loop
+    except BaseException as error:  # SystemExit must not reach the event loop either
         receiver.engine.failed(transport, error)
         return FAULT
 
@@ -311,12 +317,16 @@ class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no typ
 
 
 def _id_of(request: Caller) -> tuple[tuple[str, str], ...]:
-    """The trailer by which a sender finds its request in our log."""
+    """Return the trailer with the request id that the sidecar logs."""
     return (("x-request-id", request.request_id),)
 
 
 def client_of(peer: str) -> str:
-    """The address in ``ipv4:127.0.0.1:51000``, without the port."""
+    """Return the client's address without its port.
+
+
+    For example, the result for ``ipv4:127.0.0.1:51000`` is ``127.0.0.1``.
+    """
     kind, _, address = peer.partition(":")
     return address.rpartition(":")[0] if kind in ("ipv4", "ipv6") else peer
 
@@ -329,7 +339,7 @@ def _response(signal: Signal, accepted: Accepted) -> bytes:
 
 
 def response_of(signal: Signal, accepted: Accepted) -> Any:
-    """The message for a request that was accepted, with what of it was rejected."""
+    """Return the response message for an accepted request, including rejected records."""
     if signal == "traces":
         response: Any = ExportTraceServiceResponse()
         if accepted.message:

@@ -1,7 +1,9 @@
-"""Protection of the HTTP servers against web pages: a page in a browser must not reach a server on loopback.
+"""Protection of the HTTP servers against web pages in a browser on the same machine.
 
-A script of such a page sends an unknown ``Origin``; if its own host name was made to resolve to this machine, it sends that name
-as ``Host``. What it loads without a script, such as an image, has no ``Origin``, and browsers say in ``Sec-Fetch-Site`` where it comes from.
+
+A page from elsewhere must not reach a server on loopback. A script on such a page sends an unknown ``Origin``. If its own
+host name resolves to this machine, ``Host`` contains that name. Resources that load without a script, such as images, have no
+``Origin``. For those, browsers report the site in ``Sec-Fetch-Site``.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ _LOCAL = frozenset(("localhost", "127.0.0.1", "::1"))
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address is reached from this machine alone."""
+    """Return True if an address is only reachable from this machine."""
     host = split_address(address)[0]
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -26,18 +28,22 @@ def is_loopback(address: str) -> bool:
 
 
 def is_cross_site(head: Head) -> bool:
-    """Return True if a browser says that a page of another address made the request; another port is another address."""
+    """Return True if the browser reports a request from another origin.
+
+
+    Another port is another origin.
+    """
     return head.headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
 
 
 class Guard:
-    """Checks ``Host``, ``Origin`` and ``Sec-Fetch-Site``.
+    """Check of the ``Host``, ``Origin`` and ``Sec-Fetch-Site`` headers.
 
     Args:
-        address: what the server listens on.
-        hosts: names under which it may be reached beside this machine's own.
-        origins: pages whose scripts may use it.
-        serves_page: whether pages come from this server too, whose scripts may use it.
+        address: listening address of the server.
+        hosts: allowed host names besides this machine's own.
+        origins: origins of pages whose scripts can use the server.
+        serves_page: if True, scripts of pages from this server can use it too.
     """
 
     def __init__(self, address: str, hosts: Sequence[str], origins: Sequence[str], *, serves_page: bool = False) -> None:
@@ -47,23 +53,23 @@ class Guard:
         self._origins = frozenset(origins)
 
     def check(self, head: Head) -> None:
-        """Let a request pass.
+        """Check that a request is allowed.
 
         Raises:
-            Refusal: it came under a name or from a page that is not allowed.
+            Refusal: the host name or the origin isn't allowed.
         """
         origin = head.headers.get("origin")
         own = (f"http://{head.headers.get('host', '')}", f"https://{head.headers.get('host', '')}") if self._serves_page else ()
         allowed = origin is not None and (origin.lower() in self._origins or origin in own)
         is_link = head.method in ("GET", "HEAD") and head.headers.get("sec-fetch-dest") == "document"
         if not allowed and (origin is not None or (is_cross_site(head) and not is_link)):
-            raise Refusal("forbidden", "requests of this origin are not allowed (serve.allowed_origins)")
+            raise Refusal("forbidden", "requests from this origin aren't allowed (serve.allowed_origins)")
         if not self._any_host and _name_of(head.headers.get("host", "")) not in self._hosts:
-            raise Refusal("forbidden", "requests to this host name are not allowed (serve.allowed_hosts)")
+            raise Refusal("forbidden", "requests to this host name aren't allowed (serve.allowed_hosts)")
 
 
 def _name_of(host: str) -> str:
-    """The name in ``localhost:4318`` or ``[::1]:4318``."""
+    """Return the host name without its port, such as ``::1`` from ``[::1]:4318``."""
     host = host.strip().lower()
     if host.startswith("["):
         return host[1:].partition("]")[0]

@@ -1,4 +1,4 @@
-"""``/healthz`` and ``/readyz``: whether the process runs, whether more should be sent to it, and what it doesn't deliver."""
+"""``/healthz`` and ``/readyz``: liveness, readiness and delivery to outlets."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ class Check(NamedTuple):
 
     name: str
     reason: str = ""
-    """What is wrong; empty when all is well. It holds nothing of any content."""
+    """The problem, or an empty string. Contains no content of turns."""
     required: bool = False
-    """Whether the sidecar isn't ready while it is wrong."""
+    """True if the sidecar isn't ready while the problem persists."""
 
 
 class Readiness(NamedTuple):
-    """What probes are told."""
+    """Callbacks that provide the readiness for probes."""
 
     unready: Callable[[], str]
-    """Why no more should be sent at the moment; empty when all is ready."""
+    """Returns why senders should pause, or an empty string."""
     checks: Callable[[], Sequence[Check]]
 
 
 def health(head: Head, readiness: Readiness) -> Response | None:
-    """Return the response to ``/healthz`` and ``/readyz``; None for another path."""
+    """Return the response to ``/healthz`` or ``/readyz``, or None for another path."""
     if head.path not in ("/healthz", "/readyz"):
         return None
     if head.method not in ("GET", "HEAD"):
@@ -57,25 +57,25 @@ def _as_data(check: Check) -> dict[str, Any]:
 
 
 def checks_in(document: Any, prefix: str) -> list[Check]:
-    """Return the checks of another process's ``/readyz?verbose``, as JSON has them, under names with a prefix."""
+    """Return the checks in another process's JSON response, with a prefix before their names."""
     return [Check(f"{prefix}{one['name']}", str(one["reason"]), bool(one["required"])) for one in document["checks"]]
 
 
 def delivery(engine: Engine, required: Iterable[str]) -> list[Check]:
-    """Return a check for each outlet, and for the queue of judge jobs.
+    """Return a check for each outlet, and one for the judge queue.
 
     Args:
-        engine: whose.
-        required: names of outlets that must deliver.
+        engine: the engine with the outlets.
+        required: names of the outlets that must deliver.
     """
     found = []
     for outlet in engine.outlets:
         reason = outlet.trouble
         if reason and outlet.records is not None:
             account = outlet.records
-            reason = f"{reason}; {account.waiting} records wait, {sum(account.failed.values())} were dropped"
+            reason = f"{reason}; {account.waiting} records waiting, {sum(account.failed.values())} dropped"
         found.append(Check(f"outlet {outlet.name}", reason, outlet.name in set(required)))
     if engine.judges:
         held = engine.unsent_jobs
-        found.append(Check("judge queue", f"it can't be used; {held} jobs wait in memory" if held else ""))
+        found.append(Check("judge queue", f"can't be used; {held} jobs wait in memory" if held else ""))
     return found

@@ -27,13 +27,13 @@ _FEEDBACK = "/v1/feedback"
 
 
 class OtlpHandler:
-    """The handler of the OTLP/HTTP port.
+    """Handler for the OTLP/HTTP port.
 
     Args:
-        receiver: accepts or refuses the requests.
-        threads: where requests are unpacked and read.
-        guard: checks where a request comes from.
-        readiness: whether more should be sent at the moment.
+        receiver: accepts or refuses requests.
+        threads: decompress and parse requests.
+        guard: checks the origin and host of a request.
+        readiness: provides the readiness for probes.
     """
 
     def __init__(self, receiver: Receiver, threads: Executor, guard: Guard, readiness: Readiness) -> None:
@@ -43,7 +43,7 @@ class OtlpHandler:
         self._readiness = readiness
 
     def begin(self, head: Head) -> Exchange | Response:
-        """Admit an export, or respond at once."""
+        """Admit an export request, or respond immediately."""
         well = health(head, self._readiness)
         if well is not None:
             return well
@@ -53,12 +53,12 @@ class OtlpHandler:
         is_json = content_type == _JSON
         try:
             if signal is None:
-                raise Refusal("not_found", "OTLP is received at /v1/traces and /v1/logs, feedback at /v1/feedback")
+                raise Refusal("not_found", "unknown path; send OTLP to /v1/traces and /v1/logs, feedback to /v1/feedback")
             self._guard.check(head)
             if head.method != "POST":
                 raise Refusal("bad_method", "exports must be sent with POST")
             if is_feedback and (not is_json or head.headers.get("content-encoding", "identity").strip().lower() != "identity"):
-                raise Refusal("bad_type", f"feedback is {_JSON}, not compressed")
+                raise Refusal("bad_type", f"feedback must be uncompressed {_JSON}")
             if not is_json and content_type != _PROTOBUF:
                 raise Refusal("bad_type", f"Content-Type must be {_PROTOBUF} or {_JSON}")
             tenant = self.receiver.authorize(head.headers.get("authorization"))
@@ -70,12 +70,12 @@ class OtlpHandler:
         return kind(self, head, signal, is_json, tenant)
 
     def failed(self, error: Exception) -> Response:
-        """A fault in this process: the sender may retry."""
+        """Count an internal error. The sender can retry."""
         self.receiver.engine.failed("http", error)
         return self.refused(FAULT, "other", is_json=False)
 
     def refused(self, refusal: Refused, signal: str, is_json: bool) -> Response:
-        """Count a refusal; its response has the body and headers that OTLP requires."""
+        """Count a refusal, and return the response with the body and headers that OTLP requires."""
         self.receiver.refused("http", signal, refusal)
         status = refusal.status()
         response = _message(refusal.http_status, status, is_json)
@@ -103,7 +103,6 @@ class _Export:
         self._refused: Refused | None = None
 
     def received(self, size: int) -> bool:
-        """Charge the bytes that came."""
         try:
             self._share.grow(size)
         except Refusal as refusal:
@@ -112,7 +111,6 @@ class _Export:
         return True
 
     async def answer(self, body: bytes) -> Response:
-        """Receive the whole request."""
         encoding = self._head.headers.get("content-encoding", "").strip().lower()
         handler = self._handler
         request = Request(self._signal, body, encoding, self._json, self._share, self._tenant)
@@ -123,27 +121,24 @@ class _Export:
         return _message(200, response_of(self._signal, found), self._json)
 
     def refuse(self, why: Failure) -> Response:
-        """The body is too large, too slow, finds no room, or breaks HTTP's own rules."""
         if why == "no_room" and self._refused is not None:
             found = self._refused
         elif why == "too_large":
             found = too_large(self.max_body).answer
         else:
             kind: Kind = "timeout" if why == "too_slow" else "bad_data"
-            found = Refusal(kind, "the body did not come in time, or breaks the rules of HTTP").answer
+            found = Refusal(kind, "the body didn't arrive in time (serve.body_timeout), or isn't valid HTTP").answer
         return self._handler.refused(found, self._signal, self._json)
 
     def end(self, size: int) -> None:
-        """Make room for the next request."""
         self._share.close()
         self._handler.receiver.release(self._head.client, size)
 
 
 class _Feedback(_Export):
-    """One request with what users say of turns: it becomes an export of log records."""
+    """One request with user feedback, which is converted to an export request for logs."""
 
     async def answer(self, body: bytes) -> Response:
-        """Receive the whole request."""
         try:
             body, count = as_log_records(body)
         except Refusal as refusal:

@@ -1,7 +1,8 @@
-"""A small HTTP/1.1 server on asyncio: h11 reads the protocol, this module bounds it in time, size and number.
+"""Small HTTP/1.1 server on asyncio, with limits on time, size and connections.
 
-A handler is called twice: :meth:`Handler.begin` when the head of a request has come, and :meth:`Exchange.answer` with the body, if the
-handler takes one.
+
+The package h11 parses the protocol. A handler is called twice: :meth:`Handler.begin` after the head of a request arrives,
+and :meth:`Exchange.answer` with the body, if the handler accepts one.
 """
 
 from __future__ import annotations
@@ -24,97 +25,100 @@ from .logformat import Caller, caller
 _log = logging.getLogger("otel_agenteval")
 
 HEAD_TIMEOUT = 10.0
-"""Seconds from a connection's beginning to the end of the first head."""
+"""Seconds from the start of a connection to the end of the first head."""
 IDLE_TIMEOUT = 75.0
-"""Seconds that a connection may wait for the next request, its head included."""
+"""Seconds until the next request's head must have arrived on a connection."""
 WRITE_TIMEOUT = 30.0
 _LINGER = 2.0
 _LINGER_BYTES = 64 << 20
-"""Bytes of a refused body that are read and thrown away, so that its sender gets to read the response."""
+"""Bytes of a refused body to read and discard, so that the sender gets the response."""
 _READ = 256 * 1024
 _SMALL = 4 * 1024
 _BUFFER = 64 * 1024
-"""Bytes that a connection may hold unread; its sender is stopped at twice as many."""
+"""Bytes that a connection buffers unread. Its sender is paused at twice as many."""
 
 
 @dataclass(slots=True)
 class Head:
-    """A request without its body."""
+    """Request without its body."""
 
     method: str
     path: str
-    """Without the query."""
+    """Path without the query."""
     query: str
     headers: dict[str, str]
-    """Names in lower case; of several with one name the first."""
+    """Headers by lowercase name. Of repeated headers, the first counts."""
     client: str
     """Address of the peer."""
     length: int | None
-    """Bytes of the body, where they were announced."""
+    """Announced size of the body in bytes, or None."""
 
 
 @dataclass(slots=True)
 class Response:
-    """A response."""
+    """Response to a request."""
 
     status: int
     body: bytes = b""
     content_type: str = "text/plain; charset=utf-8"
     headers: list[tuple[str, str]] = field(default_factory=list)
     stream: AsyncGenerator[bytes, None] | None = None
-    """What comes after the body, piece by piece, for as long as the client listens and the server runs."""
+    """Pieces sent after the body while the client is connected and the server runs."""
 
 
 Failure = Literal["too_large", "too_slow", "no_room", "broken", "gone"]
-"""Why a body did not come whole: it is larger than is allowed, did not come in time, there is no room for more of it, it breaks
-HTTP's rules, or the client went away."""
+"""Reason for an incomplete body.
+
+``too_large`` exceeds the allowed size, ``too_slow`` the allowed time. ``no_room`` means not enough memory, ``broken`` a
+violation of HTTP, and ``gone`` that the client disconnected.
+"""
 
 
 @dataclass(slots=True)
 class _Broken:
-    """The client breaks HTTP's rules."""
+    """The client violated HTTP."""
 
     status: int
 
 
 class Exchange(Protocol):
-    """One request, until its response was sent."""
+    """One request, until its response is sent."""
 
     max_body: int
-    """Bytes of the body that are taken at most."""
+    """Largest allowed body in bytes."""
     body_timeout: float
-    """Seconds in which it must have come."""
+    """Seconds in which the body must arrive."""
 
     def received(self, size: int) -> bool:
-        """So many more bytes of the body came in; whether they are to be kept."""
+        """Account for more bytes of the body. Return True to keep them."""
 
     async def answer(self, body: bytes) -> Response:
-        """The response to the whole request."""
+        """Return the response to the complete request."""
 
     def refuse(self, why: Failure) -> Response:
-        """The response to a request whose body did not come whole."""
+        """Return the response to a request with an incomplete body."""
 
     def end(self, size: int) -> None:
-        """The request is over, after so many bytes of its body."""
+        """End the request after ``size`` bytes of its body."""
 
 
 class Handler(Protocol):
-    """What a server serves."""
+    """Application that a server runs."""
 
     def begin(self, head: Head) -> Exchange | Response:
-        """An exchange for a request whose body is to be read, or the response at once."""
+        """Return an exchange that reads the body, or the response if it isn't needed."""
 
     def failed(self, error: Exception) -> Response:
-        """The response when the handler raised an exception."""
+        """Return the response after the handler raised an exception."""
 
 
 class HttpServer:
-    """Serves a handler on one address.
+    """HTTP server for a handler on one address.
 
     Args:
         handler: answers requests.
-        max_connections: that may be open together; further ones are closed immediately.
-        client_connections: the same, of one address.
+        max_connections: limit of open connections. Further ones are closed immediately.
+        client_connections: limit of open connections from one address.
     """
 
     def __init__(self, handler: Handler, max_connections: int = 512, client_connections: int = 128) -> None:
@@ -126,31 +130,31 @@ class HttpServer:
         self._clients: Counter[str] = Counter()
         self.stopping = False
         self.refused = 0
-        """Connections that were closed immediately, because there were too many."""
+        """Number of connections closed immediately because there were too many."""
         self.address = ""
 
     @property
     def connections(self) -> int:
-        """How many are open."""
+        """Number of open connections."""
         return len(self._connections)
 
     async def start(self, option: str, address: str, context: ssl.SSLContext | None = None) -> None:
         """Listen.
 
         Raises:
-            ConfigError: the address cannot be used; ``option`` is what it was given in.
+            ConfigError: the address can't be used. ``option`` is the option that contains it.
         """
         host, port = split_address(address)
         try:
             more: dict[str, Any] = {} if context is None else {"ssl_handshake_timeout": HEAD_TIMEOUT}
             self._server = await asyncio.start_server(self._serve, host, port, ssl=context, limit=_BUFFER, **more)
         except OSError as error:
-            raise ConfigError(f"{option}: {address} cannot be opened: {error.strerror or error}") from None
+            raise ConfigError(f"{option}: can't listen on {address}: {error.strerror or error}") from None
         port = self._server.sockets[0].getsockname()[1]
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     async def stop(self, grace: float) -> None:
-        """Take no new connections; let running requests end within ``grace`` seconds."""
+        """Refuse new connections, and give running requests ``grace`` seconds to end."""
         self.stopping = True
         if self._server is not None:
             self._server.close()
@@ -178,9 +182,9 @@ class HttpServer:
         try:
             await connection.run()
         except (ConnectionError, TimeoutError, asyncio.TimeoutError, ssl.SSLError):
-            pass  # the client went away, or did nothing
+            pass  # the client disconnected or was idle
         except asyncio.CancelledError:
-            pass  # shutting down: this task is not awaited
+            pass  # at shutdown, nothing awaits this task
         except Exception as error:
             _log.warning("an HTTP connection failed: %s", type(error).__name__)
         finally:
@@ -228,15 +232,14 @@ class _Connection:
             self._protocol.start_next_cycle()
             timeout = IDLE_TIMEOUT
 
-    # What waits for these with a limit of time is a task, and an exception of theirs would be kept by it together with the
-    # frames that it came through: so they return what went wrong, and raise nothing.
+    # These run in tasks with a time limit. A task would keep an exception and all frames of its traceback alive, so they return errors.
 
     async def _event(self) -> Any:
         while True:
             try:
                 event = self._protocol.next_event()
             except h11.RemoteProtocolError as error:
-                error.__traceback__ = None  # h11 raises it in a frame that holds it
+                error.__traceback__ = None  # h11 raises it in a frame that keeps it alive
                 return _Broken(error.error_status_hint)
             if event is not h11.NEED_DATA:
                 return event
@@ -247,7 +250,7 @@ class _Connection:
             self._protocol.receive_data(data)
 
     async def _exchange(self, request: h11.Request) -> bool:
-        """Answer one request; whether the connection can go on."""
+        """Answer one request. Return True if the connection can be reused."""
         head = _head_of(request, self._client)
         caller.set(Caller.of(head.headers, head.client))
         try:
@@ -295,7 +298,7 @@ class _Connection:
                     return "too_large"
                 if not received(size):
                     return "no_room"
-                if pieces and len(pieces[-1]) < _SMALL:  # a piece of a byte takes fifty
+                if pieces and len(pieces[-1]) < _SMALL:  # a separate bytes object for one byte takes fifty
                     pieces[-1] += event.data
                 else:
                     pieces.append(bytes(event.data))
@@ -305,7 +308,10 @@ class _Connection:
                 return "broken" if isinstance(event, _Broken) else "gone"
 
     async def _answer_early(self, response: Response, head: Head) -> bool:
-        """Respond although the body has not been read. A small one is read and thrown away; otherwise the connection ends."""
+        """Respond before the body is read.
+
+        A small body is read and discarded. After a larger one, the connection closes.
+        """
         whole = self._protocol.their_state is h11.DONE
         if (
             not whole
@@ -374,13 +380,16 @@ class _Connection:
 
 
 def _is_ambiguous(request: h11.Request) -> bool:
-    """Return True if a proxy may find another end of the body than h11, and so take what follows for another request (RFC 9112, 6.1)."""
+    """Return True if a proxy could find a different end of the body (RFC 9112, 6.1).
+
+    The rest of the body would then be treated as another request.
+    """
     names = {name for name, _ in request.headers}
     return b"transfer-encoding" in names and (b"content-length" in names or request.http_version < b"1.1")
 
 
 def _unheeded(size: int) -> bool:
-    """What is thrown away at once needs no room."""
+    """Accept discarded bytes without accounting."""
     return True
 
 

@@ -1,4 +1,4 @@
-"""Unpacking of requests that never holds more than is allowed: a megabyte can unpack to gigabytes."""
+"""Decompression of requests within a memory limit: a megabyte can decompress to gigabytes."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ except ImportError:
 
 _PIECE = 1 << 20
 _FEED = 64 << 10
-"""Packed bytes that are given to zlib at once: what it does not consume is copied every time."""
+"""Compressed bytes passed to zlib at once. It copies the bytes that it doesn't consume."""
 _PACKED_PIECE = 256
 _MAX_PARTS = 10_000
-"""Packed streams, one after the other, in one body."""
+"""Limit of concatenated compressed streams in one body."""
 _WINDOW = 8 << 20
 GZIP_MAGIC = b"\x1f\x8b"
 
 
 def inflate(body: bytes, encoding: str, limit: int, share: Share = UNBOUNDED) -> bytes:
-    """The bytes that were packed with an HTTP ``Content-Encoding``; ``share`` grows with them.
+    """Decompress a body by its ``Content-Encoding``, and charge ``share`` for the result.
 
     Raises:
-        Refusal: they are more than ``limit``, they are not packed that way, there is no room for them, or the encoding is unknown.
+        Refusal: the result exceeds ``limit`` or the memory budget, the body is invalid, or the encoding is unknown.
     """
     if encoding in ("", "identity", "none"):
         found = body
@@ -42,14 +42,14 @@ def inflate(body: bytes, encoding: str, limit: int, share: Share = UNBOUNDED) ->
     elif encoding == "zstd":
         found = _joined(_zstd(body, limit, share), share)
     else:
-        raise Refusal("bad_type", "Content-Encoding must be gzip, deflate, zstd or identity")
+        raise Refusal("bad_type", "unknown Content-Encoding; must be gzip, deflate, zstd or identity")
     if len(found) > limit:
         raise too_large(limit)
     return found
 
 
 def sniffed(body: bytes) -> str:
-    """How a gRPC message is packed. Neither beginning is one of an OTLP message."""
+    """Return the compression of a gRPC message. No OTLP message begins like a compressed one."""
     if body[:2] == GZIP_MAGIC:
         return "gzip"
     if body[:1] == b"\x78" and len(body) > 1 and int.from_bytes(body[:2], "big") % 31 == 0:
@@ -58,15 +58,15 @@ def sniffed(body: bytes) -> str:
 
 
 def too_large(limit: int) -> Refusal:
-    """The refusal of a body that is too large."""
-    return Refusal("too_large", f"the request is larger than the {limit} bytes that are allowed (serve.max_body)")
+    """Return the refusal for a body that is too large."""
+    return Refusal("too_large", f"the request is larger than {limit} bytes (serve.max_body)")
 
 
 def _joined(pieces: list[bytes], share: Share) -> bytes:
     if len(pieces) == 1:
         return pieces[0]
     size = sum(map(len, pieces))
-    share.grow(size)  # for a moment it exists twice
+    share.grow(size)  # during the join, the bytes exist twice
     whole = b"".join(pieces)
     pieces.clear()
     share.shrink(size)
@@ -74,7 +74,7 @@ def _joined(pieces: list[bytes], share: Share) -> bytes:
 
 
 def _members(body: bytes, window: int, limit: int, share: Share) -> list[bytes]:
-    """One packed stream after the other, as gzip allows."""
+    """Decompress concatenated streams, as gzip allows."""
     pieces: list[bytes] = []
     room, at, parts = limit, 0, 0
     try:
@@ -95,16 +95,16 @@ def _members(body: bytes, window: int, limit: int, share: Share) -> list[bytes]:
                     share.grow(len(piece))
                     pieces.append(piece)
                 elif not (stream.eof or left or at < len(body)):
-                    raise Refusal("bad_data", "the packed body is incomplete")
+                    raise Refusal("bad_data", "the compressed body is incomplete")
             at -= len(stream.unused_data)
     except (zlib.error, _zlib.error):
-        raise Refusal("bad_data", "the body is not packed with its Content-Encoding") from None
+        raise Refusal("bad_data", "the body can't be decompressed with its Content-Encoding") from None
     return pieces
 
 
 def _one_more(parts: int) -> int:
     if parts == _MAX_PARTS:
-        raise Refusal("bad_data", f"the packed body has more than {_MAX_PARTS} parts")
+        raise Refusal("bad_data", f"the compressed body has more than {_MAX_PARTS} parts")
     return parts + 1
 
 
@@ -113,7 +113,7 @@ def _zstd(body: bytes, limit: int, share: Share) -> list[bytes]:
         zstandard = require("zstandard", feature="Content-Encoding zstd", extra="serve")
     except MissingExtra as error:
         raise Refusal("bad_type", str(error)) from None
-    # A piece can be made of blocks of 128 KiB in four bytes each: so much more than the limit is made before it is seen.
+    # Four compressed bytes can hold a block of 128 KiB, so a small piece can exceed the limit before the check.
     pieces: list[bytes] = []
     room, at, parts = limit, 0, 0
     reader = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
@@ -123,7 +123,7 @@ def _zstd(body: bytes, limit: int, share: Share) -> list[bytes]:
             stream = reader.decompressobj()
             while not stream.eof:
                 if at >= len(body):
-                    raise Refusal("bad_data", "the packed body is incomplete")
+                    raise Refusal("bad_data", "the compressed body is incomplete")
                 piece = stream.decompress(body[at : at + _PACKED_PIECE])
                 at += _PACKED_PIECE
                 room -= len(piece)
@@ -134,5 +134,5 @@ def _zstd(body: bytes, limit: int, share: Share) -> list[bytes]:
                     pieces.append(piece)
             at = min(at, len(body)) - len(stream.unused_data)
     except zstandard.ZstdError:
-        raise Refusal("bad_data", "the body is not packed with its Content-Encoding") from None
+        raise Refusal("bad_data", "the body can't be decompressed with its Content-Encoding") from None
     return pieces

@@ -1,15 +1,17 @@
-"""The folder of a service's journal: which processes it is for, and which of them has what.
+"""Folder of a service's journal, and the assignment of its segments to processes.
+
 
 ::
 
-    lock                    of the service, whatever its number of processes
-    7/processes             the endpoints that the Collector routes to: a JSON list
+    lock                    held by the service, whatever its number of processes
+    7/processes             endpoints that the Collector routes to, as a JSON list
     7/0/NAME.requests       a segment of process 0
-    7/0/NAME.share          which traces of it are of process 0, if not all
+    7/0/NAME.share          its traces that belong to process 0, if not all
 
-The journal belongs to the service. When its processes are others than at the last start, every segment that is left is given to each process that
-has traces in it: as a hard link, and with the share that is its own. That is done in a new folder beside the last one, which takes its place at once or
-not at all. No segment is opened for that but to look at its version, so a request that a process cannot survive is read by the process that it belongs to.
+If the set of processes changed since the last start, each leftover segment is assigned to every process that owns traces in
+it. Each process gets a hard link to the segment and a file with its share. All of this happens in a new folder that replaces
+the last one atomically. Only the version of a segment is read here. So if a request crashes its reader, it crashes the
+process that owns it.
 """
 
 from __future__ import annotations
@@ -33,35 +35,43 @@ from .wal import HEADER_BYTES, SHARE, SUFFIX, VERSION, share_of, version_of
 _log = logging.getLogger("otel_agenteval")
 
 ALONE = ("",)
-"""The endpoints of a service with one process."""
+"""Endpoints of a service with one process."""
 _PROCESSES = "processes"
 _UNFINISHED = ".part"
 LOCK_GRACE = 5.0
-"""Seconds that a process may take for its end, beyond the time in which it delivers."""
+"""Seconds that a process can take to end, beyond its time for delivery."""
 _LOCK_EVERY = 0.1
 
 
 class JournalFolder:
-    """The journal's folder while a service has it: from :meth:`acquire` on, and as long as a process has :attr:`lock` open.
+    """The journal's folder, locked by a service from :meth:`acquire` on.
+
+    The lock is held as long as any process has :attr:`lock` open.
 
     Args:
-        path: made if need be.
+        path: created if missing.
     """
 
     def __init__(self, path: str) -> None:
         self.path = Path(path)
         self.lock = -1
-        """The descriptor that holds the lock. A child that inherits it holds the same lock."""
+        """File descriptor of the lock, or -1.
+
+
+        A child process that inherits it holds the same lock.
+        """
 
     async def acquire(self, within: float, ended: Callable[[], bool] = lambda: False) -> bool:
-        """Wait until no other service has the folder. False if ours has ended first.
+        """Wait until no other service holds the folder, and lock it.
+
+        Returns False if ``ended`` returned True first.
 
         Args:
-            within: seconds to wait: processes whose parent was killed need a while to notice, and a service that stops may take its time.
-            ended: whether to wait no longer.
+            within: seconds to wait. A service that stops can take a while, and so can processes whose parent was killed.
+            ended: returns True to stop waiting.
 
         Raises:
-            ConfigError: the folder cannot be used, or another service still has it.
+            ConfigError: the folder can't be used, or another service still holds it.
         """
         with _usable(self.path):
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -77,11 +87,13 @@ class JournalFolder:
                     return True
                 if loop.time() - began >= within:
                     raise ConfigError(
-                        f"serve.journal: {self.path}: another process still uses it after {within:g} s; stop that process"
+                        f"serve.journal: {self.path}: still in use by another process after {within:g} s; stop that process"
                         f" (`fuser {self.path / 'lock'}` prints its id), or set another folder"
                     )
                 if not told:
-                    _log.warning("serve.journal: %s: another process uses it; waiting up to %g s for its end", self.path, within)
+                    _log.warning(
+                        "serve.journal: %s: in use by another process; waiting up to %g s until it ends", self.path, within
+                    )
                     told = True
                 await asyncio.sleep(_LOCK_EVERY)
         finally:
@@ -90,24 +102,26 @@ class JournalFolder:
         return False
 
     def release(self) -> None:
-        """Let others have it. Safe to call twice."""
+        """Release the lock. Safe to call twice."""
         lock, self.lock = self.lock, -1
         if lock >= 0:
             os.close(lock)
 
     def part(self, number: int) -> Path:
-        """Return the folder of one process's segments, as they were last shared out."""
+        """Return the folder with the segments of one process."""
         with _usable(self.path):
             return self.path / str(max(self._rounds())) / str(number)
 
     def share_out(self, endpoints: Sequence[str]) -> None:
-        """Give every segment to the processes that the Collector sends its traces to. Changes nothing if they are those of the last time.
+        """Assign each segment to the processes that its traces are routed to.
+
+        Does nothing if the processes are the same as at the last start.
 
         Args:
-            endpoints: of the processes, in their order, without duplicates.
+            endpoints: of the processes, in order and without duplicates.
 
         Raises:
-            ConfigError: the folder cannot be used, or holds a segment of another version.
+            ConfigError: the folder can't be used, or contains a segment of another version.
         """
         with _usable(self.path):
             segments = list(self.path.rglob(f"*{SUFFIX}"))
@@ -127,7 +141,7 @@ class JournalFolder:
     def _refuse_another_version(self, path: Path) -> None:
         with path.open("rb") as file:
             found = version_of(file.read(HEADER_BYTES))
-        if found is None:  # damaged, or without a request; the first version had no header
+        if found is None:  # damaged or empty, or of the first version, which had no header
             found = VERSION if path.parent.parent.parent == self.path else 1
         if found != VERSION:
             fault = another_version(found, VERSION, "run the version of otel-agenteval that wrote it until its journal is empty")
@@ -153,7 +167,7 @@ class JournalFolder:
 
 
 def _segments_in(last: Path | None) -> Iterable[tuple[Path, Share]]:
-    """Each segment once, with what is left of it: all of those shares that a process still has."""
+    """Return each segment once, with the union of the shares that processes still hold."""
     found: dict[str, tuple[Path, Share]] = {}
     for path in last.glob(f"*/*{SUFFIX}") if last is not None else ():
         share = share_of(path)
@@ -164,14 +178,14 @@ def _segments_in(last: Path | None) -> Iterable[tuple[Path, Share]]:
 
 
 def _give(path: Path, share: Share, part: Path) -> None:
-    """Let a process have its share of a segment."""
+    """Link a segment into a process's folder, with the share that it owns."""
     if not share.bits:
         return
     if not share.is_everything:
         _write((part / path.name).with_suffix(SHARE), share.to_bytes())
     try:
         os.link(path, part / path.name)
-    except OSError:  # a file system without hard links; what else is wrong shows with the copy
+    except OSError:  # a file system without hard links; any other error occurs again during the copy
         _write(part / path.name, path.read_bytes())
 
 
@@ -180,7 +194,7 @@ def _usable(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ConfigError(f"serve.journal: {path}: cannot be used: {error.strerror}") from None
+        raise ConfigError(f"serve.journal: {path}: can't be used: {error.strerror}") from None
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -1,6 +1,7 @@
-"""The log of a server or worker: text, or one JSON object per line; both with the id of the request that a record is about.
+"""Log formats of the sidecar and worker: text or JSON lines, both with a request id.
 
-Messages never hold content of agents, and no exception's text is written, which might.
+
+Log messages never contain content of turns. Exception texts are left out, because they might.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[
 
 
 class Caller(NamedTuple):
-    """A request that is being answered."""
+    """Request that is being answered."""
 
     request_id: str
     client: str
@@ -40,9 +41,11 @@ class Caller(NamedTuple):
 
     @classmethod
     def of(cls, headers: Mapping[str, str], client: str) -> Caller:
-        """From a request's headers (names in lower case): its ``x-request-id``, else the trace id of its ``traceparent``, else a new id.
+        """Return the caller of a request from its headers, whose names are in lowercase.
 
-        An id that is longer than 128 characters, or has others than ``A-Z a-z 0-9 . _ : = @ / + -``, is not taken.
+
+        Its id is the header ``x-request-id``, the trace id of ``traceparent``, or a new id, in this order. A given id is ignored
+        if it is longer than 128 characters or contains characters other than ``A-Z a-z 0-9 . _ : = @ / + -``.
         """
         given = headers.get("x-request-id", "")
         if _SANE_ID.fullmatch(given):
@@ -52,27 +55,31 @@ class Caller(NamedTuple):
 
 
 caller: ContextVar[Caller | None] = ContextVar("otel_agenteval_caller", default=None)
-"""The request that this task or thread works on."""
+"""Request that the current task or thread works on."""
 
 
 class _Formatter(logging.Formatter):
-    """What both formats have in common. Times are UTC."""
+    """Common base of both formats. Times are in UTC."""
 
     converter = staticmethod(time.gmtime)
     default_time_format = "%Y-%m-%dT%H:%M:%S"
     default_msec_format = "%s.%03dZ"
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
-        """Where it was raised and its type. Its message is left out: it may quote an agent."""
+        """Return the traceback and exception type, without the message, which might quote a turn."""
         kind, _, where = ei
         return _trace(kind, where)
 
 
 class TextFormatter(_Formatter):
-    """Time, level, message, and the request's id; what could begin a line of its own is escaped."""
+    """Formatter for text: time, level, message and request id.
+
+
+    Line breaks in messages are escaped.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as text: one line, and below it the frames of an exception."""
+        """Return the record as one line, followed by the traceback of its exception."""
         line = f"{self.formatTime(record)} {record.levelname} {escaped(record.getMessage())}"
         request = caller.get()
         if request is not None:
@@ -81,10 +88,13 @@ class TextFormatter(_Formatter):
 
 
 class JsonFormatter(_Formatter):
-    """One JSON object: ``time``, ``level``, ``logger``, ``message``, ``pid``, and where there is one ``request_id``, ``exception``."""
+    """Formatter for JSON: ``time``, ``level``, ``logger``, ``message`` and ``pid``.
+
+    If available, ``request_id`` and ``exception`` are included.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as a line of JSON."""
+        """Return the record as one line of JSON."""
         line: dict[str, Any] = {
             "time": self.formatTime(record), "level": record.levelname.lower(), "logger": record.name,
             "message": record.getMessage(), "pid": record.process,
@@ -98,11 +108,11 @@ class JsonFormatter(_Formatter):
 
 
 def set_up(form: str = DEFAULT_FORMAT, level: str = DEFAULT_LEVEL) -> None:
-    """Log to standard error. Nothing changes where the host of this process has set up logging.
+    """Log to standard error, unless the host application has configured logging.
 
     Args:
         form: one of :data:`FORMATS`.
-        level: one of :data:`LEVELS`, of our own records; of others' there are warnings and errors.
+        level: one of :data:`LEVELS`, for otel-agenteval's records. Other loggers write warnings and errors.
     """
     root = logging.getLogger()
     if root.handlers:
@@ -112,7 +122,7 @@ def set_up(form: str = DEFAULT_FORMAT, level: str = DEFAULT_LEVEL) -> None:
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
     _log.setLevel(level.upper())
-    if form == "json":  # whatever else would write lines of its own
+    if form == "json":  # keep other writers from mixing plain text into the JSON lines
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")
         logging.captureWarnings(True)
         sys.excepthook = _uncaught
@@ -121,7 +131,7 @@ def set_up(form: str = DEFAULT_FORMAT, level: str = DEFAULT_LEVEL) -> None:
 
 def _uncaught(kind: type[BaseException], error: BaseException | None, where: TracebackType | None) -> None:
     if not issubclass(kind, (KeyboardInterrupt, SystemExit)):
-        _log.critical("uncaught: %s", kind.__name__, exc_info=(kind, error or kind(), where))
+        _log.critical("uncaught exception: %s", kind.__name__, exc_info=(kind, error or kind(), where))
 
 
 def _trace(kind: type[BaseException] | None, where: TracebackType | None) -> str:

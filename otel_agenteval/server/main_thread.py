@@ -1,4 +1,8 @@
-"""The sidecar's main thread scores turns, and its event loop runs beside it: see :mod:`otel_agenteval.engine.watchdog`."""
+"""Runner for the sidecar's event loop, which leaves the main thread to scoring.
+
+
+See :mod:`otel_agenteval.engine.watchdog` for the reason.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,10 @@ Found = TypeVar("Found")
 
 
 def run_beside(engine: Engine, program: Coroutine[Any, Any, Found]) -> Found:
-    """Score turns on the calling thread, which must be the main thread, until ``program`` has ended. Return its result or raise its error."""
+    """Score turns on the calling thread while ``program`` runs on another one.
+
+    The calling thread must be the main thread. Returns the result of ``program``, or raises its exception.
+    """
     outcome: Future[Found] = Future()
 
     def run() -> None:

@@ -1,6 +1,6 @@
-"""Settings of the C library's allocator, of garbage collection, and of open files.
+"""Process settings: the C library's allocator, garbage collection and open files.
 
-Requests of megabytes come and go all the time, and asking the kernel for fresh pages each time costs more than reading them.
+Requests of several megabytes arrive all the time. Getting new pages from the kernel for each costs more than parsing it.
 """
 
 from __future__ import annotations
@@ -14,14 +14,22 @@ _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -2, -3, -8
 _MIB = 1 << 20
 _FILES = 65_536
 _YOUNG = 20_000
-"""New objects between two garbage collections. Spans wait for seconds, and each collection would go through them in vain."""
+"""New objects between garbage collections.
+
+
+Spans live for seconds, so frequent collections would free nothing.
+"""
 
 
 def allow_files() -> None:
-    """Let the process open as many files as it may: connections of senders must not leave none for probes, queues and logs."""
+    """Raise the limit of open files.
+
+
+    Otherwise connections could use up the descriptors that probes, queues and logs need.
+    """
     try:
         import resource
-    except ImportError:  # not on this platform
+    except ImportError:  # Windows
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
@@ -31,9 +39,9 @@ def allow_files() -> None:
 
 
 def tune() -> bool:
-    """Keep up to 64 MiB of freed memory for the next request, in one arena, and collect garbage less often.
+    """Keep up to 64 MiB of freed memory for the next request, and collect garbage less often.
 
-    False where the C library is not glibc: then only the last is done.
+    Returns False without glibc. Then only garbage collection is changed.
     """
     gc.set_threshold(_YOUNG, 20, 100)
     if sys.platform != "linux":

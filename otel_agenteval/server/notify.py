@@ -1,8 +1,8 @@
-"""Reports to the service manager: systemd's notification protocol, ``sd_notify(3)``.
+"""Reports to the service manager with systemd's notification protocol, ``sd_notify(3)``.
 
-A message is a datagram of ``NAME=value`` lines to the socket that ``NOTIFY_SOCKET`` names. Where there is none, nothing is sent.
+A message is a datagram of ``NAME=value`` lines to the socket in ``NOTIFY_SOCKET``. If the variable isn't set, nothing is sent.
 
-The same protocol serves ``--processes``: each process reports to its parent, and the parent reports to systemd for all of them.
+``--processes`` uses the same protocol: each process reports to its parent, and the parent reports to systemd for all of them.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ _log = logging.getLogger("otel_agenteval")
 
 _SEND_WITHIN = 2.0
 _STATUS_EVERY = 10.0
-"""Seconds between two looks at the status, unless a watchdog needs more."""
+"""Seconds between status checks, unless a watchdog needs more frequent ones."""
 _EXTEND_BY = 30.0
-"""Seconds by which the time limit of a start or stop is extended, each time."""
+"""Seconds by which each message extends the time limit of a start or stop."""
 _EXTEND_EVERY = 10.0
 _DATAGRAM = 4096
 
 
 class Notifier:
-    """Sends messages to the service manager.
+    """Sender of messages to the service manager.
 
     Args:
-        address: of its socket: a path, or ``@name`` for an abstract one; None sends nothing.
-        watchdog: seconds without a report after which it considers this process dead; None = it does not.
+        address: path of its socket, or ``@name`` for an abstract one. None sends nothing.
+        watchdog: seconds without a report after which it considers the process dead. None disables that.
     """
 
     def __init__(self, address: str | None = None, watchdog: float | None = None) -> None:
@@ -42,7 +42,10 @@ class Notifier:
 
     @classmethod
     def from_environment(cls, env: MutableMapping[str, str] = os.environ) -> Notifier:
-        """As the service manager started this process. The variables are removed from ``env``: they are not meant for child processes."""
+        """Return a notifier from the variables that the service manager set.
+
+        They are removed from ``env``, because child processes must not use them.
+        """
         address = env.pop("NOTIFY_SOCKET", None)
         usec, pid = env.pop("WATCHDOG_USEC", ""), env.pop("WATCHDOG_PID", "")
         if not address or address[0] not in "/@" or not hasattr(socket, "AF_UNIX"):
@@ -52,11 +55,11 @@ class Notifier:
 
     @property
     def enabled(self) -> bool:
-        """Whether there is a service manager to report to."""
+        """True if the process runs under a service manager."""
         return self._address is not None
 
     def send(self, **state: str | int) -> None:
-        """Send one message; never raises."""
+        """Send one message. Never raises."""
         if self._address is None:
             return
         message = "\n".join(f"{name}={_line(str(value))}" for name, value in state.items()).encode()
@@ -66,34 +69,39 @@ class Notifier:
                 sender.settimeout(_SEND_WITHIN)
                 sender.sendto(message, where)
         except OSError as error:
-            _log.debug("the report to the service manager failed: %s", error.strerror or type(error).__name__)
+            _log.debug("reporting to the service manager failed: %s", error.strerror or type(error).__name__)
 
     def ready(self, status: str) -> None:
-        """Report that the process is up, or has reloaded."""
+        """Report that the process is ready, or has reloaded."""
         self.send(READY=1, STATUS=status)
 
     def reloading(self) -> None:
-        """Report that the configuration is being read again, until :meth:`ready`."""
+        """Report that the configuration is being reloaded, until :meth:`ready`."""
         self.send(RELOADING=1, MONOTONIC_USEC=time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000, STATUS="reloading")
 
     def stopping(self, within: float) -> None:
-        """Report that the process stops, which may take so many seconds."""
+        """Report that the process stops within ``within`` seconds."""
         self.send(STOPPING=1, STATUS="stopping", EXTEND_TIMEOUT_USEC=int((within + _EXTEND_BY) * 1e6))
 
     async def while_starting(self) -> None:
-        """Ask for more time again and again, until cancelled: a long journal is read before the process is ready."""
+        """Extend the start's time limit until cancelled.
+
+
+        Replaying a journal can take longer than the service manager's default limit.
+        """
         while True:
             self.send(STATUS="starting", EXTEND_TIMEOUT_USEC=int(_EXTEND_BY * 1e6))
             await asyncio.sleep(_EXTEND_EVERY)
 
     async def keep_reporting(self, stalled: Callable[[], str], status: Callable[[], str]) -> None:
-        """Report that the process is alive at half of the watchdog's time, until cancelled; and its status whenever that has changed.
+        """Report the process as alive, and each change of its status, until cancelled.
 
-        That this coroutine runs shows that the event loop does.
+
+        The report is sent at half of the watchdog's interval. It proves that the event loop runs.
 
         Args:
-            stalled: what makes no progress; empty when all does. While it is not empty, the process is not reported as alive.
-            status: in one line.
+            stalled: returns why work makes no progress, or an empty string. During a stall, the process isn't reported as alive.
+            status: returns the status in one line.
         """
         if not self.enabled:
             return
@@ -110,11 +118,11 @@ class Notifier:
 
 
 class Progress:
-    """Whether something that has work to do does some.
+    """Check that pending work makes progress.
 
     Args:
-        count: a number that changes with each piece of work; None while there is none to do.
-        reason: what to say when it does not change from one look to the next.
+        count: returns a number that changes with each piece of work. None without pending work.
+        reason: returned if the number hasn't changed since the last check.
     """
 
     def __init__(self, count: Callable[[], int | None], reason: str) -> None:
@@ -123,13 +131,13 @@ class Progress:
         self._last: int | None = None
 
     def __call__(self) -> str:
-        """The reason, if nothing was done since the last look; else nothing."""
+        """Return the reason if no work was done since the last check, or an empty string."""
         before, self._last = self._last, self._count()
         return self._reason if self._last is not None and self._last == before else ""
 
 
 class Listener:
-    """A socket on which child processes report to us, as we report to systemd. Each child has its own, so its messages need no name.
+    """Socket on which one child process reports to its parent.
 
     Args:
         heard: called with the fields of each message.
@@ -158,5 +166,5 @@ class Listener:
 
 
 def _line(text: str) -> str:
-    """A value must not begin a line of its own."""
+    """Return a value on one line, so that it can't add fields to the message."""
     return text.replace("\n", " ").replace("\r", " ")

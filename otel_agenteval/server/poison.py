@@ -1,11 +1,13 @@
-"""Traces and requests that ended the process, so that no restart tries them for ever.
+"""Traces and requests that crashed the process, so that restarts don't try them forever.
 
-While a trace is scored, or a request is read from the journal, its name stands in a file that survives ``kill -9``. A process that
-starts finds the names that ended processes left there: each is one strike. A name with one strike is tried once more, after everything
-else. A name with two is poisoned: the journal passes over it. A trace that the watchdog stopped is poisoned at once.
+
+While a trace is scored, or a request is read from the journal, a memory-mapped file contains its name. The file survives
+``kill -9``. At startup, each name that a crashed process left behind gets one strike. A name with one strike is retried once,
+after everything else. A name with two strikes is poisoned, and the journal skips it. A trace that the watchdog stopped is
+poisoned immediately.
 
     poison.txt        one name per line, for each strike
-    in-hand-…         what a process is working on; the process holds a lock on the file
+    in-hand-…         current work of a process, which holds a lock on the file
 """
 
 from __future__ import annotations
@@ -27,20 +29,20 @@ _log = logging.getLogger("otel_agenteval")
 _LIST = "poison.txt"
 _IN_HAND = "in-hand-"
 _SLOT = 256
-"""Bytes for one name. A longer one is cut."""
+"""Bytes for one name. A longer one is truncated."""
 _TURN, _REQUEST = 0, _SLOT
 _POISONED = 2
-"""Strikes from which a name is passed over."""
+"""Strikes from which a name is skipped."""
 
 
 class PoisonList:
-    """The strikes of a service, and what this process is working on.
+    """Strikes of a service, and the current work of this process.
 
     Args:
-        folder: of the journal; all processes of the service share it.
+        folder: the journal's folder, shared by all processes of the service.
 
     Raises:
-        OSError: the folder cannot be used.
+        OSError: the folder can't be used.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -48,58 +50,58 @@ class PoisonList:
         self._list = folder / _LIST
         self._strikes = Counter(_lines(self._list))
         for name in self.poisoned:
-            _log.warning("%s: passed over, because it ended the process or took too long before", name)
+            _log.warning("%s: skipped, because it crashed the process or took too long before", name)
         self._file, new = tempfile.mkstemp(dir=folder)
         fcntl.flock(self._file, fcntl.LOCK_EX)
-        self._own = Path(new).rename(folder / f"{_IN_HAND}{Path(new).name}")  # only now others look at it
+        self._own = Path(new).rename(folder / f"{_IN_HAND}{Path(new).name}")  # other processes read it only from now on
         os.ftruncate(self._file, 2 * _SLOT)
         self._names = mmap.mmap(self._file, 2 * _SLOT)
 
     @property
     def poisoned(self) -> list[str]:
-        """The names that are passed over."""
+        """Names that are skipped."""
         return [name for name, strikes in self._strikes.items() if strikes >= _POISONED]
 
     @property
     def has_suspects(self) -> bool:
-        """Whether a name has one strike."""
+        """True if any name has one strike."""
         return 1 in self._strikes.values()
 
     def is_poisoned(self, name: str) -> bool:
-        """Return True if the name is to be passed over."""
+        """Return True if the name must be skipped."""
         return self._strikes[_cut(name)] >= _POISONED
 
     def is_suspect(self, name: str) -> bool:
-        """Return True if the name has one strike, and is to be tried once more, after everything else."""
+        """Return True if the name has one strike, and is retried once after everything else."""
         return self._strikes[_cut(name)] == 1
 
     @contextmanager
     def reading(self, request: str) -> Iterator[None]:
-        """Hold the name of a request while it is read."""
+        """Record the name of a request while it is read."""
         self._put(_REQUEST, request)
         try:
             yield
         finally:
             self._names[_REQUEST] = 0
 
-    # --- of the turn in hand, see ``engine/watchdog.py``
+    # --- the turn that is being scored, see ``engine/watchdog.py``
 
     def begin(self, trace_key: int) -> None:
-        """Note that work on a turn of the trace begins."""
+        """Record that work on a turn of the trace begins."""
         self._put(_TURN, trace_name(trace_key))
 
     def end(self) -> None:
-        """Note that the work has ended."""
+        """Record that the work on a turn has ended."""
         self._names[_TURN] = 0
 
     def set_aside(self, trace_key: int) -> None:
-        """Pass over the trace from now on."""
+        """Skip the trace from now on."""
         name = _cut(trace_name(trace_key))
         self._strikes[name] += _POISONED
         _append(self._list, [name] * _POISONED)
 
     def close(self) -> None:
-        """Note that this process ended by itself."""
+        """Record that this process ended normally."""
         self._names.close()
         self._own.unlink(missing_ok=True)
         os.close(self._file)
@@ -110,12 +112,12 @@ class PoisonList:
 
 
 def forget_strikes(folder: Path) -> None:
-    """Drop all strikes: the journal is empty."""
+    """Delete all strikes, because the journal is empty."""
     (folder / _LIST).unlink(missing_ok=True)
 
 
 def collect_strikes(folder: Path) -> None:
-    """Turn what ended processes were working on into strikes."""
+    """Add a strike for the work of each crashed process."""
     for path in folder.glob(f"{_IN_HAND}*"):
         with path.open("rb") as file:
             try:
@@ -137,11 +139,11 @@ def _lines(path: Path) -> list[str]:
 
 
 def _append(path: Path, names: list[str]) -> None:
-    """Append lines, all of them or none. A disk that is full takes none: then the next start tries the name again."""
+    """Append all lines, or none if the disk is full. The next start then retries the name."""
     if not names:
         return
     try:
         with path.open("a", encoding="utf-8") as file:
             file.write("".join(f"{name}\n" for name in names))
     except OSError as error:
-        _log.warning("%s: cannot be written: %s", path, error.strerror)
+        _log.warning("%s: can't be written: %s", path, error.strerror)

@@ -1,6 +1,7 @@
-"""Which requests are accepted: everything that both transports have in common.
+"""Admission and processing of requests, common to both transports.
 
-Acknowledged means: the engine has the spans, and with a journal the disk has them. Nothing is evaluated before the response.
+
+An acknowledged request is in the engine and, if a journal is configured, on disk. Turns are evaluated after the response.
 """
 
 from __future__ import annotations
@@ -28,33 +29,38 @@ from .responses import Accepted, Refusal, Refused
 from .wal import Journal, Record
 
 FULL = 0.75
-"""Share of the worker's queue from which senders are asked to retry."""
+"""Fill level of the worker's queue from which senders are asked to retry."""
 _MAX_CLIENTS = 10_000
 _LARGE = 512 << 10
-"""Bytes of a body from which its records are counted before they are read: smaller ones cannot become much."""
+"""Size in bytes from which a body's records are counted before parsing.
+
+
+Smaller bodies can't use much memory.
+"""
 
 
 class Request(NamedTuple):
-    """One export request, as a transport got it."""
+    """One export request, as received by a transport."""
 
     signal: Signal
     body: bytes
     encoding: str
-    """As ``Content-Encoding`` names it."""
+    """The ``Content-Encoding``."""
     json: bool
     share: Share = UNBOUNDED
-    """What it holds of the budget for requests; its body is in it already."""
+    """Its share of the memory budget, which already includes the body."""
     tenant: Tenant | None = None
-    """That sent it, where there are tenants."""
+    """The sender, if tenants are configured."""
 
 
 class Receiver:
-    """Admits requests, keeps them in the journal, and gives them to the engine.
+    """Component that admits requests and passes them to the journal and the engine.
+
 
     Args:
-        engine: gets the spans and log records.
-        options: limits.
-        clock: injected by tests.
+        engine: receives the spans and log records.
+        options: the limits.
+        clock: replaced by tests.
     """
 
     def __init__(self, engine: Engine, options: ServeOptions, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -62,30 +68,30 @@ class Receiver:
         self.feed = Feed(engine, options)
         self.journal: Journal | None = None
         self.poison: PoisonList | None = None
-        """Keeps requests on disk, if there is one; not before it is open."""
+        """Names of requests and traces to skip. None without an open journal."""
         self._clock = clock
         self.stopping = False
-        """Whether senders are to go elsewhere."""
+        """True if senders must use another server."""
         self.replaying = False
-        """Whether the journal is not read yet, and no other request is accepted."""
+        """True until the journal is replayed. Other requests are refused until then."""
         self.running = 0
-        """Requests that were admitted and have no response yet."""
+        """Number of admitted requests without a response."""
         self._bytes = 0
         self._lock = threading.Lock()
         self.outcomes: Counter[tuple[str, str, str]] = Counter()
-        """Responses by transport, signal and outcome."""
+        """Number of responses by transport, signal and outcome."""
         self.bytes_received = 0
-        """Of bodies, as they came."""
+        """Bytes of received bodies, before decompression."""
         self._refusals = RefusalLog(clock)
         self._clients: OrderedDict[str, TokenBucket] = OrderedDict()
         self.tenants = Tenants((), clock.monotonic)
         self._arriving = Arriving(engine.status, clock.monotonic)
         self.in_flight = Budget(options.max_inflight or max(LEAST, 4 * options.max_body))
-        """What the running requests hold."""
+        """Memory budget of running requests."""
         self.set_options(options)
 
     def set_options(self, options: ServeOptions) -> None:
-        """Other limits from now on."""
+        """Apply other limits."""
         self.options = options
         self.feed.set_options(options)
         self._clients.clear()
@@ -95,7 +101,8 @@ class Receiver:
     # --- admission: before a body is read
 
     def authorize(self, authorization: str | None) -> Tenant | None:
-        """The tenant that sends, where there are tenants.
+        """Return the tenant that sends the request, or None if no tenants are configured.
+
 
         Raises:
             Refusal: the token is missing or wrong.
@@ -110,7 +117,8 @@ class Receiver:
         raise Refusal("unauthenticated", "a valid bearer token is required")
 
     def authorize_reader(self, authorization: str | None) -> Tenant | None:
-        """The tenant that reads about turns, which may read about its own only; None for a reader that may read about all.
+        """Return the tenant whose turns the reader can see, or None for all turns.
+
 
         Raises:
             Refusal: the token is missing or wrong.
@@ -120,10 +128,11 @@ class Receiver:
         return self.authorize(authorization)
 
     def admit(self, client: str, tenant: Tenant | None = None) -> None:
-        """Admit one request of a client; :meth:`release` ends it.
+        """Admit one request of a client. Call :meth:`release` when it ends.
+
 
         Raises:
-            Refusal: there is no room for it at the moment, or the tenant has sent too much.
+            Refusal: there is no room for the request now, or the tenant is over its quota.
         """
         try:
             self._admit(client, tenant)
@@ -138,26 +147,24 @@ class Receiver:
         if self.stopping:
             raise Refusal("stopping", "shutting down")
         if self.replaying:
-            raise Refusal("overloaded", "starting: the journal is being read")
+            raise Refusal("overloaded", "starting: replaying the journal")
         if self.running >= self.options.max_requests:
             raise Refusal("overloaded", "too many requests at once (serve.max_requests)")
         if self.journal is not None and (trouble := self.journal.trouble):
             raise Refusal("overloaded", trouble)
         if self.overloaded():
-            raise Refusal("overloaded", "evaluation is behind: the queue of turns is nearly full")
+            raise Refusal("overloaded", "evaluation is behind, and the queue of turns is nearly full")
         if self.turns_full:
             raise Refusal("overloaded", TURNS_FULL)
         rate = self.options.client_rate
         if rate is not None:
             wait = self._bucket(client, rate).wait(self._clock.monotonic())
             if wait > 0:
-                raise Refusal(
-                    "throttled", "this client sends faster than is allowed (serve.client_rate)", max(0.1, min(wait, 10.0))
-                )
+                raise Refusal("throttled", "this client exceeds the allowed rate (serve.client_rate)", max(0.1, min(wait, 10.0)))
         self.running += 1
 
     def release(self, client: str, size: int) -> None:
-        """A request is over, after ``size`` bytes of it had come."""
+        """End a request after ``size`` bytes of its body."""
         self.running -= 1
         self.bytes_received += size
         rate = self.options.client_rate
@@ -165,14 +172,18 @@ class Receiver:
             self._bucket(client, rate).take(size)
 
     def overloaded(self, replaying: bool = False) -> bool:
-        """Whether more comes in than can be evaluated, or than the journal may hold. A journal that is ``replaying`` may be full."""
+        """Return True if the queue of turns or the journal is full.
+
+
+        A journal that is ``replaying`` can be full.
+        """
         if self.engine.status.queue_fill(self._bytes) > FULL:
             return True
         return not replaying and self.journal is not None and self.journal.full
 
     @property
     def turns_full(self) -> bool:
-        """Whether open turns leave no room for more spans of any tenant."""
+        """True if open turns leave no room for more spans."""
         return self._arriving.is_full
 
     def _bucket(self, client: str, rate: int) -> TokenBucket:
@@ -188,17 +199,20 @@ class Receiver:
         self.outcomes[transport, signal, outcome] += 1
 
     def refused(self, transport: str, signal: str, refusal: Refused) -> None:
-        """Count a refusal, and log it now and then."""
+        """Count a refusal, and log it if the log's rate limit allows."""
         self.count(transport, signal, refusal.kind)
         self._refusals.note(transport, signal, refusal)
 
-    # --- the work: on a thread of its own
+    # --- processing: on a separate thread
 
     def take(self, request: Request) -> Accepted:
-        """Unpack a request, read it, and give it to the engine. Blocks until the journal has it.
+        """Decompress and parse a request, and pass it to the engine.
+
+
+        Blocks until the journal has written it.
 
         Raises:
-            Refusal: it is not valid, there is no room for it, or the journal cannot keep it.
+            Refusal: the request is invalid, doesn't fit into memory, or can't be written to the journal.
         """
         try:
             return self._take(request)
@@ -222,10 +236,11 @@ class Receiver:
 
     @staticmethod
     def _make_room(body: bytes, request: Request) -> None:
-        """Charge what reading a body takes, before it is read.
+        """Charge the memory that parsing a body takes, before parsing it.
+
 
         Raises:
-            Refusal: there is no room for it.
+            Refusal: the memory isn't available.
         """
         share = request.share
         if request.json:
@@ -240,9 +255,11 @@ class Receiver:
                 raise Refusal("bad_data", str(error)) from None
 
     def replay(self, record: Record, *, last: bool = False) -> set[int]:
-        """Receive a request that the journal kept. Return those of its traces that belong to this process.
+        """Receive a request from the journal. Return its traces that belong to this process.
 
-        Poisoned traces are dropped. Suspects wait for the ``last`` round. A request that cannot be read is left out: it was refused when it came.
+
+        Poisoned traces are dropped. Suspects wait for the ``last`` round. Invalid requests are skipped, because they were refused
+        when they arrived.
         """
         poison = self.poison
         assert poison is not None
@@ -272,7 +289,7 @@ class Receiver:
             raise Refusal("bad_data", str(error)) from None
         if tenant is not None:
             self._admit_turns(batch, tenant)
-        # In the journal first: a turn that closes at once must find its request there, and what cannot be kept is not evaluated.
+        # The journal comes first. A turn that closes immediately must find its request there, and unsaved requests aren't evaluated.
         if self.journal is None or not body:
             self._give(batch, tenant)
             return _accepted(batch, signal)
@@ -287,10 +304,11 @@ class Receiver:
         return _accepted(batch, signal)
 
     def _give(self, batch: Batch, tenant: Tenant | None) -> None:
-        """Hand a request to the engine, if open turns leave room for it.
+        """Pass a request to the engine if open turns leave room for it.
+
 
         Raises:
-            Refusal: they do not.
+            Refusal: open turns leave no room.
         """
         if tenant is not None and batch.spans:
             tenant.take_spans(batch.spans)
@@ -298,10 +316,13 @@ class Receiver:
             self.feed.give(batch)
 
     def _admit_turns(self, batch: Batch, tenant: Tenant) -> None:
-        """Refuse a request that opens more turns than its tenant may have. Those that go on may go on.
+        """Refuse a request that opens more turns than its tenant's quota allows.
+
+
+        Spans of open turns are always accepted.
 
         Raises:
-            Refusal: too many of its turns are open.
+            Refusal: too many of the tenant's turns are open.
         """
         if tenant.options.quotas.open_turns is None:
             return
@@ -311,5 +332,5 @@ class Receiver:
 def _accepted(batch: Batch, signal: Signal) -> Accepted:
     if not batch.invalid:
         return Accepted()
-    what = "spans without valid ids" if signal == "traces" else "log records that cannot be read"
-    return Accepted(batch.invalid, f"{batch.invalid} {what} were left out")
+    what = "spans without valid ids" if signal == "traces" else "unreadable log records"
+    return Accepted(batch.invalid, f"dropped {batch.invalid} {what}")

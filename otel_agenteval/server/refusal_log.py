@@ -1,4 +1,8 @@
-"""Refused requests in the log: enough to find the sender, never so much that a sender could fill a disk."""
+"""Rate-limited log of refused requests.
+
+
+It helps to find a sender, and no sender can fill a disk with it.
+"""
 
 from __future__ import annotations
 
@@ -13,23 +17,25 @@ from .responses import Refused
 _log = logging.getLogger("otel_agenteval")
 
 EVERY = 10.0
-"""Seconds between two lines about refusals of one kind in one transport."""
+"""Seconds between log lines about refusals of one kind and transport."""
 
 
 @dataclass(slots=True)
 class _Kind:
     until: float
-    """When the next line may be written."""
+    """Time of the next allowed line."""
     unsaid: int = 0
 
 
 class RefusalLog:
-    """Logs at most one refusal per kind and transport in :data:`EVERY` seconds, with the number of those that it left out.
+    """Log of at most one refusal per kind and transport in :data:`EVERY` seconds.
 
-    A line has the request's id, its client's address, and the message of the response, which holds nothing of what was sent.
+
+    A line contains the request id, the client's address, the message of the response and the number of suppressed lines.
+    It contains nothing from the request's body.
 
     Args:
-        clock: injected by tests.
+        clock: replaced by tests.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -38,7 +44,7 @@ class RefusalLog:
         self._kinds: dict[tuple[str, str], _Kind] = {}
 
     def note(self, transport: str, signal: str, refusal: Refused) -> None:
-        """A request was refused."""
+        """Log a refused request, or count it as suppressed."""
         now = self._clock.monotonic()
         with self._lock:
             kind = self._kinds.setdefault((transport, refusal.kind), _Kind(now))
@@ -51,5 +57,5 @@ class RefusalLog:
             logging.INFO if refusal.kind == "stopping" else logging.WARNING,
             "refused %s %s from %s: %s: %s%s",
             transport, signal, request.client if request is not None else "?", refusal.kind, refusal.message,
-            f" ({unsaid} more since the last such line)" if unsaid else "",
+            f" ({unsaid} more since the last line of this kind)" if unsaid else "",
         )  # fmt: skip

@@ -1,4 +1,8 @@
-"""The responses that senders get, in both transports. OTLP fixes them: a wrong code makes senders drop data, or send poison for ever."""
+"""Responses to senders, in both transports.
+
+
+OTLP defines them. A wrong status makes senders drop data, or retry an invalid request forever.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ Kind = Literal[
 ]  # fmt: skip
 _CODES: dict[Kind, tuple[grpc.StatusCode, int]] = {
     "bad_data": (grpc.StatusCode.INVALID_ARGUMENT, 400),
-    "too_large": (grpc.StatusCode.RESOURCE_EXHAUSTED, 413),  # without RetryInfo: it will not get smaller
+    "too_large": (grpc.StatusCode.RESOURCE_EXHAUSTED, 413),  # without RetryInfo, because a retry has the same size
     "unauthenticated": (grpc.StatusCode.UNAUTHENTICATED, 401),
     "forbidden": (grpc.StatusCode.PERMISSION_DENIED, 403),
     "not_found": (grpc.StatusCode.UNIMPLEMENTED, 404),
@@ -25,34 +29,38 @@ _CODES: dict[Kind, tuple[grpc.StatusCode, int]] = {
     "throttled": (grpc.StatusCode.UNAVAILABLE, 429),
     "overloaded": (grpc.StatusCode.UNAVAILABLE, 503),
     "stopping": (grpc.StatusCode.UNAVAILABLE, 503),
-    "error": (grpc.StatusCode.UNAVAILABLE, 503),  # a fault in this process: a retry may succeed
+    "error": (grpc.StatusCode.UNAVAILABLE, 503),  # internal error: a retry can succeed
 }
 RETRY_AFTER = 1.0
-"""Seconds after which to retry. Small: a Collector drops a batch whose delay exceeds its own limit."""
+"""Seconds after which to retry.
+
+
+Small, because a Collector drops a batch with a longer delay than its limit.
+"""
 _RETRYABLE = frozenset(("throttled", "overloaded", "stopping", "error"))
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The response to a request that is not accepted."""
+    """Response to a refused request."""
 
     kind: Kind
     message: str
     retry_after: float | None
-    """Seconds after which to retry; None for never."""
+    """Seconds after which to retry, or None to never retry."""
 
     @property
     def code(self) -> grpc.StatusCode:
-        """The gRPC status."""
+        """Status code for gRPC."""
         return _CODES[self.kind][0]
 
     @property
     def http_status(self) -> int:
-        """The HTTP status."""
+        """Status code for HTTP."""
         return _CODES[self.kind][1]
 
     def status(self) -> Any:
-        """As ``google.rpc.Status``, which OTLP requires in the body of an HTTP response."""
+        """Return the ``google.rpc.Status`` that OTLP requires in the body of an HTTP response."""
         status = status_pb2.Status(code=self.code.value[0], message=self.message)
         if self.retry_after is not None:
             packed = any_pb2.Any()
@@ -61,7 +69,11 @@ class Refused:
         return status
 
     def trailers(self) -> tuple[tuple[str, bytes], ...]:
-        """For gRPC: the Collector reads the one, the Python SDK the other."""
+        """Return the gRPC trailers with the delay.
+
+
+        The Collector reads one, the Python SDK the other.
+        """
         if self.retry_after is None:
             return ()
         return (
@@ -76,17 +88,17 @@ class Refused:
 
 
 class Refusal(Exception):
-    """A request is not accepted.
+    """Raised if a request isn't accepted.
 
-    Whoever catches it keeps :attr:`answer` and never the exception: its traceback holds the frames that it came through, and
-    they hold the request. In a variable of one of them, or in a future that one of them waits for, it would hold them all
-    until the next garbage collection.
+
+    A handler must keep :attr:`answer` and not the exception. Its traceback references frames that hold the request. In a variable
+    of such a frame, or in a future, the exception would keep the request in memory until the next garbage collection.
 
     Args:
-        kind: of the response.
-        message: for the sender; holds nothing of what it sent.
-        retry_after: seconds, for requests that may be sent again.
-        reason: under which it is counted among a tenant's refusals; the kind, unless a quota says it more precisely.
+        kind: kind of the response.
+        message: for the sender. Contains nothing from the request.
+        retry_after: seconds, for requests that can be retried.
+        reason: key under which a tenant's refusals are counted. By default, the kind.
     """
 
     def __init__(self, kind: Kind, message: str, retry_after: float = RETRY_AFTER, reason: str = "") -> None:
@@ -96,12 +108,12 @@ class Refusal(Exception):
 
 
 FAULT = Refusal("error", "internal error").answer
-"""A fault in this process: the sender may retry."""
+"""Response to an internal error. The sender can retry."""
 
 
 class Accepted(NamedTuple):
-    """A request that was accepted, perhaps without some of its records."""
+    """Response to an accepted request, possibly without some of its records."""
 
     rejected: int = 0
-    """Spans or log records that cannot be used. They must not be sent again."""
+    """Number of unusable spans or log records. The sender must not retry them."""
     message: str = ""

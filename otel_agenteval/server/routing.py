@@ -1,7 +1,8 @@
-"""Which process a trace belongs to when several share the work: the one that the Collector in front of them chooses.
+"""Assignment of traces to processes, the same as by the Collector in front of them.
 
-The Collector's ``load_balancing`` exporter puts points of each endpoint on a circle of :data:`POSITIONS`, and gives a trace to the endpoint of the
-next point. What a journal holds is shared out by the same rule, so that the rest of an open trace comes to the process that has its beginning.
+
+The Collector's ``load_balancing`` exporter places points of each endpoint on a circle of :data:`POSITIONS`. A trace goes to the
+endpoint of the next point. The journal is divided by the same rule, so that one process gets all spans of an open trace.
 """
 
 from __future__ import annotations
@@ -14,17 +15,18 @@ from ..core.tenancy import trace_id_of
 
 POSITIONS = 131_071
 _POINTS = 200
-"""Of each endpoint."""
+"""Points of each endpoint."""
 _PROBES = 10
-"""Positions that are tried for a point; it is left out if all of them have one."""
+"""Positions to try for a point. If all are occupied, the point is left out."""
 _ALL = (1 << POSITIONS) - 1
 
 
 class Share:
-    """Some of the traces: those at certain positions of the circle.
+    """Set of traces at certain positions of the circle.
+
 
     Args:
-        bits: a bit for each position, the lowest first.
+        bits: one bit per position, the lowest first.
     """
 
     def __init__(self, bits: int) -> None:
@@ -33,11 +35,11 @@ class Share:
 
     @property
     def is_everything(self) -> bool:
-        """Whether no trace is left out."""
+        """True if the share contains all traces."""
         return self.bits == _ALL
 
     def to_bytes(self) -> bytes:
-        """Return its bits for a file."""
+        """Return the bits in the format of the share file."""
         return self._bytes
 
     def __contains__(self, key: int) -> bool:
@@ -49,7 +51,8 @@ EVERYTHING = Share(_ALL)
 
 
 def shares_of(endpoints: Sequence[str]) -> list[Share]:
-    """Return the share of each endpoint. They are apart, and together they are everything.
+    """Return the share of each endpoint. Shares don't overlap and together contain all traces.
+
 
     Args:
         endpoints: ``host:port``, without duplicates.

@@ -1,4 +1,4 @@
-"""The configuration as a sidecar runs it, and what it must not do without."""
+"""Sidecar defaults, and the check that its listeners require authentication."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from .guard import is_loopback
 
 
 def as_sidecar(config: Config) -> Config:
-    """The configuration as a sidecar runs it: its own ``/metrics``; judge jobs in a file, and with a journal also the scores that wait
-    for a receiver, unless the configuration names another place.
+    """Return the configuration with the sidecar's defaults.
+
+
+    The sidecar serves its own ``/metrics``, and writes no log events through the application's logging. Judge jobs are queued in
+    a file. With a journal, undelivered scores are kept in a spool. Explicit options override all of these.
     """
     more: dict[str, Any] = {"outlets": {"prometheus": None}}
-    if "log_events" not in config.outlets.options_given:  # there is no application here that would have set up its logging
+    if "log_events" not in config.outlets.options_given:  # a sidecar has no application that configures OpenTelemetry logging
         more["outlets"]["log_events"] = "off"
     more["statistics"] = _statistics(config)
     judged = any(service.model is not None for service in (config.judge, config.embedder))
@@ -26,44 +29,48 @@ def as_sidecar(config: Config) -> Config:
         more["judge"] = {"queue": {"backend": "sqlite", "path": str(state_folder() / "queue.db")}}
     otlp = config.outlets.otlp
     if otlp is not None and config.serve.journal is not None and "spool" not in otlp.options_given:
-        # else the journal would have to keep the requests of every score that a receiver does not take
+        # without a spool, the journal would keep the requests of every undelivered score
         more["outlets"]["otlp"] = {"spool": {"directory": str(Path(config.serve.journal) / "spool")}}
     return load_config(config, overrides=more)
 
 
 def _statistics(config: Config) -> dict[str, Any]:
-    """Changes are looked for, and what is known outlives the process, unless the configuration says otherwise."""
+    """Enable change detection and a state file, unless configured otherwise."""
     wanted, found = config.statistics, dict[str, Any]()
     if wanted.changes.detect == "auto":
         found["changes"] = {"detect": True}
     if wanted.state == "auto":
         try:
             found["state"] = str(state_folder() / "statistics.json")
-        except ConfigError:  # nothing of the user's work depends on it
+        except ConfigError:  # statistics work without a state file
             found["state"] = None
     return found
 
 
 def state_folder() -> Path:
-    """The folder for what must outlive the process, made if it does not exist: ``$XDG_STATE_HOME/otel-agenteval``.
+    """Return ``$XDG_STATE_HOME/otel-agenteval``, for files that outlive the process.
+
+
+    The folder is created if it doesn't exist.
 
     Raises:
-        ConfigError: it cannot be made.
+        ConfigError: the folder can't be created.
     """
     base = os.environ.get("XDG_STATE_HOME", "").strip()
     folder = (Path(base) if base else Path.home() / ".local" / "state") / "otel-agenteval"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        raise ConfigError(f"{folder}: cannot be made: {error.strerror} (judge.queue.path names another place)") from None
+        raise ConfigError(f"{folder}: can't be created: {error.strerror}; set judge.queue.path to another place") from None
     return folder
 
 
 def check_exposure(options: ServeOptions) -> None:
-    """Refuse to listen to other machines without any authentication.
+    """Refuse to listen to other machines without authentication.
+
 
     Raises:
-        ConfigError: an address is not on loopback, and there is no token, no tenant, no authority of clients, and no ``insecure``.
+        ConfigError: an address isn't on loopback, and no token, tenant, client CA or ``insecure`` is set.
     """
     if options.insecure or options.token is not None or options.tenants or options.tls.client_ca_file is not None:
         return
@@ -71,6 +78,6 @@ def check_exposure(options: ServeOptions) -> None:
         address = getattr(options, name)
         if address is not None and not is_loopback(address):
             raise ConfigError(
-                f"serve.{name}: {address} can be reached from other machines, and anyone there could send to it; "
-                "set serve.token, serve.tenants or serve.tls.client_ca_file, or confirm that this is intended with --insecure (serve.insecure: true)"
+                f"serve.{name}: {address} is reachable from other machines without authentication; "
+                "set serve.token, serve.tenants or serve.tls.client_ca_file, or allow this with --insecure (serve.insecure: true)"
             )

@@ -1,4 +1,4 @@
-"""Signals from a process's first moment on: those that come before its event loop runs wait for it."""
+"""Signal handling from the start of a process: early signals wait for the event loop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ NUMBERS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Signals:
-    """Keeps SIGTERM, SIGINT and SIGHUP from ending the process, in a ``with`` block of the main thread."""
+    """Context manager that keeps SIGTERM, SIGINT and SIGHUP from ending the process.
+
+
+    For the main thread.
+    """
 
     def __init__(self) -> None:
         self._early: list[int] = []
@@ -19,13 +23,17 @@ class Signals:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, NUMBERS)
 
     def pass_to(self, take: Callable[[int], object]) -> None:
-        """Have the running loop call ``take`` with the number of each signal; at once with those that came before."""
+        """Make the running loop call ``take`` with each signal number.
+
+
+        Signals that arrived earlier are passed immediately.
+        """
         import asyncio  # takes longer than everything else in this module
 
         loop = asyncio.get_running_loop()
 
         def pass_on(number: int) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: the process ends anyhow
+            with contextlib.suppress(RuntimeError):  # the loop is closed, so the process is already ending
                 loop.call_soon_threadsafe(take, number)
 
         self._take = pass_on
@@ -42,7 +50,11 @@ class Signals:
 
 @contextlib.contextmanager
 def held_back() -> Iterator[None]:
-    """Hold signals back from this thread, and from a process that it starts: that one gets them once it has its :class:`Signals`."""
+    """Block signals for this thread and for a process that it starts.
+
+
+    The new process receives them once it has created its :class:`Signals`.
+    """
     signal.pthread_sigmask(signal.SIG_BLOCK, NUMBERS)
     try:
         yield

@@ -1,8 +1,9 @@
-"""``serve --processes N``: one process per core, each on ports of its own, and one ``/metrics`` for all.
+"""``serve --processes N``: one process per core, and one ``/metrics`` for all.
 
-A Collector that routes by trace id (``load_balancing``) gives each process whole traces; one port for all would not. So the parent
-receives no spans: it starts the others, restarts those that die, and merges their metrics. It merges the text that they serve, with a
-label for each process, and so keeps the exemplars.
+
+Each process has separate ports. So a Collector that routes by trace id (``load_balancing``) can send whole traces to each.
+The parent receives no spans. It starts the processes, restarts those that die, and merges the text that their ``/metrics``
+serve. Each sample gets a label for its process, and exemplars are kept.
 """
 
 from __future__ import annotations
@@ -43,22 +44,22 @@ from .signals import Signals, held_back
 _log = logging.getLogger("otel_agenteval")
 
 STEP = 10
-"""From one process's ports to the next one's."""
+"""Distance between the ports of two processes."""
 LABEL = "process"
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 _LIVED_LONG = 60.0
 _SCRAPE = 2.0
 _LOOK_EVERY = 1.0
-"""Seconds between two looks at whether the processes are ready."""
+"""Seconds between readiness checks of the processes."""
 _PORTS_WITHIN = 5.0
-"""Seconds that processes whose parent was killed may take to close their ports."""
+"""Seconds for processes whose parent was killed to close their ports."""
 _PORTS_EVERY = 0.1
 _BAD_USE = 2
 _OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 
 
 def addresses_of(config: Config, number: int) -> dict[str, str | None]:
-    """Where one of the processes listens; its ``/metrics`` is for the parent alone."""
+    """Return the addresses on which a process listens. Only the parent uses its ``/metrics``."""
     options = config.serve
     found: dict[str, str | None] = {"metrics": "127.0.0.1:0"}
     for name in ("grpc", "http", "web"):
@@ -69,18 +70,19 @@ def addresses_of(config: Config, number: int) -> dict[str, str | None]:
 
 
 def endpoints(listening: Sequence[Mapping[str, str]]) -> str:
-    """The static resolver's list for the Collector's ``load_balancing`` exporter."""
+    """Return the static resolver's list for the Collector's ``load_balancing`` exporter."""
     return "[" + ", ".join(one["grpc"] for one in listening if "grpc" in one) + "]"
 
 
 class Child:
-    """One of the processes: started again whenever it dies.
+    """Child process that is restarted whenever it dies.
+
 
     Args:
-        number: which one.
-        command: how it is started.
-        env: of its process, where that is not ours.
-        journal: whose lock it holds too, for as long as it lives.
+        number: its index.
+        command: its command line.
+        env: its environment, if different from the parent's.
+        journal: the locked folder. The process inherits the lock.
     """
 
     def __init__(
@@ -92,25 +94,25 @@ class Child:
         self.ledger: dict[str, Any] | None = None
         self.restarts = 0
         self.unready = "starting"
-        """Why it took no requests when it was last asked; empty when it did."""
+        """Why it refused requests at the last check, or an empty string."""
         self.checks: list[Check] = []
-        """What it reported then."""
+        """Its checks at that time."""
         self.ready = asyncio.Event()
         self.refused = False
-        """Whether it never listened, and ended because its configuration cannot be used: an address that is taken, for example."""
+        """True if it never listened, and exited because its configuration can't be used."""
         self.process: asyncio.subprocess.Process | None = None
         self._command = command
         self._env = env
         self._stop = asyncio.Event()
         self._alive_at: float | None = None
-        """When it last reported, since it was ready; in seconds of ``time.monotonic``."""
+        """Monotonic time of its last report. None before it is ready."""
 
     async def run(self) -> None:
-        """Until it is stopped."""
+        """Run and restart the process until it is stopped."""
         pause = _FIRST_PAUSE
         while not self._stop.is_set():
             started = time.monotonic()
-            pipe = asyncio.subprocess.PIPE  # its standard input tells it of our end, by whatever means
+            pipe = asyncio.subprocess.PIPE  # the end of its standard input means that the parent has died
             locks = () if self._journal is None else (self._journal.lock,)
             with held_back():
                 self.process = await asyncio.create_subprocess_exec(
@@ -129,7 +131,7 @@ class Child:
                 return
             self.restarts += 1
             pause = _FIRST_PAUSE if time.monotonic() - started > _LIVED_LONG else min(_LONGEST_PAUSE, pause * 2)
-            _log.error("process %d ended with status %d; it is started again in %g s", self.number, status, pause)
+            _log.error("process %d ended with status %d; restarting it in %g s", self.number, status, pause)
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._stop.wait(), pause)
 
@@ -141,18 +143,18 @@ class Child:
             self.ledger = json.loads(line)["ledger"]
 
     def alive(self, now: float) -> None:
-        """It has reported."""
+        """Record a report of the process."""
         self._alive_at = now
 
     def end_if_silent(self, now: float, longest: float) -> None:
-        """Kill a process that was ready and has not reported for too long; :meth:`run` then starts it again."""
+        """Kill a ready process without a report for ``longest`` seconds, so that it is restarted."""
         if self._alive_at is not None and now - self._alive_at > longest and not self._stop.is_set():
             self._alive_at = None
-            _log.error("process %d makes no progress; it is killed", self.number)
+            _log.error("process %d makes no progress; killing and restarting it", self.number)
             self.signal(signal.SIGKILL, ending=False)
 
     def signal(self, number: signal.Signals, *, ending: bool = True) -> None:
-        """Pass a signal on."""
+        """Send a signal to the process. Signals that end it also prevent a restart."""
         if ending and number != getattr(signal, "SIGHUP", None):
             self._stop.set()
         if self.process is not None and self.process.returncode is None:
@@ -161,18 +163,18 @@ class Child:
 
 
 class Merged:
-    """A Prometheus collector of the metrics of all processes: each sample as it is, with the number of its process."""
+    """Prometheus collector for the metrics of all processes, labeled by process number."""
 
     def __init__(self, children: Sequence[Child]) -> None:
         self._children = children
         self._pool = ThreadPoolExecutor(max(1, len(children)), "agenteval-scrape")
 
     def describe(self) -> list[Metric]:
-        """Nothing: the families are known when they are scraped."""
+        """Return an empty list, because the metrics are only known at a scrape."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """Every family once, with the samples of all processes."""
+        """Yield each metric family once, with the samples of all processes."""
         families: dict[str, Metric] = {}
         pages = list(self._pool.map(_scraped, self._children))
         for child, page in zip(self._children, pages, strict=True):
@@ -182,8 +184,8 @@ class Merged:
                     merged = families[family.name] = Metric(family.name, family.documentation, family.type, family.unit)
                 merged.samples += [_with(sample, str(child.number)) for sample in family.samples]
         yield from families.values()
-        up = Metric("agenteval_processes", "Whether each process answers.", "gauge")
-        restarts = Metric("agenteval_process_restarts", "How often a process was started again.", "counter")
+        up = Metric("agenteval_processes", "1 if the process answers scrapes, otherwise 0.", "gauge")
+        restarts = Metric("agenteval_process_restarts", "Restarts of the process.", "counter")
         for child, page in zip(self._children, pages, strict=True):
             labels = {LABEL: str(child.number)}
             up.samples.append(Sample("agenteval_processes", labels, float(bool(page))))
@@ -192,19 +194,23 @@ class Merged:
         yield restarts
 
     def close(self) -> None:
-        """Scrape no more."""
+        """Stop the scraping threads."""
         self._pool.shutdown(wait=False)
 
 
 def unready(children: Sequence[Child], stopping: bool) -> str:
-    """Why no more should be sent to the processes at the moment; empty when all take it."""
+    """Return why senders should pause, or an empty string if all processes are ready."""
     if stopping:
         return "shutting down"
     return "; ".join(f"process {child.number}: {child.unready}" for child in children if child.unready)
 
 
 async def _poll_readiness(children: Sequence[Child]) -> None:
-    """Ask each process again and again whether it is ready, so that a probe of all of them is answered at once."""
+    """Poll the readiness of each process.
+
+
+    A probe of the whole service is then answered immediately.
+    """
     loop = asyncio.get_running_loop()
     with ThreadPoolExecutor(len(children), "agenteval-ready") as pool:
         while True:
@@ -215,7 +221,7 @@ async def _poll_readiness(children: Sequence[Child]) -> None:
 
 
 def _readiness(child: Child) -> tuple[str, list[Check]]:
-    """Why a process takes no requests, and all that it checks."""
+    """Return why a process refuses requests, and all its checks."""
     address, name = child.listening.get("metrics"), f"process {child.number}"
     if address is None:
         return "starting", [Check(name, "starting", required=True)]
@@ -229,7 +235,7 @@ def _readiness(child: Child) -> tuple[str, list[Check]]:
                 report = json.load(error)
         return str(report["reason"]), checks_in(report, f"{name}: ")
     except (OSError, ValueError, KeyError, TypeError) as error:
-        reason = f"does not answer: {type(error).__name__}"
+        reason = f"doesn't answer: {type(error).__name__}"
         return reason, [Check(name, reason, required=True)]
 
 
@@ -242,7 +248,7 @@ def _scraped(child: Child) -> list[Metric]:
         with urllib.request.urlopen(request, timeout=_SCRAPE) as response:  # noqa: S310 - as above
             return list(text_string_to_metric_families(response.read().decode()))  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
-        _log.warning("process %d cannot be measured: %s", child.number, type(error).__name__)
+        _log.warning("process %d can't be scraped: %s", child.number, type(error).__name__)
         return []
 
 
@@ -251,14 +257,18 @@ def _with(sample: Sample, number: str) -> Sample:
 
 
 def command_of(config: Config, number: int, arguments: Sequence[str]) -> list[str]:
-    """How a process is started: as we were, on ports of its own."""
+    """Return the command line of a process: the parent's arguments with separate ports."""
     addresses = [part for name, address in addresses_of(config, number).items() for part in (f"--{name}", address or "off")]
     kept = [] if config.serve.journal is None else ["--journal", config.serve.journal]
     return [sys.executable, "-m", "otel_agenteval", "serve", "--child", str(number), *arguments, *addresses, *kept]
 
 
 def routed_to(config: Config, count: int) -> list[str]:
-    """Return the address of each process by which a Collector chooses it, or a name of its own if that is not known beforehand."""
+    """Return the address by which a Collector routes to each process.
+
+
+    If an address isn't known beforehand, the result contains a unique name instead.
+    """
     found = []
     for number in range(count):
         addresses = addresses_of(config, number)
@@ -274,32 +284,36 @@ async def _all_ready(children: Sequence[Child]) -> bool:
 
 
 class _Faults:
-    """Takes the place of an engine in the parent, where faults are only logged."""
+    """Stand-in for the engine in the parent, which only logs internal errors."""
 
     @staticmethod
     def failed(where: str, error: BaseException) -> None:
-        """Log it."""
         _log.warning("%s failed: %s", where, type(error).__name__)
 
 
 class _Supervision:
-    """Listens to what the processes report, and reports to the service manager for all of them.
+    """Receiver of the processes' reports, and reporter to the service manager.
+
 
     Args:
         notifier: reports to the service manager.
-        count: how many processes there are.
+        count: number of processes.
     """
 
     def __init__(self, notifier: Notifier, count: int) -> None:
         self._notifier = notifier
         self.is_up = False
-        """Whether every process listened. Until then each of them remembers a reload."""
+        """True once every process has listened.
+
+
+        Until then, each of them remembers a reload itself.
+        """
         self.children: list[Child] = []
         self._listeners = [Listener(functools.partial(self._hear, number)) for number in range(count)] if notifier.enabled else []
         self._reloading: set[int] = set()
 
     def environment(self, number: int) -> dict[str, str] | None:
-        """The environment of a process, so that it reports to us; None for our own."""
+        """Return the environment in which a process reports to the parent. None to inherit it."""
         if not self._listeners:
             return None
         variables = {"NOTIFY_SOCKET": self._listeners[number].address}
@@ -317,18 +331,17 @@ class _Supervision:
                 self._notifier.ready("reloaded")
 
     def reload(self) -> None:
-        """All of them read their configuration again."""
+        """Report a reload until all processes have finished it."""
         self._notifier.reloading()
         self._reloading = {child.number for child in self.children if child.listening} if self._listeners else set()
         if not self._reloading:
             self._notifier.ready("reloaded")
 
     def stopping(self, within: float) -> None:
-        """All of them are to end, within so many seconds."""
         self._notifier.stopping(within)
 
     async def watch(self, status: str) -> None:
-        """Report that we are alive. A process that hangs is killed, and :meth:`Child.run` starts it again."""
+        """Report the parent as alive, and kill processes that hang so that they restart."""
 
         def stalled() -> str:
             if self._notifier.watchdog is not None:
@@ -339,18 +352,18 @@ class _Supervision:
         await self._notifier.keep_reporting(stalled, lambda: status)
 
     def close(self) -> None:
-        """Stop listening."""
         for listener in self._listeners:
             listener.close()
 
 
 class _MetricsPage:
-    """``/metrics`` of all processes together, and whether they are ready, at the address that is configured.
+    """Merged ``/metrics`` and readiness of all processes, at the configured address.
+
 
     Args:
-        config: says where.
+        config: contains the address.
         children: the processes.
-        stop: set once they are to end.
+        stop: set at shutdown.
     """
 
     def __init__(self, config: Config, children: Sequence[Child], stop: asyncio.Event) -> None:
@@ -365,10 +378,11 @@ class _MetricsPage:
         self._polling: asyncio.Task[None] | None = None
 
     async def start(self) -> str | None:
-        """Listen; the address, None where none is configured.
+        """Listen, and return the address. None if it isn't configured.
+
 
         Raises:
-            ConfigError: the address cannot be used.
+            ConfigError: the address can't be used.
         """
         options = self._options
         if options.metrics is None:
@@ -385,7 +399,6 @@ class _MetricsPage:
         return self._server.address
 
     async def close(self) -> None:
-        """Serve no more."""
         if self._server is not None:
             await self._server.stop(0.5)
         if self._polling is not None:
@@ -397,17 +410,18 @@ class _MetricsPage:
 async def serve(
     config: Config, count: int, arguments: Sequence[str], signals: Signals, notifier: Notifier | None = None
 ) -> dict[str, Any]:
-    """Run ``count`` processes until SIGTERM or SIGINT; their ledgers.
+    """Run ``count`` processes until SIGTERM or SIGINT, and return their ledgers.
+
 
     Args:
-        config: as for one process; ``serve`` has the first one's addresses.
-        count: how many.
-        arguments: of the command line, for each of them: configuration and the like.
-        signals: are passed on to each of them.
-        notifier: reports to the service manager, for all.
+        config: as for one process. ``serve`` contains the addresses of the first one.
+        count: number of processes.
+        arguments: command-line arguments for each process.
+        signals: forwarded to each process.
+        notifier: reports to the service manager for all processes.
 
     Raises:
-        ConfigError: one of them cannot start with what it was given. The others are stopped then.
+        ConfigError: a process can't start with its configuration. The others are stopped.
     """
     notifier = notifier or Notifier()
     supervision = _Supervision(notifier, count)
@@ -452,7 +466,7 @@ async def serve(
 
 
 def _pass_signals_on(signals: Signals, supervision: _Supervision, stop: asyncio.Event, drain_timeout: float) -> None:
-    """Every process gets the signals that we get; ``stop`` is set by those that end us."""
+    """Forward signals to each process, and set ``stop`` for those that end the service."""
 
     def pass_on(number: int) -> None:
         if number != signal.SIGHUP:
@@ -467,10 +481,11 @@ def _pass_signals_on(signals: Signals, supervision: _Supervision, stop: asyncio.
 
 
 async def _make_way(config: Config, count: int, journal: JournalFolder | None, stop: asyncio.Event) -> None:
-    """Wait for the end of processes whose parent was killed, and share out what they left in the journal.
+    """Wait until orphaned processes end, and divide what they left in the journal.
+
 
     Raises:
-        ConfigError: another service has the journal, or it cannot be used.
+        ConfigError: another service holds the journal, or it can't be used.
     """
     loop = asyncio.get_running_loop()
     if journal is not None:
@@ -485,7 +500,7 @@ async def _make_way(config: Config, count: int, journal: JournalFolder | None, s
 
 
 def _is_taken(host: str, port: int) -> bool:
-    """Return True if another process listens on a port."""
+    """Return True if another process listens on the port."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         socket.create_server((host, port), family=family).close()
@@ -495,13 +510,14 @@ def _is_taken(host: str, port: int) -> bool:
 
 
 async def _start_all(children: Sequence[Child], running: Sequence[asyncio.Task[None]], stop: asyncio.Event) -> None:
-    """Until every process listens, or we are to stop.
+    """Wait until every process listens, or the service is stopped.
+
 
     Raises:
-        ConfigError: a process cannot start with what it was given.
+        ConfigError: a process can't start with its configuration.
     """
     started = [asyncio.ensure_future(_all_ready(children)), asyncio.ensure_future(stop.wait())]
     await asyncio.wait([*started, *running], return_when=asyncio.FIRST_COMPLETED)
     refused = [child.number for child in children if child.refused]
     if refused:
-        raise ConfigError(f"process {refused[0]} of {len(children)} cannot start; its own message above says why")
+        raise ConfigError(f"process {refused[0]} of {len(children)} can't start; see its error above")

@@ -1,16 +1,17 @@
-"""Requests on disk until their turns are delivered: what was acknowledged survives ``kill -9``, a power failure and a stop.
+"""Journal that keeps requests on disk until their turns are delivered.
 
-Requests are appended to a segment file, and acknowledged when the disk confirms that it has them; those that come while it is
-busy are written together. A segment is deleted when every turn in it was delivered: none of its traces is held any more, and what
-was closed has left through all outlets. At the start, its requests are received as if they had just come: result ids are the
-same as the first time.
 
-A segment begins with 9 bytes that say its version. Then follow requests:
+Acknowledged requests survive ``kill -9``, a power failure and a restart. Requests are appended to a segment file, and
+acknowledged after the disk confirms the write. Requests that arrive during a write are written together. A segment is deleted
+once all its turns are delivered: the engine holds none of its traces, and every outlet has delivered their scores. At
+startup, leftover requests are received like new ones, and produce the same result ids.
 
-    4 bytes CRC-32 of what follows · 4 bytes length of the rest · 1 byte what it is · rest
+A segment begins with a header of 9 bytes that contains its version. Requests follow:
 
-The rest is the body; where the fifth bit of that byte is set, before it 1 byte length of the tenant's name · name. Which process has
-which segments says :mod:`.journal_folder`.
+    4 bytes CRC-32 of the rest · 4 bytes length · 1 byte kind · body
+
+If the fifth bit of the kind is set, 1 byte with the length of the tenant's name, and the name, precede the body.
+:mod:`.journal_folder` assigns segments to processes.
 """
 
 from __future__ import annotations
@@ -38,17 +39,17 @@ VERSION = 3
 HEADER_BYTES = _HEAD.size
 _MAGIC, _NO_LENGTH = 0x4A564541, 0xFFFFFFFF
 _HEADER = _HEAD.pack(_MAGIC, _NO_LENGTH, VERSION)
-"""Begins a segment: "AEVJ", a length that no request has, and the version."""
+"""Header of a segment: "AEVJ", a length that no request has, and the version."""
 _SEGMENT_BYTES = 16 << 20
 _MAX_PENDING = 32 << 20
-"""Bytes that wait for a disk that is busy, beside the one request that may always."""
+"""Bytes that can wait for a busy disk, besides the one request that always can."""
 _COMMIT_WITHIN = 4.0
 """Seconds that a request waits for the disk before its sender is asked to retry."""
 _STUCK_AFTER = 1.0
-"""Seconds of one write after which no more is taken on until it ends."""
+"""Seconds of one write after which further requests are refused until it ends."""
 SUFFIX = ".requests"
 SHARE = ".share"
-"""Of the file beside a segment of which only some traces are this process's."""
+"""Suffix of the file next to a segment that only partly belongs to the process."""
 _OF_A_TENANT = 0x10
 _KINDS: tuple[tuple[Signal, bool], ...] = (("traces", False), ("logs", False), ("traces", True), ("logs", True))
 
@@ -57,26 +58,26 @@ class Record(NamedTuple):
     """One request that an earlier process left in the journal."""
 
     id: str
-    """``segment:offset``: the same at every start, in whatever process."""
+    """``segment:offset``, the same at every start and in every process."""
     signal: Signal
     body: bytes
     is_json: bool
     tenant: str | None = None
-    """That sent it, where there are tenants."""
+    """The sender, if tenants are configured."""
     share: Share = EVERYTHING
-    """The traces in it that are this process's."""
+    """Traces that belong to this process."""
 
 
 class _Segment:
     def __init__(self, path: Path, since: float) -> None:
         self.path = path
         self.since = since
-        """When its first request came, in monotonic seconds; when we started, for one of an earlier process."""
+        """Monotonic time of its first request, or of startup for a leftover segment."""
         self.size = 0
         self.traces: set[int] = set()
-        """Traces in it that may still wait for something."""
+        """Traces in it that may not be delivered yet."""
         self.ungiven = 0
-        """Requests in it that the engine does not have yet."""
+        """Requests in it that the engine hasn't received yet."""
         self.file: int | None = None
 
     def close(self) -> None:
@@ -86,22 +87,23 @@ class _Segment:
 
 
 class Entry:
-    """One request in the journal."""
+    """One request that is being written to the journal."""
 
     def __init__(self, journal: Journal, data: bytes) -> None:
         self._journal = journal
         self.done = threading.Event()
         self.data = data
         self.segment: _Segment | None = None
-        """Where it was written; None while it waits, and if it could not be."""
+        """Segment that contains it. None while it waits, or if writing failed."""
         self.withdrawn = False
-        """Whether its request does not wait for it any more."""
+        """True if its request doesn't wait for the write anymore."""
 
     def wait(self) -> None:
-        """Until it is on disk.
+        """Wait until the entry is on disk.
+
 
         Raises:
-            Refusal: it could not be written.
+            Refusal: the entry couldn't be written.
         """
         if not self.done.wait(_COMMIT_WITHIN):
             self._journal.withdraw(self)
@@ -109,24 +111,29 @@ class Entry:
             raise Refusal("overloaded", _UNWRITABLE)
 
     def holds(self, traces: set[int]) -> None:
-        """Note the traces that are in it, which the engine has by now. Must be called once it was written, else its segment is kept for ever."""
+        """Record the traces in the entry, after the engine has received them.
+
+
+        Must be called for each written entry. Otherwise, its segment is never deleted.
+        """
         if self.segment is not None:
             self._journal.note_given(self.segment, traces)
 
 
-_UNWRITABLE = "the journal cannot be written"
+_UNWRITABLE = "the journal can't be written"
 
 
 class Journal:
     """Segment files in a folder that no other process uses.
 
+
     Args:
-        folder: made if need be.
-        max_bytes: of all segments; past it the journal is :attr:`full`.
-        clock: injected by tests.
+        folder: created if missing.
+        max_bytes: size of all segments from which the journal is :attr:`full`.
+        clock: replaced by tests.
 
     Raises:
-        ConfigError: the folder cannot be used.
+        ConfigError: the folder can't be used.
     """
 
     def __init__(self, folder: str | Path, max_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -142,22 +149,22 @@ class Journal:
         self._closing = False
         self._stop_replaying = False
         self.failing = False
-        """Whether the last write failed."""
+        """True if the last write failed."""
         self.broken = 0
-        """Places at which reading a segment had to stop."""
+        """Places at which reading a segment stopped early."""
         self.replayed = 0
-        """Requests that were there at the start."""
+        """Requests left over at startup."""
         self.failures = 0
-        """Writes that failed."""
+        """Failed writes."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
-            raise ConfigError(f"serve.journal: {self._folder}: cannot be used: {error.strerror}") from None
+            raise ConfigError(f"serve.journal: {self._folder}: can't be used: {error.strerror}") from None
         self._segments: list[_Segment] = []
         for path in sorted(self._folder.glob(f"*{SUFFIX}")):
             segment = _Segment(path, self._now())
             segment.size = path.stat().st_size
-            segment.ungiven = 1  # until it was replayed
+            segment.ungiven = 1  # until it is replayed
             self._segments.append(segment)
         self._last_name = self._segments[-1].path.name if self._segments else ""
         self._current: _Segment | None = None
@@ -172,21 +179,21 @@ class Journal:
 
     @property
     def age(self) -> float:
-        """Seconds since the oldest request came that is kept; 0 when none is."""
+        """Seconds since the oldest kept request arrived, 0 without any."""
         with self._lock:
             return max((self._now() - segment.since for segment in self._segments), default=0.0)
 
     @property
     def full(self) -> bool:
-        """Whether it holds all that it may."""
+        """True if the journal has reached its size limit."""
         return self.size >= self._max_bytes
 
     @property
     def trouble(self) -> str:
-        """Why nothing can be kept at the moment; empty when all is well."""
+        """Why no request can be written at the moment, or an empty string."""
         since = self._writing_since
         if since is not None and self._now() - since > _STUCK_AFTER:
-            return "the journal's disk does not answer"
+            return "the journal's disk doesn't respond"
         if self.failing:
             return _UNWRITABLE
         return "the journal is full" if self.full else ""
@@ -194,10 +201,11 @@ class Journal:
     # --- writing
 
     def append(self, signal: Signal, body: bytes, is_json: bool, tenant: str | None = None) -> Entry:
-        """Queue a request to be written, with the tenant that sent it if there is one.
+        """Queue a request for writing.
+
 
         Raises:
-            Refusal: too much waits for the disk.
+            Refusal: too many bytes wait for the disk.
         """
         kind = _KINDS.index((signal, is_json))
         if tenant is not None:
@@ -215,7 +223,11 @@ class Journal:
         return entry
 
     def withdraw(self, entry: Entry) -> None:
-        """Drop an entry whose request does not wait any more, unless it was written meanwhile: its sender sends it again."""
+        """Drop an entry whose request doesn't wait anymore, unless it is already written.
+
+
+        Its sender retries the request.
+        """
         with self._lock:
             if entry.segment is not None:
                 return
@@ -225,13 +237,13 @@ class Journal:
                 self._pending_bytes -= len(entry.data)
 
     def note_given(self, segment: _Segment, traces: set[int]) -> None:
-        """The engine has one more request of a segment, with these traces."""
+        """Record that the engine received one more request of a segment, with these traces."""
         with self._lock:
             segment.traces |= traces
             segment.ungiven -= 1
 
     def probe(self) -> None:
-        """While writing fails, and no request is accepted for that reason: test whether it works again. May block as the disk does."""
+        """Test whether writing works again after a failure. Blocks as long as the disk does."""
         if not self.failing:
             return
         path = self._folder / "probe"
@@ -262,7 +274,11 @@ class Journal:
             self._writing_since = None
 
     def _write(self, batch: list[Entry]) -> int:
-        """Write as much of a batch as one segment takes, with one wait for the disk; how many entries that were."""
+        """Write and sync as much of a batch as fits into one segment.
+
+
+        Return the number of entries.
+        """
         try:
             segment = self._open_segment()
         except BaseException as error:
@@ -302,7 +318,11 @@ class Journal:
             entry.done.set()
 
     def _open_segment(self) -> _Segment:
-        """The segment to write to, which is not deleted meanwhile: the current one, or a new one when that is long enough."""
+        """Return the segment to write to, protected against deletion.
+
+
+        A new segment is created if the current one is full.
+        """
         with self._lock:
             segment = self._current
             if segment is not None and segment.size < _SEGMENT_BYTES:
@@ -313,7 +333,7 @@ class Journal:
         try:
             folder = os.open(self._folder, os.O_RDONLY)
             try:
-                os.fsync(folder)  # the file's name too must survive
+                os.fsync(folder)  # makes the file's name survive too
             finally:
                 os.close(folder)
         except OSError:
@@ -328,21 +348,21 @@ class Journal:
         return segment
 
     def _next_name(self) -> str:
-        """Return a name that no other segment of the service has or had, and that sorts behind those before it."""
+        """Return a name that is unique in the service and sorts after all earlier ones."""
         last = int(self._last_name.partition("-")[0] or 0)
         self._last_name = f"{max(self._time_ns(), last + 1):020d}-{os.getpid()}{SUFFIX}"
         return self._last_name
 
     def _fail(self, error: BaseException) -> None:
-        """A write failed."""
+        """Record a failed write."""
         self.failures += 1
         self.failing = True
         if self.failures == 1:
             reason = error.strerror if isinstance(error, OSError) else type(error).__name__
-            _log.warning("%s: %s (counted from now on)", _UNWRITABLE, reason)
+            _log.warning("%s: %s (further failures are only counted)", _UNWRITABLE, reason)
 
     def _take_back(self, segment: _Segment) -> None:
-        """Remove what was half written, and a segment that holds nothing else."""
+        """Remove a partial write, and delete the segment if it contains nothing else."""
         with self._lock:
             self._current = None
             empty = segment.size == 0
@@ -351,16 +371,17 @@ class Journal:
         if empty:
             self._delete(segment)
             return
-        with suppress(OSError):  # reading stops at what is broken, which is the end
+        with suppress(OSError):  # reading stops at the partial write, which is at the end
             os.ftruncate(segment.file or -1, segment.size)
         segment.close()
 
     # --- reading, at the start
 
     def replay(self, *rounds: Callable[[Record], set[int]]) -> None:
-        """Give every request that is there to each of ``rounds``, one by one; they return the traces that they took.
+        """Pass each leftover request to each of ``rounds``.
 
-        Requests that are not read when replaying is stopped stay for the next start.
+
+        They return the traces that they accepted. If replaying is stopped, unread requests stay for the next start.
         """
         with self._lock:
             found = [segment for segment in self._segments if segment.file is None]
@@ -377,7 +398,7 @@ class Journal:
                 segment.ungiven = 0
 
     def stop_replaying(self) -> None:
-        """Leave the remainder for the next start."""
+        """Leave the remaining requests for the next start."""
         self._stop_replaying = True
 
     def _read(self, path: Path) -> Iterator[Record]:
@@ -400,17 +421,18 @@ class Journal:
                         yield Record(f"{path.stem}:{at}", signal, body, is_json, tenant, share)
                         at = file.tell()
                         continue
-                self.broken += 1  # the end of what was written when the process died
+                self.broken += 1  # a partial write by a process that died
                 return
 
     # --- deleting
 
     def collect(self, held: Callable[[set[int]], set[int]], deliver: Callable[[], bool]) -> None:
-        """Delete the segments that are not needed any more.
+        """Delete segments whose turns are all delivered.
+
 
         Args:
-            held: of some traces, those that wait for something.
-            deliver: deliver everything that was closed; whether that succeeded.
+            held: returns which of the given traces still wait in the engine.
+            deliver: delivers all finished scores, and returns True on success.
         """
         with self._lock:
             current = self._current
@@ -418,21 +440,24 @@ class Journal:
         done = [segment for segment in segments if not held(segment.traces)]
         if not done or not deliver():
             return
-        with self._lock:  # on its way out of the queue, a part of a turn may have begun to wait for its other parts
+        with self._lock:  # since the first check, a part of a turn may have started to wait for its other parts
             done = [segment for segment in done if not segment.ungiven and not held(segment.traces)]
             if current is not None and current in done and self._current is current:
-                self._current = None  # it is written to no more
+                self._current = None  # no further writes
             for segment in done:
                 self._segments.remove(segment)
         for segment in done:
             self._delete(segment)
 
     def close(self, delivered: bool, left: Iterable[int] = ()) -> None:
-        """End writing, and delete the segments in which every turn was delivered; the others stay for the next start.
+        """Stop writing, and delete segments whose turns are all delivered.
+
+
+        The others stay for the next start.
 
         Args:
-            delivered: whether all that was evaluated left through every outlet.
-            left: the traces that were not evaluated.
+            delivered: True if every outlet delivered all scores.
+            left: traces that weren't evaluated.
         """
         with self._lock:
             self._closing = True
@@ -445,7 +470,7 @@ class Journal:
                 self._delete(segment)
                 continue
             kept.append(segment)
-            if not self._thread.is_alive():  # else the disk still has it
+            if not self._thread.is_alive():  # a live thread still writes to it
                 segment.close()
         self._segments[:] = kept
 
@@ -455,10 +480,10 @@ class Journal:
             segment.path.unlink()
             segment.path.with_suffix(SHARE).unlink(missing_ok=True)
         except OSError as error:
-            _log.warning("%s cannot be deleted: %s", segment.path, error.strerror)
+            _log.warning("%s can't be deleted: %s", segment.path, error.strerror)
 
     def status(self) -> dict[str, Any]:
-        """For the ledger."""
+        """Return the journal's entry in the ledger."""
         return {
             "bytes": self.size, "segments": len(self._segments), "replayed": self.replayed, "broken": self.broken,
             "failures": self.failures, "oldest_s": round(self.age, 3),
@@ -466,7 +491,7 @@ class Journal:
 
 
 def version_of(head: bytes) -> int | None:
-    """Return the version that a segment's first bytes state; None for damaged ones, or none."""
+    """Return the version from a segment's header, or None if the header is damaged or missing."""
     if len(head) < HEADER_BYTES:
         return None
     magic, length, version = _HEAD.unpack(head)
@@ -474,7 +499,7 @@ def version_of(head: bytes) -> int | None:
 
 
 def share_of(segment: Path) -> Share:
-    """Return which traces of a segment are of the process that has it."""
+    """Return the traces of a segment that belong to its process."""
     try:
         return Share(int.from_bytes(segment.with_suffix(SHARE).read_bytes(), "little"))
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The web page and its API over HTTP: who may ask, what a browser is told to allow, and what is sent again only if it changed."""
+"""HTTP handler for the web UI and its API, with access checks and caching."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from .responses import Refusal
 _log = logging.getLogger("otel_agenteval")
 
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
-"""What a browser lets the page do: load nothing from elsewhere, run no inline script or style, and make no markup from text."""
+"""Content security policy: only own scripts and styles, no markup from text."""
 _SAFE = [
     ("content-security-policy", POLICY), ("referrer-policy", "no-referrer"), ("cross-origin-opener-policy", "same-origin"),
     ("cross-origin-resource-policy", "same-origin"), ("x-frame-options", "DENY"),
 ]  # fmt: skip
 _VIEWS = frozenset(("", "turns", "turn", "compare", "label", "catalogue", "health"))
-"""First parts of the paths that the page shows something at."""
+"""First path segments of the page's views."""
 _PACKED_FROM = 1_024
 _THREADS = 4
 _MAX_LIVE = 32
@@ -51,14 +51,15 @@ Legacy = Callable[[Head], "Response | None"]
 
 
 class Web:
-    """The handler of the page's address.
+    """Handler for the address of the web UI.
+
 
     Args:
-        guard: checks where a request comes from.
-        authorize: who asks; raises a refusal.
-        api: answers; None where no store is configured.
-        failed: counts a fault.
-        older: what else is answered at this address.
+        guard: checks the origin and host of a request.
+        authorize: returns the reader, or raises a refusal.
+        api: answers API requests. None if no store is configured.
+        failed: counts an internal error.
+        older: handles other paths under ``/api/``.
     """
 
     def __init__(
@@ -79,13 +80,13 @@ class Web:
         self._sums = Sums(api.path, lambda: api.now) if api is not None else None
 
     def close(self) -> None:
-        """End the threads."""
+        """Stop the threads."""
         if self._sums is not None:
             self._sums.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def begin(self, head: Head) -> Exchange | Response:
-        """The response, or an exchange that makes it."""
+        """Return the response, or an exchange that produces it."""
         try:
             self._guard.check(head)
             reader = self._authorize(head)
@@ -104,7 +105,7 @@ class Web:
             return _problem(problem.status, str(problem), problem.allow)
 
     def failed(self, error: Exception) -> Response:
-        """Count a fault in this process."""
+        """Count an internal error and return status 503."""
         self._count_fault("web", error)
         return _problem(503, "internal error")
 
@@ -113,11 +114,11 @@ class Web:
         if path == "/openapi.json":
             return _json(head, jsonio.dumps(document()).encode())
         if self._api is None:
-            raise Problem(404, "nothing is kept that could be shown: no store is configured (outlets.store)")
-        query = urllib.parse.parse_qs(head.query, keep_blank_values=True)  # short: the server bounds the head
+            raise Problem(404, "the web UI has no data, because no store is configured; set outlets.store")
+        query = urllib.parse.parse_qs(head.query, keep_blank_values=True)  # short, because the server limits the head
         if path == "/live":
             if is_cross_site(head):
-                raise Problem(403, "live turns are for pages of this address only")
+                raise Problem(403, "live turns are only available to pages from this address")
             return self._live_turns(query, reader, self._api)
         route, in_path = route_of(head.method, path)
         given = read(query, route.query, self._api.now)
@@ -130,7 +131,7 @@ class Web:
         return _Asked(self, head, route, Request(given, reader))
 
     async def answered(self, head: Head, route: Route, request: Request) -> Response:
-        """The answer of the API, made on a thread."""
+        """Run an API request on a thread, and return its response."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._answer, head, route, request)
 
     def _answer(self, head: Head, route: Route, request: Request) -> Response:
@@ -141,7 +142,7 @@ class Web:
             return _problem(problem.status, str(problem))
         except (sqlite3.Error, StoreError, ConnectionError) as error:
             self._count_fault("web", error)
-            return _problem(503, "the store cannot be read at the moment")
+            return _problem(503, "the store can't be read at the moment; retry later")
         if isinstance(found, Document):
             named = [("content-disposition", f'attachment; filename="{found.filename}"')] if found.filename is not None else []
             return _sent(head, found.body, found.content_type, named)
@@ -150,9 +151,9 @@ class Web:
     # --- live
 
     def _live_turns(self, query: dict[str, list[str]], reader: Reader, api: Api) -> Response:
-        """Server-sent events: turns that match a filter, as they come and get scores."""
+        """Return server-sent events with matching turns, as they arrive and get scores."""
         if self._live >= _MAX_LIVE:
-            raise Problem(503, f"{_MAX_LIVE} pages listen already")
+            raise Problem(503, f"too many pages show live turns, the limit is {_MAX_LIVE}; close one")
         given = read(query, OF_TURNS, api.now)
         request = Request({**given, "limit": 100}, reader)
         api.check(request)
@@ -181,30 +182,31 @@ class Web:
                     yield b": alive\n\n"
                     said = loop.time()
                 else:
-                    yield b""  # lets the server look whether it is to stop
+                    yield b""  # lets the server check if it is stopping
                 await asyncio.sleep(_LIVE_EVERY)
         finally:
             self._live -= 1
 
 
 class Sums:
-    """Keeps the sums of the store's hours, on a thread of its own, while a page may be looked at.
+    """Thread that keeps the store's hourly sums up to date while the web UI is served.
+
 
     Args:
-        path: of the store.
-        time_s: seconds since the Unix epoch.
+        path: path of the store.
+        time_s: returns seconds since the Unix epoch.
     """
 
     def __init__(self, path: str, time_s: Callable[[], float]) -> None:
         self._summer = Summer(path, time_s)
-        with contextlib.suppress(sqlite3.Error, StoreError, OSError):  # said where it is read, and by the outlet
+        with contextlib.suppress(sqlite3.Error, StoreError, OSError):  # readers and the outlet report it
             self._summer.open()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="agenteval-sums", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """End the thread."""
+        """Stop the thread."""
         self._over.set()
         self._thread.join(5.0)
         self._summer.close()
@@ -215,18 +217,18 @@ class Sums:
         while not self._over.is_set():
             wait = _SUM_EVERY
             try:
-                if time.monotonic() >= minutes_at:  # between the hours of a store that has many to sum
+                if time.monotonic() >= minutes_at:  # even if many hours are left to sum
                     minutes_at = time.monotonic() + _SUM_EVERY
                     self._summer.sum_minutes()
                 if self._summer.sum_one():
                     wait = 0.0
             except (sqlite3.Error, StoreError, OSError, ValueError):
-                pass  # there is no store yet, it is busy, may not be written, or cannot hold a sum: requests sum for themselves
+                pass  # the store is missing, busy, read-only or can't hold sums, so each request computes them
             self._over.wait(wait)
 
 
 class _Asked:
-    """A request to the API, whose answer takes its time."""
+    """Exchange for an API request whose response is produced on a thread."""
 
     max_body = 64 * 1024
     body_timeout = 10.0
@@ -238,30 +240,30 @@ class _Asked:
         self._request = request
 
     def received(self, size: int) -> bool:
-        """There is room for it: it is small."""
         return True
 
     async def answer(self, body: bytes) -> Response:
-        """The response."""
         if self._route.body is not None:
             try:
                 self._request.body = jsonio.loads(body)
             except (ValueError, RecursionError):
-                return _problem(400, "the body is not JSON")
+                return _problem(400, "the body isn't valid JSON")
         return await self._web.answered(self._head, self._route, self._request)
 
     def refuse(self, why: Failure) -> Response:
-        """It did not come whole."""
         return _problem(
-            413 if why == "too_large" else 400, "the body is too large" if why == "too_large" else "the body did not come whole"
+            413 if why == "too_large" else 400, "the body is too large" if why == "too_large" else "the body is incomplete"
         )
 
-    def end(self, size: int) -> None:
-        """Nothing was kept."""
+    def end(self, size: int) -> None: ...
 
 
 def credentials_in(authorization: str | None) -> tuple[str, str] | None:
-    """The name and the token of an ``Authorization`` header, Bearer or Basic (a browser asks for that: any name, and the token as password)."""
+    """Return the name and the token of an ``Authorization`` header, or None.
+
+
+    Bearer and Basic are supported. A browser asks for Basic credentials: the user name is free, and the password is the token.
+    """
     kind, _, given = (authorization or "").partition(" ")
     if kind.lower() == "bearer" and given.strip():
         return "token", given.strip()
@@ -291,7 +293,11 @@ def _json(head: Head, body: bytes) -> Response:
 
 
 def _sent(head: Head, body: bytes, content_type: str, more: list[tuple[str, str]]) -> Response:
-    """A body, packed for those who can unpack it, and left out for those who have it."""
+    """Return a response, compressed if the client supports it.
+
+
+    Status 304 if the client has it already.
+    """
     etag = f'W/"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
     headers = [*_SAFE, *more, ("etag", etag), ("vary", "accept-encoding, authorization")]
     if head.headers.get("if-none-match") == etag and head.method in ("GET", "HEAD"):
@@ -302,12 +308,12 @@ def _sent(head: Head, body: bytes, content_type: str, more: list[tuple[str, str]
 
 
 def _static(head: Head) -> Response:
-    """A file of the page."""
+    """Return the response with a file of the page."""
     first = head.path.strip("/").partition("/")[0]
     name = head.path.removeprefix("/static/") if head.path.startswith("/static/") else "index.html" if first in _VIEWS else None
     body = _files().get(name) if name is not None else None
     if body is None or name is None:
-        raise Problem(404, "there is nothing at this path")
+        raise Problem(404, "unknown path")
     content_type = "text/javascript" if name.endswith(".js") else mimetypes.guess_type(name)[0] or "application/octet-stream"
     charset = "; charset=utf-8" if content_type.startswith("text/") else ""
     return _sent(head, body, content_type + charset, [("cache-control", "no-cache")])
@@ -315,7 +321,7 @@ def _static(head: Head) -> Response:
 
 @cache
 def _files() -> dict[str, bytes]:
-    """What a browser may get, by path."""
+    """Return the files that a browser can request, by path."""
     found: dict[str, bytes] = {}
     folders = [(files("otel_agenteval.page") / "static", "")]
     while folders:

@@ -1,6 +1,7 @@
-"""Why a turn has the scores that it has: for each metric scored, skipped, sampled out, gated, dropped, error, and by what.
+"""Outcome of each metric on a turn: scored, skipped, sampled out, gated, dropped or error.
 
-A running engine remembers its last turns; a store has all that it keeps.
+
+A running engine remembers recent turns. A store contains all turns that it keeps.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ if TYPE_CHECKING:
 
 
 def turn_meant(engine: Engine, short: str) -> str:
-    """The id of the turn that an id, or the beginning of one, means; what was given if no turn is known.
+    """Return the full id for a turn id or its beginning. An unknown id is returned unchanged.
+
 
     Raises:
-        StoreError: several turns begin so.
+        StoreError: several turn ids begin with it.
     """
     if engine.why(short) is not None:
         return short
@@ -33,7 +35,11 @@ def turn_meant(engine: Engine, short: str) -> str:
 
 
 def what_became_of(engine: Engine, turn_id: str) -> dict[str, str] | None:
-    """What an engine knows of a turn: what it remembers, and what its store has. None for an unknown turn."""
+    """Return the outcome of each metric on a turn, from the engine and its store.
+
+
+    None for an unknown turn.
+    """
     live = engine.why(turn_id)
     with _store_of(engine) as reader:
         stored = reader.why(turn_id) if reader is not None else None
@@ -41,14 +47,14 @@ def what_became_of(engine: Engine, turn_id: str) -> dict[str, str] | None:
 
 
 def scores_of(engine: Engine, turn_id: str) -> list[dict[str, Any]]:
-    """The scores of a turn with their values, of an engine that has a store."""
+    """Return a turn's scores from the engine's store, or an empty list without a store."""
     with _store_of(engine) as reader:
         return reader.scores(turn_id) if reader is not None else []
 
 
 @contextmanager
 def _store_of(engine: Engine) -> Iterator[StoreReader | None]:
-    """The engine's store; None if it has none, or nothing was written yet."""
+    """Open the engine's store for reading. None if it isn't configured or doesn't exist yet."""
     options = engine.config.outlets.store
     try:
         reader = StoreReader(options.path) if options is not None else None

@@ -379,7 +379,7 @@ def test_labels_are_kept_for_calibrate(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "status", "says"),
     [
-        (b"{", 400, "the body is not JSON"),
+        (b"{", 400, "the body isn't valid JSON"),
         (b"[]", 400, "a label must be an object"),
         (b'{"label": "pass"}', 400, "turn_id: it must be a text"),
         (b'{"turn_id": "00000000000000000000000000000001-", "label": "good"}', 400, "label: it must be"),

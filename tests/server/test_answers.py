@@ -360,7 +360,7 @@ def test_other_machines_need_a_token_certificates_or_the_word_that_this_is_meant
 @pytest.mark.parametrize("name", ["grpc", "http", "metrics", "web"])
 def test_a_port_that_is_taken_is_an_error_and_is_not_shared(name: str) -> None:
     with Sidecar() as own:
-        with pytest.raises(ConfigError, match=rf"serve\.{name}: {own.addresses[name]} cannot be opened"):
+        with pytest.raises(ConfigError, match=rf"serve\.{name}: can't listen on {own.addresses[name]}"):
             Sidecar({"serve": {name: own.addresses[name]}})
         assert own.post("/v1/traces", turn_of(1))[0] == 200
 

@@ -197,5 +197,5 @@ def test_wrong_token_of_an_otlp_receiver_is_reported() -> None:
 
 
 def test_readiness_of_an_outlet_that_is_off_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"serve\.ready_outlets: must be outlets that are on, got store"):
+    with pytest.raises(ConfigError, match=r"serve\.ready_outlets: .* got store"):
         Service(load_config({"serve": {"ready_outlets": ["store"]}}))

@@ -312,5 +312,5 @@ def test_judge_jobs_wait_in_a_file_unless_the_configuration_says_where(tmp_path:
     assert as_sidecar(load_config({})).judge.queue.backend == "memory"
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
-    with pytest.raises(ConfigError, match=r"judge\.queue\.path names another place"):
+    with pytest.raises(ConfigError, match=r"judge\.queue\.path"):
         as_sidecar(load_config({"judge": judge}))

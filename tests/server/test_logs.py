@@ -100,7 +100,7 @@ def test_refusals_of_a_kind_are_logged_once_in_a_while_with_how_many_there_were(
         "refused http traces from ?: unauthenticated: a valid bearer token is required",
         "refused grpc traces from ?: unauthenticated: a valid bearer token is required",
         "refused http logs from ?: overloaded: behind",
-        "refused http traces from ?: unauthenticated: a valid bearer token is required (99 more since the last such line)",
+        "refused http traces from ?: unauthenticated: a valid bearer token is required (99 more since the last line of this kind)",
         "refused http logs from ?: overloaded: behind",
     ]
 

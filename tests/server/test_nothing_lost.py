@@ -286,10 +286,10 @@ def test_writes_that_fail_leave_no_file_open_and_no_empty_segment(tmp_path: Path
     resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, hard))
     try:
         for _ in range(30):
-            with pytest.raises(Refusal, match="the journal cannot be written"):
+            with pytest.raises(Refusal, match="the journal can't be written"):
                 journal.append("traces", b"x" * 4_096, False).wait()
         journal.probe()
-        assert (journal.trouble, journal.failures) == ("the journal cannot be written", 30)
+        assert (journal.trouble, journal.failures) == ("the journal can't be written", 30)
         assert open_files() <= files
         assert journal.size == size
     finally:
@@ -324,7 +324,7 @@ def test_a_disk_that_hangs_holds_little_and_is_told(tmp_path: Path, monkeypatch:
     assert hanging.wait(10)
     assert journal.trouble == ""
     clock.advance(1.5)
-    assert journal.trouble == "the journal's disk does not answer"
+    assert journal.trouble == "the journal's disk doesn't respond"
     taken = 0
     while journal._pending_bytes < 31 << 20:
         entry = journal.append("traces", b"x" * (1 << 20), False)
@@ -348,7 +348,7 @@ def test_a_request_that_the_journal_cannot_keep_is_not_evaluated(tmp_path: Path,
         with monkeypatch.context() as patch:
             patch.setattr(os, "fdatasync", fails)
             assert sidecar.post("/v1/traces", turn_of(1))[0] == 503
-            assert sidecar.get("/readyz") == (503, "the journal cannot be written\n")
+            assert sidecar.get("/readyz") == (503, "the journal can't be written\n")
         assert sidecar.turns() == []
         sidecar.service.journal.probe()
         assert sidecar.get("/readyz")[0] == 200

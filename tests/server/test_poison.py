@@ -91,7 +91,7 @@ def test_turn_that_kills_the_process_is_tried_once_more_and_costs_no_other(tmp_p
             until(lambda: not sidecar.running, "the turn has killed the process")
             sidecar.start()
         until(lambda: sidecar.metric("agenteval_spans_dropped_total", reason="poisoned") == 1, "the turn is passed over")
-        assert f"{trace_name(1)}: passed over" in sidecar.text()
+        assert f"{trace_name(1)}: skipped" in sidecar.text()
         until(lambda: sidecar.metric("agenteval_journal_size_bytes") == 0, "the journal drains")
         assert sidecar.stop() == 1
     with sqlite3.connect(store) as db:

@@ -135,6 +135,6 @@ def test_a_port_that_is_taken_is_a_fault_at_the_start(tmp_path: Path) -> None:
         command += ["--http", f"127.0.0.1:{first}", "--metrics", f"127.0.0.1:{free_port()}"]
         ended = subprocess.run(command, check=False, env=environment(), capture_output=True, text=True, timeout=60)
     assert ended.returncode == 2
-    assert f"serve.http: 127.0.0.1:{second} cannot be opened" in ended.stderr
-    assert ended.stderr.splitlines()[-1].endswith("process 1 of 2 cannot start; its own message above says why")
+    assert f"serve.http: can't listen on 127.0.0.1:{second}" in ended.stderr
+    assert ended.stderr.splitlines()[-1].endswith("process 1 of 2 can't start; see its error above")
     assert "listening" not in ended.stdout

@@ -59,7 +59,7 @@ def test_sighup_during_the_start_of_children_reloads_them(tmp_path: Path, module
     env = sent(tmp_path, module, "SIGHUP", everywhere=False)
     with Sidecar(tmp_path, {}, env=env, processes=2) as sidecar:
         until(lambda: sidecar.text().count("INFO reloaded") == 2, "both reload")
-        assert "it is started again" not in sidecar.text()
+        assert "restarting it" not in sidecar.text()
         assert sidecar.stop() == 0
 
 

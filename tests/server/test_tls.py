@@ -83,13 +83,13 @@ def test_files_that_hold_no_certificate_are_named(broken: str, authority: Author
     (tmp_path / "empty").write_text("")
     for file in (tmp_path / "none", tmp_path / "empty"):
         config["serve"]["tls"][broken] = str(file)
-        with pytest.raises(ConfigError, match=rf"serve\.tls.*{broken}.*{re.escape(str(file))}.*cannot be (used|read)"):
+        with pytest.raises(ConfigError, match=rf"serve\.tls.*{broken}.*{re.escape(str(file))}"):
             Sidecar(config)
 
 
 def test_the_key_of_another_certificate_is_refused(authority: Authority) -> None:
     (cert, _), (_, key) = authority.issue("server"), authority.issue("other")
-    with pytest.raises(ConfigError, match=rf"cert_file {cert} with key_file {key} cannot be used: KEY_VALUES_MISMATCH"):
+    with pytest.raises(ConfigError, match=rf"cert_file {cert} and key_file {key}: KEY_VALUES_MISMATCH"):
         Sidecar(serve((cert, key)))
 
 
@@ -98,9 +98,7 @@ def test_for_a_key_with_a_pass_phrase_nobody_is_asked(authority: Authority, tmp_
     secret = serialization.load_pem_private_key(key.read_bytes(), None)
     packed = serialization.BestAvailableEncryption(b"secret")
     key.write_bytes(secret.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, packed))
-    with pytest.raises(
-        ConfigError, match=rf"serve\.tls\.key_file: {key}: the key is encrypted; it must be a key without a pass phrase"
-    ):
+    with pytest.raises(ConfigError, match=rf"serve\.tls\.key_file: {key}: the key is encrypted"):
         Sidecar(serve((cert, key)))
 
 
@@ -148,10 +146,10 @@ DAY = datetime.timedelta(days=1)
 @pytest.mark.parametrize(
     ("valid", "said"),
     [
-        ((-2 * DAY, -DAY), "the certificate expired on {until}; clients refuse it, or are refused"),
-        ((-90 * DAY, 13 * DAY), "the certificate expires on {until}"),
-        ((-9 * DAY, DAY), "the certificate expires on {until}"),
-        ((DAY, 90 * DAY), "the certificate is not valid before {since}"),
+        ((-2 * DAY, -DAY), "the certificate expired on {until}, so TLS connections fail; renew it"),
+        ((-90 * DAY, 13 * DAY), "the certificate expires on {until}; renew it"),
+        ((-9 * DAY, DAY), "the certificate expires on {until}; renew it"),
+        ((DAY, 90 * DAY), "the certificate isn't valid before {since}"),
         ((-DAY / 4, DAY * 3 / 4), ""),  # a short one, of which most is left
         ((-DAY, 11_000 * DAY), ""),  # past 2050 the form of times is another
     ],
