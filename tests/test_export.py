@@ -105,12 +105,12 @@ def test_csv_and_parquet_say_the_same(store: str, tmp_path: Path, capsys: Captur
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["export", "--store", "nowhere.db"], "nowhere.db: there is no such file"),
-        (["export"], "no store is configured: name one with --store FILE"),
+        (["export", "--store", "nowhere.db"], "nowhere.db: file not found"),
+        (["export"], "--store: no store is configured"),
         (["export", "--store", "STORE", "--format", "parquet"], "--format parquet needs --out FILE"),
         (["export", "--store", "STORE", "--since", "yesterday"], "--since: 'yesterday' is not allowed"),
-        (["export", "--store", "STORE", "--out", "/no/such/folder/x.csv"], "/no/such/folder/x.csv: cannot be written"),
-        (["why", "x", "--store", "nowhere.db"], "nowhere.db: there is no such file"),
+        (["export", "--store", "STORE", "--out", "/no/such/folder/x.csv"], "/no/such/folder/x.csv: "),
+        (["why", "x", "--store", "nowhere.db"], "nowhere.db: file not found"),
         (["why", "x", "--url", "127.0.0.1:1"], "--url: '127.0.0.1:1' is not allowed"),
     ],
 )
@@ -140,7 +140,7 @@ def test_an_id_that_is_too_short_names_those_it_could_be(store: str, capsys: Cap
     with contextlib.closing(sqlite3.connect(store)) as db, db:
         db.execute("UPDATE turns SET turn_id = 'abcd' || rowid")
     assert main(["why", "abcd", "--store", store]) == 2
-    assert "abcd is the beginning of several turn ids: abcd1, abcd2" in capsys.readouterr().err
+    assert "abcd: several turn ids begin with this, abcd1, abcd2" in capsys.readouterr().err
 
 
 def test_why_as_json_has_the_scores_with_their_values(store: str, capsys: Capture) -> None:
@@ -187,7 +187,7 @@ def test_failed_turns_alone(store: str, capsys: Capture) -> None:
     [
         (["turns"], "name files of recorded traces, or a store: --store FILE"),
         (["turns", "x.jsonl", "--store", "STORE"], "name either files or --store, not both"),
-        (["turns", "--store", "nowhere.db"], "nowhere.db: there is no such file"),
+        (["turns", "--store", "nowhere.db"], "nowhere.db: file not found"),
         (["turns", "--store", "STORE", "--since", "soon"], "--since: 'soon' is not allowed"),
     ],
 )

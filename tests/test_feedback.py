@@ -404,9 +404,9 @@ def test_feedback_on_turns_without_end_takes_no_memory_without_end(clock: FakeCl
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("{", "not JSON"),
-        ("[]", "the list is empty"),
-        ("3", "must be an object"),
+        ("{", "valid JSON"),
+        ("[]", "is empty"),
+        ("3", "must be a JSON object"),
         ('{"turn_id": "x", "score": 1}', "TRACE_ID-SPAN_ID"),
         ('{"score": 1}', "one of turn_id, traceparent and trace_id"),
         (f'{{"turn_id": "{TURN}"}}', "no rating found"),

@@ -1,5 +1,5 @@
-"""One chain with its state: spans are received, turns composed, evaluated, planned for judges, and emitted.
+"""The pipeline and its state: receives spans, composes turns, evaluates them, plans judge calls, and emits scores.
 
 May import everything below it, and no third-party package.
-Start at :mod:`.pipeline`, the chain and nothing else; :mod:`.engine` is its life.
+Start at :mod:`.pipeline` for the steps, then :mod:`.engine` for the life cycle.
 """

@@ -1,4 +1,4 @@
-"""The end of an engine: an explicit shutdown, or the exit of the interpreter. Both are bounded in time."""
+"""End of an engine, by explicit shutdown or interpreter exit. Both are limited in time."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _log = logging.getLogger("otel_agenteval")
 
 _SHARE_OF_JUDGES = 0.8
 _SHARE_OF_OUTLETS = 0.25
-"""Of the time that an end may take: kept for delivering what was evaluated before."""
+"""Share of the time limit that is reserved for delivery of finished scores."""
 
 
 class Ending:
-    """Ends an engine, once.
+    """End of an engine, which happens once.
 
     Args:
         engine: the engine to end.
@@ -31,12 +31,18 @@ class Ending:
         self._registered = False
         self._exit_until: float | None = None
         self.delivered = False
-        """After the shutdown: whether what was evaluated left through every outlet."""
+        """After the shutdown, True if every outlet delivered all scores."""
         self.left_behind: set[int] | None = None
-        """After the shutdown: the traces that were not evaluated, if the next process finds them again; None if nothing is kept for one."""
+        """After the shutdown, traces that weren't evaluated and that the next process finds again.
+
+        None if nothing is kept for the next process.
+        """
 
     def register(self) -> None:
-        """At the first span: handlers run last-in first-out, so this one runs before those of providers that exist by now."""
+        """Register the exit handler at the first span.
+
+        Handlers run in reverse order, so this one runs before those of providers that exist by then.
+        """
         self._registered = True
         atexit.register(self._at_exit)
 
@@ -46,12 +52,12 @@ class Ending:
             try:
                 self.exit(engine)
             except Exception as error:
-                _log.warning("otel-agenteval could not finish at exit: %s", type(error).__name__)
+                _log.warning("otel-agenteval couldn't finish at exit: %s", type(error).__name__)
 
     def shutdown(self, engine: Engine) -> bool:
-        """Evaluate what is open, deliver everything within ``exit_timeout``, release ports and files. Safe to call twice.
+        """Evaluate open turns, deliver their scores, and release ports and files.
 
-        False when time ran out before everything was delivered.
+        Takes at most ``exit_timeout``. Returns False if time ran out before everything was delivered. Safe to call twice.
         """
         if self._closed:
             return True
@@ -61,7 +67,7 @@ class Ending:
         if self._registered:
             atexit.unregister(self._at_exit)
         self._close_open(engine, "shutdown")
-        at_exit = self._exit_until is not None  # then providers may be gone already, and part of the time is used up
+        at_exit = self._exit_until is not None  # then providers may be gone, and part of the time is used up
         timeout = engine.config.exit_timeout if self._exit_until is None else _left(self._exit_until)
         until = time.monotonic() + timeout
         evaluate_until = until - timeout * _SHARE_OF_OUTLETS
@@ -70,31 +76,31 @@ class Ending:
         engine.release_feedback()
         self._end_judging(engine, evaluate_until)
         store = engine.pipeline.conversations
-        if store is not None:  # with the judges' last scores
+        if store is not None:  # after the last judged scores
             engine.take_ended(store.end_late())
         engine.worker.drain(_left(evaluate_until))
         engine.pipeline.ending = True
-        left = engine.worker.give_up(_left(until) / 2)  # the outlets get what is left
+        left = engine.worker.give_up(_left(until) / 2)  # the outlets get the rest of the time
         engine.pipeline.watchdog.end_work()
         for item in left:
             self._leave(item)
         self.delivered = engine.worker.stop(_left(until), outlets=not at_exit)
         done = self.delivered and not left
         if not done and not at_exit:
-            _log.warning("not all scores were delivered within %.3g s", engine.config.exit_timeout)
+            _log.warning("not all scores were delivered within %.3g s; increase exit_timeout", engine.config.exit_timeout)
         engine.pipeline.fleet.close()
         engine.outlets.close()
         return done
 
     def _leave(self, item: Any) -> None:
-        """There was no time for an item: the next process evaluates it, or it is lost."""
+        """Leave an unprocessed item to the next process, or count it as dropped."""
         if self.left_behind is None:
             item.lose("shutdown")
         else:
             self.left_behind |= item.leave("left_for_next_start")
 
     def exit(self, engine: Engine) -> None:
-        """At interpreter exit: starts no thread, and takes no longer than ``exit_timeout``."""
+        """End the engine at interpreter exit, without new threads and within ``exit_timeout``."""
         engine.warm_up.cancel()
         engine.worker.may_start = False
         if engine.judging is not None:
@@ -109,7 +115,7 @@ class Ending:
         done = engine.worker.drain(_left(until))
         engine.pipeline.fleet.save()
         if not (engine.outlets.end_exit(_left(until)) and done):
-            _log.warning("not all scores were delivered within %.3g s at exit", engine.config.exit_timeout)
+            _log.warning("not all scores were delivered within %.3g s at exit; increase exit_timeout", engine.config.exit_timeout)
 
     @staticmethod
     def _close_open(engine: Engine, reason: Any) -> None:
@@ -128,7 +134,10 @@ class Ending:
 
     @staticmethod
     def _end_judging(engine: Engine, until: float) -> None:
-        """Use most of the remaining time for waiting jobs. Jobs that stay behind are counted, unless their queue outlives this process."""
+        """Use most of the remaining time for waiting judge jobs.
+
+        Remaining jobs are counted as dropped, unless their queue outlives the process.
+        """
         judging, worker = engine.judging, engine.worker
         if judging is not None:
             judging.drain(time.monotonic() + _left(until) * _SHARE_OF_JUDGES, worker.drain, patient=False)
@@ -136,5 +145,4 @@ class Ending:
 
 
 def _left(until: float) -> float:
-    """Seconds until then."""
     return max(0.0, until - time.monotonic())

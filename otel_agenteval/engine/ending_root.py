@@ -1,8 +1,8 @@
-"""What the end of a root closes: its scores are promised to the span, or written on it at once, or made later.
+"""Scores for an ending root: promised to its span, written at once, or created later.
 
-On the agent's thread nothing is evaluated: the ending root gets a list of events that knows its turn, and the worker gets the turn. If
-an exporter reads the root's events before the worker does, the exporter's thread evaluates. Every turn is evaluated once. Only where an
-SDK leaves no other way is a turn evaluated while the agent waits, within a time budget.
+Nothing is evaluated on the agent's thread. The ending root gets a list of events that refers to its turn, and the worker gets
+the turn. If an exporter reads the root's events first, the exporter's thread evaluates the turn. Every turn is evaluated
+once. Only if the SDK supports no other way, a turn is evaluated while the agent waits, within a time budget.
 """
 
 from __future__ import annotations
@@ -22,22 +22,25 @@ if TYPE_CHECKING:
     from .pipeline import Pipeline
 
 _INLINE_MAX_BYTES = 1024 * 1024
-"""A turn that holds more is evaluated by the worker only, without span events: a synchronous exporter would keep the agent waiting for it."""
+"""Size up to which a turn gets span events.
+
+A synchronous exporter would keep the agent waiting for a larger one, so only the worker evaluates it.
+"""
 _SIZE_WITHOUT_CONTENT = 8 * 1024
 _PATIENCE = 5.0
-"""Seconds that a reader of events waits for another thread that is evaluating."""
+"""Seconds that a reader of events waits for another thread's evaluation."""
 
 Put = Callable[[WorkItem], object]
 
 
 def close_root(chain: Pipeline, closed: Closed, span: Any, still_ending: bool, put: Put) -> None:
-    """Give the worker what the end of a span closed, and the span its scores if it is the root.
+    """Pass closed spans to the worker, and the scores to the span if it is the root.
 
     Args:
-        chain: evaluates.
+        chain: the pipeline.
         closed: what the end of the span closed.
-        span: the span that is ending, or has just ended.
-        still_ending: whether the SDK is inside ``_on_ending``.
+        span: the span that is ending or has just ended.
+        still_ending: True inside the SDK's ``_on_ending``.
         put: queues an item for the worker.
     """
     # ``on_end`` gets a copy of the span that started.
@@ -54,13 +57,16 @@ def close_root(chain: Pipeline, closed: Closed, span: Any, still_ending: bool, p
 
 
 def _evaluate_now(chain: Pipeline, closed: Closed, span: Any, still_ending: bool, put: Put) -> None:
-    """Evaluate while the agent waits, and write the span events. If its thread is interrupted, the worker evaluates what is left."""
+    """Evaluate while the agent waits, and write the span events.
+
+    If the agent's thread is interrupted, the worker evaluates the rest.
+    """
     groups = deque(chain.composer.compose(closed))
     try:
         while groups:
             scored = chain.evaluate(groups[0], waited_for=True)
             chain.span_events.write(span, groups[0].root, scored, still_ending)
-            if not (scored.pending or chain.wants_content):  # else what waits would hold the content of every turn
+            if not (scored.pending or chain.wants_content):  # the queue must not hold content that nothing needs
                 scored.turn, scored.size = scored.turn.without_content(), _SIZE_WITHOUT_CONTENT
             groups.popleft()
             put(EvaluatedTurn(chain, scored))
@@ -70,7 +76,10 @@ def _evaluate_now(chain: Pipeline, closed: Closed, span: Any, still_ending: bool
 
 
 class DeferredTurns(Work):
-    """What the end of a root closed, to be evaluated by the worker, or by the thread that reads the root's events before it."""
+    """Turns of an ended root that wait for evaluation.
+
+    The worker evaluates them, or the first thread that reads the root's events.
+    """
 
     __slots__ = (
         "_chain",
@@ -92,48 +101,57 @@ class DeferredTurns(Work):
         self._chain = chain
         self._closed: Closed | None = closed
         self._lost: Closed | None = closed
-        """What is counted when no scores come of it."""
+        """Spans to count as dropped if no scores result."""
         self._span = span
         self._groups: deque[Group] = deque()
-        """Those of its turns that are not evaluated yet."""
+        """Turns that aren't evaluated yet."""
         self._events: Sequence[Any] = ()
         self._scored: list[ScoredTurn] = []
         self._done = False
         self._missed = False
-        """Whether somebody read the events and did not get them in time: the span may have left without."""
+        """True if a reader didn't get the events in time.
+
+        The span may have been exported without them.
+        """
         self._evaluating_in: int | None = None
         self._lock = threading.Lock()
         self.size = closed.size
         self.trace_key = closed.trace_id
 
     def events(self) -> Sequence[Any] | None:
-        """The events of the root, or None while they cannot be had. Raises nothing but what is meant to end the caller's thread."""
-        if self._evaluating_in != threading.get_ident():  # else the evaluation itself reads the span's own events
+        """Return the root's events, or None if they aren't available.
+
+        Only raises exceptions that are meant to end the caller's thread.
+        """
+        if self._evaluating_in != threading.get_ident():  # the evaluation itself may read the span's own events
             self._evaluate()
             self._missed = self._missed or not self._done
         return self._events if self._done else None
 
     def score(self) -> Sequence[ScoredTurn]:
-        """The scored turns, for the worker, once. None of them if another thread does not finish evaluating them in time."""
+        """Return the scored turns once, for the worker.
+
+        Empty if another thread is stuck evaluating them.
+        """
         self._evaluate()
         if not self._done:
             self.lose("stuck")
         for scored in tuple(self._scored):
             if self._missed:
                 scored.on_span = ()
-            if not self._chain.finish(scored):  # it comes back by itself, also where this thread is interrupted now
+            if not self._chain.finish(scored):  # another thread queues it again, even if this one is interrupted now
                 self._scored = [one for one in self._scored if one is not scored]
         finished, self._scored = self._scored, []
         return finished
 
     def lose(self, reason: str) -> None:
-        """Count what was closed as lost, unless it was."""
+        """Count the turns as dropped, unless they were counted before."""
         closed, self._lost = self._lost, None
         if closed is not None:
             self._chain.outcomes.lose_closed(closed, reason)
 
     def _evaluate_one(self, group: Group) -> tuple[ScoredTurn, Sequence[Any]]:
-        """The scores of one of the turns, and the events if the span is its root."""
+        """Return the scores of one turn, and the span events if the span is its root."""
         scored = self._chain.evaluate(group)
         if group.root.span_id != self._span.context.span_id:
             self._chain.span_events.root_already_ended(scored)
@@ -141,12 +159,12 @@ class DeferredTurns(Work):
         return scored, self._chain.span_events.events_of(self._span, scored, group.root.end_ns)
 
     def _evaluate(self) -> None:
-        # A forked child can inherit a lock that no thread will release: it goes on without these scores.
+        # A forked child can inherit a lock that no thread will release. It continues without these scores.
         if self._done or not self._lock.acquire(timeout=_PATIENCE):
             return
         interrupted = False
         try:
-            if self._done:  # by the thread that had the lock
+            if self._done:  # by the thread that held the lock
                 return
             self._evaluating_in = threading.get_ident()
             closed, self._closed = self._closed, None
@@ -157,12 +175,12 @@ class DeferredTurns(Work):
                 self._groups.popleft()
                 self._scored.append(scored)
                 self._events = events or self._events
-            if self._lost is None:  # counted meanwhile
+            if self._lost is None:  # counted as dropped in the meantime
                 self._scored = []
             self._lost = None
         except BaseException as error:
             interrupted = is_meant_for_host(error)
-            if interrupted:  # the worker has this in its queue, and goes on with it
+            if interrupted:  # the worker has this item in its queue and continues
                 raise
             self._chain.outlets.count_error("span_events", type(error).__name__)
             self._scored = []

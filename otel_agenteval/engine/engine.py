@@ -1,6 +1,6 @@
-"""Everything behind the entry points: spans come in, turns are closed, evaluated, judged and emitted; and all of it comes to an end.
+"""The engine: all state between the entry points and the outlets, from start to shutdown.
 
-Entry points (span processor, log processor, exporter, server, Kafka) own no state of their own, and know nothing but this class.
+Entry points (span processor, log processor, exporter, server, Kafka) have no state of their own, and only use this class.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 BEHIND_OTLP = 10.0
-"""Seconds that ``turn.decision_delay: auto`` means where spans come in batches: exporters make them, and Collectors do."""
+"""Seconds of ``turn.decision_delay: auto`` for spans that exporters and Collectors batch."""
 _EARLY_BYTES = 32 * 1024 * 1024
-"""What log records may hold that come before their spans."""
+"""Bytes that log records can use while they wait for their spans."""
 
 
 def switched_on() -> bool:
-    """Whether the environment lets us run: nothing starts under ``OTEL_SDK_DISABLED=true`` or ``OTEL_AGENTEVAL_ENABLED=false``."""
+    """Return False under ``OTEL_SDK_DISABLED=true`` or ``OTEL_AGENTEVAL_ENABLED=false``."""
     disabled = os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
     refused = os.environ.get("OTEL_AGENTEVAL_ENABLED", "").strip().lower() == "false"
     return not (disabled or refused)
@@ -62,12 +62,12 @@ class Engine(Intake):
     """One pipeline with its state.
 
     Args:
-        config: what to evaluate and where scores go.
-        decision_delay: seconds that ``turn.decision_delay: auto`` means behind this entry point.
-        logger_provider: where log events go; None = the global one, looked up when the first score leaves.
-        meter_provider: where OTLP metrics go, when they are on; None = the global one.
-        clock: injected by tests.
-        waited: the seconds by which turns and conversations wait for more, where they are not the clock's; None = the clock's.
+        config: metrics, outlets and all other options.
+        decision_delay: seconds of ``turn.decision_delay: auto`` for this entry point.
+        logger_provider: provider for log events. None uses the global one, resolved at the first score.
+        meter_provider: provider for OTLP metrics, if enabled. None uses the global one.
+        clock: replaced by tests.
+        waited: returns monotonic seconds for the deadlines of turns and conversations. None uses the clock.
     """
 
     def __init__(
@@ -82,13 +82,13 @@ class Engine(Intake):
     ) -> None:
         self.config = config
         self.enabled = switched_on()
-        """False: the entry point that made this engine must do nothing, and no outlet is opened."""
+        """If False, the entry point must do nothing, and no outlet is opened."""
         self.instance_id = str(uuid.uuid4())
         kinds = frozenset(config.privacy.redact)
         self.telemetry = Telemetry(clock, public=lambda name: public_name(name, kinds))
         self.failures: Counter[str] = Counter()
         self.late_log_records = 0
-        """Log records whose span did not come in time."""
+        """Number of log records whose span didn't arrive in time."""
         self._decision_delay = decision_delay
         waited = waited or clock.monotonic
         self._keeps_all = False
@@ -98,7 +98,7 @@ class Engine(Intake):
         setup = Setup(config, self.telemetry, lambda: self.instance_id, __version__, logger_provider, meter_provider)
         outlets = outlets_from(setup) if self.enabled else ()
         self.outlets = FanOut(outlets, self.telemetry, config.privacy.redact, exporter_of(config))
-        """Where scores leave."""
+        """All outlets."""
         self.pipeline = pipeline_from(self, metrics, clock, waited)
         self.worker = Worker(
             self.pipeline.run,
@@ -115,7 +115,7 @@ class Engine(Intake):
         this = weakref.ref(self)
         os.register_at_fork(after_in_child=lambda: _in_child(this))
         self.warm_up = WarmUp(self.pipeline.evaluator.warm_up, self.failed)
-        """Prepares for the first turn."""
+        """Preparation for the first turn."""
         if self.enabled:
             self.warm_up.start()
 
@@ -128,21 +128,22 @@ class Engine(Intake):
 
     @property
     def is_behind_otlp(self) -> bool:
-        """Whether spans come in batches, after their ends."""
+        """True if spans arrive in batches after they ended."""
         return self._decision_delay >= BEHIND_OTLP
 
     @property
     def judging(self) -> Dispatcher | None:
-        """The judged metrics; None when no metric asks a model."""
+        """Dispatcher of judge jobs. None without judged metrics."""
         return self.pipeline.judging
 
     def reload(self, config: Config) -> list[str]:
-        """Go on with another configuration: metrics with their parameters, policies and samples, references, and bounds of turns.
+        """Apply another configuration.
 
-        Returns the sections that differ and are read at the start only.
+        This covers metrics, their parameters, policies and samples, references, and limits of turns. Returns changed sections
+        that are only read at startup.
 
         Raises:
-            ConfigError: it is not valid. Nothing has changed then.
+            ConfigError: the configuration is invalid. Nothing has changed.
         """
         metrics, references = selected(config), ReferenceSources(config)
         fixed = [
@@ -153,12 +154,12 @@ class Engine(Intake):
         if self.judging is not None:
             self.judging.metrics.reload(config, metrics.of_turns, metrics.of_conversations)
         elif metrics.any_judged:
-            from ..judging.sampling import rules_of  # as where they are judged from now on
+            from ..judging.sampling import rules_of  # the same checks as with a judge
 
             rules_of(config, metrics.of_turns), rules_of(config, metrics.of_conversations)
-            fixed.append("metrics that ask a judge or embedder")
+            fixed.append("judged metrics")
         if self.pipeline.conversations is None and "conversation" not in fixed and metrics.history:
-            fixed.append("metrics that look at what was said before")
+            fixed.append("metrics that read the history")
         with self.assembler.lock:
             self.assembler.set_limits(self._limits(config))
         self.pipeline.evaluator.reload(metrics.computed, metrics.whole, references, config.inline.budget, config.inline.expected)
@@ -167,17 +168,17 @@ class Engine(Intake):
         self.config = config
         return fixed
 
-    # --- closing turns away from the agent's thread
+    # --- work outside the agent's thread
 
     def start(self) -> None:
-        """For a server: start at once what otherwise starts with the first turn, and work without pauses, as no agent runs here."""
+        """Start outlets immediately and work without pauses, for a server without an agent."""
         self.worker.courteous = False
         self.outlets.start()
 
     def work_here(self, start: Callable[[], object]) -> None:
-        """Call ``start``, then score turns on the calling thread until the shutdown, each within ``turn.max_work``.
+        """Call ``start``, then score turns on the calling thread until the shutdown.
 
-        The calling thread must be the main thread.
+        The calling thread must be the main thread. Each turn is limited to ``turn.max_work``.
         """
         mark_as_ours()
         self.pipeline.watchdog.start()
@@ -191,51 +192,54 @@ class Engine(Intake):
         self.worker.stop(0)
 
     def keep_in_hand(self, in_hand: InHand) -> None:
-        """From now on, keep which turn is being scored, for the next process if this one does not survive it."""
+        """Record the turn that is being scored, for the next process after a crash."""
         self.pipeline.watchdog.keep(in_hand)
 
     def reopen_fleet(self) -> None:
-        """Read the state of the fleet's statistics again: another process had it until now."""
+        """Read the state of fleet statistics again, after another process released it."""
         self.pipeline.fleet.reopen()
 
     @property
     def unsent_jobs(self) -> int:
-        """Judge jobs that wait in memory, because their queue can't be used."""
+        """Number of judge jobs that wait in memory, because their queue can't be used."""
         return self.judging.queue.unsent if self.judging is not None else 0
 
     @property
     def judges(self) -> bool:
-        """Whether a metric asks a model."""
+        """True if any metric is judged."""
         return self.judging is not None
 
     def start_judging(self, at_once: int) -> None:
-        """Work on jobs from the queue, up to so many at once, also on those that other processes put there."""
+        """Process jobs from the queue, up to ``at_once`` at the same time.
+
+        This includes jobs that other processes queued.
+        """
         if self.judging is not None:
             self.judging.start(at_once)
 
     def set_tenant_labels(self, labels: Mapping[str, Mapping[str, str]]) -> None:
-        """From now on, the labels that scores of each tenant carry."""
+        """Set the labels for the scores of each tenant."""
         self.pipeline.composer.tenant_labels = labels
 
     def admits_by_room(self) -> None:
-        """The receiver takes spans only while there is room for them. What was taken is then never dropped for lack of room."""
+        """Never drop received spans for lack of room, because the receiver checks the room first."""
         self._keeps_all = True
 
     def keep_all(self) -> None:
-        """What is not evaluated or delivered in time is on disk for the next process: no outlet drops a score for lack of room.
+        """Never drop scores for lack of room, because the journal keeps unprocessed requests.
 
-        While one of them has none, turns wait, and senders have to.
+        While an outlet is full, turns wait, and senders are asked to retry.
         """
         self._keeps_all = True
         self._end.left_behind = set()
         self.outlets.keep_all()
 
     def end_conversation(self, conversation_id: str) -> bool:
-        """A conversation is over: its metrics are evaluated. False when it is not held."""
+        """End a conversation and evaluate its metrics. Return False if it isn't held."""
         store = self.pipeline.conversations
         if store is None:
             return False
-        self.worker.drain(self.config.exit_timeout)  # its last turn may be on its way
+        self.worker.drain(self.config.exit_timeout)  # its last turn may still be queued
         ended = store.end(conversation_id)
         self.take_ended(ended)
         return bool(ended)
@@ -243,28 +247,31 @@ class Engine(Intake):
     # --- questions
 
     def known_turns(self, short: str) -> list[str]:
-        """Ids of recent turns that begin so."""
+        """Return the ids of recent turns that begin with ``short``."""
         return self.pipeline.outcomes.known(short)
 
     def why(self, turn_id: str) -> dict[str, str] | None:
-        """For each metric its outcome on a recent turn; None when the turn is not remembered."""
+        """Return each metric's outcome on a recent turn. None if the turn isn't remembered."""
         found = self.pipeline.outcomes.of(turn_id)
         judged = self.judging.outcomes.of(turn_id) if self.judging is not None else {}
         return {**(found or {}), **judged} if found is not None or judged else None
 
     def keep_turns(self, kept: Kept) -> MemoryOutlet:
-        """Append every scored turn to a list of the caller's from now on; ``engine.outlets.remove`` ends that."""
+        """Append every scored turn to the caller's list. ``engine.outlets.remove`` ends that."""
         outlet = MemoryOutlet(kept)
         self.outlets.add(outlet)
         return outlet
 
     @property
     def spans_scored(self) -> int:
-        """Spans of turns that were evaluated. Each span is counted once: here, or in :meth:`unused_spans`."""
+        """Number of spans in evaluated turns.
+
+        Each span is counted here or in :meth:`unused_spans`.
+        """
         return self.pipeline.composer.spans.scored
 
     def progress(self) -> int | None:
-        """A number that changes while the worker gets on; None while it has nothing to do."""
+        """Return a number that changes while the worker makes progress. None if it is idle."""
         worker = self.worker
         if worker.idle and not worker.waiting:
             return None
@@ -272,45 +279,51 @@ class Engine(Intake):
 
     @property
     def accepted_baggage(self) -> Mapping[str, str]:
-        """Baggage keys that are accepted, each with the reference that it sets."""
+        """Accepted baggage keys, with the reference that each one sets."""
         return self.pipeline.evaluator.references.baggage
 
     def dropped(self) -> dict[str, int]:
-        """Spans that were not used, by reason; and parents and log records that were missing."""
+        """Return unused spans by reason, and missing parents and log records."""
         return dropped(self)
 
     def unused_spans(self) -> dict[str, int]:
-        """Received spans without a score, by reason. Each span is counted once."""
+        """Return the number of received spans without a score, by reason.
+
+        Each span is counted once.
+        """
         return unused_spans(self)
 
     def failed(self, where: str, error: BaseException) -> None:
-        """A fault of ours, kept away from the agent: counted, and logged the first time, without content."""
+        """Count an internal error of a component, and log the first one without content."""
         self.failures[where] += 1
         if self.failures[where] == 1:
             _log.warning(
-                "%s failed: %s (counted from now on)", where, type(error).__name__, exc_info=_log.isEnabledFor(logging.DEBUG)
+                "%s failed: %s (further failures are only counted)",
+                where,
+                type(error).__name__,
+                exc_info=_log.isEnabledFor(logging.DEBUG),
             )
 
     # --- end of life
 
     def flush(self, timeout: float) -> bool:
-        """Deliver everything that closed so far. Closes no open turn."""
+        """Deliver the scores of all closed turns. Open turns stay open."""
         return self.worker.flush(timeout)
 
     def evaluate_closed(self, timeout: float) -> bool:
-        """Wait until every turn that has closed so far is evaluated, whether or not its scores have left."""
+        """Wait until all closed turns are evaluated, without waiting for delivery."""
         return self.worker.drain(timeout)
 
     def flush_outlets(self, timeout: float) -> bool:
-        """Deliver the scores that there are, however many turns wait to be evaluated."""
+        """Deliver all finished scores, however many turns wait for evaluation."""
         return self.worker.flush_outlets(timeout)
 
     def flush_jobs(self) -> bool:
-        """Have the queue of judge jobs keep what was put into it; False if it cannot."""
+        """Make the judge queue store all jobs. Return False if it can't."""
         return self.judging is None or self.judging.queue.flush()
 
     def drain(self, timeout: float, *, judges: bool) -> bool:
-        """As :meth:`flush`; with ``judges``, wait too until every judged metric of these turns has its outcome."""
+        """Deliver the scores of all closed turns. With ``judges``, wait for judged metrics too."""
         until = time.monotonic() + timeout
         done = self.worker.drain(timeout)
         if judges and self.judging is not None:
@@ -318,28 +331,28 @@ class Engine(Intake):
         return self.worker.flush(max(0.0, until - time.monotonic())) and done
 
     def register_exit(self) -> None:
-        """At the first span: see :meth:`Ending.register`."""
+        """Register the exit handler at the first span, see :meth:`Ending.register`."""
         self._end.register()
 
     def shutdown(self) -> bool:
-        """Evaluate what is open, deliver everything within ``exit_timeout``, release ports and files. Safe to call twice.
+        """Evaluate open turns, deliver their scores, and release ports and files.
 
-        False when time ran out before everything was delivered.
+        Takes at most ``exit_timeout``. Returns False if time ran out before everything was delivered. Safe to call twice.
         """
         return self._end.shutdown(self)
 
     @property
     def delivered(self) -> bool:
-        """After :meth:`shutdown`: whether what was evaluated left through every outlet."""
+        """After :meth:`shutdown`, True if every outlet delivered all scores."""
         return self._end.delivered
 
     @property
     def left_behind(self) -> set[int] | None:
-        """After :meth:`shutdown`: the traces that were not evaluated, where the next process finds them again."""
+        """After :meth:`shutdown`, unevaluated traces that the next process finds again."""
         return self._end.left_behind
 
     def after_fork_in_child(self) -> None:
-        """The parent owns open turns, queue and port; the child starts its worker when it needs one."""
+        """Discard the parent's turns, queue and ports in a forked child."""
         self.assembler.forget()
         self.early_logs.forget()
         self.telemetry.after_fork_in_child()

@@ -1,4 +1,4 @@
-"""A pipeline as a configuration asks for it."""
+"""Factory that creates a pipeline from a configuration."""
 
 from __future__ import annotations
 
@@ -31,16 +31,19 @@ if TYPE_CHECKING:
 
 
 _RECENT, _RECENT_IN_PROCESS = 20_000, 1_000
-"""Turns of which enough is remembered to add what people say of them."""
+"""Number of scored turns that are remembered for later user feedback."""
 _REVISABLE_IN_PROCESS = 3 * 2**20
-"""Bytes of past turns that are remembered beside the agent: hardly a span comes late there, and its memory is the agent's."""
+"""Bytes of past turns that are remembered in an agent's process.
+
+Few spans arrive late there, and the memory is the agent's.
+"""
 
 
 def pipeline_from(engine: Engine, metrics: Selected, clock: Clock, waited: Callable[[], float]) -> Pipeline:
-    """The pipeline of an engine: its configuration's metrics, judges, references and conversations.
+    """Return an engine's pipeline with its metrics, judges, references and conversations.
 
     Raises:
-        ConfigError: one of these cannot be.
+        ConfigError: a part of the configuration is invalid.
     """
     config, shedding = engine.config, Shedding(clock.monotonic)
     judging = _judging_from(engine, metrics, clock, shedding) if metrics.any_judged else None
@@ -64,7 +67,7 @@ def pipeline_from(engine: Engine, metrics: Selected, clock: Clock, waited: Calla
     )  # fmt: skip
 
     def set_aside(item: WorkItem, size: int, work: Callable[[], None], late: Callable[[], WorkItem]) -> None:
-        engine.worker.set_aside(item, size, work, late)  # it is made after the pipeline
+        engine.worker.set_aside(item, size, work, late)  # the worker is created after the pipeline
 
     pipeline.set_aside = set_aside
     recent = RecentTurns(_RECENT if engine.is_behind_otlp else _RECENT_IN_PROCESS)
@@ -77,7 +80,7 @@ def pipeline_from(engine: Engine, metrics: Selected, clock: Clock, waited: Calla
 
 
 def _judging_from(engine: Engine, metrics: Selected, clock: Clock, shedding: Shedding) -> Dispatcher:
-    from ..judging.factory import judging_from  # only a process that judges pays for queues, providers and budgets
+    from ..judging.factory import judging_from  # only imported if a metric is judged
 
     def put(verdict: Verdict, size: int) -> bool:
         return engine.worker.put(verdict, size)
@@ -89,7 +92,10 @@ def _judging_from(engine: Engine, metrics: Selected, clock: Clock, shedding: She
 
 
 def _conversations_from(engine: Engine, metrics: Selected, waited: Callable[[], float]) -> Conversations | None:
-    """Conversations are held for metrics over whole ones, and for judged ones that look at what was said before a turn."""
+    """Return the store of conversations.
+
+    None if no metric needs whole conversations or the history.
+    """
     if not metrics.conversations:
         return None
     wanted = engine.config.conversation

@@ -1,4 +1,4 @@
-"""Joins what people say of a turn to the turn: in its own trace, or long after it was scored."""
+"""Joins user feedback to its turn, in the turn's own trace or long after it was scored."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ if TYPE_CHECKING:
 
 _MOST_WAITING = 10_000
 _SIZE = 1024
-"""Bytes that feedback is taken to hold in a queue."""
+"""Estimated bytes of feedback in a queue."""
 
 
 class Given(NamedTuple):
-    """Feedback, and what it is about."""
+    """Feedback and the turn that it refers to."""
 
     feedback: Feedback
     trace_key: int
     span_id: int = 0
-    """Any span of the turn; 0 for the last turn of the trace."""
+    """Any span of the turn. 0 for the last turn of the trace."""
 
 
 class FeedbackJoiner:
-    """Finds the turns that feedback is about. Feedback whose turn is not known yet waits for it.
+    """Finder of the turns that feedback refers to. Feedback on unknown turns waits.
 
     Args:
-        options: as configured.
-        composer: knows which spans are parts of which turn.
+        options: section ``feedback``.
+        composer: finds the turn of a span.
         recent: turns that were scored.
-        telemetry: counts.
-        now: monotonic seconds.
+        telemetry: receives the counts.
+        now: returns monotonic seconds.
     """
 
     def __init__(
@@ -63,23 +63,26 @@ class FeedbackJoiner:
         self.reset()
 
     def reset(self) -> None:
-        """In a forked child: what waits is the parent's."""
+        """Discard the parent's waiting feedback in a forked child."""
         self._lock = threading.Lock()
         self._waiting: OrderedDict[Given, float] = OrderedDict()
-        """Until when."""
+        """Deadlines of waiting feedback."""
         self.recent.forget()
 
     def __len__(self) -> int:
         return len(self._waiting) + len(self._composer.notes)
 
     def reload(self, options: FeedbackOptions) -> None:
-        """Other options from now on."""
+        """Apply other options."""
         self._options = options
 
     # --- feedback in the turn's own trace
 
     def add_to(self, scored: ScoredTurn, group: Group) -> None:
-        """Add to a turn's scores what its own spans say of it, or of a revision, what was said of the turn before."""
+        """Add the feedback in a turn's spans to its scores.
+
+        A revision also gets the feedback on the turn that it supersedes.
+        """
         turn = scored.turn
         found = feedback_in(group.members, self._options.attributes)
         if not scored.new and (before := self.recent.get(scored.supersedes)) is not None:
@@ -96,11 +99,13 @@ class FeedbackJoiner:
     # --- feedback that comes by itself
 
     def take(self, given: Given, *, last: bool) -> Sequence[ScoredTurn]:
-        """The turn with the feedback as its score; nothing while the turn is not known. On the worker.
+        """Return the turn with the feedback as a score.
+
+        Empty while the turn is unknown. Runs on the worker.
 
         Args:
             given: the feedback.
-            last: whether it has waited.
+            last: True if the feedback has waited long enough.
         """
         found = self._find(given)
         if found is None:
@@ -113,7 +118,7 @@ class FeedbackJoiner:
         return turn.scored([feedback.score_of(turn.turn_id, turn.revision, self._options.threshold)])
 
     def _find(self, given: Given) -> RecentTurn | None:
-        """The turn whose span was named, by any span of it; the last one of its trace where none was named."""
+        """Return the turn of the named span, or the last turn of the trace if no span was named."""
         turns = self.recent.of_trace(given.trace_key)
         if not given.span_id:
             return turns[-1] if turns else None
@@ -128,11 +133,11 @@ class FeedbackJoiner:
         with self._lock:
             if not self._options.wait or len(self._waiting) >= _MOST_WAITING:
                 return False
-            self._waiting.setdefault(given, self._now() + self._options.wait)  # what is sent again waits no longer
+            self._waiting.setdefault(given, self._now() + self._options.wait)  # repeated feedback keeps its first deadline
         return True
 
     def _give_up(self, given: Given) -> Sequence[ScoredTurn]:
-        """Its turn never came: it leaves with the ids that it came with."""
+        """Return a turn with only the ids of the feedback, because its turn never arrived."""
         if not given.span_id:
             self.count("no_turn")
             return ()
@@ -142,7 +147,7 @@ class FeedbackJoiner:
         return [self._said_of(turn, given.feedback)]
 
     def due(self, *, everything: bool = False) -> list[Given]:
-        """What has waited long enough, or whose turn is known by now. It does not wait any more."""
+        """Return feedback that waited long enough or whose turn is known, and end its wait."""
         if self._composer.notes:
             self._read_notes()
         if not self._waiting:
@@ -157,7 +162,7 @@ class FeedbackJoiner:
         return found
 
     def _read_notes(self) -> None:
-        """Feedback in spans that were made for it, each below the span that it is about."""
+        """Read feedback from spans that were created for it below the span that it refers to."""
         notes = self._composer.notes
         while notes:
             note = notes.popleft()
@@ -166,17 +171,17 @@ class FeedbackJoiner:
                 self.count("unreadable" if feedback is None else "dropped")
 
     def held(self, trace_keys: Collection[int]) -> set[int]:
-        """Those of some traces for which feedback waits."""
+        """Return which of the given traces have waiting feedback."""
         with self._lock:
             return {given.trace_key for given in self._waiting if given.trace_key in trace_keys}
 
     def count(self, outcome: str) -> None:
-        """Count what came of feedback."""
+        """Count an outcome of feedback."""
         self._telemetry.add(FEEDBACK, outcome=outcome)
 
 
 class GivenFeedback(Work):
-    """Feedback that waits for the worker."""
+    """Feedback in the worker's queue."""
 
     __slots__ = ("_chain", "_given", "_last")
     size = _SIZE

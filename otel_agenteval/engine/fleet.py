@@ -1,4 +1,4 @@
-"""What is said of many turns: changes of scores as they leave, and what is kept of estimates and changes over restarts."""
+"""Statistics over many turns: changes of scores, and the state kept over restarts."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 _EVERY = 60.0
-"""Seconds between two writes."""
+"""Seconds between writes of the state."""
 _FILES = 64
-"""Processes that may share one configured path: each has a file of its own beside it."""
+"""Number of processes that can share a configured path. Each uses its own file next to it."""
 _FORM = 1
 
 
 class Keeps(Protocol):
-    """Something whose state outlives the process."""
+    """Component whose state outlives the process."""
 
     def state(self) -> Any:
-        """What is known, as plain values."""
+        """Return the state as plain values."""
 
     def restore(self, state: Any, passed: float = 0.0) -> None:
-        """Go on with a state that is so many seconds old."""
+        """Restore a state that is ``passed`` seconds old."""
 
 
 class Fleet:
-    """Watches scores for changes, and keeps what is known of the fleet.
+    """Detector of score changes, and keeper of fleet statistics.
 
     Args:
-        options: as configured.
-        estimates: what is kept over restarts beside changes, by name.
-        telemetry: shows changes.
-        clock: dates what is found.
+        options: section ``statistics``.
+        estimates: components whose state is kept, by name, besides changes.
+        telemetry: exports changes.
+        clock: sets the time of changes.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Fleet:
         wanted = options.changes
         self.changes: Changes | None = None
         if wanted.detect is True:
-            from ..statistics.change import Options  # only who looks for changes pays for numpy
+            from ..statistics.change import Options  # numpy is only imported if changes are detected
             from ..statistics.changes import Changes
 
             self.changes = Changes(Options(float(wanted.false_alarm_every), wanted.least, wanted.reference), clock)
@@ -79,17 +79,25 @@ class Fleet:
                 try:
                     what.restore(found[name], passed)
                 except (KeyError, TypeError, ValueError, IndexError) as error:
-                    _log.warning("%s: cannot be used any more: %s; begun anew", self._file, type(error).__name__)
+                    _log.warning(
+                        "statistics.state: %s: %s can't be restored and start from zero: %s",
+                        self._file,
+                        name,
+                        type(error).__name__,
+                    )
 
     def reopen(self) -> None:
-        """Go on with the state of a process that had the first file at our start, and has ended since. Nothing was counted yet."""
+        """Take over the first state file from a process that has ended since startup.
+
+        Must be called before anything is counted.
+        """
         if self._file is not None and self._file.path != self._file.first:
             self._file.close()
             self._file = StateFile(str(self._file.first))
             self._restore()
 
     def look(self, batch: Sequence[ScoredTurn]) -> list[tuple[Change, Root]]:
-        """The changes that scores on their way out show, each with the root of the turn that showed it."""
+        """Return the changes that scores reveal, each with the root of the revealing turn."""
         changes = self.changes
         if changes is None:
             return []
@@ -107,30 +115,30 @@ class Fleet:
         return found
 
     def tick(self) -> None:
-        """Write what is known, now and then. Raises nothing."""
+        """Write the state if it is due. Never raises."""
         if self._file is not None and self._clock.monotonic() >= self._due:
             self._due = self._clock.monotonic() + _EVERY
             self.save()
 
     def save(self) -> None:
-        """Write what is known now."""
+        """Write the state now."""
         if self._file is None:
             return
         try:
             known = {name: what.state() for name, what in self._kept.items()}
-        except Exception as error:  # nothing else may fail by it
+        except Exception as error:  # a failure must not affect anything else
             self._file.warn(error)
             return
         self._file.write({"form": _FORM, "at": self._clock.time_ns() / 1e9, **known})
 
     def close(self) -> None:
-        """Write for the last time, and let another process have the file."""
+        """Write the state for the last time, and release the file."""
         self.save()
         if self._file is not None:
             self._file.close()
 
     def after_fork_in_child(self) -> None:
-        """The parent keeps the file; the child has seen nothing yet."""
+        """Leave the file to the parent, and reset changes in a forked child."""
         if self._file is not None:
             self._file.close()  # the parent's lock stays
             self._file = None
@@ -139,10 +147,12 @@ class Fleet:
 
 
 class StateFile:
-    """A file that one process has for itself. Where several have the same path, the others get one beside it: ``statistics.1.json``, and so on.
+    """File that one process locks.
+
+    If several processes share the path, the others use files next to it: ``statistics.1.json`` and so on.
 
     Args:
-        path: of the first one.
+        path: path of the first file.
     """
 
     def __init__(self, path: str) -> None:
@@ -175,7 +185,7 @@ class StateFile:
         return str(self.path)
 
     def read(self) -> dict[str, Any] | None:
-        """What was written last; None of nothing, or of what is no such file."""
+        """Return the last written state. None if the file is missing or invalid."""
         if self._lock is None:
             return None
         try:
@@ -189,16 +199,16 @@ class StateFile:
         if isinstance(form, int) and form != _FORM:
             fault = another_version(form, _FORM, "remove the file")
             _log.warning(
-                "statistics.state: %s: file %s, or set another file; estimates and changes are not kept meanwhile",
+                "statistics.state: %s: file %s, or set another file; until then, estimates and changes are not kept",
                 self.path,
                 fault,
             )
-            self.close()  # it stays as it is
+            self.close()  # the file stays unchanged
             return None
         return found if form == _FORM else None
 
     def write(self, said: dict[str, Any]) -> None:
-        """Write the whole file; a reader sees the old or the new one."""
+        """Replace the file atomically."""
         if self._lock is None:
             return
         partial = f"{self.path}.partial"
@@ -211,14 +221,14 @@ class StateFile:
                 self.warn(error)
 
     def close(self) -> None:
-        """Let go of it. Safe to call twice."""
+        """Release the file. Safe to call twice."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
     def warn(self, error: BaseException) -> None:
-        """Say once that nothing is kept, and why."""
+        """Log once that no state is kept, and why."""
         if not self._warned:
             self._warned = True
             why = getattr(error, "strerror", None) or type(error).__name__
-            _log.warning("%s: estimates and changes are not kept over restarts: %s", self.path, why)
+            _log.warning("statistics.state: %s: estimates and changes are not kept over restarts: %s", self.path, why)

@@ -1,6 +1,6 @@
-"""What a user should know who wonders why no score comes: each thing is logged once, when it is certain enough.
+"""Log messages for users who get no scores, each logged once.
 
-``otel-agenteval doctor`` finds the same, and more, before anything runs.
+``otel-agenteval doctor`` finds the same problems, and more, before anything runs.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _MOST_SCOPES = 8
 
 
 class Hints:
-    """Watches what comes and what comes of it, until each hint was given or is out of the question. Not thread-safe.
+    """Observer of spans and turns that logs hints about missing scores. Not thread-safe.
 
     Args:
-        configured: names of the metrics that somebody asked for by name, and that are computed on turns.
+        configured: names of explicitly configured metrics that are computed on turns.
     """
 
     def __init__(self, configured: Collection[str]) -> None:
@@ -38,22 +38,22 @@ class Hints:
         self._without_content = 0
         self._scopes: dict[str, None] = {}
         self._never: dict[str, Counter[str]] = {name: Counter() for name in configured}
-        """Metrics that have not applied to any turn, with the reasons."""
+        """Metrics that haven't applied to any turn, with the reasons."""
         self._turns = 0
 
     def look_at_spans(self, received: int) -> None:
-        """So many spans have come."""
+        """Warn if many spans arrived without a turn."""
         if self._waits_for_turn and received >= SPANS_WITHOUT_TURN:
             self._waits_for_turn = False
             versions = broken()
             _log.warning(
-                "%d spans came, and none of them is an agent's or a model's: %s `otel-agenteval doctor` looks", received,
-                f"these trace nothing with the versions that are installed: {'; '.join(versions)}." if versions
-                else "is an instrumentation for your framework installed and switched on?",
+                "received %d spans, but none is from an agent or a model: %s; run `otel-agenteval doctor`", received,
+                f"these instrumentations create no spans with the installed versions: {', '.join(versions)}" if versions
+                else "check that an instrumentation for your framework is installed and enabled",
             )  # fmt: skip
 
     def look_at_group(self, scored: ScoredTurn, group: Group) -> None:
-        """The spans of a turn and what was read of them. Costs next to nothing once a turn had content."""
+        """Warn if many turns have no content. Costs next to nothing once a turn had content."""
         self._waits_for_turn = False
         if not self._waits_for_content:
             return
@@ -69,12 +69,15 @@ class Hints:
             self._waits_for_content = False
             advice = advice_for([*self._scopes])
             _log.warning(
-                "%d turns came, and none says what was asked or answered: most metrics skip them. %s", self._without_content,
-                f"To capture content, set {advice}" if advice else "docs/guides/capture-content.md has what makes instrumentations capture content",
+                "received %d turns, but none has an input or output, so most metrics are skipped; %s", self._without_content,
+                f"to capture content, set {advice}" if advice else "see docs/guides/capture-content.md",
             )  # fmt: skip
 
     def look(self, done: Sequence[ScoredTurn]) -> None:
-        """Turns that were scored. Costs next to nothing once every configured metric has applied."""
+        """Warn about configured metrics that never apply.
+
+        Costs next to nothing once each has applied.
+        """
         if not self._never:
             return
         for scored in done:
@@ -92,7 +95,7 @@ class Hints:
             for name, reasons in sorted(self._never.items()):
                 if reasons:
                     _log.warning(
-                        "%s is configured, and applied to none of %d turns: %s. `otel-agenteval explain %s` says what it needs",
+                        "%s is configured, but was skipped on all of %d turns: %s; run `otel-agenteval explain %s` for its requirements",
                         name, self._turns, reasons.most_common(1)[0][0], name,
                     )  # fmt: skip
             self._never = {}

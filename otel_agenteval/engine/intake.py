@@ -1,4 +1,7 @@
-"""What comes in, and how it gets into the worker's queue: the way in of :class:`~.engine.Engine`."""
+"""Intake of spans, log records and feedback into the worker's queue.
+
+:class:`~.engine.Engine` inherits from it.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +28,14 @@ if TYPE_CHECKING:
     from ..core.telemetry import Telemetry
 
 _SHARE_OF_QUEUE = 0.5
-"""Share of the worker's queue for turns that only waited for their deadline: they can wait for room too."""
+"""Share of the worker's queue for turns that only waited for their deadline.
+
+They can wait longer if there is no room.
+"""
 
 
 class Intake:
-    """Receives spans, log records and losses, and gives the worker what is closed."""
+    """Receiver of spans, log records and feedback, which queues closed turns for the worker."""
 
     telemetry: Telemetry
     assembler: Assembler
@@ -37,11 +43,11 @@ class Intake:
     pipeline: Pipeline
     worker: Worker
     late_log_records: int
-    """Log records whose span did not come in time."""
+    """Number of log records whose span didn't arrive in time."""
     _keeps_all: bool
-    """Whether what was received is never dropped for lack of room in the worker's queue."""
+    """True if received data is never dropped for lack of room in the worker's queue."""
 
-    # --- the way in: spans of this process
+    # --- spans of this process
 
     def span_started(
         self,
@@ -53,7 +59,7 @@ class Intake:
         references: dict[str, Any] | None,
         carried_id: int,
     ) -> None:
-        """A span started that needs a look: see :meth:`Assembler.start`."""
+        """Record the start of a span that the assembler must see, see :meth:`Assembler.start`."""
         with self.assembler.lock:
             self.assembler.start(trace_id, span_id, parent_id, role, span, references, carried_id)
         if self.worker.idle:
@@ -62,25 +68,31 @@ class Intake:
     def span_ended(
         self, trace_id: int, span_id: int, span: Any, attributes: dict[str, Any], local_root: bool
     ) -> Sequence[Closed]:
-        """A span ended that needs a look: see :meth:`Assembler.end`. What it closed belongs into :meth:`root_closed`."""
+        """Record the end of a span that the assembler must see, see :meth:`Assembler.end`.
+
+        Pass the closed turns in the result to :meth:`root_closed`.
+        """
         with self.assembler.lock:
             self.assembler.received += 1
             return self.assembler.end(trace_id, span_id, span, attributes, local_root)
 
     def root_closed(self, closed: Sequence[Closed], span: Any, *, still_ending: bool) -> None:
-        """The end of a span closed something. If the span is a root it gets its scores: see :mod:`.ending_root`."""
+        """Queue turns that the end of a span closed.
+
+        A root also gets its scores, see :mod:`.ending_root`.
+        """
         waiting = list(closed)
         try:
             while waiting:
                 close_root(self.pipeline, waiting.pop(0), span, still_ending, self._put)
         finally:
-            if waiting:  # the host's thread was interrupted
+            if waiting:  # the application's thread was interrupted
                 self.take(waiting)
 
-    # --- the way in: spans that come after their end, and log records
+    # --- ended spans and log records
 
     def receive_spans(self, parts: Iterable[tuple[int, Part]]) -> None:
-        """Spans that came after their end: by trace key, those of one trace in one batch."""
+        """Receive ended spans by trace key, with all spans of a trace in one part."""
         assembler, early = self.assembler, self.early_logs
         closed: list[Closed] = []
         with assembler.lock:
@@ -95,7 +107,10 @@ class Intake:
             self.worker.wake()
 
     def receive_log(self, trace_id: int, span_id: int, part: LogPart, size: int = 0, *, early: bool = False) -> None:
-        """Content of a span, from a log record. If its span is not known, the record is late; where logs can be ``early``, it waits."""
+        """Receive content of a span from a log record.
+
+        If the span is unknown, the record is late, or waits if ``early`` records are possible.
+        """
         with self.assembler.lock:
             if not self.assembler.add_log(trace_id, span_id, part, size):
                 self.late_log_records += self.early_logs.add(trace_id, span_id, part, size) if early else 1
@@ -105,7 +120,10 @@ class Intake:
             self.worker.wake()
 
     def receive_feedback(self, given: Given) -> bool:
-        """What a user said of a turn: see :mod:`.feedback`. False when there is no room for it."""
+        """Receive user feedback on a turn, see :mod:`.feedback`.
+
+        Return False if the queue is full.
+        """
         item = GivenFeedback(self.pipeline, given)
         taken = self.worker.put(item, item.size, must=self._keeps_all)
         if not taken:
@@ -113,11 +131,11 @@ class Intake:
         return taken
 
     def receive_annotation(self, trace_id: int, parent_id: int, span_id: int, attributes: Mapping[str, Any]) -> None:
-        """The same, in a span that was made for it below a span of the turn."""
+        """Receive user feedback from a span that was created for it below a span of the turn."""
         self._receive_read(in_annotation(attributes, turn_id_in(trace_id, span_id)), trace_id, parent_id)
 
     def receive_feedback_record(self, trace_id: int, span_id: int, part: LogPart) -> None:
-        """The same, in a log record."""
+        """Receive user feedback from a log record."""
         seed = f"{turn_id_in(trace_id, span_id)} {part.time_ns}"
         self._receive_read(in_record(part.name, part.attributes, part.body, seed), trace_id, span_id)
 
@@ -128,31 +146,34 @@ class Intake:
             self.receive_feedback(Given(found, trace_id, span_id))
 
     def release_feedback(self) -> None:
-        """Feedback waits no longer: no further turn will come."""
+        """End the wait of all feedback, because no further turn will arrive."""
         for given in self.pipeline.feedback.due(everything=True):
             self._put(GivenFeedback(self.pipeline, given, last=True), must=True)
 
     def count_drop(self, reason: str, spans: int) -> None:
-        """Count spans that were received and are not used, by the reason why."""
+        """Count received spans that aren't used, by reason."""
         with self.assembler.lock:
             self.assembler.received += spans
         self.pipeline.composer.spans.count(reason, spans)
 
-    # --- closing turns away from the agent's thread
+    # --- closing turns outside the agent's thread
 
     def take(self, closed: Iterable[Closed], *, must: bool = False) -> None:
-        """Give closed turns to the worker, which evaluates them. What does not fit its queue is counted, unless it ``must`` be taken."""
+        """Queue closed turns for the worker.
+
+        Those that don't fit are dropped unless they ``must`` be kept.
+        """
         for item in closed:
             if item.spans or item.sole or item.late:
                 self._put(ClosedSpans(self.pipeline, item), must=must)
 
     def take_groups(self, groups: Iterable[Group], *, must: bool = False) -> None:
-        """The same, for groups that waited for their continuation."""
+        """Queue groups of spans that waited for their continuation."""
         for group in groups:
             self._put(GroupedSpans(self.pipeline, group), must=must)
 
     def take_ended(self, ended: Iterable[Ended]) -> None:
-        """The same, for conversations that are over."""
+        """Queue ended conversations."""
         for one in ended:
             self._put(EndedConversation(self.pipeline, one))
 
@@ -161,7 +182,7 @@ class Intake:
             item.lose("queue_full")
 
     def tick(self) -> bool:
-        """Close what has waited long enough; whether anything still waits."""
+        """Close turns whose deadline has passed. Return True if anything still waits."""
         assembler = self.assembler
         with assembler.lock:
             closed = assembler.tick(self.worker.max_bytes * _SHARE_OF_QUEUE - self.worker.bytes)
@@ -184,7 +205,10 @@ class Intake:
         return waiting or self.pipeline.composer.waiting > 0 or bool(store) or len(feedback) > 0
 
     def forget_traces(self, trace_ids: set[int]) -> None:
-        """Drop all that is known of some traces, also what waits to be evaluated: another process evaluates them."""
+        """Drop everything about some traces, including queued items.
+
+        Another process evaluates them.
+        """
 
         def forget() -> None:
             with self.assembler.lock:
@@ -201,16 +225,16 @@ class Intake:
 
         self.worker.discard(unwanted, forget)
 
-    # --- what is held
+    # --- status
 
     @property
     def spans_received(self) -> int:
-        """Spans received, whatever their outcome."""
+        """Number of received spans, whatever their outcome."""
         return self.assembler.received
 
     @property
     def waits(self) -> bool:
-        """Whether anything may become due as time passes."""
+        """True if anything has a deadline."""
         return (
             self.assembler.waiting
             or bool(self.early_logs)
@@ -220,7 +244,10 @@ class Intake:
         )
 
     def held(self, trace_ids: set[int]) -> set[int]:
-        """Those of some traces of which something is not evaluated yet, except what is in the worker's queue."""
+        """Return which of the given traces aren't fully evaluated.
+
+        Items in the worker's queue aren't included.
+        """
         with self.assembler.lock:
             found = self.assembler.held(trace_ids)
             found |= {trace_id for trace_id in trace_ids if trace_id in self.early_logs}

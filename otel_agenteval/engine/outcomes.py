@@ -1,4 +1,4 @@
-"""The outcome of each metric on recent turns (scored, skipped, gated, dropped, in error), and the count of metrics that are lost."""
+"""Outcomes of each metric on recent turns, and counts of the metrics of dropped turns."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from ..turns.state import Closed
 
 _Outcomes = tuple[tuple[str, str], ...]
 _KEPT = 1_000
-"""Turns whose outcomes are remembered."""
+"""Number of turns whose outcomes are remembered."""
 
 
 class TurnOutcomes:
-    """Remembers the outcomes of recent turns, and counts every metric of a turn that is lost. Thread-safe.
+    """Memory of recent turns' outcomes, and counter of dropped turns' metrics. Thread-safe.
 
     Args:
-        telemetry: counts what is lost.
-        composer: knows the turns in what was closed.
-        names: the metrics of turns; with True those of conversations.
-        count_error: counts a fault in the counting itself.
+        telemetry: receives the counts.
+        composer: finds the turns in closed spans.
+        names: returns the metrics of turns or, for True, of conversations.
+        count_error: counts an error in the counting itself.
     """
 
     def __init__(
@@ -45,13 +45,13 @@ class TurnOutcomes:
         self._telemetry = telemetry
         self._names = names
         self._outcomes: OrderedDict[str, _Outcomes | str] = OrderedDict()
-        """Of recent turns, for each metric its outcome; of one that was lost, why."""
+        """Each metric's outcome on recent turns, or the reason why a turn was dropped."""
         self._alike: dict[_Outcomes, _Outcomes] = {}
-        """Most turns have the same outcomes, and share them: scores are not held for this."""
+        """Equal outcomes, shared by many turns to save memory."""
         self.reset()
 
     def reset(self) -> None:
-        """A forked child gets a lock of its own."""
+        """Create a new lock in a forked child."""
         self._lock = threading.Lock()
 
     def keep(self, turn_id: str, outcome: Sequence[Score] | str) -> None:
@@ -63,7 +63,7 @@ class TurnOutcomes:
                 self._outcomes.popitem(last=False)
 
     def add(self, turn_id: str, scores: Sequence[Score]) -> None:
-        """Remember scores that came later than a turn's own."""
+        """Remember scores that arrived after a turn's own."""
         with self._lock:
             known = self._outcomes.get(turn_id, ())
             if not isinstance(known, str):
@@ -79,14 +79,14 @@ class TurnOutcomes:
         return self._alike.setdefault(found, found)
 
     def lose(self, turn: Turn, reason: str, *, new: bool) -> None:
-        """A turn that was composed is lost. One that is not new was counted with its first revision."""
+        """Count a composed turn as dropped. A revision was already counted with the first one."""
         if new:
             facts = str(turn.service or ""), str(turn.close_reason or ""), turn.complete
             account_lost(self._telemetry, self._names(False), turn.agent or "", reason, facts)
         self.keep(turn.turn_id, reason)
 
     def lose_closed(self, closed: Closed, reason: str) -> None:
-        """Closed spans are lost before they were composed. Safe from any thread, never raises."""
+        """Count closed spans as dropped before they were composed. Thread-safe, never raises."""
         try:
             self._composer.count_closed(closed, reason)
             self._lose_roots(self._composer.roots(closed), closed.reason, reason)
@@ -94,7 +94,7 @@ class TurnOutcomes:
             self._count_error("pipeline", type(error).__name__)
 
     def lose_group(self, group: Group, reason: str) -> None:
-        """The spans of one turn are lost before they were evaluated. Safe from any thread, never raises."""
+        """Count one turn's spans as dropped before they were evaluated. Thread-safe, never raises."""
         try:
             count_group(group, reason)
             self._lose_roots([(group.root, group.all_seen)], group.reason, reason)
@@ -102,24 +102,24 @@ class TurnOutcomes:
             self._count_error("pipeline", type(error).__name__)
 
     def _lose_roots(self, roots: Iterable[tuple[SpanRecord, bool]], close_reason: Any, reason: str) -> None:
-        """Turns of which only the root was looked at are lost; each with whether all of the turn was seen."""
+        """Count turns as dropped from their roots, each with its completeness."""
         for root, complete in roots:
             facts = str(root.resource_attributes.get("service.name") or ""), str(close_reason or ""), complete
             account_lost(self._telemetry, self._names(False), str(root.attributes.get(AGENT_NAME) or ""), reason, facts)
             self.keep(turn_id_in(root.trace_id, root.span_id), reason)
 
     def lose_conversation(self, turn: Turn, reason: str, *, new: bool) -> None:
-        """A whole conversation is lost."""
+        """Count a conversation as dropped."""
         account_lost(self._telemetry, self._names(True) if new else (), turn.agent or "", reason)
         self.keep(turn.turn_id, reason)
 
     def known(self, short: str) -> list[str]:
-        """Ids of remembered turns that begin so."""
+        """Return the ids of remembered turns that begin with ``short``."""
         with self._lock:
             return [turn_id for turn_id in self._outcomes if turn_id.startswith(short)]
 
     def of(self, turn_id: str) -> dict[str, str] | None:
-        """For each metric that ran on the turn, or would have, its outcome; None when the turn is not remembered."""
+        """Return each metric's outcome on a turn. None if the turn isn't remembered."""
         found = self._outcomes.get(turn_id)
         if isinstance(found, str):
             return dict.fromkeys(self._names(False), f"dropped: {found}")
@@ -127,7 +127,7 @@ class TurnOutcomes:
 
 
 def outcome_of(score: Score) -> str:
-    """The outcome of one metric in a few words."""
+    """Return a metric's outcome in a few words."""
     if score.status == "error":
         return f"error: {score.error_type}"
     if score.status == "skipped":

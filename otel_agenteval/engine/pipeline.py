@@ -1,11 +1,11 @@
-"""The one chain: closed spans → turn → scores → outlets.
+"""The pipeline: closed spans → turn → scores → outlets.
 
-    group  = composer.compose(closed)     # turns/composer.py: which spans are one turn, and what it says
-    scored = evaluator.evaluate(turn)     # evaluation/evaluator.py: what it is worth
-    jobs   = judging.plan(scored)         # judging/planner.py: which judges are asked about it
-    outlets.emit(scored)                  # outlets/fan_out.py: where it is said
+    group  = composer.compose(closed)     # turns/composer.py: splits spans into turns and reads them
+    scored = evaluator.evaluate(turn)     # evaluation/evaluator.py: computes scores
+    jobs   = judging.plan(scored)         # judging/planner.py: chooses judged metrics
+    outlets.emit(scored)                  # outlets/fan_out.py: emits the scores
 
-All of it runs on the worker, with one exception: see :mod:`.ending_root` for threads that may have to wait for the scores of a root.
+All steps run on the worker, except for threads that wait for a root's scores (:mod:`.ending_root`).
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ _log = logging.getLogger("otel_agenteval")
 
 
 class Pipeline:
-    """Composes, evaluates and judges what was closed, and emits the scores.
+    """Steps that compose, evaluate and judge closed turns, and emit the scores.
 
     Args:
-        composer: makes turns of closed spans.
-        evaluator: runs the metrics that are computed.
+        composer: composes turns from closed spans.
+        evaluator: runs the computed metrics.
         outlets: emit the scores on the worker.
-        span_events: writes on the ending root.
+        span_events: writes scores to the ending root.
         outcomes: remembers the outcomes of recent turns.
-        conversations: holds turns by conversation; None when nothing looks at more than one turn.
-        judging: plans judges for turns whose scores are made; None when no metric asks a model.
-        watchdog: limits the time that one item may take.
-        fill: how full the worker's queue is, 0 to 1.
+        conversations: holds turns by conversation. None if no metric needs more than one turn.
+        judging: plans judge calls for scored turns. None without judged metrics.
+        watchdog: limits the time of one item.
+        fill: returns the fill level of the worker's queue, 0 to 1.
     """
 
     def __init__(
@@ -75,35 +75,41 @@ class Pipeline:
         self.watchdog = watchdog
         self._fill = fill
         self.feedback: FeedbackJoiner
-        """Adds what people say of turns."""
+        """Adds user feedback to turns."""
         self.fleet: Fleet
-        """Knows what many turns say."""
+        """Statistics over many turns."""
         self.set_aside: Callable[[WorkItem, int, Callable[[], None], Callable[[], WorkItem]], None] | None = None
-        """Has something done by another thread, then queues an item, see :meth:`.worker.Worker.set_aside`."""
+        """Runs work on another thread, then queues an item, see :meth:`.worker.Worker.set_aside`."""
         self.hints = Hints(())
-        """What is logged once, for somebody who wonders."""
+        """Log messages about missing scores."""
         self.ending = False
-        """Whether no further turn is evaluated: the time is up."""
+        """True if the time is up and no further turn is evaluated."""
 
     @property
     def evaluates_conversations(self) -> bool:
-        """Whether anything is evaluated when a conversation ends; some are held only for what was said before a turn."""
+        """True if any metric evaluates whole conversations.
+
+        Otherwise, conversations are only held for their history.
+        """
         return bool(self.evaluator.whole or (self.judging is not None and self.judging.metrics.names(conversation=True)))
 
     @property
     def wants_content(self) -> bool:
-        """Whether anything asks for what was said in a turn, once its inline metrics are evaluated."""
+        """True if a turn's content is needed after its inline metrics.
+
+        Outlets, conversations or judges may need it.
+        """
         return bool(self.outlets.keeps_content or self.conversations is not None or self.judging is not None)
 
     def evaluate(self, group: Group, *, waited_for: bool = False) -> ScoredTurn:
-        """Read the turn of a group and give it its scores, redacted."""
+        """Read the turn of a group and add its redacted scores."""
         scored = self.composer.read(group)
         if self.outlets.keeps_spans:
             scored.spans = tuple(group.members)
         self.evaluator.evaluate(scored, group.root.attributes, waited_for=waited_for)
         try:
             self.feedback.add_to(scored, group)
-        except Exception as error:  # what was said is lost, the turn is not
+        except Exception as error:  # only the feedback is lost
             self.outlets.count_error("feedback", type(error).__name__)
         self.composer.keep(group, scored)
         self.hints.look_at_group(scored, group)
@@ -117,7 +123,10 @@ class Pipeline:
     # --- on the worker
 
     def finish(self, scored: ScoredTurn) -> Sequence[ScoredTurn]:
-        """Evaluate what was left over; nothing comes of it now where media are opened: that takes seconds, and is another thread's."""
+        """Evaluate metrics that were deferred.
+
+        If they open media, which takes seconds, another thread does it, and the result is empty.
+        """
         if self.set_aside is not None and not self.ending and self.evaluator.opens_media(scored):
             seen = SeenTurn(self, scored)
             self.set_aside(seen, scored.size, lambda: self.evaluator.finish_media(scored), seen.without_media)
@@ -126,7 +135,10 @@ class Pipeline:
         return (scored,)
 
     def run(self, batch: list[WorkItem]) -> Sequence[WorkItem]:
-        """Score and emit a batch. Takes out of it what was begun; returns what was not begun because the end came."""
+        """Score and emit a batch, and remove started items from it.
+
+        Returns items that weren't started because the engine is ending.
+        """
         self.watchdog.begin_batch()
         try:
             return self._run(batch)
@@ -153,11 +165,13 @@ class Pipeline:
                 else:
                     batch[:0] = parts
             except OutOfTime:
-                if not self.ending:  # else it was counted as left behind
+                if not self.ending:  # at the end, it is counted as left behind
                     self._set_aside(item)
-            except BaseException as error:  # one turn is lost, the others are not
+            except BaseException as error:  # drop only this turn
                 self.watchdog.end()
-                if is_meant_for_host(error):  # it is the host's thread: what is done leaves, the others wait for the next thread
+                if is_meant_for_host(
+                    error
+                ):  # on the application's thread: emit finished turns, leave the others to the next thread
                     batch.insert(0, item)
                     interrupt = error
                 else:
@@ -172,14 +186,14 @@ class Pipeline:
         return not_begun
 
     def _set_aside(self, item: WorkItem) -> None:
-        """Count an item that took too long, and log which one."""
+        """Drop an item that took too long, and log its trace."""
         name = trace_name(item.trace_key)
         _log.warning("trace %s: dropped a turn that took more CPU time than turn.max_work (10 s by default)", name)
         self.watchdog.set_aside(item.trace_key)
         item.lose("too_long")
 
     def _deliver(self, done: Sequence[ScoredTurn]) -> None:
-        """Plan judges for turns that are scored, emit them, and acknowledge the jobs of judged ones."""
+        """Plan judge calls for scored turns, emit scores, and acknowledge the jobs of judged ones."""
         for scored in done:
             self.outlets.name(scored)
         judging = self.judging
@@ -197,7 +211,7 @@ class Pipeline:
                     receipt.acknowledge()
 
     def _plan(self, done: Sequence[ScoredTurn]) -> list[ScoredTurn]:
-        """Plan judges for turns. Returns the scores that could be made without asking a model."""
+        """Plan judge calls. Return the scores that needed no judge call."""
         assert self.judging is not None
         with self.judging.at_once():
             found = [made for scored in done if scored.final and scored.of_turn_itself for made in self.judging.plan(scored)]
@@ -207,7 +221,10 @@ class Pipeline:
             return found
 
     def _read_again(self, later: ScoredTurn) -> ScoredTurn | None:
-        """A turn of which something was said later, with its inline scores and that one, as long as its spans are remembered."""
+        """Return a turn with later feedback and its inline scores, or None.
+
+        None if its spans aren't remembered anymore.
+        """
         found = self.composer.read_again(later.root.trace_key, later.root.span_id)
         if found is None:
             return None
@@ -219,9 +236,9 @@ class Pipeline:
         return scored
 
     def _add_to_conversations(self, done: Sequence[ScoredTurn]) -> list[WorkItem]:
-        """Put turns into their conversations, all of them before any is judged: what each looks back on follows from their times alone.
+        """Add turns to their conversations before any is judged.
 
-        Returns the conversations that had to make room.
+        A turn's history then only depends on start times. Returns the conversations that were ended to make room.
         """
         store = self.conversations
         if store is None:
@@ -256,7 +273,7 @@ class Pipeline:
                 self.conversations.note(conversation_of(scored.turn), scored.turn.turn_id, signals_in(scored.scores))
 
     def after_fork_in_child(self) -> None:
-        """The parent owns what waits; the child gets locks of its own."""
+        """Discard the parent's waiting turns and create new locks in a forked child."""
         self.composer.after_fork_in_child()
         self.outcomes.reset()
         self.feedback.reset()

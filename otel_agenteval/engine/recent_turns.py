@@ -1,4 +1,4 @@
-"""The little that is remembered of turns whose scores have left: enough to add to them what people say later."""
+"""Memory of scored turns, with enough facts to add later user feedback."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..evaluation.scored_turn import Root, ScoredTurn
 
 @dataclass(slots=True)
 class RecentTurn:
-    """What describes a turn to outlets."""
+    """Facts of a turn that outlets need."""
 
     root: Root
     turn_id: str
@@ -27,10 +27,10 @@ class RecentTurn:
     close_reason: str | None = None
     complete: bool = True
     feedback: list[Feedback] = field(default_factory=list)
-    """What people said of it, after it was scored."""
+    """User feedback that arrived after scoring."""
 
     def scored(self, scores: list[Score]) -> ScoredTurn:
-        """The turn with what was said of it later."""
+        """Return a scored turn with the scores of later feedback."""
         calls = {"llm_calls": [LlmCall(model=self.model)]} if self.model is not None else {}
         known = {
             "agent": self.agent, "service": self.service, "conversation_id": self.conversation_id, "close_reason": self.close_reason, "tenant": self.root.tenant,
@@ -43,10 +43,10 @@ class RecentTurn:
 
 
 class RecentTurns:
-    """A bounded memory of scored turns. Thread-safe.
+    """Bounded memory of scored turns. Thread-safe.
 
     Args:
-        most: how many are remembered.
+        most: maximum number of turns.
     """
 
     def __init__(self, most: int) -> None:
@@ -54,16 +54,16 @@ class RecentTurns:
         self.forget()
 
     def forget(self) -> None:
-        """Drop everything, with a new lock: a forked child has scored nothing yet."""
+        """Drop everything and create a new lock, because a forked child has scored nothing yet."""
         self._lock = threading.Lock()
         self._turns: OrderedDict[str, RecentTurn] = OrderedDict()
         self._of_trace: dict[int, list[str]] = {}
         """Turn ids by trace key."""
         self._alike: dict[str, str] = {}
-        """Names that many turns share."""
+        """Names, shared by many turns to save memory."""
 
     def keep(self, scored: ScoredTurn) -> None:
-        """Remember a turn, or its revision."""
+        """Remember a turn or its revision."""
         turn, root = scored.turn, scored.root
         calls = turn.llm_calls
         model = calls[-1].model if calls else None
@@ -98,16 +98,19 @@ class RecentTurns:
         return self._alike.setdefault(name, name)
 
     def get(self, turn_id: str | None) -> RecentTurn | None:
-        """A turn by its id."""
+        """Return the turn with an id, or None."""
         with self._lock:
             return None if turn_id is None else self._turns.get(turn_id)
 
     def of_trace(self, trace_key: int) -> list[RecentTurn]:
-        """The turns of a trace, in the order in which they were scored."""
+        """Return the turns of a trace in the order in which they were scored."""
         with self._lock:
             return [self._turns[turn_id] for turn_id in self._of_trace.get(trace_key, ())]
 
 
 def unknown_turn(turn_id: str, tenant: str | None, trace_id: int, span_id: int) -> RecentTurn:
-    """A turn of which nothing but its ids is known: it was scored too long ago, or by another process."""
+    """Return a turn with only its ids.
+
+    It was scored too long ago, or by another process.
+    """
     return RecentTurn(Root(trace_id, span_id, tenant=tenant), turn_id, turn_id, 1)

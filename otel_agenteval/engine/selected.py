@@ -1,4 +1,4 @@
-"""The metrics of a configuration, by when they are evaluated."""
+"""Metrics of a configuration, grouped by when they are evaluated."""
 
 from __future__ import annotations
 
@@ -13,42 +13,42 @@ from ..turns.recorded_conversations import looks_back
 
 
 class Selected(NamedTuple):
-    """What is to be evaluated."""
+    """Metrics to evaluate."""
 
     of_turns: Sequence[BoundMetric]
-    """On turns, of either kind."""
+    """Metrics of turns, computed or judged."""
     of_conversations: Sequence[BoundMetric]
-    """On whole conversations, of either kind."""
+    """Metrics of whole conversations, computed or judged."""
     computed: Sequence[BoundMetric]
-    """On every turn, without asking a model, also for an inner metric."""
+    """Metrics of turns without a judge or embedder, including inner metrics."""
     judged: Sequence[BoundMetric]
-    """On turns, by asking a judge or an embedder."""
+    """Metrics of turns that use a judge or embedder."""
     whole: Sequence[BoundMetric]
-    """On whole conversations, without asking a model."""
+    """Metrics of whole conversations without a judge or embedder."""
     judged_whole: Sequence[BoundMetric]
-    """On whole conversations, by asking a judge or an embedder."""
+    """Metrics of whole conversations that use a judge or embedder."""
 
     @property
     def any_judged(self) -> bool:
-        """Whether a model is asked at all."""
+        """True if any metric is judged."""
         return bool(self.judged or self.judged_whole)
 
     @property
     def history(self) -> bool:
-        """Whether a judged metric of turns looks at what was said before them: conversations are held for it."""
+        """True if a judged metric of turns reads the history, so that conversations must be held."""
         return looks_back(self.judged)
 
     @property
     def conversations(self) -> bool:
-        """Whether conversations have to be held."""
+        """True if conversations must be held."""
         return bool(self.whole or self.judged_whole or self.history)
 
 
 def selected(config: Config) -> Selected:
-    """The metrics that a configuration asks for.
+    """Return the configured metrics.
 
     Raises:
-        ConfigError: one of them cannot be.
+        ConfigError: a metric's configuration is invalid.
     """
     faults = Faults()
     of_turns: list[BoundMetric] = []
@@ -62,5 +62,5 @@ def selected(config: Config) -> Selected:
 
 
 def _split(metrics: Sequence[BoundMetric]) -> tuple[list[BoundMetric], list[BoundMetric]]:
-    """Those that are computed, and those that ask a model."""
+    """Return the computed and the judged metrics."""
     return [metric for metric in metrics if not metric.asks], [metric for metric in metrics if metric.asks]

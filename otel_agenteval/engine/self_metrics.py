@@ -1,4 +1,4 @@
-"""An engine's metrics about itself: plain integers where they are counted, read when metrics are collected."""
+"""The engine's metrics about itself, kept as plain integers and read at collection."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from .engine import Engine
 
 _LOST_WITH_A_TURN = ("queue_full", "shutdown", "fault", "stuck", "too_long")
-"""Why a metric that is computed gave nothing: its turn was lost."""
+"""Reasons for which a computed metric is dropped with its turn."""
 _TAKES_SPANS = ("on_start", "on_end", "export")
-"""Where a fault of ours costs a span."""
+"""Places where an internal error loses a span."""
 
 
 def watch_engine(engine: Engine) -> None:
-    """Let the engine's telemetry read its numbers, and show from the start what may be counted."""
+    """Register the engine's metrics, with zero values for all known labels."""
     watch = engine.telemetry.watch
     assembler, worker = engine.assembler, engine.worker
     watch(semconv.SPANS_RECEIVED, lambda: [({}, assembler.received)])
@@ -58,7 +58,7 @@ def watch_engine(engine: Engine) -> None:
 
 
 def expect_metrics(engine: Engine) -> None:
-    """Show from the start what may be counted by metric."""
+    """Show zero values for all known labels that contain metrics."""
     expect = engine.telemetry.expect
     expect(semconv.DROPPED, metric=engine.pipeline.evaluator.names, reason=_LOST_WITH_A_TURN)
     if engine.judging is not None:
@@ -67,7 +67,7 @@ def expect_metrics(engine: Engine) -> None:
 
 
 def dropped(engine: Engine) -> dict[str, int]:
-    """Spans that were not used, by reason; and parents and log records that were missing."""
+    """Return unused spans by reason, and missing parents and log records."""
     found = Counter(unused_spans(engine))
     found["orphan_parent"] = engine.assembler.orphan_parents
     found["late_log_record"] = engine.late_log_records
@@ -75,7 +75,10 @@ def dropped(engine: Engine) -> dict[str, int]:
 
 
 def unused_spans(engine: Engine) -> dict[str, int]:
-    """Received spans without a score, by reason. Each span is counted once."""
+    """Return the number of received spans without a score, by reason.
+
+    Each span is counted once.
+    """
     assembler = engine.assembler
     found = Counter(engine.pipeline.composer.spans.left_out)
     found["late"] += assembler.late_unused

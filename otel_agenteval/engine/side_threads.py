@@ -1,4 +1,4 @@
-"""Threads for what would hold up the worker: media that are fetched, decoded or written down."""
+"""Threads that fetch, decode or transcribe media, so that the worker isn't delayed."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from collections.abc import Callable
 from ..core.threads import started
 
 _IDLE_SECONDS = 10.0
-"""After which a thread without work ends."""
+"""Seconds after which a thread without work ends."""
 
 
 class SideThreads:
-    """Does pieces of work in their order, some of them at once. Threads start with the first piece.
+    """Pool of threads that run work in order, several at once.
+
+    Threads start with the first work.
 
     Args:
-        most: threads.
+        most: maximum number of threads.
     """
 
     def __init__(self, most: int) -> None:
@@ -24,13 +26,13 @@ class SideThreads:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew, without what waits: after a fork there are no threads."""
+        """Discard waiting work, because there are no threads after a fork."""
         self._waiting: deque[Callable[[], None]] = deque()
         self._changed = threading.Condition()
         self._threads = self._idle = 0
 
     def do(self, work: Callable[[], None]) -> bool:
-        """Have a piece of work done, which raises nothing; False where no thread can be started."""
+        """Queue work that never raises. Return False if no thread can be started."""
         with self._changed:
             if self._idle <= len(self._waiting) and self._threads < self._most:
                 if started(self._run, "otel-agenteval-media") is not None:

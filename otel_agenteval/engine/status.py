@@ -1,6 +1,8 @@
-"""What may be asked of a running engine: how full it is, how far it has got, and where its spans have gone.
+"""Status of a running engine: fill levels, progress and counts of spans.
 
-Receivers of spans read it here, and reach nothing behind it. Reading changes nothing.
+Reading changes nothing.
+
+Receivers of spans use only this class to read an engine's state.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class OpenTurns(NamedTuple):
-    """What open turns hold, and the bounds beyond which some of them are evicted."""
+    """Number and size of open turns, and the limits beyond which turns are evicted."""
 
     turns: int
     most_turns: int
@@ -21,22 +23,25 @@ class OpenTurns(NamedTuple):
     most_bytes: int
 
     def fill(self, size: int = 0, turns: int = 0) -> float:
-        """How near eviction is with so many more bytes and turns: the fuller of the two bounds; above 1 some are evicted."""
+        """Return the fill level with ``size`` more bytes and ``turns`` more turns.
+
+        The fuller of both limits counts. Above 1, turns are evicted.
+        """
         return max((self.bytes + size) / self.most_bytes, (self.turns + turns) / self.most_turns)
 
 
 class TenantTurns(NamedTuple):
-    """The open turns of one tenant."""
+    """Open turns of one tenant."""
 
     open: int
     new: int
-    """How many of the given traces would open a turn."""
+    """Number of given traces that would open a turn."""
     next_close: float
-    """Seconds until one of the open turns is expected to close."""
+    """Seconds until an open turn is expected to close."""
 
 
 class SpanAccount(NamedTuple):
-    """Where the spans have gone: received = scored + not used + still held."""
+    """Counts of spans: received = scored + unused + held."""
 
     received: int
     scored: int
@@ -46,24 +51,24 @@ class SpanAccount(NamedTuple):
 
     @property
     def held(self) -> int:
-        """Spans of turns that are open, or wait to be evaluated."""
+        """Spans of turns that are open or wait for evaluation."""
         return self.received - self.scored - sum(self.unused.values())
 
 
 class Checkpoint(NamedTuple):
-    """How far everything had come at a moment."""
+    """Progress of an engine at one moment."""
 
     mark: int
-    """Once the worker has handled so many turns, all that were closed then are evaluated."""
+    """Number of handled items from which all turns closed until then are evaluated."""
     held: set[int]
-    """Traces that were not closed."""
+    """Traces that weren't closed."""
 
 
 class Status:
-    """Answers questions about one engine. Thread-safe.
+    """Status of one engine. Thread-safe.
 
     Args:
-        engine: the engine that they are about.
+        engine: the engine.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -71,16 +76,16 @@ class Status:
 
     @property
     def open_turns(self) -> OpenTurns:
-        """What open turns hold."""
+        """Number and size of open turns."""
         assembler = self._engine.assembler
         return OpenTurns(assembler.open_turns, assembler.max_open, assembler.bytes, assembler.max_bytes)
 
     def is_open(self, trace_id: int) -> bool:
-        """Whether spans of a trace wait for the end of their turn."""
+        """Return True if spans of the trace wait for the end of their turn."""
         return trace_id in self._engine.assembler.traces
 
     def turns_of(self, tenant: int, trace_ids: Iterable[int] = ()) -> TenantTurns:
-        """The turns of a tenant, by its number; and how many more spans of some traces would open."""
+        """Return a tenant's open turns, and how many more the given traces would open."""
         assembler = self._engine.assembler
         with self._engine.assembler.lock:
             new = sum(not assembler.knows(trace_id) for trace_id in trace_ids)
@@ -88,24 +93,24 @@ class Status:
 
     @property
     def waiting_turns(self) -> int:
-        """Closed turns that are not evaluated yet."""
+        """Number of closed turns that wait for evaluation."""
         return self._engine.worker.waiting
 
     def queue_fill(self, added: int = 0) -> float:
-        """The share of the queue of closed turns that is taken, with so many more bytes."""
+        """Return the fill level of the worker's queue with ``added`` more bytes."""
         worker = self._engine.worker
         return (worker.bytes + added) / worker.max_bytes
 
     def checkpoint(self, trace_ids: set[int]) -> Checkpoint:
-        """How far everything has come, for some traces."""
+        """Return the current progress on some traces."""
         return Checkpoint(*self._engine.worker.mark(lambda: self._engine.held(trace_ids)))
 
     def has_passed(self, checkpoint: Checkpoint) -> bool:
-        """Whether everything that was closed at a checkpoint is evaluated."""
+        """Return True if all turns closed at the checkpoint are evaluated."""
         return self._engine.worker.has_handled(checkpoint.mark)
 
     def spans(self) -> SpanAccount:
-        """Where the spans have gone, all numbers of one moment."""
+        """Return the counts of spans, all at one moment."""
         engine = self._engine
         with engine.assembler.lock:
             return SpanAccount(engine.spans_received, engine.spans_scored, engine.unused_spans(), engine.assembler.open_turns)

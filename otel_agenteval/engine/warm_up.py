@@ -1,9 +1,9 @@
-"""What the first turn would otherwise pay for (imports, patterns, small models) is done before it comes, away from the agent's threads.
+"""Preparation for the first turn: imports, compiled patterns and small models.
 
-A short-lived thread works off steps of a few milliseconds, with pauses between them. It begins a moment after the start, so that a program
-that ends at once never meets it. Whatever comes first does its own share: a turn that is faster waits for nothing but the import that it needs.
+A short-lived thread, separate from the agent's, runs steps of a few milliseconds with pauses in between. It starts after a
+short delay, so that it costs short programs nothing. If a turn comes first, it only waits for the imports that it needs.
 
-The end of the interpreter waits for the step in hand, because native code must not lose its thread; and so does a fork, see
+The end of the interpreter waits for the current step, because native code must not lose its thread. So does a fork, see
 :mod:`~otel_agenteval.core.late_imports`.
 """
 
@@ -20,15 +20,15 @@ from ..core.late_imports import PATIENCE, late_imports
 from ..core.threads import OwnThread
 
 DELAY = 0.2
-"""Seconds until the first step: a program that is over by then has not paid for anything."""
+"""Seconds until the first step, so that short programs pay nothing."""
 
 
 class WarmUp:
-    """Does some steps once.
+    """Thread that runs some steps once.
 
     Args:
-        steps: makes the steps: each is done when the iterator gets to it.
-        failed: called when a step went wrong, which ends it.
+        steps: returns an iterator, each element of which runs one step.
+        failed: called if a step raises, which ends the warm-up.
     """
 
     def __init__(self, steps: Callable[[], Iterable[object]], failed: Callable[[str, BaseException], None]) -> None:
@@ -38,29 +38,29 @@ class WarmUp:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin soon, on a thread of its own."""
+        """Start after a delay on a separate thread."""
         thread = self._thread = OwnThread(self._run, "otel-agenteval-start")
         _running.add(self)
-        atexit.register(self.stop)  # before the thread can be at its end, which takes it back
+        atexit.register(self.stop)  # first, because the thread unregisters it when it ends
         try:
             thread.start()
-        except RuntimeError:  # the interpreter is going down
+        except RuntimeError:  # the interpreter is shutting down
             self._thread = None
             self._ended()
 
     def stop(self) -> None:
-        """Begin no further step, and wait for the one in hand."""
+        """Start no further step, and wait for the current one."""
         self.cancel()
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(PATIENCE)
 
     def cancel(self) -> None:
-        """Begin no further step."""
+        """Start no further step."""
         self._stop.set()
 
     def after_fork_in_child(self) -> None:
-        """The thread is the parent's: begin anew."""
+        """Start again in a forked child, because the thread runs in the parent."""
         self._stop = threading.Event()
         self._thread = None
         atexit.unregister(self.stop)
@@ -86,7 +86,7 @@ class WarmUp:
                 if next(steps, self) is self:
                     return
                 spent = time.perf_counter() - begun
-            self._stop.wait(spent)  # the agent's turn
+            self._stop.wait(spent)  # give the agent the same time
 
 
 _running: weakref.WeakSet[WarmUp] = weakref.WeakSet()

@@ -1,11 +1,11 @@
-"""A limit on the CPU time that one turn may take.
+"""Limit on the CPU time of one turn.
 
-Turns hold foreign text. If one of them drives a metric or a reader into a loop, the watchdog raises :class:`OutOfTime` inside that
-loop, the turn is set aside, and the next one is scored.
+Turns contain foreign text. If a turn makes a metric or a reader loop, the watchdog raises :class:`OutOfTime` inside that
+loop. The turn is dropped, and the next one is scored.
 
-Python delivers signals on the main thread only, and also in the middle of a regular expression, which holds the interpreter's lock.
-So ``serve`` and ``worker`` score turns on the main thread and run everything else beside it. In an agent's process the main thread is
-the agent's, and the watchdog is off.
+Python delivers signals only on the main thread, also during a regular expression, which holds the interpreter's lock. So
+``serve`` and ``worker`` score turns on the main thread and run everything else on other threads. In an agent's process, the
+main thread is the agent's, and the watchdog is off.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from typing import Protocol
 from ..core.threads import OutOfTime
 
 _FIRST, _EVERY = 0.25, 0.05
-"""Seconds of real time from the start of a batch to the first look, and between two looks."""
+"""Seconds of real time from the start of a batch to the first check, and between checks."""
 _PAUSE = 0.005
-"""Seconds that each look sleeps: other threads, such as those that answer health checks, run meanwhile."""
+"""Seconds that each check sleeps, so that other threads can run."""
 
 
 class InHand(Protocol):
-    """Keeps which turn is being worked on, for the next process if this one does not survive it."""
+    """Record of the turn that is being scored, for the next process after a crash."""
 
     def begin(self, trace_key: int) -> None:
-        """Note that work on a turn of the trace begins."""
+        """Record that work on a turn of the trace begins."""
 
     def end(self) -> None:
-        """Note that the work has ended."""
+        """Record that the work has ended."""
 
     def set_aside(self, trace_key: int) -> None:
-        """Note that the turn took too long."""
+        """Record that a turn of the trace took too long."""
 
 
 class Watchdog:
-    """Raises :class:`OutOfTime` in work on one item that takes too much CPU time.
+    """Limit that raises :class:`OutOfTime` if one item takes too much CPU time.
 
     Args:
-        limit: return the seconds of CPU time that one item may take.
+        limit: returns the CPU seconds allowed for one item.
     """
 
     def __init__(self, limit: Callable[[], float]) -> None:
@@ -49,11 +49,11 @@ class Watchdog:
         self._in_hand: InHand | None = None
         self._on = False
         self._since: float | None = None
-        """The thread's CPU time when the work on the item began; None between items."""
+        """CPU time of the thread when the current item began. None between items."""
         self._ending = False
 
     def keep(self, in_hand: InHand) -> None:
-        """From now on, keep which turn is being worked on: another process goes on with the others."""
+        """Record each turn that is being scored, for the next process after a crash."""
         self._in_hand = in_hand
 
     def start(self) -> None:
@@ -63,41 +63,41 @@ class Watchdog:
             self._on = True
 
     def stop(self) -> None:
-        """Watch no longer."""
+        """Stop watching."""
         if self._on:
             self._on = False
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
     def end_work(self) -> None:
-        """Give the item in hand, and every later one, no more time: the process is about to end."""
+        """Stop the current item and every later one, because the process is ending."""
         self._ending = True
 
     def begin_batch(self) -> None:
-        """Start looking."""
+        """Start the timer."""
         if self._on:
             signal.setitimer(signal.ITIMER_REAL, _FIRST, _EVERY)
 
     def end_batch(self) -> None:
-        """Stop looking."""
+        """Stop the timer."""
         if self._on:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
     def begin(self, trace_key: int) -> None:
-        """Note that the work on an item begins."""
+        """Record that work on an item begins."""
         if self._in_hand is not None:
             self._in_hand.begin(trace_key)
         if self._on:
             self._since = time.thread_time()
 
     def end(self) -> None:
-        """Note that the work on the item has ended."""
+        """Record that the work has ended."""
         self._since = None
         if self._in_hand is not None:
             self._in_hand.end()
 
     def set_aside(self, trace_key: int) -> None:
-        """Note that an item took too long."""
+        """Record that an item took too long."""
         if self._in_hand is not None:
             self._in_hand.set_aside(trace_key)
 

@@ -1,13 +1,13 @@
-"""What waits for the worker: something that gives scored turns, or is lost for a reason.
+"""Items in the worker's queue, which are scored, or dropped for a reason.
 
-    ClosedSpans      spans that were closed away from the agent's thread: not composed yet
-    GroupedSpans     the spans of one turn: not evaluated yet
-    EvaluatedTurn    a turn that was evaluated where it closed, with what the time budget left over
-    SeenTurn         the same, once another thread opened its media
+    ClosedSpans          closed spans that aren't composed yet
+    GroupedSpans         spans of one turn that isn't evaluated yet
+    EvaluatedTurn        a turn evaluated where it closed, with metrics that exceeded the time budget left
+    SeenTurn             a turn whose media another thread opened
     EndedConversation    a whole conversation
 
-Two more kinds are made elsewhere: turns whose scores an ending root was promised (:mod:`.ending_root`), and judged scores that come
-back (:mod:`otel_agenteval.judging.verdict`).
+Two more kinds are defined elsewhere: turns whose scores were promised to an ending root (:mod:`.ending_root`), and judged scores
+(:mod:`otel_agenteval.judging.verdict`).
 """
 
 from __future__ import annotations
@@ -27,34 +27,37 @@ if TYPE_CHECKING:
 
 
 class WorkItem(Protocol):
-    """One thing that waits for the worker."""
+    """Item in the worker's queue."""
 
     @property
     def size(self) -> int:
-        """Bytes that it is taken to hold."""
+        """Estimated bytes in memory."""
 
     @property
     def trace_key(self) -> int:
-        """The key of its trace, see :mod:`otel_agenteval.core.tenancy`."""
+        """Key of its trace, see :mod:`otel_agenteval.core.tenancy`."""
 
     def split(self) -> Sequence[WorkItem]:
-        """The items that it consists of, each of which is scored or lost by itself; mostly just this one."""
+        """Return the items to score or drop separately. Usually only this one."""
 
     def score(self) -> Sequence[ScoredTurn]:
-        """The scored turns that come of it. Called once more when the thread was interrupted meanwhile."""
+        """Return the scored turns. Called again if the thread was interrupted."""
 
     def lose(self, reason: str) -> None:
-        """It will not be scored: every metric of its turns is counted as dropped. Raises nothing."""
+        """Count every metric of its turns as dropped. Never raises."""
 
     def leave(self, reason: str) -> set[int]:
-        """Another process will score it: its spans are counted, its metrics are not. Returns the keys of its traces."""
+        """Count its spans, but not its metrics, because another process will score it.
+
+        Returns its trace keys.
+        """
 
     def is_of(self, trace_ids: set[int]) -> bool:
-        """Whether it is what was closed of one of these traces, and nothing else."""
+        """Return True if it contains nothing but one of these traces."""
 
 
 class Work:
-    """What most items have in common."""
+    """Base class with defaults for items."""
 
     __slots__ = ()
     size: int = 0
@@ -73,7 +76,7 @@ class Work:
 
 
 class ClosedSpans(Work):
-    """Spans that the assembler closed: the turns in them are composed on the worker."""
+    """Closed spans, from which the worker composes turns."""
 
     __slots__ = ("_chain", "_closed", "size")
 
@@ -88,12 +91,12 @@ class ClosedSpans(Work):
         return self._closed.trace_id
 
     def split(self) -> Sequence[WorkItem]:
-        """The turns in them."""
+        """Return one item per turn."""
         chain = self._chain
         return [GroupedSpans(chain, group) for group in chain.composer.compose(self._closed)]
 
     def score(self) -> Sequence[ScoredTurn]:
-        """Nothing by itself: see :meth:`split`."""
+        """Return nothing, because :meth:`split` returns the turns."""
         return ()
 
     def lose(self, reason: str) -> None:
@@ -111,7 +114,7 @@ class ClosedSpans(Work):
 
 
 class GroupedSpans(Work):
-    """The spans of one turn whose root has ended long ago: no span event can be written."""
+    """Spans of one turn whose root ended earlier, so that span events can't be written."""
 
     __slots__ = ("_chain", "_group", "size")
 
@@ -146,7 +149,7 @@ class GroupedSpans(Work):
 
 
 class EvaluatedTurn(Work):
-    """A turn that was evaluated on the agent's thread, as far as the time budget went."""
+    """Turn that was evaluated on the agent's thread within the time budget."""
 
     __slots__ = ("_chain", "_scored", "size")
 
@@ -174,7 +177,7 @@ class EvaluatedTurn(Work):
 
 
 class SeenTurn(EvaluatedTurn):
-    """A turn whose media were opened by another thread; where that failed, they are opened here."""
+    """Turn whose media another thread opened. If that failed, they are opened here."""
 
     __slots__ = ()
 
@@ -184,14 +187,14 @@ class SeenTurn(EvaluatedTurn):
         return (self._scored,)
 
     def without_media(self) -> SeenTurn:
-        """The same turn, whose media weren't opened in time. The thread that still tries has the other one."""
+        """Return a copy whose media weren't opened in time. The other thread keeps the original."""
         scored = replace(self._scored)
         self._chain.evaluator.leave_out_media(scored)
         return SeenTurn(self._chain, scored)
 
 
 class EndedConversation(Work):
-    """A conversation that is over."""
+    """Conversation that has ended."""
 
     __slots__ = ("_chain", "_ended")
 
@@ -209,7 +212,7 @@ class EndedConversation(Work):
         ended = self._ended
         if not self._chain.evaluates_conversations:
             return ()
-        late = ended.reason == "signals"  # nothing else was said: only what looks at signals can change
+        late = ended.reason == "signals"  # no new turns, so only metrics of signals can change
         scored = ScoredTurn(
             ended.turn, ended.last, (), ended.supersedes, ended.supersedes is None and not late, conversation=True, final=not late
         )

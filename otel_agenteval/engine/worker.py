@@ -1,8 +1,8 @@
-"""One background thread for everything that may wait: evaluating turns, rendering scores, deadlines.
+"""Background thread for evaluation, emission of scores and deadlines.
 
-The agent's threads only append to a queue that is bounded in bytes; they never wait for the worker. The thread starts with
-the first item, wakes at most a few times a second, and can be missing (before the first item, at exit, in a forked child):
-then the thread that flushes does the work.
+The agent's threads only append to a queue with a limit in bytes, and never wait for the worker. The thread starts with the
+first item and wakes at most a few times a second. Before the first item, at exit and in a forked child there is no thread.
+Then the thread that flushes does the work.
 """
 
 from __future__ import annotations
@@ -22,33 +22,40 @@ _log = logging.getLogger("otel_agenteval")
 Found = TypeVar("Found")
 
 POLL = 0.25
-"""Seconds between two looks at the queue and at open turns."""
+"""Seconds between checks of the queue and of open turns."""
 _COURTEOUS_BATCH = 2
 _BREATH = 0.0005
-"""An agent's thread cannot run while we do: half a millisecond of work, then a pause in which it gets its turn."""
+"""Seconds of pause after half a millisecond of work.
+
+The agent's thread can't run at the same time as this one.
+"""
 _BACKLOG = 2_000
-"""Items from which the queue is emptied without pauses."""
+"""Number of items from which the queue is emptied without pauses."""
 _RETRY = 0.05
-"""Seconds between two tries of an outlet that has no room, while a caller waits for it."""
+"""Seconds between retries of a full outlet while a caller waits."""
 _SIDE_THREADS = 4
 _ASIDE_SECONDS = 600.0
-"""Longest time that an item waits for another thread: whatever holds it, the spans in it are done with then."""
+"""Longest time that an item waits for another thread.
+
+After that, it is queued without the result.
+"""
 _QUIET_POLLS = 8
-"""Looks without work after which the thread sleeps until it is woken."""
+"""Number of checks without work after which the thread sleeps until it is woken."""
 
 
 class Worker:
-    """A queue and the thread that empties it.
+    """Queue, and the thread that empties it.
 
     Args:
-        handle: does the work of a batch of items, and returns those that it did not begin because the end came. When it raises, what is
-            left in the list is handled later.
-        tick: called at every look, for deadlines; returns whether there is anything that may become due.
-        flush: delivers what handling left in buffers, within the given seconds; False when that was not all.
-        max_bytes: bound of the queue; an item that does not fit is refused, unless it must be taken.
-        can_emit: whether there is room for the scores of one more batch; asked before each. Until then items wait in the queue.
-        failed: called when a batch went wrong or the thread was ended; exceptions are named without content.
-        now: monotonic seconds.
+        handle: processes a batch of items, and returns those that it didn't start because the engine is ending. If it raises, the
+            items
+            left in the list are handled later.
+        tick: called at every check, for deadlines. Returns True if anything may become due.
+        flush: delivers buffered scores within the given seconds. Returns False if some remain.
+        max_bytes: limit of the queue. An item that doesn't fit is refused, unless it must be accepted.
+        can_emit: returns True if the outlets have room for another batch. Until then, items wait in the queue.
+        failed: called if a batch fails or the thread ends, with an exception that is logged without content.
+        now: returns monotonic seconds.
     """
 
     def __init__(
@@ -69,26 +76,26 @@ class Worker:
         self._now = now
         self.max_bytes = max_bytes
         self.may_start = True
-        """False at interpreter exit, when no thread can be started any more."""
+        """False at interpreter exit, when no thread can be started."""
         self.courteous = True
-        """Whether to work in small bites, because an agent runs in this process."""
+        """True to work in small steps, because an agent runs in this process."""
         self._side = SideThreads(_SIDE_THREADS)
         self._reset()
 
     def _reset(self) -> None:
         self._queue: deque[tuple[Any, int]] = deque()
         self._in_hand: Sequence[Any] = ()
-        """The batch that is being handled."""
+        """Batch that is being handled."""
         self._given_up = False
-        """Whether no further batch is begun."""
+        """True if no further batch is started."""
         self._aside: dict[int, _Aside] = {}
-        """What is done by other threads, and what came back from them and is not handled yet; by the item's id."""
+        """Items by id that wait for another thread, or came back and aren't handled yet."""
         self._returned = threading.Event()
         self._bytes = 0
         self._accepted = self._handled = 0
-        """Items put and done so far: a flush covers what was put before it, whatever comes meanwhile."""
+        """Numbers of queued and handled items. A flush covers items that were queued before it."""
         self.looks = 0
-        """How often the thread has looked for work."""
+        """Number of checks for work."""
         self._lock = threading.Lock()
         self._working = threading.Lock()
         self._ticking = threading.Lock()
@@ -96,10 +103,10 @@ class Worker:
         self._wake = threading.Event()
         self._requests: deque[_Flush] = deque()
         self._soon: deque[_Flush] = deque()
-        """Requests that wait for no item."""
+        """Requests that don't wait for items."""
         self._thread: threading.Thread | None = None
         self.idle = True
-        """Whether the thread sleeps until it is woken."""
+        """True while the thread sleeps until it is woken."""
         self._stopping = False
         self._ended = threading.Event()
         """Set while no thread works."""
@@ -111,18 +118,20 @@ class Worker:
 
     @property
     def waiting(self) -> int:
-        """Items in the queue."""
+        """Number of items in the queue."""
         return len(self._queue)
 
     @property
     def handled(self) -> int:
-        """Items done so far."""
+        """Number of handled items."""
         return self._handled
 
     def put(self, item: Any, size: int, *, must: bool = False) -> bool:
-        """Queue an item; False when the queue has no room for it, or the worker has stopped. Never blocks.
+        """Queue an item.
 
-        What ``must`` be taken was in memory anyway, as an open turn was: then the bound is no reason to lose it.
+        Return False if the queue is full or the worker has stopped. Never blocks.
+
+        An item that ``must`` be accepted was already in memory, so the limit is no reason to drop it.
         """
         with self._lock:
             if (self._bytes + size > self.max_bytes and not must) or self._stopping:
@@ -135,13 +144,15 @@ class Worker:
         return True
 
     def set_aside(self, item: Any, size: int, work: Callable[[], None], late: Callable[[], Any] | None = None) -> None:
-        """Have something done by another thread, then queue an item. To be called while a batch is handled, of which the item is a part.
+        """Run work on another thread, then queue an item.
+
+        Must be called while a batch that contains the item is handled.
 
         Args:
-            item: queued when the work is done, or could not be: it does then what is left.
-            size: of the item, in bytes.
-            work: what would hold up everything else.
-            late: return the item that is queued instead if the work isn't done in time; by default the item itself.
+            item: queued after the work, even if that failed. It then does the rest.
+            size: size of the item in bytes.
+            work: work that would delay everything else.
+            late: returns the item to queue if the work isn't done in time. By default, the item itself.
         """
         aside = _Aside(item, size, self._handled, self._now() + _ASIDE_SECONDS, late)
         with self._lock:
@@ -152,7 +163,7 @@ class Worker:
         def do() -> None:
             try:
                 work()
-            except BaseException as error:  # the item does what is left
+            except BaseException as error:  # the item does the rest
                 self._failed("worker", error)
             finally:
                 self._take_back(aside)
@@ -162,7 +173,7 @@ class Worker:
 
     def _take_back(self, aside: _Aside) -> None:
         with self._lock:
-            if aside.is_back or self._aside.get(id(aside.item)) is not aside:  # it was given up
+            if aside.is_back or self._aside.get(id(aside.item)) is not aside:  # already given up
                 return
             aside.is_back = True
             self._queue.append((aside.item, aside.size))
@@ -171,7 +182,7 @@ class Worker:
             self.wake()
 
     def _give_up_aside(self) -> None:
-        """Queue what other threads have had long enough."""
+        """Queue items that other threads didn't finish in time."""
         now = self._now()
         for aside in [aside for aside in self._aside.values() if aside.until <= now and not aside.is_back]:
             item = aside.item if aside.late is None else aside.late()
@@ -184,14 +195,14 @@ class Worker:
             self._failed("side_thread", TimeoutError())
 
     def wake(self) -> None:
-        """Make the thread look now; start it if there is none."""
+        """Make the thread check for work now, and start it if necessary."""
         if not self._runs() and self.may_start and not self._stopping:
             with self._lock:
                 if not self._runs():
                     thread = OwnThread(self._run, "otel-agenteval")
                     try:
                         thread.start()
-                    except RuntimeError:  # the interpreter is going down: flush and exit do the work
+                    except RuntimeError:  # the interpreter is shutting down, so flush and exit do the work
                         self.may_start = False
                         return
                     self._thread = thread
@@ -199,31 +210,34 @@ class Worker:
         self._wake.set()
 
     def _runs(self) -> bool:
-        """Whether there is a thread: the one that was started may have been ended from outside."""
+        """Return True if the thread is alive. It may have been ended from outside."""
         thread = self._thread
         return thread is not None and thread.is_alive()
 
     def flush(self, timeout: float) -> bool:
-        """Handle everything that is queued now and flush the outlets; False unless all was delivered in time."""
+        """Handle all queued items and flush the outlets. Return True if all was delivered in time."""
         return self._ask(timeout, outlets=True)
 
     def drain(self, timeout: float) -> bool:
-        """Handle everything that is queued now, without flushing outlets; False unless that was done in time."""
+        """Handle all queued items without flushing outlets. Return True if it was done in time."""
         return self._ask(timeout, outlets=False)
 
     def mark(self, look: Callable[[], Found]) -> tuple[int, Found]:
-        """How many items were put so far, and what ``look`` finds while nothing is on its way from open turns into the queue."""
+        """Return the number of queued items, and the result of ``look``.
+
+        ``look`` runs while nothing moves from open turns to the queue.
+        """
         with self._ticking:
             found = look()
             return self._accepted, found
 
     def has_handled(self, mark: int) -> bool:
-        """Whether all items that were put before are handled, with what was set aside of them."""
+        """Return True if all items up to the mark are handled, including those set aside."""
         with self._lock:
             return self._handled >= mark and all(aside.first >= mark for aside in self._aside.values())
 
     def discard(self, unwanted: Callable[[Any], bool], forget: Callable[[], None]) -> None:
-        """Drop some items that are still queued. ``forget`` is called while nothing is closed or handled."""
+        """Drop some queued items. ``forget`` runs while nothing is closed or handled."""
         with self._ticking, self._handling:
             forget()
             with self._lock:
@@ -232,7 +246,10 @@ class Worker:
                         self._queue[i] = None, size
 
     def flush_outlets(self, timeout: float) -> bool:
-        """Deliver what handling left in buffers, however much waits in the queue; False unless that was done in time."""
+        """Deliver buffered scores, whatever waits in the queue.
+
+        Return True if it was done in time.
+        """
         deadline = time.monotonic() + timeout
         if not self._runs() or self._thread is threading.current_thread():
             return self._is_done(0, deadline, outlets=True)
@@ -243,7 +260,7 @@ class Worker:
     def _ask(self, timeout: float, outlets: bool) -> bool:
         deadline = time.monotonic() + timeout
         if self._thread is threading.current_thread():
-            return False  # it cannot wait for itself
+            return False  # the thread can't wait for itself
         if self._queue and not self._runs():
             self.wake()
         if not self._runs():
@@ -253,7 +270,7 @@ class Worker:
         return self._wait_for(request)
 
     def _wait_for(self, request: _Flush) -> bool:
-        """Whether the thread, or one that takes its place, did what was asked for, in time."""
+        """Return True if the thread, or a replacement, fulfilled the request in time."""
         self.wake()
         while not request.done.wait(min(POLL, max(0.0, request.deadline - time.monotonic()))):
             if time.monotonic() >= request.deadline:
@@ -265,7 +282,10 @@ class Worker:
         return request.ok
 
     def stop(self, timeout: float, *, outlets: bool = True) -> bool:
-        """Handle what is queued, flush the ``outlets`` too if wanted, and let the thread end. Starts no thread; safe to call twice."""
+        """Handle queued items, optionally flush ``outlets``, and end the thread.
+
+        Starts no thread. Safe to call twice.
+        """
         deadline = time.monotonic() + timeout
         ok = self._ask(timeout, outlets=outlets)
         self._stopping = True
@@ -276,9 +296,9 @@ class Worker:
         return ok and not self._queue
 
     def give_up(self, timeout: float) -> list[Any]:
-        """Begin no further batch, and wait up to ``timeout`` seconds for the one in hand. Returns the items that stay unprocessed.
+        """Start no further batch, and wait up to ``timeout`` seconds for the current one.
 
-        A batch in which ``handle`` is stuck counts as unprocessed.
+        Returns the unprocessed items. A batch in which ``handle`` is stuck counts as unprocessed.
         """
         self._given_up = True
         if self._thread is not threading.current_thread() and self._handling.acquire(timeout=max(0.0, timeout)):
@@ -299,7 +319,7 @@ class Worker:
         return [item for item in left if item is not None]
 
     def after_fork_in_child(self) -> None:
-        """The parent owns what was queued; the child starts anew, with locks of its own."""
+        """Discard the parent's queue and create new locks in a forked child."""
         self._side.reset()
         self._reset()
 
@@ -336,12 +356,12 @@ class Worker:
             due = self._work_once()
             quiet = 0 if found or due else quiet + 1
             if quiet < _QUIET_POLLS:
-                # A pause between two looks, so that a busy agent does not pay for waking us with every turn.
+                # A pause between checks, so that a busy agent doesn't pay for a wake-up with every turn.
                 self.idle = False
                 self._wake.wait(POLL)
             else:
                 self.idle = True
-                if not (self._queue or self._requests or self._soon):  # else something came in the meantime
+                if not (self._queue or self._requests or self._soon):  # nothing arrived in the meantime
                     self._wake.wait()
                 self.idle = False
                 quiet = 0
@@ -378,7 +398,7 @@ class Worker:
         return self._is_done(upto, deadline, outlets=outlets)
 
     def _is_done(self, upto: int, deadline: float, *, outlets: bool) -> bool:
-        """Whether everything up to an item was handled and, with ``outlets``, delivered."""
+        """Return True if all items up to the mark are handled and, with ``outlets``, delivered."""
         try:
             return (not outlets or self._flush(max(0.0, deadline - time.monotonic()))) and self.has_handled(upto)
         except BaseException as error:
@@ -388,10 +408,11 @@ class Worker:
             return False
 
     def _work(self, hurry: bool = False, upto: int | None = None, deadline: float | None = None, most: int = 256) -> bool:
-        """Do what is due and empty the queue, or handle it up to an item; in a ``hurry`` when a caller waits for it.
+        """Do all due work and empty the queue, or handle it up to an item.
 
-        Past the ``deadline`` nothing more is begun. While nothing can be emitted, that is tried until then; without a deadline, at the
-        next look. At most ``most`` items are handled at once: one, where a caller waits that could not go on before the last of them.
+        In a ``hurry``, because a caller waits, there are no pauses. After the ``deadline``, nothing more is started. While
+        outlets are full, this retries until the deadline or, without one, returns. ``most`` limits the items per batch. It is 1
+        if a waiting caller could not continue before the last of them.
         """
         try:
             with self._ticking:
@@ -402,7 +423,7 @@ class Worker:
                 raise
             _log.warning("closing turns failed: %s", type(error).__name__)
             due = True
-        upto = None if upto is None else self._accepted  # with what was closed just now
+        upto = None if upto is None else self._accepted  # includes turns that were closed just now
         while not self._given_up and (self._queue if upto is None else not self.has_handled(upto)):
             if not self._queue:
                 if not self._wait_for_aside(deadline):
@@ -427,7 +448,10 @@ class Worker:
         return due
 
     def _wait_for_aside(self, deadline: float | None) -> bool:
-        """Wait a moment for what other threads do; False if there is nothing to wait for, or no time."""
+        """Wait briefly for other threads.
+
+        Return False if there is nothing to wait for, or no time.
+        """
         self._returned.clear()
         if self._soon and threading.current_thread() is self._thread:
             self._flush_soon()
@@ -439,7 +463,7 @@ class Worker:
         return True
 
     def _handle_some(self, most: int) -> None:
-        """Handle the next items. When that goes wrong, what was not begun goes back to the head of the queue."""
+        """Handle the next items. If that fails, unstarted items return to the head of the queue."""
         batch, size = self._batch(most)
         self._in_hand = batch
         items = [item for item in batch if item is not None]
@@ -452,7 +476,7 @@ class Worker:
             if is_meant_for_host(error):
                 raise
             self._failed("worker", error)
-            if len(items) == count:  # it is not known which of them failed, and it would fail again
+            if len(items) == count:  # drop the first, because the failing item is unknown and would fail again
                 items = items[1:]
         finally:
             self._in_hand = not_begun
@@ -470,13 +494,13 @@ class Worker:
                     self._bytes -= size
 
     def _batch(self, most: int) -> tuple[list[Any], int]:
-        """The next items, and their size; None stands for one that was discarded."""
+        """Return the next items and their size. None stands for a discarded item."""
         batch: list[Any] = []
         size = 0
         while self._queue and len(batch) < most:
             try:
                 item, bytes_ = self._queue.popleft()
-            except IndexError:  # it was given up
+            except IndexError:  # emptied by give_up
                 break
             batch.append(item)
             size += bytes_
@@ -484,7 +508,7 @@ class Worker:
 
 
 class _Aside:
-    """An item that waits for another thread's work."""
+    """Item that waits for another thread's work."""
 
     __slots__ = ("first", "is_back", "item", "late", "size", "until")
 
@@ -492,7 +516,7 @@ class _Aside:
         self.item = item
         self.size = size
         self.first = first
-        """How many items were handled before: no flush that covers more than these is done without it."""
+        """Number of items handled before. A flush that covers more waits for this one."""
         self.until = until
         self.late = late
         self.is_back = False

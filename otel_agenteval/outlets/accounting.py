@@ -1,4 +1,7 @@
-"""What one scored turn adds to the metrics. This is the only place that says so: every metrics outlet reads the same observations."""
+"""Observations that one scored turn adds to the metrics.
+
+Every metrics outlet uses the same ones.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +38,11 @@ HISTOGRAM_OF_UNIT: Mapping[str, str] = {
     "{item}": MEASURE_ITEMS,
     "{level}": MEASURE_SEVERITY,
 }
-"""Unit of a score → the histogram that it is observed in. A score of any other unit is only counted."""
+"""Histogram of a score by its unit. Scores of other units are only counted."""
 
 
 def account(telemetry: Telemetry, scored: ScoredTurn) -> None:
-    """Count one scored turn. To be called once per turn and revision, whichever outlets are on."""
+    """Count one scored turn. Call once per turn and revision, whichever outlets are enabled."""
     again = scored.conversation or not scored.of_turn_itself or not scored.new
     exemplar = exemplar_of(scored.root)
     if not scored.new:
@@ -64,14 +67,14 @@ def account(telemetry: Telemetry, scored: ScoredTurn) -> None:
 def account_lost(
     telemetry: Telemetry, metrics: Iterable[str], agent: str, reason: str, turn: tuple[str, str, bool] | None = None
 ) -> None:
-    """Count a turn that will not be evaluated any more.
+    """Count a turn that won't be evaluated.
 
     Args:
-        telemetry: counts.
-        metrics: names of all metrics that it would have had.
-        agent: who answered, as far as that is known.
-        reason: why it is lost.
-        turn: service, close reason and completeness of a turn that is counted here; None for a conversation, or for a turn that was counted before.
+        telemetry: receives the counts.
+        metrics: names of all metrics that the turn would have had.
+        agent: the agent that answered, if known.
+        reason: the drop reason.
+        turn: service, close reason and completeness of a turn to count. None for a conversation or an already counted turn.
     """
     found: list[Observation] = []
     if turn is not None:
@@ -83,10 +86,10 @@ def account_lost(
 
 
 def observations(scored: ScoredTurn) -> list[Observation]:
-    """Everything that one scored turn adds to counters and histograms.
+    """Return all observations that one scored turn adds to counters and histograms.
 
-    A revision adds only ``agenteval.results{outcome="superseded"}``, one per score: its turn, and what came of its
-    scores, were counted the first time.
+    A revision only adds ``agenteval.results{outcome="superseded"}`` for each score. Its turn and outcomes were counted the first
+    time.
     """
     turn = scored.turn
     agent = turn.agent or ""
@@ -106,13 +109,13 @@ def observations(scored: ScoredTurn) -> list[Observation]:
 
 
 def _labels_of(turn: Turn) -> tuple[str, str, str]:
-    """Agent, model and service."""
+    """Return the agent, model and service."""
     call = answering_call(turn)
     return turn.agent or "", (call.model if call is not None else None) or "", turn.service or ""
 
 
 def _plan(score: Score, result: str, labels: tuple[str, str, str]) -> Plan:
-    """What each score of a metric adds that has this outcome."""
+    """Return the observations that each score of a metric adds for this outcome."""
     counted = (score.metric, labels[0], result)
     histogram = HISTOGRAM_OF_UNIT.get(score.unit) if result in _VALUED else None
     return Plan(RESULTS, counted, histogram, () if histogram is None else (score.metric, score.kind, *labels))
@@ -123,7 +126,7 @@ def _finite(value: float | None) -> float | None:
 
 
 def _why(score: Score, result: str) -> Observation:
-    """Why a score was not made."""
+    """Return the observation with the reason for a missing score."""
     return (DROPPED, (score.metric, SHED), 1) if result == "dropped" else (SKIPPED, (score.metric, _reason(score)), 1)
 
 
@@ -131,7 +134,10 @@ _REASON = re.compile(r"[a-z][a-z0-9_]{0,39}(?::[a-z][a-z0-9_.]{0,39})?")
 
 
 def _reason(score: Score) -> str:
-    """Why a score was skipped; ``other`` where that is no plain word, because a metric of somebody else's may say anything."""
+    """Return why a score was skipped.
+
+    ``other`` replaces reasons that aren't plain words, because a custom metric can return any text.
+    """
     reason = score.detail.get("reason")
     return reason if isinstance(reason, str) and _REASON.fullmatch(reason) else "other"
 
@@ -142,8 +148,10 @@ _NOT_EVALUATED = {GATED: "gated", SHED: "dropped"}
 
 
 def outcome(score: Score) -> str:
-    """``pass``, ``fail``, ``ok`` (a value without a :attr:`~otel_agenteval.core.score.Score.verdict`), ``vacuous``, ``error``, ``skipped``; ``gated``
-    where a selector excluded the turn, ``dropped`` where there was no time.
+    """Return the outcome of a score.
+
+    The outcomes are ``pass``, ``fail``, ``ok`` (a value without a :attr:`~otel_agenteval.core.score.Score.verdict`), ``vacuous``,
+    ``error``, ``skipped``, ``gated`` (a selector excluded the turn) and ``dropped`` (no time left).
     """
     if score.status == "skipped":
         return _NOT_EVALUATED.get(score.detail.get("reason", ""), "skipped")
@@ -156,13 +164,13 @@ def outcome(score: Score) -> str:
 
 
 def answering_call(turn: Turn) -> LlmCall | None:
-    """The model call that wrote the answer: the turn's last one."""
+    """Return the model call that wrote the answer, which is the turn's last one."""
     calls = turn.llm_calls
     return calls[-1] if calls else None
 
 
 def exemplar_of(root: Root) -> dict[str, str] | None:
-    """Ids that lead from a bucket to its trace; None when the trace is not kept."""
+    """Return the ids that link a histogram bucket to a trace. None if the trace isn't sampled."""
     if not root.sampled or not root.trace_id:
         return None
     return {"trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}"}
@@ -185,5 +193,8 @@ def _of_turn(turn: Turn, labels: tuple[str, str, str]) -> list[Observation]:
 
 
 def _is_amount(value: float | None) -> TypeGuard[float]:
-    """Whether it can be counted: spans can say anything, and one infinity, or a number that no exporter can write, would spoil a sum for good."""
+    """Return True if a value can be added to a sum.
+
+    Spans can contain any number. An infinity, or a number that an exporter can't write, would spoil a sum permanently.
+    """
     return value is not None and 0 <= value < 2**63

@@ -1,7 +1,7 @@
-"""What every outlet gets and may do.
+"""Base class of all outlets.
 
-A score is computed once; outlets render it. All of them run on the worker, except span events, which can only be written while the root
-is ending (see :mod:`.span_events`).
+A score is computed once, and each outlet renders it. Outlets run on the worker, except for span events, which can only be written
+while the root is ending (see :mod:`.span_events`).
 """
 # ruff: noqa: B027 - what an outlet may leave out does nothing
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 def told_of(error: BaseException) -> str:
-    """Return what may be shown of a fault: its name, and why, unless that could hold content."""
+    """Return an error's type, and its text if that can't contain content of turns."""
     why = ""
     if isinstance(error, OSError) and error.filename:
         why = f"{error.filename}: {error.strerror}"
@@ -42,11 +42,13 @@ def told_of(error: BaseException) -> str:
 
 
 class RecordAccount:
-    """What became of an outlet's records: ``made`` = ``delivered`` + ``waiting`` + what ``failed`` by reason. Thread-safe.
+    """Counts of an outlet's records: ``made`` = ``delivered`` + ``waiting`` + ``failed``.
+
+    Thread-safe.
 
     Args:
-        outlet: whose.
-        telemetry: counts them as ``agenteval.emit.records{outlet, outcome}``; None counts nowhere else.
+        outlet: name of the outlet.
+        telemetry: also counts them as ``agenteval.emit.records{outlet, outcome}``, if given.
     """
 
     def __init__(self, outlet: str, telemetry: Telemetry | None = None) -> None:
@@ -55,25 +57,28 @@ class RecordAccount:
         self.reset()
 
     def reset(self) -> None:
-        """Start from zero: in a forked child, what the parent made is the parent's."""
+        """Start from zero, because a forked child doesn't own the parent's records."""
         self._lock = threading.Lock()
         self.made = 0
-        """Records that were rendered here, or found where an earlier process had left them."""
+        """Records rendered by this process, or left over from an earlier one."""
         self.delivered = 0
         self.failed: Counter[str] = Counter()
 
     @property
     def waiting(self) -> int:
-        """Records that are still to be delivered."""
+        """Number of undelivered records."""
         return self.made - self.delivered - sum(self.failed.values())
 
     def add(self, records: int) -> None:
-        """Count records that were made."""
+        """Count new records."""
         with self._lock:
             self.made += records
 
     def finish(self, outcome: str, records: int) -> None:
-        """Count records that were ``sent``, or that never will be, with the reason as ``outcome``."""
+        """Count records that were ``sent``, or never will be.
+
+        ``outcome`` then contains the reason.
+        """
         if not records:
             return
         with self._lock:
@@ -85,56 +90,70 @@ class RecordAccount:
             self._telemetry.add(EMIT_RECORDS, records, outlet=self._outlet, outcome=outcome)
 
     def to_dict(self) -> dict[str, Any]:
-        """For the ledger."""
+        """Return the counts for the ledger."""
         return {"made": self.made, "delivered": self.delivered, "waiting": self.waiting, "failed": dict(self.failed)}
 
 
 class Outlet(ABC):
-    """A place through which scores leave. All that an outlet may do is declared here, with defaults that do nothing.
+    """Base class for destinations of scores. Optional methods do nothing by default.
 
-    A new outlet inherits from this class and defines ``name`` and :meth:`emit`; everything else is optional. The worker calls every method,
-    unless it says otherwise. A failure is counted, and the other outlets still run.
+    A new outlet inherits from this class and defines ``name`` and :meth:`emit`. The worker calls all methods unless documented
+    otherwise. If an outlet fails, the failure is counted, and the other outlets still run.
     """
 
     name: str
-    """As in the counter ``agenteval.emit.errors{outlet}``."""
+    """Name in the counter ``agenteval.emit.errors{outlet}``."""
     keeps_content: bool = False
-    """Whether :meth:`emit` reads what was said in a turn; else turns may come without it."""
+    """True if :meth:`emit` reads content. Otherwise, turns may arrive without it."""
     keeps_spans: bool = False
-    """Whether :meth:`emit` reads the spans of a turn (:attr:`ScoredTurn.spans`); else turns come without them."""
+    """True if :meth:`emit` reads :attr:`ScoredTurn.spans`.
+
+    Otherwise, turns arrive without spans.
+    """
     flushed_at_exit: bool = True
-    """Whether the engine flushes it at interpreter exit. An outlet that writes to a provider of the application must not be: the
-    provider has an exit of its own, and may be gone already."""
+    """True if the engine flushes the outlet at interpreter exit.
+
+    Must be False for an outlet that writes to a provider of the application, which shuts down on its own and may already be gone.
+    """
     records: RecordAccount | None = None
-    """The account of its records, of an outlet that keeps what it cannot deliver yet."""
+    """Counts of the records, for an outlet that keeps undelivered ones."""
 
     _trouble: str = ""
 
     @property
     def trouble(self) -> str:
-        """Why it delivers nothing at the moment, as far as it knows; empty when it does. Says nothing of any content."""
+        """Known reason why the outlet isn't delivering, or an empty string.
+
+        Contains no content of turns.
+        """
         return self._trouble
 
     def check(self) -> None:
-        """Deliver what waits, or find out whether something could be delivered. May do I/O, and may raise. Called by servers, on any thread."""
+        """Deliver waiting records, or test if delivery works.
+
+        Can do I/O and raise. Servers call it on any thread.
+        """
 
     @property
     def full(self) -> bool:
-        """Whether it holds as many undelivered records as it may."""
+        """True if the outlet holds as many undelivered records as allowed."""
         return False
 
     def start(self) -> None:
-        """Begin at once what else begins with the first turn, as sending what an earlier process left behind. Called by servers."""
+        """Start background work before the first turn, such as sending leftover records.
+
+        Called by servers.
+        """
 
     @abstractmethod
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Render a batch. May do I/O, and may raise."""
+        """Render a batch. Can do I/O and raise."""
 
     def render(self, batch: Iterable[ScoredTurn], make: Callable[[ScoredTurn], T]) -> tuple[list[T], Exception | None]:
-        """Make something of each turn. A turn of which it cannot be made is left out and counted, and the others are not.
+        """Call ``make`` for each turn. Turns for which it fails are left out and counted.
 
         Returns:
-            What was made, and the first fault, which :meth:`emit` raises once the rest is delivered.
+            The results, and the first error. :meth:`emit` raises that after the rest is delivered.
         """
         found: list[T] = []
         fault: Exception | None = None
@@ -150,45 +169,57 @@ class Outlet(ABC):
         return found, fault
 
     def note_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
-        """A judged metric gave no score, or none yet: why. Called on any thread; must neither wait nor raise."""
+        """Record why a judged metric has no score (yet).
+
+        Called on any thread. Must not wait or raise.
+        """
 
     def announce(self, change: Change, root: Root) -> None:
-        """The scores of a metric have changed; ``root`` is that of the turn which showed it. May raise."""
+        """Report a change of a metric's scores.
+
+        ``root`` belongs to the turn that revealed it. Can raise.
+        """
 
     def keep_all(self) -> None:
-        """From now on drop nothing for lack of room: the worker emits nothing while an outlet is :attr:`full`."""
+        """Keep all records from now on.
+
+        The worker then emits nothing while an outlet is :attr:`full`.
+        """
 
     def flush(self, timeout: float) -> bool:
-        """Deliver what is buffered, within ``timeout`` seconds; False when that was not all."""
+        """Deliver buffered records within ``timeout`` seconds. Return False if some remain."""
         return True
 
     def begin_exit(self) -> None:
-        """This is the end: start no thread any more; what is flushed now is flushed for the last time. Called by who ends the engine."""
+        """Prepare for exit: start no more threads, and treat the next flush as the last one."""
 
     def close(self) -> None:
-        """Release what the outlet holds. Safe to call twice. Called by who ends the engine."""
+        """Release all resources. Safe to call twice."""
 
     def after_fork_in_child(self) -> None:
-        """Forget what is the parent's (threads, connections, undelivered records), and get what the child needs of its own."""
+        """Discard the parent's threads, connections and undelivered records in a forked child."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What outlets are made from. Each outlet's module has a function ``outlet_from(wanted, setup)``, see :mod:`.factory`."""
+    """Arguments of the functions ``outlet_from`` that create outlets (see :mod:`.factory`)."""
 
     config: Config
     telemetry: Telemetry
     """The engine's accumulators."""
     instance_id: Callable[[], str]
-    """Tells the engines of a fleet apart; asked again in a forked child."""
+    """Returns the id of this engine within a fleet. Called again in a forked child."""
     version: str
-    """Of this package, for the scope of what is sent."""
+    """Version of this package, for the instrumentation scope."""
     logger_provider: Any = None
-    """Where log events go; None = the global one, looked up when the first score leaves."""
+    """Provider for log events. None uses the global one, resolved at the first score."""
     meter_provider: Any = None
-    """Where OTLP metrics go; None = the global one."""
+    """Provider for OTLP metrics. None uses the global one."""
 
     def warn_of_fault(self, where: KeyPath, path: str | None, fault_in: Callable[[str], str | None], consequence: str) -> None:
-        """Warn of a configured path that cannot be written. Nothing else comes of it: the disk may be mended before the first score."""
+        """Warn about a configured path that can't be written.
+
+        The outlet still starts, because the path may become writable before the first score.
+        """
         if path is not None:
             warn_of_fault(self.config.where(where), path, fault_in, consequence)

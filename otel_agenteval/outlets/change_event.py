@@ -1,4 +1,4 @@
-"""A change of scores as an OpenTelemetry event: what its attributes are, whichever outlet sends it."""
+"""Attributes of the OpenTelemetry event for a change of scores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def change_attributes(change: Change, instance_id: str) -> dict[str, Any]:
-    """All attributes of the event. What is unknown is left out."""
+    """Return all known attributes of the event."""
     found = change.found
     low, high = found.difference
     known = {
@@ -37,5 +37,5 @@ def change_attributes(change: Change, instance_id: str) -> dict[str, Any]:
 
 
 def iso(seconds: float) -> str:
-    """A time as ISO 8601, in UTC."""
+    """Return a time in ISO 8601 and UTC."""
     return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")

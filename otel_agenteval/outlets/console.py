@@ -1,7 +1,7 @@
-"""Turns and their scores on the terminal, for development: what the demo shows, of your own agent.
+"""Outlet that prints turns and their scores to the terminal, for development.
 
-It shows what was said, redacted as ``privacy.redact`` says, and so is off by default. It writes to standard error: standard output is the
-application's.
+It prints content, redacted according to ``privacy.redact``, so it is off by default. Standard output belongs to the
+application, so it writes to standard error.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from ..statistics.changes import Change
 
 _ID = 8
-"""Characters of a turn id that are shown."""
+"""Number of characters printed of a turn id."""
 _WRONG = ("fail", "error")
 
 
 class ConsoleOutlet(Outlet):
-    """Writes each scored turn to standard error.
+    """Outlet that writes each scored turn to standard error.
 
     Args:
-        shown: ``all`` turns, or those with a ``failed`` score or an error.
+        shown: ``all`` turns, or ``failed`` for those with a failed score or an error.
     """
 
     name = "console"
@@ -39,15 +39,15 @@ class ConsoleOutlet(Outlet):
         self._failed_only = shown == "failed"
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Write those that are wanted, the whole batch at once.
+        """Write the selected turns of a batch in one call.
 
         Raises:
-            OSError: nobody reads there any more.
+            OSError: the reader of the stream is gone.
             ValueError: the stream is closed.
         """
         wanted = [scored for scored in batch if not self._failed_only or any(outcome(score) in _WRONG for score in scored.scores)]
         stream = sys.stderr
-        if not wanted or stream is None:  # a program without a console has none
+        if not wanted or stream is None:  # a program without a console has no standard error
             return
         colour, width = colours_wanted(stream), columns(stream)
         texts, fault = self.render(wanted, lambda scored: _rendered(scored, width, colour))
@@ -57,7 +57,7 @@ class ConsoleOutlet(Outlet):
             raise fault
 
     def announce(self, change: Change, root: Root) -> None:
-        """One line about a change."""
+        """Write one line about a change."""
         stream = sys.stderr
         if stream is not None and (change.verdict == "worse" or not self._failed_only):
             stream.write(f"{escaped(change.title)}\n")
@@ -65,7 +65,10 @@ class ConsoleOutlet(Outlet):
 
 
 def _rendered(scored: ScoredTurn, width: int, colour: bool) -> str:
-    """A turn with its scores; of what was shown before, the new scores alone."""
+    """Return the text of a turn with its scores.
+
+    For a turn printed before, only the new scores.
+    """
     turn = scored.turn
     title = f"{turn.agent or 'agent'} · turn {(turn.turn_id or '')[:_ID]}"
     if scored.judged is not None:
@@ -82,5 +85,5 @@ def _rendered(scored: ScoredTurn, width: int, colour: bool) -> str:
 
 
 def outlet_from(wanted: Literal["all", "failed"], setup: Setup) -> Outlet:
-    """The terminal of this process."""
+    """Return the outlet for the terminal of this process."""
     return ConsoleOutlet(wanted)

@@ -1,7 +1,7 @@
-"""Outlets as a configuration asks for them.
+"""Factory for the configured outlets.
 
-Each outlet is made by ``outlet_from(wanted, setup)`` in its own module, where ``wanted`` is its option; it may be none,
-where another outlet does the same. A module is imported only where its option is on: who sends nothing pays for no connections and no encoders.
+The function ``outlet_from(wanted, setup)`` in an outlet's module creates it from its option ``wanted``. It returns None if
+another outlet does the same work. Modules of disabled outlets aren't imported, so their dependencies cost nothing.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ MODULES: Mapping[str, str] = {
     "webhook": ".webhook.outlet",
     "otlp": ".otlp.outlet",
 }
-"""Option of the section ``outlets`` → the module that makes its outlet. Scores leave in this order."""
+"""Module of each option of the section ``outlets``. Scores are emitted in this order."""
 
 
 def outlets_from(setup: Setup) -> list[Outlet]:
-    """The outlets that are on.
+    """Return the enabled outlets.
 
     Raises:
-        ConfigError: a file that one of them needs at once cannot be read.
+        ConfigError: a file that an outlet needs at startup can't be read.
     """
     options = setup.config.outlets
     wanted = {option: getattr(options, option) for option in MODULES}

@@ -1,4 +1,4 @@
-"""All outlets as one: what every scored turn goes through on its way out, and what is asked of every outlet at once."""
+"""Redaction, counting and emission of scored turns through all outlets."""
 
 from __future__ import annotations
 
@@ -24,19 +24,21 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 _CATCH_UP_SECONDS = 5.0
-"""How long :meth:`FanOut.catch_up` waits for outlets that are behind."""
+"""Seconds that :meth:`FanOut.catch_up` waits for outlets that are behind."""
 _RETRY_SECONDS = 0.05
 _MOST_RESOURCES = 64
 
 
 class FanOut:
-    """Redacts and counts scored turns, and emits them through every outlet. An outlet that fails is counted; the others still run.
+    """Emitter of scored turns through every outlet.
+
+    Turns are redacted and counted first. If an outlet fails, the failure is counted, and the other outlets still run.
 
     Args:
-        outlets: where scores leave, in this order.
-        telemetry: gets the counts and observations of turns and scores.
-        redact: kinds of personal data and secrets that are taken out of names, and of what scores say, before any outlet sees them.
-        exported: what log events say of a turn's content; None is nothing.
+        outlets: the outlets, in the order of emission.
+        telemetry: receives counts and observations of turns and scores.
+        redact: kinds of personal data and secrets to redact in names and scores.
+        exported: returns the content of a turn for log events. None exports no content.
     """
 
     def __init__(
@@ -48,16 +50,16 @@ class FanOut:
         self._exported = exported
         self.keeps_content = exported is not None
         self.keeps_spans = False
-        """Whether anything that leaves is made from what was said in a turn."""
+        """True if an outlet reads the spans of turns."""
         self.errors: Counter[tuple[str, str]] = Counter()
-        """How often an outlet failed, by its name and the reason."""
+        """Number of failures by outlet and reason."""
         self.look_for_changes: Callable[[Sequence[ScoredTurn]], Iterable[tuple[Change, Root]]] = lambda batch: ()
-        """The changes of scores that a batch shows."""
+        """Returns the changes of scores that a batch reveals."""
         self._keeps_all = False
         self._resources: dict[int, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
-        """Attributes of resources, by identity, and as they may leave: many turns share them."""
+        """Original and redacted attributes of resources by identity. Many turns share a resource."""
         self._behind: dict[str, bool] = {}
-        """Outlets that did not take what came last; whether they were waited for."""
+        """Names of outlets that didn't accept the last batch. True after :meth:`catch_up` waited."""
         for outlet in outlets:
             self.add(outlet)
 
@@ -65,7 +67,7 @@ class FanOut:
         return iter(self._outlets)
 
     def add(self, outlet: Outlet, *, first: bool = False) -> None:
-        """Emit through one more outlet, after the others or before them."""
+        """Add an outlet after the others, or before them."""
         if self._keeps_all:
             outlet.keep_all()
         self.keeps_content = self.keeps_content or outlet.keeps_content
@@ -73,38 +75,38 @@ class FanOut:
         self._outlets.insert(0 if first else len(self._outlets), outlet)
 
     def remove(self, outlet: Outlet) -> None:
-        """Emit through an outlet no more. It is not closed."""
+        """Remove an outlet without closing it."""
         self._outlets.remove(outlet)
 
-    # --- scored turns on their way out
+    # --- emission of scored turns
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Redact and count scored turns, and send them through every outlet."""
+        """Redact and count scored turns, and send them to every outlet."""
         batch = [scored for scored in batch if self._prepare(scored)]
         for outlet in self._outlets:
             try:
                 outlet.emit(batch)
                 self._behind.pop(outlet.name, None)
-            except BaseException as error:  # an outlet's fault is a counter
+            except BaseException as error:  # an outlet's failure is only counted
                 if is_meant_for_host(error):
                     raise
                 self._behind.setdefault(outlet.name, False)
                 self.count_error(outlet.name, type(error).__name__, error)
         try:
             changes = self.look_for_changes(batch)
-        except Exception as error:  # the scores have left
+        except Exception as error:  # the scores are already emitted
             self.count_error("changes", type(error).__name__)
             return
         for change, root in changes:
             self.announce(change, root)
 
     def announce(self, change: Change, root: Root) -> None:
-        """Tell every outlet of a change of scores."""
+        """Report a change of scores to every outlet, and log it."""
         _log.log(logging.WARNING if change.verdict == "worse" else logging.INFO, "%s", change.title)
         self._each(lambda outlet: outlet.announce(change, root))
 
     def _prepare(self, scored: ScoredTurn) -> bool:
-        """Redact and count one turn; False if that is impossible, and it cannot leave."""
+        """Redact and count one turn. Return False if that fails and the turn can't be emitted."""
         try:
             self.name(scored)
             self.redact(scored)
@@ -114,13 +116,13 @@ class FanOut:
                 self._telemetry.observe(METRIC_DURATION, scored.seconds, kind="code" if judged is None else judged.kind)
             if scored.of_turn_itself and self._exported is not None:
                 scored.content = self._exported(scored.turn, scored.redactor)
-        except Exception as error:  # the other turns of the batch leave
+        except Exception as error:  # the other turns of the batch are still emitted
             self.count_error("pipeline", type(error).__name__)
             return False
         return True
 
     def name(self, scored: ScoredTurn) -> None:
-        """Give a turn the names and ids that may leave, once all that reads the others is evaluated."""
+        """Redact a turn's names and ids, after all metrics that read them are evaluated."""
         if not self._kinds or scored.named:
             return
         root = scored.root
@@ -135,7 +137,7 @@ class FanOut:
         scored.turn, scored.named = named_publicly(scored.turn, self._kinds), True
 
     def redact(self, scored: ScoredTurn) -> None:
-        """Take out of what scores say whatever may not leave. What was redacted already is not looked at again."""
+        """Redact the texts of scores that aren't redacted yet."""
         if not self._kinds:
             return
         if scored.redactor is None:
@@ -146,40 +148,48 @@ class FanOut:
         for index in range(scored.redacted, len(scores)):
             try:
                 scores[index] = scored.redactor.score(scores[index])
-            except Exception as error:  # the score leaves, what could not be looked through does not
+            except Exception as error:  # the score is emitted without the texts that couldn't be redacted
                 self.count_error("redaction", type(error).__name__)
                 scores[index] = without_texts(scores[index])
         scored.scores, scored.redacted = scores, len(scores)
 
     def note_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
-        """A judged metric gave no score, or none yet: tell every outlet why. Safe from any thread."""
+        """Report to every outlet why a judged metric has no score (yet). Thread-safe."""
         for outlet in self._outlets:
             outlet.note_outcome(turn_id, metric, outcome)
 
     def count_error(self, outlet: str, reason: str, error: BaseException | None = None) -> None:
-        """Count a failure of an outlet, and log it the first time: of a file that fails also which, and why."""
+        """Count a failure of an outlet. Log the first one of each kind."""
         key = (outlet, reason)
         self.errors[key] += 1
         if self.errors[key] == 1:
-            _log.warning("outlet %s failed: %s (counted from now on)", outlet, reason if error is None else told_of(error))
+            _log.warning(
+                "outlet %s failed: %s (further failures are only counted)", outlet, reason if error is None else told_of(error)
+            )
 
     # --- outlets that cannot deliver at the moment
 
     def start(self) -> None:
-        """Begin at once what else begins with the first turn: a server's outlets send what an earlier process left behind."""
+        """Start the outlets' background work before the first turn.
+
+        For example, a sidecar's outlets send records that an earlier process left over.
+        """
         self._each(lambda outlet: outlet.start())
 
     def check(self) -> None:
-        """Have every outlet deliver what waits, or find out whether it could: a fault shows before the next turn comes. May take seconds."""
+        """Make every outlet deliver waiting records or test its delivery. Can take seconds.
+
+        Problems are then visible before the next turn arrives.
+        """
         self._each(lambda outlet: outlet.check())
 
     def keep_all(self) -> None:
-        """From now on no outlet drops a score for lack of room: nothing is evaluated while one has none (see :meth:`can_emit`)."""
+        """Keep all records from now on. Callers evaluate nothing while :meth:`can_emit` is False."""
         self._keeps_all = True
         self._each(lambda outlet: outlet.keep_all())
 
     def can_emit(self) -> bool:
-        """Whether every outlet has room for more; one that has none tries again to deliver what it holds."""
+        """Return True if every outlet has room. Full outlets first retry delivery."""
         if not self._keeps_all:
             return True
         full = [outlet for outlet in self._outlets if outlet.full]
@@ -188,9 +198,9 @@ class FanOut:
         return not any(outlet.full for outlet in full)
 
     def catch_up(self) -> None:
-        """Wait a moment for outlets that could not take the last scores, once until they can again.
+        """Wait a few seconds for outlets that failed to accept the last scores, once per outage.
 
-        A job that is acknowledged does not come back from its queue when this process dies, and its score would be lost with it.
+        An acknowledged job isn't in its queue anymore. If this process died, its undelivered score would be lost.
         """
         until = time.monotonic() + _CATCH_UP_SECONDS
         for outlet in self._outlets:
@@ -200,16 +210,18 @@ class FanOut:
                     time.sleep(_RETRY_SECONDS)
 
     def records(self) -> dict[str, RecordAccount]:
-        """The account of the records of each outlet that has one."""
+        """Return the counts of records of each outlet that has them."""
         return {outlet.name: outlet.records for outlet in self._outlets if outlet.records is not None}
 
     def flush(self, timeout: float) -> bool:
-        """Flush every outlet; False unless all had delivered everything in time."""
+        """Flush every outlet. Return True if all delivered everything in time."""
         return self._flush(self._outlets, timeout)
 
     def _flush(self, outlets: Iterable[Outlet], timeout: float) -> bool:
         deadline = time.monotonic() + timeout
-        done = [self._flush_one(outlet, max(0.0, deadline - time.monotonic())) for outlet in outlets]  # each gets its chance
+        done = [
+            self._flush_one(outlet, max(0.0, deadline - time.monotonic())) for outlet in outlets
+        ]  # a list, to flush all of them
         return all(done)
 
     def _flush_one(self, outlet: Outlet, timeout: float) -> bool:
@@ -224,11 +236,17 @@ class FanOut:
     # --- end of life
 
     def begin_exit(self) -> None:
-        """This is the end: outlets start no thread any more, and a flush now waits for their receivers."""
+        """Prepare outlets for exit.
+
+        They start no more threads, and a flush waits for their receivers.
+        """
         self._each(lambda outlet: outlet.begin_exit())
 
     def end_exit(self, timeout: float) -> bool:
-        """Flush at interpreter exit the outlets that have no provider to do it; False unless these had delivered everything."""
+        """Flush, at interpreter exit, the outlets that no provider flushes.
+
+        Returns True if they delivered everything.
+        """
         return self._flush([outlet for outlet in self._outlets if outlet.flushed_at_exit], timeout)
 
     def close(self) -> None:
@@ -236,7 +254,7 @@ class FanOut:
         self._each(lambda outlet: outlet.close())
 
     def after_fork_in_child(self) -> None:
-        """What the parent counted and holds is the parent's."""
+        """Discard the parent's counts and undelivered records in a forked child."""
         self.errors.clear()
         self._behind.clear()
         self._each(lambda outlet: outlet.after_fork_in_child())

@@ -1,6 +1,6 @@
-"""Scores as JSON lines in a file: one per score, for scripts, replays and people with ``grep``.
+"""Outlet that writes scores as JSON lines to a file, one per score.
 
-Explanations and details are written, redacted, and can quote the agent; nothing else of its content is. The file is its owner's alone.
+Explanations and details are redacted and can quote the turn. No other content is written. Only the file's owner can read it.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ _log = logging.getLogger("otel_agenteval")
 
 _MAX_WAITING = 16 * 2**20
 _WRITE_BYTES = 1 << 20
-"""Bytes of one write; a longer line goes alone."""
+"""Bytes of one write. A longer line is written alone."""
 
 
 class JsonLinesOutlet(Outlet):
-    """Appends to a file, whole lines in each write, so that several processes can share it.
+    """Outlet that appends whole lines to a file, so that several processes can share it.
 
-    The file is opened with the first score. What the disk does not take waits in memory, within bounds, and is written with
-    the next batch or flush. What becomes of each score is counted in ``agenteval.emit.records{outlet="jsonl"}``.
+    The file is opened at the first score. If a write fails, lines wait in memory up to ``max_waiting`` bytes, and are written
+    with the next batch or flush. ``agenteval.emit.records{outlet="jsonl"}`` counts the outcome of each score.
 
     Args:
-        path: of the file, made if need be, readable for its owner only.
-        telemetry: gets the counts.
-        max_waiting: bytes that wait for a disk that takes nothing.
+        path: the file, created if missing, readable only by its owner.
+        telemetry: receives the counts.
+        max_waiting: bytes that can wait while writing fails.
     """
 
     name = "jsonl"
     of_what = "scores"
-    """What its lines are, for messages."""
+    """Content of the lines, for messages."""
     records: RecordAccount
 
     def __init__(self, path: str | os.PathLike[str], telemetry: Telemetry | None = None, max_waiting: int = _MAX_WAITING) -> None:
@@ -55,25 +55,25 @@ class JsonLinesOutlet(Outlet):
     def _reset(self) -> None:
         self._file: FileIO | None = None
         self._torn = False
-        """Whether the last write stopped within a line."""
+        """True if the last write stopped within a line."""
         self._waiting: deque[bytes] = deque()
         self._bytes = 0
 
     @property
     def full(self) -> bool:
-        """Whether as much waits in memory as may."""
+        """True if the waiting lines fill the allowed memory."""
         return self._bytes >= self._max_waiting
 
     def keep_all(self) -> None:
-        """Drop nothing for lack of room: the worker asks for :attr:`full` first."""
+        """Keep all lines. The worker then checks :attr:`full` before it emits."""
         self._keeps_all = True
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Append the scores; skipped ones are not written.
+        """Append the scores, except skipped ones.
 
         Raises:
-            OSError: the file cannot be opened or written at the moment; the scores wait.
-            Exception: no lines could be made of a turn; those of the others are written.
+            OSError: the file can't be opened or written now. The scores wait.
+            Exception: a turn couldn't be rendered. The lines of the other turns are written.
         """
         made, fault = self.render(batch, lambda scored: [jsonio.dumps(line).encode() + b"\n" for line in self.lines(scored)])
         lines = [line for some in made for line in some]
@@ -92,16 +92,19 @@ class JsonLinesOutlet(Outlet):
             raise fault
 
     def lines(self, scored: ScoredTurn) -> Iterator[dict[str, Any]]:
-        """What is written of a turn."""
+        """Yield the lines of a turn."""
         return lines_of(scored)
 
     def check(self) -> None:
-        """Write what waits; or find out whether the file could be written, without making it. Raises as :meth:`emit`."""
+        """Write waiting lines, and test if the file can be written without creating it.
+
+        Raises the same errors as :meth:`emit`.
+        """
         self._write()
         self._trouble = fault_of_file(self._path) or ""
 
     def flush(self, timeout: float) -> bool:
-        """Write what waits; False if it still does."""
+        """Write waiting lines. Return False if some still wait."""
         try:
             self._write()
         except OSError:
@@ -109,16 +112,19 @@ class JsonLinesOutlet(Outlet):
         return True
 
     def close(self) -> None:
-        """Write what waits, count what cannot be written, and close the file. A later batch would open it again."""
+        """Write waiting lines, count those that can't be written, and close the file.
+
+        A later batch opens it again.
+        """
         if not self.flush(0):
             lost = len(self._waiting)
             self.records.finish("shutdown", lost)
-            _log.warning("%d %s could not be written to %s", lost, self.of_what, self._path)
+            _log.warning("%d %s couldn't be written to %s", lost, self.of_what, self._path)
         self._close_file()
         self._reset()
 
     def after_fork_in_child(self) -> None:
-        """What waits is the parent's; the file can be shared."""
+        """Discard the parent's waiting lines. The child can write to the same file."""
         self._close_file()
         self._reset()
         self.records.reset()
@@ -133,17 +139,17 @@ class JsonLinesOutlet(Outlet):
             lines = self._next_lines()
             data = b"".join(lines)
             try:
-                done = self._append(data)  # a disk that is almost full takes a part; the next try says why
+                done = self._append(data)  # an almost full disk accepts a part, and the next write raises the reason
             except OSError as error:
                 self._close_file()
-                error.filename = error.filename or self._path  # a write does not say where
+                error.filename = error.filename or self._path  # errors of a write don't contain the path
                 self._trouble = told_of(error)
                 raise
             self._trouble = ""
             self.records.finish("sent", self._forget_written(done))
 
     def _next_lines(self) -> list[bytes]:
-        """The lines of one write."""
+        """Return the lines of the next write."""
         found: list[bytes] = []
         size = 0
         for line in self._waiting:
@@ -154,7 +160,10 @@ class JsonLinesOutlet(Outlet):
         return found
 
     def _forget_written(self, done: int) -> int:
-        """Forget lines that were written to their end; how many. A line that was torn is written once more, as a whole."""
+        """Remove completely written lines from the queue, and return their number.
+
+        A partly written line is written again as a whole.
+        """
         lines = 0
         while self._waiting and done >= len(self._waiting[0]):
             line = self._waiting.popleft()
@@ -165,7 +174,7 @@ class JsonLinesOutlet(Outlet):
         return lines
 
     def _append(self, data: bytes) -> int:
-        """Write once; how many bytes of ``data`` the disk took."""
+        """Write once. Return the number of bytes of ``data`` that were written."""
         if self._file is None:
             self._file = FileIO(self._path, "a", opener=private)
         if self._torn:
@@ -176,7 +185,7 @@ class JsonLinesOutlet(Outlet):
 
 
 def lines_of(scored: ScoredTurn) -> Iterator[dict[str, Any]]:
-    """One object per score that was not skipped: where it belongs, then the score's own keys."""
+    """Yield one object per score that wasn't skipped: the turn's keys, then the score's own."""
     turn, root = scored.turn, scored.root
     place: dict[str, Any] = {
         "turn_id": turn.turn_id,
@@ -205,6 +214,6 @@ def lines_of(scored: ScoredTurn) -> Iterator[dict[str, Any]]:
 
 
 def outlet_from(wanted: str, setup: Setup) -> Outlet:
-    """The file that is configured."""
-    setup.warn_of_fault(("outlets", "jsonl"), wanted, fault_of_file, "scores do not get there")
+    """Return the outlet for the configured file."""
+    setup.warn_of_fault(("outlets", "jsonl"), wanted, fault_of_file, "scores aren't written")
     return JsonLinesOutlet(wanted, setup.telemetry)

@@ -1,4 +1,4 @@
-"""An outlet for a provider that the application may set up only after us."""
+"""Wrapper for an outlet whose provider the application may set up after otel-agenteval."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _log = logging.getLogger("otel_agenteval")
 
 
 class LateOutlet(Outlet):
-    """An outlet whose provider may be set up only after us: looked for with each batch until it is there.
+    """Outlet that looks for its provider with each batch until it is available.
 
     Args:
-        name: of the outlet.
-        make: the outlet, or None while its provider leads nowhere.
-        missing: logged once, when a batch had nowhere to go.
-        is_missed: whether the outlet would have sent anything of a batch.
+        name: name of the outlet.
+        make: creates the outlet, or returns None without a usable provider.
+        missing: logged once, if a batch can't be emitted.
+        is_missed: returns True if the outlet would have emitted something of a batch.
     """
 
     flushed_at_exit = False
@@ -43,11 +43,11 @@ class LateOutlet(Outlet):
 
     @property
     def trouble(self) -> str:
-        """That of the outlet, if it was made."""
+        """Trouble of the wrapped outlet, if it exists."""
         return self._outlet.trouble if self._outlet is not None else ""
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Pass the batch on, if there is an outlet by now."""
+        """Emit the batch if the outlet can be created."""
         if self._outlet is None:
             self._outlet = self._make()
         if self._outlet is not None:
@@ -57,21 +57,21 @@ class LateOutlet(Outlet):
             _log.info("%s", self._missing)
 
     def announce(self, change: Change, root: Root) -> None:
-        """Pass it on, if there is an outlet by now."""
+        """Report the change if the outlet can be created."""
         if self._outlet is None:
             self._outlet = self._make()
         if self._outlet is not None:
             self._outlet.announce(change, root)
 
     def flush(self, timeout: float) -> bool:
-        """Flush the outlet, if it was made."""
+        """Flush the wrapped outlet, if it exists."""
         return self._outlet.flush(timeout) if self._outlet is not None else True
 
     def close(self) -> None:
-        """Close the outlet, if it was made."""
+        """Close the wrapped outlet, if it exists."""
         if self._outlet is not None:
             self._outlet.close()
 
     def after_fork_in_child(self) -> None:
-        """Make it anew in the child, which has an id of its own."""
+        """Drop the wrapped outlet, so that the child creates one with its own instance id."""
         self._outlet = None

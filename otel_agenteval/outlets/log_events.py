@@ -1,7 +1,7 @@
-"""Scores as OpenTelemetry events: one log record ``gen_ai.evaluation.result`` each, under the evaluated turn's root.
+"""Outlet for OpenTelemetry events: one log record per score, under the turn's root.
 
-A log record can point at a span long after that span ended. So every score can leave through this outlet, also one that a judge gave
-minutes later. Nothing of the turn's messages is written; an explanation is the metric's own sentence.
+The event name is ``gen_ai.evaluation.result``. A log record can refer to a span that has ended, so this outlet can emit every
+score, including a judged score minutes later. Messages of the turn are only written if configured.
 """
 
 from __future__ import annotations
@@ -29,25 +29,28 @@ if TYPE_CHECKING:
     from ..statistics.changes import Change
 
 _NO_PROVIDER = (
-    "no SDK LoggerProvider is set up, so scores that their span does not carry leave no event (outlets.log_events: off says that "
-    "this is meant); span events and metrics work without"
+    "no SDK LoggerProvider is set up, so scores that aren't span events are not exported as events; "
+    "set up a LoggerProvider, or set outlets.log_events to off"
 )
 
 
 def usable(provider: object) -> bool:
-    """Whether a Logger- or MeterProvider is an SDK's: the placeholders of the API lead nowhere, and cannot be flushed."""
+    """Return True if a Logger- or MeterProvider is an SDK's.
+
+    The API's placeholders discard everything and can't be flushed.
+    """
     return callable(getattr(provider, "force_flush", None))
 
 
 def context_of(root: Root) -> Context:
-    """A context in which the evaluated root is the current span, whether or not it is still open."""
+    """Return a context in which the evaluated root is the current span, open or not."""
     flags = TraceFlags(TraceFlags.SAMPLED if root.sampled else TraceFlags.DEFAULT)
     span_context = SpanContext(root.trace_id, root.span_id, is_remote=False, trace_flags=flags, trace_state=root.trace_state)
     return set_span_in_context(NonRecordingSpan(span_context))
 
 
 def turn_attributes(scored: ScoredTurn, instance_id: str) -> dict[str, Any]:
-    """The attributes that all scores of a turn share. What is unknown is left out."""
+    """Return the known attributes that all scores of a turn share."""
     turn = scored.turn
     call = answering_call(turn)
     shared: dict[str, Any] = {
@@ -77,7 +80,10 @@ def turn_attributes(scored: ScoredTurn, instance_id: str) -> dict[str, Any]:
 
 
 def event_attributes(score: Score, shared: dict[str, Any]) -> dict[str, Any]:
-    """All attributes of one score's event. An error has ``error.type`` and nothing that could be read as a score."""
+    """Return all attributes of one score's event.
+
+    An error has ``error.type`` and no score attributes.
+    """
     attributes = {
         semconv.EVALUATION_NAME: score.metric,
         **shared,
@@ -103,14 +109,16 @@ def event_attributes(score: Score, shared: dict[str, Any]) -> dict[str, Any]:
 
 
 class LogEventOutlet(Outlet):
-    """Writes scores to a LoggerProvider of the SDK (see :func:`usable`); skipped scores are not written.
+    """Outlet that writes scores to an SDK's LoggerProvider. Skipped scores aren't written.
+
+    See :func:`usable`.
 
     Args:
-        provider: where the records go. They carry the provider's Resource, which in-process is the evaluated root's too.
-        instance_id: tells the engines of a fleet apart, ``agenteval.instance.id``.
-        version: of this package, for the scope.
-        clock: dates the records.
-        mode: which scores leave, see :func:`~otel_agenteval.outlets.selection.scores_to_log`.
+        provider: receives the records. Its Resource applies to them, and in-process to the evaluated root too.
+        instance_id: id of this engine within a fleet, ``agenteval.instance.id``.
+        version: version of this package, for the instrumentation scope.
+        clock: sets the time of records.
+        mode: selects the scores, see :func:`~otel_agenteval.outlets.selection.scores_to_log`.
     """
 
     name = "log_events"
@@ -131,7 +139,10 @@ class LogEventOutlet(Outlet):
         self._logger = provider.get_logger(semconv.SCOPE, version)
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Write the records. A processor that exports at once does so here, with instrumentation suppressed."""
+        """Write the records.
+
+        A synchronous processor exports them here, with instrumentation suppressed.
+        """
         token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
         try:
             _, fault = self.render(batch, self._emit_turn)
@@ -141,7 +152,7 @@ class LogEventOutlet(Outlet):
             raise fault
 
     def announce(self, change: Change, root: Root) -> None:
-        """Write one record, under the turn that showed the change."""
+        """Write one record under the turn that revealed the change."""
         now = self._clock.time_ns()
         token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
         try:
@@ -158,11 +169,17 @@ class LogEventOutlet(Outlet):
             detach(token)
 
     def flush(self, timeout: float) -> bool:
-        """Ask the provider to export now. The SDK may take longer than ``timeout`` seconds: it ends its running export."""
+        """Make the provider export now.
+
+        The SDK finishes a running export, so this can take longer than ``timeout`` seconds.
+        """
         return bool(self._provider.force_flush(int(timeout * 1000)))  # type: ignore[attr-defined]  # the SDK's, see usable()
 
     def logger_of(self, root: Root) -> Logger:
-        """The logger whose Resource stands for the root's service: in one process there is one."""
+        """Return the logger whose Resource describes the root's service.
+
+        In-process, there is only one.
+        """
         return self._logger
 
     def _emit_turn(self, scored: ScoredTurn) -> None:
@@ -185,7 +202,10 @@ class LogEventOutlet(Outlet):
 
 
 def outlet_from(wanted: LogEvents, setup: Setup) -> Outlet | None:
-    """Log events through the provider of the setup, as soon as there is one; ``auto`` leaves them to ``outlets.otlp``, if that sends them."""
+    """Return an outlet that uses the provider once it exists.
+
+    With ``auto``, returns None if ``outlets.otlp`` already sends log events.
+    """
     otlp = setup.config.outlets.otlp
     if wanted == "auto" and otlp is not None and otlp.log_events in ("auto", "all"):
         return None

@@ -1,4 +1,4 @@
-"""Scored turns kept in memory, for callers that want the turns themselves: the demo, the pytest plugin, tests."""
+"""Outlet that keeps scored turns in memory, for the demo, the pytest plugin and tests."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from .base import Outlet
 
 
 class Kept(Protocol):
-    """A list, or a deque with a bound."""
+    """A list or bounded deque."""
 
     def extend(self, batch: Sequence[ScoredTurn], /) -> None:
-        """Keep a batch."""
+        """Append a batch."""
 
 
 class MemoryOutlet(Outlet):
-    """Appends every scored turn to a list of the caller's.
+    """Outlet that appends every scored turn to the caller's list.
 
     Args:
-        kept: the list; a bounded deque keeps the last ones.
+        kept: the list. A bounded deque keeps the last turns.
     """
 
     name = "memory"
@@ -30,5 +30,5 @@ class MemoryOutlet(Outlet):
         self._kept = kept
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Keep a batch."""
+        """Append a batch."""
         self._kept.extend(batch)

@@ -1,4 +1,4 @@
-"""``/metrics`` as a part of a web application: ``app.mount("/metrics", oa.metrics_app())``."""
+"""``/metrics`` as a web application to mount: ``app.mount("/metrics", oa.metrics_app())``."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ _log = logging.getLogger("otel_agenteval")
 
 
 class MetricsApp:
-    """A web application of one page: the default registry of ``prometheus_client`` with the metrics of scores, for all processes of the program.
+    """ASGI and WSGI application that serves the metrics of all processes.
 
-    It answers ASGI (FastAPI, Starlette, Django) and WSGI (Flask, Django). Text or OpenMetrics, by what the client accepts.
+    The page contains the default registry and the scores' metrics. The application works with FastAPI, Starlette, Django and
+    Flask. The format is text or OpenMetrics, depending on the client.
     """
 
     def __init__(self) -> None:
@@ -32,29 +33,29 @@ class MetricsApp:
         self._was_looked_at = False
 
     def __call__(self, *args: Any) -> Any:
-        """As ASGI has it, with scope, receive and send, or as WSGI has it, with environ and start_response."""
+        """Handle a request as ASGI (scope, receive, send) or WSGI (environ, start_response)."""
         if not self._was_looked_at:
             self._was_looked_at = True
             if not is_joined():
                 _log.warning(
-                    "metrics_app(): nothing is scored in this process, so /metrics has no scores. Call instrument() first; outlets.prometheus must be {registry: default}, as it is by default"
+                    "metrics_app(): this process scores no turns, so /metrics has no scores; call instrument() first, and keep the default outlets.prometheus: {registry: default}"
                 )
         if len(args) == 3:
             return self._answer(*args)
         return self._wsgi(*args)
 
     async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "lifespan":  # where it is served by itself
+        if scope["type"] == "lifespan":  # if it isn't mounted
             await _live(receive, send)
         else:
             await self._asgi(scope, receive, send)
 
 
 def metrics_app() -> MetricsApp:
-    """``/metrics`` with the scores and whatever else the application's default registry has, to be mounted in the application itself.
+    """Return an application that serves the default Prometheus registry, including scores.
 
-    With several worker processes each of them answers for all. Under ``PROMETHEUS_MULTIPROC_DIR`` it shows what the application's own metrics
-    have written there too.
+    Mount it in your web application. With several worker processes, each of them responds for all. Under
+    ``PROMETHEUS_MULTIPROC_DIR``, the page also contains the application's own metrics from there.
     """
     return MetricsApp()
 
@@ -68,7 +69,10 @@ async def _live(receive: Any, send: Any) -> None:
 
 
 class _AllProcesses(CollectorRegistry):
-    """The files of the multi-process mode, except ours, and our metrics as they are: with exemplars and estimates."""
+    """Registry for multi-process mode.
+
+    Other metrics are read from the files. Those of otel-agenteval aren't, so they keep exemplars and estimates.
+    """
 
     def __init__(self) -> None:
         super().__init__()

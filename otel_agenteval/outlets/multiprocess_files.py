@@ -1,6 +1,7 @@
-"""Our metrics in the files of ``prometheus_client``'s multi-process mode, so that a page made by its ``MultiProcessCollector`` shows them.
+"""Writer for the files of ``prometheus_client``'s multi-process mode.
 
-The format knows no exemplars, and no estimates: of those, each process has its own, which no sum makes right.
+Its ``MultiProcessCollector`` reads them. The format supports no exemplars. Estimates aren't written, because those of several
+processes can't be added.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from ..core.semconv import ESTIMATES, Instrument, prometheus_name
 from ..core.telemetry import Family, Labels
 
 OURS = "agenteval"
-"""Part of the names of our files."""
+"""Part of the names of otel-agenteval's files."""
 
 
 def write_multiprocess_files(folder: Path, process: Process, families: Sequence[Family]) -> None:
-    """Write what a process counted, and remove the gauges of processes that have gone.
+    """Write a process's metrics, and remove the gauges of processes that have ended.
 
     Raises:
-        OSError: the folder cannot be written.
+        OSError: the folder can't be written.
     """
     by_file: dict[str, list[Family]] = {}
     for family in families:
@@ -52,7 +53,7 @@ def write_multiprocess_files(folder: Path, process: Process, families: Sequence[
 
 
 def is_ours(path: Path) -> bool:
-    """Whether a file of that mode is one of ours."""
+    """Return True if otel-agenteval wrote the multi-process file."""
     return f"_{OURS}-" in path.name
 
 
@@ -61,7 +62,7 @@ def _kind_of(instrument: Instrument) -> str:
 
 
 def _samples(family: Family) -> Iterator[tuple[str, float]]:
-    """Keys and values as the files have them: of a histogram each bucket by itself."""
+    """Yield keys and values in the format of the files, with each histogram bucket separately."""
     instrument = family.instrument
     whole = prometheus_name(instrument)
     name = whole.removesuffix("_total")

@@ -1,7 +1,7 @@
-"""The spans of turns in a file, as a Collector's file exporter writes them: a recording to replay, without a Collector.
+"""Outlet that writes the spans of turns to a file for replay.
 
-What spans say is written, redacted as ``privacy.redact`` says. The file is its owner's alone. A turn that gets late spans is written once more with
-all of them; who reads the file takes each span once.
+The format is that of a Collector's file exporter. Spans are redacted according to ``privacy.redact``. Only the file's owner
+can read it. A turn with late spans is written again with all of its spans. Readers must count each span once.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from .jsonl import JsonLinesOutlet
 
 
 class OtlpFileOutlet(JsonLinesOutlet):
-    """Appends the spans of each turn, and the log records that belong to them, as OTLP/JSON lines.
+    """Outlet that appends the spans of each turn, and their log records, as OTLP/JSON lines.
 
     Args:
-        path: of the file.
-        kinds: of data that is taken out.
-        telemetry: gets the counts.
+        path: the file.
+        kinds: kinds of data to redact.
+        telemetry: receives the counts.
     """
 
     name = "otlp_file"
@@ -40,7 +40,7 @@ class OtlpFileOutlet(JsonLinesOutlet):
         self._kinds = kinds
 
     def lines(self, scored: ScoredTurn) -> Iterator[dict[str, Any]]:
-        """One line with spans, and one with log records if there are any."""
+        """Yield one line with spans, and one with log records if there are any."""
         if not scored.spans:
             return
         redactor = scored.redactor
@@ -50,7 +50,7 @@ class OtlpFileOutlet(JsonLinesOutlet):
 
 
 def _leaving(record: SpanRecord, redactor: Redactor | None) -> SpanRecord:
-    """A span without scores of ours and without what may not leave."""
+    """Return a redacted copy of a span without otel-agenteval's scores."""
     clean = redactor.value if redactor is not None else _as_it_is
     left = attributes_publicly(record.resource_attributes, redactor.kinds) if redactor is not None else record.resource_attributes
     resource = record.resource if left is record.resource_attributes else left
@@ -69,6 +69,6 @@ def _as_it_is(value: Any) -> Any:
 
 
 def outlet_from(wanted: str, setup: Setup) -> OtlpFileOutlet:
-    """The file that is configured."""
-    setup.warn_of_fault(("outlets", "otlp_file"), wanted, fault_of_file, "spans do not get there")
+    """Return the outlet for the configured file."""
+    setup.warn_of_fault(("outlets", "otlp_file"), wanted, fault_of_file, "spans aren't written")
     return OtlpFileOutlet(wanted, setup.config.privacy.redact, setup.telemetry)

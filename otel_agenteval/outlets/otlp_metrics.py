@@ -1,8 +1,7 @@
-"""The metrics through the application's MeterProvider (OTLP, or whatever its readers are).
+"""Outlet that passes the metrics to the application's MeterProvider.
 
-Counters and gauges are observable and read the accumulators, so they always equal the Prometheus view. Histograms cannot
-be observable: their values are recorded one by one, in the context of the evaluated root, which makes the SDK's
-exemplars point at it.
+Counters and gauges are observable and read the accumulators, so they always equal the Prometheus view. Histograms can't be
+observable. Their values are recorded one by one, in the context of the evaluated root, so that the SDK's exemplars refer to it.
 """
 
 from __future__ import annotations
@@ -27,23 +26,31 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import Histogram, Meter, MeterProvider
 
 _groups: ByIdentity[TelemetryGroup] = ByIdentity()
-"""The SDK keeps the callbacks of only the first instrument of a name, so all engines of a provider have to share them."""
+"""Telemetry by provider.
+
+The SDK only keeps the callbacks of the first instrument of a name, so all engines of a provider share them.
+"""
 _groups_lock = threading.Lock()
 MAX_SETS = 10_000
-"""How many label sets of one instrument a provider gets in its life: the accumulators forget unused ones, but the SDK never does."""
-_NO_PROVIDER = "outlets.otlp_metrics is on, but no SDK MeterProvider is set up: no metrics are pushed"
+"""Limit of label sets per instrument and provider.
+
+The accumulators evict unused label sets, but the SDK never does.
+"""
+_NO_PROVIDER = (
+    "outlets.otlp_metrics is on, but no SDK MeterProvider is set up, so no metrics are exported; set one up or turn it off"
+)
 
 
 class OtlpMetricsOutlet(Outlet):
-    """Passes the metrics of one engine to a MeterProvider of the SDK (see :func:`log_events.usable`).
+    """Outlet that passes the metrics of one engine to an SDK MeterProvider.
 
-    Do not also read that provider with a Prometheus exporter in the registry that the Prometheus outlet uses: the same
-    names would be there twice.
+    See :func:`log_events.usable`. Don't read that provider with a Prometheus exporter in the registry of the Prometheus outlet,
+    because the same names would then exist twice.
 
     Args:
-        provider: gets one meter, scope ``otel_agenteval``.
-        telemetry: the engine's accumulators. They are fed by :func:`accounting.account`, whether or not this is on.
-        version: of this package, for the scope.
+        provider: provides one meter with the scope ``otel_agenteval``.
+        telemetry: the engine's accumulators, fed by :func:`accounting.account` whether or not this outlet is enabled.
+        version: version of this package, for the instrumentation scope.
     """
 
     name = "otlp_metrics"
@@ -68,7 +75,7 @@ class OtlpMetricsOutlet(Outlet):
         self._group.join(telemetry)
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Record the values of the batch, and what the engine measured of itself since the last one."""
+        """Record the values of the batch, and the engine's own measurements since the last one."""
         _, fault = self.render(batch, self._record)
         self._record_tapped()
         if fault is not None:
@@ -82,12 +89,18 @@ class OtlpMetricsOutlet(Outlet):
                 histogram.record(value, label_sets.attributes(self._telemetry.folded(name, labels)), context=context)
 
     def flush(self, timeout: float) -> bool:
-        """Ask the provider to export now. The SDK may take longer than ``timeout`` seconds: it ends its running export."""
+        """Make the provider export now.
+
+        The SDK finishes a running export, so this can take longer than ``timeout`` seconds.
+        """
         self._record_tapped()
         return bool(self._provider.force_flush(timeout * 1000))  # type: ignore[attr-defined]  # the SDK's, see usable()
 
     def close(self) -> None:
-        """Record what remains, and stop feeding the provider. It belongs to the application, so it stays open."""
+        """Record remaining values and stop feeding the provider.
+
+        The application closes the provider.
+        """
         if not self._closed:
             self._closed = True
             self._record_tapped()
@@ -102,7 +115,7 @@ class OtlpMetricsOutlet(Outlet):
 
 
 class _LabelSets:
-    """The label sets of one instrument that a provider has got so far."""
+    """Label sets of one instrument that a provider has received."""
 
     def __init__(self, instrument: Instrument) -> None:
         self._names = instrument.attributes
@@ -110,7 +123,10 @@ class _LabelSets:
         self._sets: set[Labels] = set()
 
     def bounded(self, labels: Labels) -> Labels:
-        """The labels; with ``__other__`` for those that come from spans, once the provider has too many sets."""
+        """Return the labels.
+
+        If the provider has too many sets, labels from spans are replaced by ``__other__``.
+        """
         if not self._bounded or labels in self._sets:
             return labels
         if len(self._sets) >= MAX_SETS:
@@ -119,7 +135,7 @@ class _LabelSets:
         return labels
 
     def attributes(self, labels: Labels) -> dict[str, str]:
-        """As the Meter API takes them."""
+        """Return the labels as attributes for the Meter API."""
         return dict(zip(self._names, self.bounded(labels), strict=True))
 
 
@@ -148,7 +164,7 @@ def _callback(instrument: Instrument, group: TelemetryGroup) -> Callable[[Callba
         for labels, value in family.values.items():
             bounded = label_sets.bounded(labels)
             sums[bounded] = sums.get(bounded, 0) + value
-        # The SDK sends an int as one of 64 bits, and where one does not fit nothing at all.
+        # The SDK sends an int with 64 bits, and drops the whole export if one doesn't fit.
         return [
             Observation(value if abs(value) <= MOST else float(value), label_sets.attributes(labels))
             for labels, value in sums.items()
@@ -158,7 +174,7 @@ def _callback(instrument: Instrument, group: TelemetryGroup) -> Callable[[Callba
 
 
 def outlet_from(wanted: bool, setup: Setup) -> Outlet:
-    """Metrics through the provider of the setup, as soon as there is one."""
+    """Return an outlet that uses the provider once it exists."""
 
     def make() -> Outlet | None:
         provider = get_meter_provider() if setup.meter_provider is None else setup.meter_provider

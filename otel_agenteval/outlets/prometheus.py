@@ -1,9 +1,9 @@
-"""The metrics on a Prometheus page: the application's own, or one on a port of ours.
+"""Outlet for Prometheus in the application's registry, or on a separate port.
 
-Everything is read when Prometheus asks, so this outlet costs nothing between scrapes. Exemplars are part of the
-OpenMetrics format only (``Accept: application/openmetrics-text``, which Prometheus sends).
+Metrics are read at a scrape, so this outlet costs nothing between scrapes. Only the OpenMetrics format contains exemplars, and
+Prometheus requests it.
 
-Where a program has several processes, each shows what all of them counted: :mod:`.workers`.
+If a program has several processes, each shows the metrics of all of them (:mod:`.workers`).
 """
 
 from __future__ import annotations
@@ -37,19 +37,20 @@ _log = logging.getLogger(__name__)
 
 
 class PrometheusOutlet(Outlet):
-    """Shows an engine's metrics in a registry, or on a port of its own. A registry or port that is in use already raises nothing.
+    """Outlet that shows an engine's metrics in a registry or on a separate port.
 
-    Several engines in one process can share a registry: their numbers are added up. A metric whose name the application
-    already uses is left out, with one warning and ``agenteval.emit.errors{outlet="prometheus", reason="name_clash"}``;
-    a port that cannot be opened is one warning and ``reason="port_in_use"`` (``"bind_failed"`` for any other cause).
+    Several engines in one process can share a registry, and their values are added. If the application already uses a metric's
+    name, that metric is left out with a warning and ``agenteval.emit.errors{outlet="prometheus", reason="name_clash"}``. If the
+    port can't be opened, the outlet logs one warning with ``reason="port_in_use"``, or ``"bind_failed"`` for other causes.
 
-    The default registry, and a port, show what all processes of the program counted. Of these one has the port; when it goes, another takes it.
+    The default registry, and a port, show the metrics of all processes of the program. One process holds the port. If it ends,
+    another one takes over.
 
     Args:
         telemetry: the engine's accumulators.
-        registry: None is ``prometheus_client.REGISTRY``, which most applications serve. Not used with ``port``.
-        port: serve a registry of our own here; 0 takes any free port (see :attr:`port`).
-        addr: the interface to serve on.
+        registry: None uses ``prometheus_client.REGISTRY``, which most applications serve. Ignored with ``port``.
+        port: port that serves a separate registry. 0 takes any free port (see :attr:`port`).
+        addr: address of the interface to listen on.
     """
 
     name = "prometheus"
@@ -76,29 +77,31 @@ class PrometheusOutlet(Outlet):
             self._registry = registry
         self._joined, clashes = _join(self._registry, telemetry, view)
         if clashes:
-            _log.warning("the Prometheus registry already has %s: left out of the evaluation metrics", ", ".join(clashes))
+            _log.warning(
+                "outlets.prometheus: the registry already has %s, so these evaluation metrics are missing", ", ".join(clashes)
+            )
             telemetry.add(EMIT_ERRORS, len(clashes), outlet=self.name, reason="name_clash")
         if self._wanted is not None:
             self._serve_or_wait()
 
     @property
     def port(self) -> int | None:
-        """The port that is served; None when there is none of our own."""
+        """Listening port, or None without a separate port."""
         return self._server.server_port if self._server is not None else None
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """A scrape reads the accumulators; only other processes have to be shown what was counted."""
+        """Make new counts visible to other processes. A scrape reads the accumulators directly."""
         if self._joined.workers is not None:
             self._joined.workers.note()
 
     def flush(self, timeout: float) -> bool:
-        """Let the other processes see what was counted so far."""
+        """Make all counts visible to other processes now."""
         if self._joined.workers is not None:
             self._joined.workers.write()
         return True
 
     def close(self) -> None:
-        """Leave the registry and stop the server (within its poll of half a second)."""
+        """Leave the registry and stop the server, which takes up to half a second."""
         if self._closed:
             return
         self._closed = True
@@ -109,9 +112,9 @@ class PrometheusOutlet(Outlet):
             server.server_close()
 
     def after_fork_in_child(self) -> None:
-        """Drop the inherited server, whose thread lives in the parent.
+        """Close the inherited server, whose thread runs in the parent.
 
-        An open copy of its socket would keep the port taken after the parent has gone.
+        An open copy of its socket would keep the port in use after the parent ends.
         """
         server, self._server = self._server, None
         if server is not None:
@@ -120,7 +123,7 @@ class PrometheusOutlet(Outlet):
             self._joined.workers.after_fork_in_child(then=None if self._wanted is None else self._take_port)
 
     def _serve_or_wait(self) -> None:
-        """Open the port, or wait until the other process of this program that has it goes."""
+        """Open the port, or wait until the program's process that holds it ends."""
         error = self._serve()
         if error is None:
             return
@@ -129,7 +132,10 @@ class PrometheusOutlet(Outlet):
             self._warn_of_port(error)
 
     def _take_port(self) -> bool:
-        """Whether there is nothing more to try. Called every second, on a thread of the workers."""
+        """Try to open the port. Return True if no further attempt is needed.
+
+        The workers' thread calls this every second.
+        """
         if self._closed or self._server is not None:
             return True
         error = self._serve()
@@ -149,8 +155,8 @@ class PrometheusOutlet(Outlet):
         return False
 
     def _serve(self) -> Exception | None:
-        """Open the port. Why not, or None if it is open."""
-        assert self._wanted is not None  # who calls this has looked
+        """Open the port. Return the error, or None on success."""
+        assert self._wanted is not None  # callers check this
         port, addr = self._wanted
         try:
             self._server, _ = prometheus_client.start_http_server(port, addr=addr, registry=self._registry)
@@ -164,13 +170,13 @@ class PrometheusOutlet(Outlet):
     def _warn_of_port(self, error: Exception) -> None:
         assert self._wanted is not None
         port, addr = self._wanted
-        self._trouble = f"no endpoint on {addr}:{port}: {error}"
-        _log.warning("no Prometheus endpoint on %s:%s: %s", addr, port, error)
+        self._trouble = f"can't listen on {addr}:{port}: {error}"
+        _log.warning("outlets.prometheus: can't listen on %s:%s: %s", addr, port, error)
         self._telemetry.add(EMIT_ERRORS, outlet=self.name, reason="port_in_use" if _is_in_use(error) else "bind_failed")
 
 
 _CLAIMED_WITHIN = 5.0
-"""Seconds after which a port that no process of this program has claimed is taken for somebody else's."""
+"""Seconds after which an unclaimed port in use counts as foreign."""
 
 
 def _is_in_use(error: Exception) -> bool:
@@ -178,7 +184,7 @@ def _is_in_use(error: Exception) -> bool:
 
 
 def outlet_from(wanted: PrometheusOptions, setup: Setup) -> Outlet:
-    """The application's registry, or a port of our own."""
+    """Return the outlet for the application's registry or the configured port."""
     return PrometheusOutlet(setup.telemetry, port=wanted.port)
 
 
@@ -186,23 +192,23 @@ def outlet_from(wanted: PrometheusOptions, setup: Setup) -> Outlet:
 
 
 class _InstrumentCollector:
-    """Renders one instrument. One collector each, so that a clash of names costs that metric only."""
+    """Collector for one instrument, so that a name clash affects only that metric."""
 
     def __init__(self, instrument: Instrument, joined: _Joined) -> None:
         self.instrument = instrument
         self._joined = joined
 
     def describe(self) -> list[Metric]:
-        """The name alone: registering must not read anything."""
+        """Return the name only, because registration must not read values."""
         return [_empty(self.instrument)]
 
     def collect(self) -> list[Metric]:
-        """The present values; no family at all while there are none."""
+        """Return the current values. Empty without any."""
         family = None if self._joined.is_shown_by_files() else self._joined.read(self.instrument.name)
         return self.rendered(family)
 
     def rendered(self, family: Family | None) -> list[Metric]:
-        """A state of the instrument as Prometheus has it."""
+        """Convert the instrument's state to a Prometheus metric."""
         if family is None or not (family.values or family.distributions):
             return []
         rendered = _empty(self.instrument)
@@ -216,11 +222,11 @@ class _InstrumentCollector:
 
 
 class _Joined:
-    """What we have in one registry.
+    """Collectors of otel-agenteval in one registry.
 
     Args:
-        registry: which one.
-        view: its name among the processes of the program; None if others cannot know it.
+        registry: the registry.
+        view: its name among the program's processes. None if only this process uses it.
     """
 
     def __init__(self, registry: CollectorRegistry, view: str | None) -> None:
@@ -230,11 +236,11 @@ class _Joined:
         self._registry = ref(registry)
 
     def read(self, name: str) -> Family | None:
-        """What was counted, here and by the other processes."""
+        """Return the counts of this process and the others."""
         return self.group.read(name, self.workers.others(name) if self.workers is not None else ())
 
     def is_shown_by_files(self) -> bool:
-        """Whether the registry shows the files of ``prometheus_client``'s multi-process mode, and with them what we count."""
+        """Return True if the registry reads multi-process files, which contain these metrics."""
         if shared_folder() is None:
             return False
         from prometheus_client.multiprocess import MultiProcessCollector
@@ -251,7 +257,10 @@ _joined_lock = threading.Lock()
 
 
 def _join(registry: CollectorRegistry, telemetry: Telemetry, view: str | None) -> tuple[_Joined, list[str]]:
-    """Show a telemetry in a registry. Also the names that the registry already had, when this was the first to try."""
+    """Show an engine's telemetry in a registry.
+
+    The result includes the names that the registry already had, if this call registered the collectors.
+    """
     with _joined_lock:
         ours = _joined.get(registry)
         if ours is not None:
@@ -264,7 +273,7 @@ def _join(registry: CollectorRegistry, telemetry: Telemetry, view: str | None) -
             collector = _InstrumentCollector(instrument, ours)
             try:
                 registry.register(collector)
-            except ValueError:  # the registry's way to say that a name is taken
+            except ValueError:  # the name is already registered
                 clashes.append(prometheus_name(instrument))
             else:
                 ours.collectors.append(collector)
@@ -285,12 +294,12 @@ def _leave(registry: CollectorRegistry, telemetry: Telemetry) -> None:
 
 
 def is_joined() -> bool:
-    """Whether the default registry shows anything of us."""
+    """Return True if the default registry shows metrics of otel-agenteval."""
     return _joined.get(prometheus_client.REGISTRY) is not None
 
 
 def evaluation_metrics() -> Iterable[Metric]:
-    """What the default registry shows of us, whatever else it shows; nothing where no engine uses it."""
+    """Yield otel-agenteval's metrics in the default registry. Empty if no engine uses it."""
     ours = _joined.get(prometheus_client.REGISTRY)
     if ours is not None:
         for collector in ours.collectors:
@@ -315,7 +324,7 @@ def _empty(instrument: Instrument) -> _Rendered:
 
 
 def _buckets(instrument: Instrument, distribution: Distribution) -> list[tuple[str, float] | tuple[str, float, Exemplar]]:
-    """Cumulative counts, as Prometheus wants them, each with its bucket's exemplar."""
+    """Return cumulative counts with each bucket's exemplar."""
     rendered: list[tuple[str, float] | tuple[str, float, Exemplar]] = []
     total = 0
     bounds = (*instrument.buckets, float("inf"))

@@ -1,4 +1,4 @@
-"""Which scores of a turn leave as events. Whatever counts as one is decided here, for span events, log events and OTLP alike."""
+"""Selection of a turn's scores for events, shared by span events, log events and OTLP."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ __all__ = ["LogEvents", "is_notable", "log_mode", "scores_sent", "scores_to_log"
 
 
 def is_notable(score: Score) -> bool:
-    """Whether a score is one that somebody should look at: failed, an error, or of a gate."""
+    """Return True if a score needs attention: it failed, is an error or belongs to a gate."""
     return score.status == "error" or (score.status == "ok" and (score.policy == "gate" or score.verdict is False))
 
 
 def scores_sent(scored: ScoredTurn) -> list[Score]:
-    """The scores that leave at all: skipped ones are only counted."""
+    """Return the scores that outlets emit. Skipped ones are only counted."""
     return [score for score in scored.scores if score.status != "skipped"]
 
 
 def scores_to_log(scored: ScoredTurn, mode: LogEvents) -> list[Score]:
-    """The scores of a turn that leave as log events.
+    """Return the scores of a turn that become log events.
 
     Args:
         scored: the turn.
-        mode: ``all`` of them, ``notable`` ones, none (``off``), or (``auto``) those that the exported root span does not carry.
+        mode: ``all`` scores, ``notable`` ones, none (``off``), or those that the exported root span doesn't have (``auto``).
     """
     if mode == "notable":
         return [score for score in scored.scores if is_notable(score)]
@@ -40,5 +40,8 @@ def scores_to_log(scored: ScoredTurn, mode: LogEvents) -> list[Score]:
 
 
 def log_mode(wanted: LogEvents, config: Config) -> LogEvents:
-    """What an outlet's ``log_events`` means beside the rest of the configuration: only log events carry content, so with it all leave."""
+    """Return the effective mode of an outlet's ``log_events``.
+
+    ``auto`` becomes ``all`` if content is exported, because only log events contain it.
+    """
     return "all" if wanted == "auto" and config.privacy.export_content else wanted

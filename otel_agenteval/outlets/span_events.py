@@ -1,13 +1,14 @@
-"""Scores as events on the span that they are about.
+"""Outlet that adds scores as events to the root span of their turn.
 
-The only module that knows the inside of the SDK. The specification says that a span is still mutable in ``OnEnding``; where
-the installed SDK agrees, its public ``add_event`` is used. The Python SDK freezes the span before it calls ``_on_ending``, but
-the ended span that exporters get shares the event list. Inside ``_on_ending`` that list is replaced by one that knows where
-its scores come from (:class:`DeferredEvents`): they are made by the worker, or by the first exporter that reads the list if it
-comes earlier, and so reach every exporter in any order, without costing the agent's thread. Where neither works the event is
-left out and counted. Which scores every exporter gets is noted in the scored turn: by default these have no log event.
+This is the only module that depends on SDK internals. The specification says that a span can be changed in ``OnEnding``. If
+the SDK complies, its public ``add_event`` is used. The Python SDK instead freezes the span before it calls ``_on_ending``,
+but exporters get an ended span that shares the event list. So ``_on_ending`` replaces that list with :class:`DeferredEvents`.
+The worker adds the scores, or the first exporter that reads the list earlier. They reach every exporter, in any order, and
+cost the agent's thread nothing. If neither way works, the event is left out and counted. The scored turn records which scores
+every exporter gets. By default, these have no log event.
 
-The application's own events are never evicted: only the room that the span's limit leaves is used, failed and gate scores first.
+The application's own events are never evicted. Scores only use the room that the span's limit leaves, failed scores and gates
+first.
 """
 
 from __future__ import annotations
@@ -36,13 +37,16 @@ ENDING, LATE_ORDER, NO_ROOM, ROOT_ALREADY_ENDED, UNSUPPORTED = (
 
 
 class ScoreEvent(Event):
-    """A score as a span event. Its attributes are made when they are first read: by an exporter, on a thread that is not the agent's."""
+    """Span event for a score.
+
+    Its attributes are created when an exporter first reads them, not on the agent's thread.
+    """
 
     _limit: int | None = None
     _made: dict[str, Any] | None = None
 
     def __init__(self, score: Score, time_ns: int, limit: int | None = None) -> None:
-        # The base class's fields stay unset: everything that it reads from them is answered below.
+        # The base class's fields stay unset, because the properties below replace them.
         self._score = score
         self._time_ns = time_ns
         if limit is not None:
@@ -50,32 +54,32 @@ class ScoreEvent(Event):
 
     @property
     def name(self) -> str:
-        """The same for all scores."""
+        """Event name, equal for all scores."""
         return semconv.EVENT
 
     @property
     def timestamp(self) -> int:
-        """When the turn's root ended."""
+        """End time of the turn's root."""
         return self._time_ns
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """See :func:`attributes`."""
+        """Attributes of the event, see :func:`attributes`."""
         if self._made is None:
             self._made = attributes(self._score, self._limit)
         return self._made
 
     @property
     def dropped_attributes(self) -> int:
-        """None ever are."""
+        """Always 0."""
         return 0
 
 
 class DeferredEvents(BoundedList):  # type: ignore[type-arg]  # generic in its stub only
-    """A span's own events and its scores. Reading it makes the scores, if they are not made yet."""
+    """A span's own events and its scores. The first read creates the scores if necessary."""
 
     def __init__(self, own: Any, make: Callable[[], Sequence[Event] | None]) -> None:
-        # The same queue and lock as the list that is replaced: what others still append to that one is here too.
+        # Shares queue and lock with the replaced list, so events that others still append there are included.
         self.dropped = own.dropped
         self._dq: deque[Any] = own._dq
         self._lock = own._lock
@@ -107,15 +111,21 @@ class DeferredEvents(BoundedList):  # type: ignore[type-arg]  # generic in its s
 
 
 class SpanEventOutlet:
-    """Puts score events on a turn's root. What runs on the agent's thread does no I/O and takes no lock but the span's own."""
+    """Writer of score events to a turn's root.
+
+    Methods for the agent's thread do no I/O, and take no lock except the span's own.
+    """
 
     def __init__(self, mode: Mode = "all") -> None:
         self.mode = mode
         self.outcomes: Counter[str] = Counter()
-        """How many score events had which outcome."""
+        """Number of score events by outcome."""
 
     def defer(self, span: Any, make: Callable[[], Sequence[Event] | None]) -> bool:
-        """Inside the SDK's ``_on_ending(span)``: the first read of the span's events makes the scores too. False where that is impossible."""
+        """Replace the span's events so that their first read also creates the scores.
+
+        Called in the SDK's ``_on_ending(span)``. Returns False if that is impossible.
+        """
         if self.mode == "off":
             return True
         events = getattr(span, "_events", None)
@@ -125,7 +135,7 @@ class SpanEventOutlet:
         return True
 
     def events_of(self, span: Any, scored: ScoredTurn, time_ns: int) -> list[ScoreEvent]:
-        """The events that :meth:`defer` promised, counted and noted; as many as the span has room for."""
+        """Return the events that :meth:`defer` promised, as many as the span has room for."""
         if self.mode == "off":
             return []
         scores = scored.scores
@@ -140,7 +150,10 @@ class SpanEventOutlet:
         return [ScoreEvent(scores[place], time_ns, limit) for place in chosen]
 
     def write(self, span: Any, root: Any, scored: ScoredTurn, still_ending: bool) -> None:
-        """Write the scores of a turn on its root, if the span is that; ``still_ending`` as the two ways below differ."""
+        """Write a turn's scores to the span if the span is its root.
+
+        ``still_ending`` is True in ``_on_ending``, and False in ``on_end``.
+        """
         if root.trace_state is None or root.span_id != span.context.span_id:
             self.root_already_ended(scored)
         elif still_ending:
@@ -149,17 +162,20 @@ class SpanEventOutlet:
             self.after_end(span, scored.scores, root.end_ns)
 
     def while_ending(self, span: Any, scored: ScoredTurn, time_ns: int) -> None:
-        """Inside the SDK's ``_on_ending(span)``, where :meth:`defer` is impossible."""
+        """Write scores in the SDK's ``_on_ending(span)`` if :meth:`defer` is impossible."""
         chosen = self._chosen(scored.scores)
         if not chosen:
             return
-        if span.is_recording():  # an SDK that does as the specification says
+        if span.is_recording():  # an SDK that complies with the specification
             self._add_public(span, scored, chosen, time_ns)
             return
         self.outcomes[UNSUPPORTED] += len(chosen)
 
     def after_end(self, span: ReadableSpan, scores: Sequence[Score], time_ns: int) -> None:
-        """Inside ``on_end(span)``, where ``_on_ending`` was never called: only exporters that come later see a longer copy."""
+        """Write scores in ``on_end(span)`` if ``_on_ending`` was never called.
+
+        Only exporters that run later see the events.
+        """
         chosen = self._chosen(scores)
         try:
             events = span._events
@@ -177,7 +193,7 @@ class SpanEventOutlet:
             self.outcomes[UNSUPPORTED] += len(chosen)
 
     def root_already_ended(self, scored: ScoredTurn) -> None:
-        """The turn closed after its root: the log event is the only one."""
+        """Count scores of a turn that closed after its root ended. They only have log events."""
         self.outcomes[ROOT_ALREADY_ENDED] += len(self._chosen(scored.scores))
 
     def _add_public(self, span: Any, scored: ScoredTurn, chosen: list[int], time_ns: int) -> None:
@@ -190,12 +206,12 @@ class SpanEventOutlet:
         self._note(scored, chosen)
 
     def _note(self, scored: ScoredTurn, chosen: Collection[int]) -> None:
-        """Note the scores that every exporter of the root gets; nobody gets the root of a trace that is not kept."""
+        """Record the scores that every exporter gets. An unsampled root isn't exported."""
         self.outcomes[ENDING] += len(chosen)
         scored.on_span = frozenset(chosen) if scored.root.sampled else ()
 
     def _chosen(self, scores: Sequence[Score]) -> list[int]:
-        """The places of the scores that the span is to carry."""
+        """Return the indices of the scores that the span should get."""
         if self.mode == "off":
             return []
         if self.mode == "all":
@@ -203,7 +219,7 @@ class SpanEventOutlet:
         return [place for place, score in enumerate(scores) if is_notable(score)]
 
     def _fitting(self, scores: Sequence[Score], chosen: list[int], room: int) -> list[int]:
-        """As many of the chosen as there is room for, the most important first."""
+        """Return the most important scores that fit."""
         if len(chosen) <= room:
             return chosen
         room = max(room, 0)
@@ -212,7 +228,7 @@ class SpanEventOutlet:
 
 
 def attributes(score: Score, limit: int | None) -> dict[str, Any]:
-    """The event's attributes: lean, because every one costs encoding and storage."""
+    """Return the event's attributes. There are few, because each costs encoding and storage."""
     if score.status == "error":
         return {
             semconv.EVALUATION_NAME: score.metric,

@@ -1,7 +1,7 @@
-"""A turn and its scores for a person at a terminal.
+"""Text rendering of a turn and its scores for a terminal.
 
-What failed stands first, each with its reason; then what was measured, and in a few lines what passed and what did not
-apply. Text of the turn is shown without control characters, so that an agent cannot send commands to the terminal.
+Failed scores come first with their reasons, then measured values, passed scores and skipped ones. Control characters in the
+turn's text are removed, so that an agent can't send commands to the terminal.
 """
 
 from __future__ import annotations
@@ -23,12 +23,15 @@ BOLD, DIM, RED, GREEN, YELLOW = "1", "2", "31", "32", "33"
 
 
 def colours_wanted(stream: TextIO) -> bool:
-    """Whether the stream is a terminal that may be coloured (``NO_COLOR`` and ``TERM=dumb`` say no)."""
+    """Return True if the stream is a terminal that supports color.
+
+    ``NO_COLOR`` and ``TERM=dumb`` disable color.
+    """
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def columns(stream: TextIO) -> int:
-    """How wide a table should be: the terminal's width within reason, 100 for a file or pipe."""
+    """Return the width of a table: the terminal's within limits, or 100 for a file or pipe."""
     return min(max(shutil.get_terminal_size((100, 24)).columns, 60), 140) if stream.isatty() else 100
 
 
@@ -41,15 +44,15 @@ def render_turn(
     colour: bool = False,
     clean: Callable[[str], str] = str,
 ) -> str:
-    """What happened in a turn, and its scores.
+    """Return the text of a turn and its scores.
 
     Args:
         turn: the turn.
         scores: its scores, in any order.
-        width: columns.
-        title: stands in the heading; default is the turn's id.
-        colour: whether to use ANSI colours.
-        clean: takes out of what was said whatever may not be shown.
+        width: width in columns.
+        title: heading. The default is the turn's id.
+        colour: True to use ANSI colors.
+        clean: redacts the turn's texts.
     """
     paint = Paint(colour)
     lines = [_heading(title or turn.turn_id or "turn", width, paint)]
@@ -66,7 +69,10 @@ def render_turn(
 
 
 def render_scores(scores: Sequence[Score], width: int = 100, *, title: str, colour: bool = False) -> str:
-    """Scores alone, of a turn that was shown before. Arguments as for :func:`render_turn`."""
+    """Return the text of scores alone, for a turn printed before.
+
+    Arguments as for :func:`render_turn`.
+    """
     paint = Paint(colour)
     return "\n".join([_heading(title, width, paint), *_score_lines(scores, width, paint)]) + "\n"
 
@@ -77,13 +83,13 @@ def _heading(title: str, width: int, paint: Paint) -> str:
 
 
 class Paint:
-    """ANSI colours, or nothing."""
+    """ANSI colors, or plain text."""
 
     def __init__(self, on: bool) -> None:
         self._on = on
 
     def __call__(self, text: str, code: str) -> str:
-        """The text in the colour of a code."""
+        """Return the text in the color of a code."""
         return f"\033[{code}m{text}\033[0m" if self._on and text else text
 
 
@@ -111,7 +117,7 @@ def _content(text: str | None, clean: Callable[[str], str]) -> str:
 
 
 def _calls(calls: Sequence[ToolCall]) -> Iterator[str]:
-    """Tools in order, neighbours that are equal counted: ``search ×3, book ✗``."""
+    """Yield tool names in order, with repeated ones counted: ``search ×3, book ✗``."""
     shown = [_plain(call.name or "?") + (" ✗" if call.error is not None else "") for call in calls]
     at = 0
     while at < len(shown):
@@ -148,13 +154,15 @@ def _score_lines(scores: Sequence[Score], width: int, paint: Paint) -> Iterator[
 
 
 def render_outcomes(outcomes: Mapping[str, str], scores: Sequence[Score], width: int = 100, *, colour: bool = False) -> str:
-    """What became of each metric on a turn, a metric a line: what failed first, then values, what passed, and what gave no score.
+    """Return the text with each metric's outcome on a turn, one metric per line.
+
+    Failed scores come first, then values, passed scores and metrics without a score.
 
     Args:
-        outcomes: of each metric in a few words, as ``skipped: missing:usage``.
-        scores: those that there are.
-        width: columns.
-        colour: whether to use ANSI colours.
+        outcomes: short outcome of each metric, such as ``skipped: missing:usage``.
+        scores: the turn's scores.
+        width: width in columns.
+        colour: True to use ANSI colors.
     """
     paint = Paint(colour)
     rows = {score.metric: score for score in scores}
@@ -175,7 +183,7 @@ def render_outcomes(outcomes: Mapping[str, str], scores: Sequence[Score], width:
 
 
 def _said(score: Score, word: str) -> str:
-    """A score in a line: why it failed, or its value, its bound and its explanation."""
+    """Return a score in one line: why it failed, or its value, threshold and explanation."""
     if word == "error":
         return f"error {score.error_type}{f': {_plain(score.explanation)}' if score.explanation else ''}"
     if word == "fail":
@@ -210,7 +218,7 @@ def _list(mark: str, code: str, label: str, items: Sequence[str], width: int, pa
 
 
 def reason_of(score: Score) -> str:
-    """Why a score failed, in a line: its explanation or its bound, then the facts that the explanation does not name."""
+    """Return why a score failed, in one line: its explanation or threshold, and further facts."""
     about = _plain(score.explanation or "")
     if score.type == "numeric":
         bound = (
@@ -223,7 +231,7 @@ def reason_of(score: Score) -> str:
 
 
 def _facts(detail: Mapping[str, Any], shown: str) -> Iterator[str]:
-    """The texts in a detail, lists first, without those that are shown already; bare numbers are for programs."""
+    """Yield the texts in a detail that aren't shown yet, lists first."""
     listed = [value for value in detail.values() if isinstance(value, (list, tuple))]
     for items in listed:
         new = [_fact(item) for item in items if _head(item) not in shown]
@@ -235,7 +243,7 @@ def _facts(detail: Mapping[str, Any], shown: str) -> Iterator[str]:
 
 
 def _head(item: Any) -> str:
-    """The name of an item in a list: the first value of a mapping."""
+    """Return the name of an item in a list: the first value of a mapping."""
     return _plain(str(next(iter(item.values()), "") if isinstance(item, Mapping) else item))
 
 
@@ -267,21 +275,21 @@ def _value(score: Score) -> str:
 
 
 def _plain(text: str) -> str:
-    """The text on one line, without control characters."""
+    """Return the text on one line, without control characters."""
     return " ".join("".join(ch if ch.isprintable() else " " if ch.isspace() else "�" for ch in text[:2_000]).split())
 
 
 def one_line(text: str, limit: int = 300) -> str:
-    """Text without line breaks, control and direction characters, cut to ``limit``."""
+    """Return text without line breaks or control characters, truncated to ``limit``."""
     plain = " ".join("".join(ch if ch.isprintable() else " " if ch.isspace() else "�" for ch in text[: 4 * limit]).split())
     return plain if len(plain) <= limit else plain[: limit - 1] + "…"
 
 
 def short_name(name: str) -> str:
-    """A metric's name without what all of them begin with."""
+    """Return a metric's name without the prefix ``code_``."""
     return name.removeprefix("code_")
 
 
 def number_of(count: int, what: str) -> str:
-    """So many of something."""
+    """Return a count with its noun in the singular or plural."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

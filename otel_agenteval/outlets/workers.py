@@ -1,11 +1,12 @@
-"""One truth from many processes: what each worker of a server counted, shown by whichever of them is asked.
+"""Shared metrics of several processes: each worker of a server can show the counts of all.
 
-Every worker writes what it counted to a file of its own, at most once a second and whenever it is flushed, and reads the files of the others
-when it is scraped. The files of workers that have gone are added up in one, so that no counter falls; what they had waiting goes with them.
-A program of one process writes nothing.
+Each worker writes its counts to a file, at most once a second and at each flush, and reads the others' files at a scrape. The
+files of ended workers are added up in one file, so that no counter falls. Their gauges are dropped. A program with one
+process writes nothing.
 
-The files lie in a private folder of the program (:mod:`..core.lineage` says which processes are one), or in ``PROMETHEUS_MULTIPROC_DIR`` where that is
-set: then all processes that share the folder are one program, and its metrics are also written as ``prometheus_client`` reads them there.
+The files are in a private folder of the program (:mod:`..core.lineage` finds its processes). If ``PROMETHEUS_MULTIPROC_DIR``
+is set, they are there. Then all processes that share the folder are one program, and metrics are also written in the format
+of ``prometheus_client``.
 """
 
 from __future__ import annotations
@@ -30,32 +31,34 @@ _log = logging.getLogger("otel_agenteval")
 
 _FORMAT = 1
 _PAUSE = 1.0
-"""Seconds between two times that a worker writes."""
+"""Seconds between two writes of a worker."""
 _GATHERING = 0.05
-"""Seconds for which a worker waits before it writes, for what else the same work brings."""
+"""Seconds that a worker waits before it writes, to include further counts."""
 _AT_LEAST_EVERY = 15.0
-"""Seconds after which a worker looks again at what changes by itself, as the length of a queue."""
+"""Seconds between checks of values that change on their own, such as queue sizes."""
 _OLD = 7 * 86_400.0
-"""Seconds after which the folder of a program of another machine is taken for one that was left behind."""
+"""Seconds after which a folder from another machine counts as abandoned."""
 _BY_NAME = {instrument.name: instrument for instrument in INSTRUMENTS}
 _APART = (
-    "this is one of several worker processes, and their metrics cannot be added up: %s. A scrape shows those of one worker. "
-    "Set PROMETHEUS_MULTIPROC_DIR to a folder that all workers can write, or send the metrics by OTLP (outlets.otlp)"
+    "outlets.prometheus: the metrics of several worker processes can't be added up: %s. A scrape shows one worker only; "
+    "set PROMETHEUS_MULTIPROC_DIR to a folder that all workers can write, or export metrics over OTLP (outlets.otlp)"
 )
 
 
 def shared_folder() -> str | None:
-    """The folder for the metrics of all workers that the environment names, as ``prometheus_client`` knows it."""
+    """Return the folder of ``prometheus_client``'s multi-process mode, or None."""
     return os.environ.get("PROMETHEUS_MULTIPROC_DIR") or os.environ.get("PROMETHEUS_MULTIPROC_DIR".lower()) or None
 
 
 class Workers:
-    """The metrics of the other processes of this program, and the place where they find those of this one. Safe on any thread.
+    """Metrics of this program's other processes, and the file with those of this one.
+
+    Thread-safe.
 
     Args:
-        view: which metrics are shown together, as a word for the names of files.
-        group: what is counted in this process.
-        on_fault: called once, if the metrics cannot be shared.
+        view: name of the metrics that are shown together, used in file names.
+        group: counts of this process.
+        on_fault: called once if the metrics can't be shared.
     """
 
     def __init__(self, view: str, group: TelemetryGroup, on_fault: Callable[[], None]) -> None:
@@ -86,19 +89,22 @@ class Workers:
     # --- what this process counted
 
     def note(self) -> None:
-        """Something was counted. Costs next to nothing in a program of one process."""
+        """Record that counts changed. Costs next to nothing in a program with one process."""
         self._counted = True
         if self._is_one_of_many():
             self._begin()
             self._changed.set()
 
     def write(self) -> None:
-        """Let the others see at once what was counted so far."""
+        """Make all counts visible to other processes now."""
         if self._counted and self._is_one_of_many():
             self._write(live=True)
 
     def keep_trying(self, attempt: Callable[[], bool]) -> bool:
-        """Call something every second on a thread of ours until it returns True; False if there is no other process that it could wait for."""
+        """Call ``attempt`` every second on a thread until it returns True.
+
+        Returns False if there is no other process to wait for.
+        """
         if not self._is_one_of_many():
             return False
         self._tick = attempt
@@ -106,7 +112,7 @@ class Workers:
         return True
 
     def close(self) -> None:
-        """Leave behind what was counted, as a process does that ends."""
+        """Write final counts, as an ended process leaves them."""
         if self._closed:
             return
         self._closed = True
@@ -116,16 +122,19 @@ class Workers:
             self._write(live=False)
 
     def after_fork_in_child(self, then: Callable[[], bool] | None) -> None:
-        """Count for itself: the parent goes on showing what it counted.
+        """Start counting from zero in a child. The parent keeps showing its own counts.
 
         Args:
-            then: what is to be tried, as by :meth:`keep_trying`, from the first time on that something is counted.
+            then: passed to :meth:`keep_trying` once the child counts something.
         """
         self._start_anew()
         self._tick = then
 
     def after_fork_in_parent(self) -> None:
-        """There is another process from now on: show it what was counted before. On a thread: who forks waits for no file and no lock of ours."""
+        """Write counts for the new process.
+
+        A thread does it, so that a fork never waits for files or locks.
+        """
         if self._counted and not self._closed and self._folder is None:
             self._begin()
             self._changed.set()
@@ -133,21 +142,21 @@ class Workers:
     # --- what the others counted
 
     def others(self, name: str) -> Sequence[Snapshot]:
-        """What the other processes counted. Their files are looked at once for all instruments of a scrape.
+        """Return the counts of other processes. Files are read once per scrape.
 
         Args:
-            name: of the instrument that is wanted; the second time that one is, another scrape has begun.
+            name: name of the requested instrument. A repeated name means that another scrape began.
         """
         with self._reading:
             if name in self._asked or not self._asked:
                 self._asked.clear()
-                self._looked = 0.0  # a scrape looks again, however short ago the last look was
+                self._looked = 0.0  # each scrape checks again, however recent the last check was
                 self._others = self._read_others()
             self._asked.add(name)
             return self._others
 
     def is_claimed(self, what: str) -> bool:
-        """Whether another living process of the program has claimed something."""
+        """Return True if another living process of the program has claimed a resource."""
         with suppress(OSError):
             folder = self._folder_to_use()
             holder = Process.named((folder / f"{what}.held").read_text()) if folder is not None else None
@@ -155,7 +164,7 @@ class Workers:
         return False
 
     def claim(self, what: str) -> None:
-        """Say that this process has something of which there is one only."""
+        """Record that this process holds a resource that exists only once."""
         with suppress(OSError):
             if self._is_one_of_many() and (folder := self._folder_to_use()) is not None:
                 _replace(folder / f"{what}.held", self._this.name)
@@ -163,7 +172,7 @@ class Workers:
     # --- files
 
     def _is_one_of_many(self) -> bool:
-        """Whether there are other processes of this program. Where there were none, it is looked again once a second."""
+        """Return True if the program has other processes. Checked once a second until it has."""
         if self._faulty or os.name != "posix":
             return False
         if not self._many:
@@ -173,11 +182,11 @@ class Workers:
             now = time.monotonic()
             if not self._many and (not self._looked or now - self._looked >= _PAUSE):
                 self._looked = now
-                self._many = _folder_of(self._this).is_dir()  # a process that this one started is there already
+                self._many = _folder_of(self._this).is_dir()  # a child process has created the folder
         return self._many
 
     def _folder_to_use(self) -> Path | None:
-        """The program's folder, made if it is not there. None, after a warning, if there can be none."""
+        """Return the program's folder, created if missing. None, after a warning, if that fails."""
         if self._folder is None and not self._faulty:
             try:
                 shared = shared_folder()
@@ -274,7 +283,10 @@ class Workers:
         return found
 
     def _snapshot(self, path: Path) -> Snapshot | None:
-        """What a file says; None if it is not there or not of this version. It is read again only if it changed."""
+        """Return a file's counts, cached until it changes.
+
+        None if it is missing or of another version.
+        """
         try:
             state = path.stat()
             version = (state.st_mtime_ns, state.st_size, state.st_ino)
@@ -290,7 +302,10 @@ class Workers:
         return known[1]
 
     def _add_up(self, folder: Path, names: Sequence[str]) -> None:
-        """Put what processes that have gone counted into one file. Whoever comes second finds it done."""
+        """Add the counts of ended processes to one file.
+
+        Does nothing if another process already did.
+        """
         with _locked(folder, self.view, shared=False):
             into = folder / f"{self.view}.gone.json"
             before = self._snapshot(into)
@@ -308,38 +323,38 @@ class Workers:
                     name: _as_data(merged(name, members)) for name in sorted({name for one in members for name in one.names})
                 }
                 _replace(into, json.dumps({"format": _FORMAT, "live": False, "of": of, "families": families}))
-            for name in names:  # from here on they are in the sum: one that stays is known by its name
+            for name in names:  # already in the sum, so a file that can't be deleted is recognized by its name
                 (folder / f"{self.view}.{name}.json").unlink(missing_ok=True)
                 self._known.pop(f"{self.view}.{name}.json", None)
 
 
 class Snapshot:
-    """What another process had counted when it last wrote.
+    """Counts of another process at its last write.
 
     Args:
-        data: of its file.
+        data: content of its file.
     """
 
     def __init__(self, data: dict[str, Any]) -> None:
         self._families: dict[str, Any] = data["families"]
         self._live: bool = data["live"]
         self.of: frozenset[str] = frozenset(data.get("of", ()))
-        """The processes of which it is the sum."""
+        """Processes whose sum it is."""
 
     @property
     def names(self) -> list[str]:
-        """The instruments of which there is anything."""
+        """Instruments that have counts."""
         return [name for name in self._families if name in _BY_NAME]
 
     def without_gauges(self) -> Snapshot:
-        """The same of a process that has gone: what it had waiting is not there any more."""
+        """Return the counts of an ended process, whose gauges no longer apply."""
         if not self._live:
             return self
         families = {name: data for name, data in self._families.items() if name in _BY_NAME and _BY_NAME[name].kind != "gauge"}
         return Snapshot({"families": families, "live": False, "of": self.of})
 
     def read(self, name: str) -> Family:
-        """One instrument's state."""
+        """Return one instrument's state."""
         return _from_data(_BY_NAME[name], self._families.get(name))
 
 
@@ -365,7 +380,7 @@ def _from_data(instrument: Instrument, data: Any) -> Family:
     for labels, value in data[0] if data else ():
         values[tuple(labels)] = value
     for labels, counts, total, least, most, exemplars in data[1] if data else ():
-        if len(counts) == len(instrument.buckets) + 1:  # else another version wrote it
+        if len(counts) == len(instrument.buckets) + 1:  # otherwise another version wrote it
             kept = tuple([None if one is None else Exemplar(*one) for one in exemplars])
             distributions[tuple(labels)] = Distribution(tuple(counts), total, kept, least, most)
     return Family(instrument, values, distributions)
@@ -375,14 +390,14 @@ def _from_data(instrument: Instrument, data: Any) -> Family:
 
 
 def _folder_of(first: Process) -> Path:
-    """The folder of the program that began with a process."""
+    """Return the folder of the program that began with a process."""
     import tempfile
 
     return Path(tempfile.gettempdir()) / f"otel-agenteval-{os.getuid()}" / f"{_machine()}.{first.name}"
 
 
 def _machine() -> str:
-    """Tells apart machines, and containers with numbers of their own, that share a temporary folder."""
+    """Return a name for the machine or container. Several can share a temporary folder."""
     try:
         return f"{Path('/proc/sys/kernel/random/boot_id').read_text()[:8]}-{Path('/proc/self/ns/pid').stat().st_ino}"
     except OSError:
@@ -390,19 +405,19 @@ def _machine() -> str:
 
 
 def _make_private(folder: Path) -> None:
-    """Make a folder that nobody else can write.
+    """Create a folder that nobody else can write.
 
     Raises:
-        PermissionError: there is one already that others can write, or that is theirs.
+        PermissionError: a folder of another user, or one that others can write, already exists.
     """
     folder.mkdir(0o700, exist_ok=True)
     found = folder.lstat()
     if found.st_uid != os.getuid() or found.st_mode & 0o022 or folder.is_symlink():
-        raise PermissionError(f"others can write the folder {folder}")
+        raise PermissionError(f"{folder}: other users can write to the folder")
 
 
 def _remove_left_behind(mine: Path) -> None:
-    """Remove folders of programs of which no process is left."""
+    """Remove folders of programs without living processes."""
     import shutil
 
     for folder in mine.parent.iterdir():
@@ -421,7 +436,7 @@ def _remove_left_behind(mine: Path) -> None:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write a file that others read whole or not at all."""
+    """Write a file atomically."""
     beside = path.with_name(f".{path.name}.{threading.get_ident()}")
     beside.write_text(text)
     beside.replace(path)
@@ -429,7 +444,7 @@ def _replace(path: Path, text: str) -> None:
 
 @contextmanager
 def _locked(folder: Path, view: str, *, shared: bool) -> Iterator[None]:
-    """Keep others from adding up files while they are read, and from reading while they are added up."""
+    """Lock a view's files, ``shared`` for reading and exclusively for adding up."""
     import fcntl
 
     with (folder / f"{view}.lock").open("a") as lock:
@@ -441,7 +456,7 @@ def _locked(folder: Path, view: str, *, shared: bool) -> Iterator[None]:
 
 _all: weakref.WeakSet[Workers] = weakref.WeakSet()
 _has_forked = False
-"""Whether this process forked, or is a fork of one that knew us."""
+"""True if this process forked, or is a fork of one that used otel-agenteval."""
 
 
 def _after_fork_in_parent() -> None:

@@ -81,7 +81,7 @@ def route_of(method: str, path: str) -> tuple[Route, dict[str, str]]:
     """The route of a request below :data:`BASE`, and what its path names.
 
     Raises:
-        Problem: there is nothing at this path, or not by this method.
+        Problem: the path is unknown, or the method isn't allowed.
     """
     allowed = []
     for route in ROUTES:
@@ -93,4 +93,4 @@ def route_of(method: str, path: str) -> tuple[Route, dict[str, str]]:
     if allowed:
         allow = ", ".join(allowed)
         raise Problem(405, f"{allow} only", allow)
-    raise Problem(404, f"there is nothing at this path; {BASE}/openapi.json says what there is")
+    raise Problem(404, f"unknown path; see {BASE}/openapi.json")

@@ -8,5 +8,5 @@
     JournalFolder  journal_folder.py  assigns leftover journal segments to the processes of a service
 
 May import :mod:`~otel_agenteval.engine` and below, and the packages grpc, h11 and those that decompress requests.
-Start reading at :mod:`.app`. Both transports run on one asyncio loop. A few threads decompress and parse requests.
+Start at :mod:`.app`. Both transports run on one asyncio loop. A few threads decompress and parse requests.
 """

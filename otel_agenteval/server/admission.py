@@ -21,10 +21,9 @@ LEAST = 256 << 20
 COPIES = 3
 """How many copies of a body exist during parsing: as received, as protobuf, and as spans."""
 _HALF, _CROWDED, _NEARLY_ALL = 0.5, 0.75, 0.95
-"""Fill levels of open turns. Below the first, all requests are accepted.
+"""Fill levels of open turns, in ascending order.
 
-
-From the last, none are.
+All requests are accepted below the first, and none from the last.
 """
 _STUCK = 30.0
 """Seconds of refusals after which the oldest open turns are evicted."""

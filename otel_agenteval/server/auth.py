@@ -1,6 +1,5 @@
 """Authentication of tenants by token, and their quotas.
 
-
 A token lookup takes the same time for every token. A tenant over its quota is asked to retry later. Other tenants aren't
 affected. Quota usage survives a reload of the configuration.
 """

@@ -51,7 +51,6 @@ _WAIT = 2.0
 class _Reading:
     """Memory reservations for messages that are being received.
 
-
     gRPC returns a message only when it is complete, and doesn't report its size before. So each incoming message reserves the
     largest allowed size. If that doesn't fit, the call waits, and calls with slow messages are refused to make room. The newest
     call is served first.
@@ -288,7 +287,6 @@ _TOO_LATE = Refusal("overloaded", "processing the request took too long; retry i
 def _outcome(receiver: Receiver, request: Request, transport: str) -> Accepted | Refused:
     """Return the outcome of a request.
 
-
     Never raises, because a future would keep the exception and the request alive.
     """
     try:
@@ -323,7 +321,6 @@ def _id_of(request: Caller) -> tuple[tuple[str, str], ...]:
 
 def client_of(peer: str) -> str:
     """Return the client's address without its port.
-
 
     For example, the result for ``ipv4:127.0.0.1:51000`` is ``127.0.0.1``.
     """

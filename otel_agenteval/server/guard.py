@@ -1,6 +1,5 @@
 """Protection of the HTTP servers against web pages in a browser on the same machine.
 
-
 A page from elsewhere must not reach a server on loopback. A script on such a page sends an unknown ``Origin``. If its own
 host name resolves to this machine, ``Host`` contains that name. Resources that load without a script, such as images, have no
 ``Origin``. For those, browsers report the site in ``Sec-Fetch-Site``.
@@ -29,7 +28,6 @@ def is_loopback(address: str) -> bool:
 
 def is_cross_site(head: Head) -> bool:
     """Return True if the browser reports a request from another origin.
-
 
     Another port is another origin.
     """

@@ -1,6 +1,5 @@
 """Small HTTP/1.1 server on asyncio, with limits on time, size and connections.
 
-
 The package h11 parses the protocol. A handler is called twice: :meth:`Handler.begin` after the head of a request arrives,
 and :meth:`Exchange.answer` with the body, if the handler accepts one.
 """

@@ -1,6 +1,5 @@
 """Folder of a service's journal, and the assignment of its segments to processes.
 
-
 ::
 
     lock                    held by the service, whatever its number of processes
@@ -56,7 +55,6 @@ class JournalFolder:
         self.path = Path(path)
         self.lock = -1
         """File descriptor of the lock, or -1.
-
 
         A child process that inherits it holds the same lock.
         """

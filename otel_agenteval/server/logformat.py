@@ -1,6 +1,5 @@
 """Log formats of the sidecar and worker: text or JSON lines, both with a request id.
 
-
 Log messages never contain content of turns. Exception texts are left out, because they might.
 """
 
@@ -43,7 +42,6 @@ class Caller(NamedTuple):
     def of(cls, headers: Mapping[str, str], client: str) -> Caller:
         """Return the caller of a request from its headers, whose names are in lowercase.
 
-
         Its id is the header ``x-request-id``, the trace id of ``traceparent``, or a new id, in this order. A given id is ignored
         if it is longer than 128 characters or contains characters other than ``A-Z a-z 0-9 . _ : = @ / + -``.
         """
@@ -73,7 +71,6 @@ class _Formatter(logging.Formatter):
 
 class TextFormatter(_Formatter):
     """Formatter for text: time, level, message and request id.
-
 
     Line breaks in messages are escaped.
     """

@@ -1,6 +1,5 @@
 """Runner for the sidecar's event loop, which leaves the main thread to scoring.
 
-
 See :mod:`otel_agenteval.engine.watchdog` for the reason.
 """
 

@@ -16,14 +16,12 @@ _FILES = 65_536
 _YOUNG = 20_000
 """New objects between garbage collections.
 
-
 Spans live for seconds, so frequent collections would free nothing.
 """
 
 
 def allow_files() -> None:
     """Raise the limit of open files.
-
 
     Otherwise connections could use up the descriptors that probes, queues and logs need.
     """

@@ -86,7 +86,6 @@ class Notifier:
     async def while_starting(self) -> None:
         """Extend the start's time limit until cancelled.
 
-
         Replaying a journal can take longer than the service manager's default limit.
         """
         while True:
@@ -95,7 +94,6 @@ class Notifier:
 
     async def keep_reporting(self, stalled: Callable[[], str], status: Callable[[], str]) -> None:
         """Report the process as alive, and each change of its status, until cancelled.
-
 
         The report is sent at half of the watchdog's interval. It proves that the event loop runs.
 

@@ -1,6 +1,5 @@
 """Traces and requests that crashed the process, so that restarts don't try them forever.
 
-
 While a trace is scored, or a request is read from the journal, a memory-mapped file contains its name. The file survives
 ``kill -9``. At startup, each name that a crashed process left behind gets one strike. A name with one strike is retried once,
 after everything else. A name with two strikes is poisoned, and the journal skips it. A trace that the watchdog stopped is

@@ -1,6 +1,5 @@
 """Admission and processing of requests, common to both transports.
 
-
 An acknowledged request is in the engine and, if a journal is configured, on disk. Turns are evaluated after the response.
 """
 
@@ -34,7 +33,6 @@ _MAX_CLIENTS = 10_000
 _LARGE = 512 << 10
 """Size in bytes from which a body's records are counted before parsing.
 
-
 Smaller bodies can't use much memory.
 """
 
@@ -55,7 +53,6 @@ class Request(NamedTuple):
 
 class Receiver:
     """Component that admits requests and passes them to the journal and the engine.
-
 
     Args:
         engine: receives the spans and log records.
@@ -103,7 +100,6 @@ class Receiver:
     def authorize(self, authorization: str | None) -> Tenant | None:
         """Return the tenant that sends the request, or None if no tenants are configured.
 
-
         Raises:
             Refusal: the token is missing or wrong.
         """
@@ -119,7 +115,6 @@ class Receiver:
     def authorize_reader(self, authorization: str | None) -> Tenant | None:
         """Return the tenant whose turns the reader can see, or None for all turns.
 
-
         Raises:
             Refusal: the token is missing or wrong.
         """
@@ -129,7 +124,6 @@ class Receiver:
 
     def admit(self, client: str, tenant: Tenant | None = None) -> None:
         """Admit one request of a client. Call :meth:`release` when it ends.
-
 
         Raises:
             Refusal: there is no room for the request now, or the tenant is over its quota.
@@ -174,7 +168,6 @@ class Receiver:
     def overloaded(self, replaying: bool = False) -> bool:
         """Return True if the queue of turns or the journal is full.
 
-
         A journal that is ``replaying`` can be full.
         """
         if self.engine.status.queue_fill(self._bytes) > FULL:
@@ -208,7 +201,6 @@ class Receiver:
     def take(self, request: Request) -> Accepted:
         """Decompress and parse a request, and pass it to the engine.
 
-
         Blocks until the journal has written it.
 
         Raises:
@@ -238,7 +230,6 @@ class Receiver:
     def _make_room(body: bytes, request: Request) -> None:
         """Charge the memory that parsing a body takes, before parsing it.
 
-
         Raises:
             Refusal: the memory isn't available.
         """
@@ -256,7 +247,6 @@ class Receiver:
 
     def replay(self, record: Record, *, last: bool = False) -> set[int]:
         """Receive a request from the journal. Return its traces that belong to this process.
-
 
         Poisoned traces are dropped. Suspects wait for the ``last`` round. Invalid requests are skipped, because they were refused
         when they arrived.
@@ -306,7 +296,6 @@ class Receiver:
     def _give(self, batch: Batch, tenant: Tenant | None) -> None:
         """Pass a request to the engine if open turns leave room for it.
 
-
         Raises:
             Refusal: open turns leave no room.
         """
@@ -317,7 +306,6 @@ class Receiver:
 
     def _admit_turns(self, batch: Batch, tenant: Tenant) -> None:
         """Refuse a request that opens more turns than its tenant's quota allows.
-
 
         Spans of open turns are always accepted.
 

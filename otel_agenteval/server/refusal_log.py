@@ -1,6 +1,5 @@
 """Rate-limited log of refused requests.
 
-
 It helps to find a sender, and no sender can fill a disk with it.
 """
 
@@ -29,7 +28,6 @@ class _Kind:
 
 class RefusalLog:
     """Log of at most one refusal per kind and transport in :data:`EVERY` seconds.
-
 
     A line contains the request id, the client's address, the message of the response and the number of suppressed lines.
     It contains nothing from the request's body.

@@ -1,6 +1,5 @@
 """Responses to senders, in both transports.
 
-
 OTLP defines them. A wrong status makes senders drop data, or retry an invalid request forever.
 """
 
@@ -33,7 +32,6 @@ _CODES: dict[Kind, tuple[grpc.StatusCode, int]] = {
 }
 RETRY_AFTER = 1.0
 """Seconds after which to retry.
-
 
 Small, because a Collector drops a batch with a longer delay than its limit.
 """
@@ -71,7 +69,6 @@ class Refused:
     def trailers(self) -> tuple[tuple[str, bytes], ...]:
         """Return the gRPC trailers with the delay.
 
-
         The Collector reads one, the Python SDK the other.
         """
         if self.retry_after is None:
@@ -89,7 +86,6 @@ class Refused:
 
 class Refusal(Exception):
     """Raised if a request isn't accepted.
-
 
     A handler must keep :attr:`answer` and not the exception. Its traceback references frames that hold the request. In a variable
     of such a frame, or in a future, the exception would keep the request in memory until the next garbage collection.

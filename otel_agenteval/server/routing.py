@@ -1,6 +1,5 @@
 """Assignment of traces to processes, the same as by the Collector in front of them.
 
-
 The Collector's ``load_balancing`` exporter places points of each endpoint on a circle of :data:`POSITIONS`. A trace goes to the
 endpoint of the next point. The journal is divided by the same rule, so that one process gets all spans of an open trace.
 """
@@ -23,7 +22,6 @@ _ALL = (1 << POSITIONS) - 1
 
 class Share:
     """Set of traces at certain positions of the circle.
-
 
     Args:
         bits: one bit per position, the lowest first.
@@ -52,7 +50,6 @@ EVERYTHING = Share(_ALL)
 
 def shares_of(endpoints: Sequence[str]) -> list[Share]:
     """Return the share of each endpoint. Shares don't overlap and together contain all traces.
-
 
     Args:
         endpoints: ``host:port``, without duplicates.

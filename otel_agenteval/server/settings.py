@@ -16,7 +16,6 @@ from .guard import is_loopback
 def as_sidecar(config: Config) -> Config:
     """Return the configuration with the sidecar's defaults.
 
-
     The sidecar serves its own ``/metrics``, and writes no log events through the application's logging. Judge jobs are queued in
     a file. With a journal, undelivered scores are kept in a spool. Explicit options override all of these.
     """
@@ -50,7 +49,6 @@ def _statistics(config: Config) -> dict[str, Any]:
 def state_folder() -> Path:
     """Return ``$XDG_STATE_HOME/otel-agenteval``, for files that outlive the process.
 
-
     The folder is created if it doesn't exist.
 
     Raises:
@@ -67,7 +65,6 @@ def state_folder() -> Path:
 
 def check_exposure(options: ServeOptions) -> None:
     """Refuse to listen to other machines without authentication.
-
 
     Raises:
         ConfigError: an address isn't on loopback, and no token, tenant, client CA or ``insecure`` is set.

@@ -12,7 +12,6 @@ NUMBERS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 class Signals:
     """Context manager that keeps SIGTERM, SIGINT and SIGHUP from ending the process.
 
-
     For the main thread.
     """
 
@@ -24,7 +23,6 @@ class Signals:
 
     def pass_to(self, take: Callable[[int], object]) -> None:
         """Make the running loop call ``take`` with each signal number.
-
 
         Signals that arrived earlier are passed immediately.
         """
@@ -51,7 +49,6 @@ class Signals:
 @contextlib.contextmanager
 def held_back() -> Iterator[None]:
     """Block signals for this thread and for a process that it starts.
-
 
     The new process receives them once it has created its :class:`Signals`.
     """

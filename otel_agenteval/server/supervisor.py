@@ -1,6 +1,5 @@
 """``serve --processes N``: one process per core, and one ``/metrics`` for all.
 
-
 Each process has separate ports. So a Collector that routes by trace id (``load_balancing``) can send whole traces to each.
 The parent receives no spans. It starts the processes, restarts those that die, and merges the text that their ``/metrics``
 serve. Each sample gets a label for its process, and exemplars are kept.
@@ -76,7 +75,6 @@ def endpoints(listening: Sequence[Mapping[str, str]]) -> str:
 
 class Child:
     """Child process that is restarted whenever it dies.
-
 
     Args:
         number: its index.
@@ -208,7 +206,6 @@ def unready(children: Sequence[Child], stopping: bool) -> str:
 async def _poll_readiness(children: Sequence[Child]) -> None:
     """Poll the readiness of each process.
 
-
     A probe of the whole service is then answered immediately.
     """
     loop = asyncio.get_running_loop()
@@ -266,7 +263,6 @@ def command_of(config: Config, number: int, arguments: Sequence[str]) -> list[st
 def routed_to(config: Config, count: int) -> list[str]:
     """Return the address by which a Collector routes to each process.
 
-
     If an address isn't known beforehand, the result contains a unique name instead.
     """
     found = []
@@ -294,7 +290,6 @@ class _Faults:
 class _Supervision:
     """Receiver of the processes' reports, and reporter to the service manager.
 
-
     Args:
         notifier: reports to the service manager.
         count: number of processes.
@@ -304,7 +299,6 @@ class _Supervision:
         self._notifier = notifier
         self.is_up = False
         """True once every process has listened.
-
 
         Until then, each of them remembers a reload itself.
         """
@@ -359,7 +353,6 @@ class _Supervision:
 class _MetricsPage:
     """Merged ``/metrics`` and readiness of all processes, at the configured address.
 
-
     Args:
         config: contains the address.
         children: the processes.
@@ -379,7 +372,6 @@ class _MetricsPage:
 
     async def start(self) -> str | None:
         """Listen, and return the address. None if it isn't configured.
-
 
         Raises:
             ConfigError: the address can't be used.
@@ -411,7 +403,6 @@ async def serve(
     config: Config, count: int, arguments: Sequence[str], signals: Signals, notifier: Notifier | None = None
 ) -> dict[str, Any]:
     """Run ``count`` processes until SIGTERM or SIGINT, and return their ledgers.
-
 
     Args:
         config: as for one process. ``serve`` contains the addresses of the first one.
@@ -483,7 +474,6 @@ def _pass_signals_on(signals: Signals, supervision: _Supervision, stop: asyncio.
 async def _make_way(config: Config, count: int, journal: JournalFolder | None, stop: asyncio.Event) -> None:
     """Wait until orphaned processes end, and divide what they left in the journal.
 
-
     Raises:
         ConfigError: another service holds the journal, or it can't be used.
     """
@@ -511,7 +501,6 @@ def _is_taken(host: str, port: int) -> bool:
 
 async def _start_all(children: Sequence[Child], running: Sequence[asyncio.Task[None]], stop: asyncio.Event) -> None:
     """Wait until every process listens, or the service is stopped.
-
 
     Raises:
         ConfigError: a process can't start with its configuration.

@@ -1,6 +1,5 @@
 """Journal that keeps requests on disk until their turns are delivered.
 
-
 Acknowledged requests survive ``kill -9``, a power failure and a restart. Requests are appended to a segment file, and
 acknowledged after the disk confirms the write. Requests that arrive during a write are written together. A segment is deleted
 once all its turns are delivered: the engine holds none of its traces, and every outlet has delivered their scores. At
@@ -101,7 +100,6 @@ class Entry:
     def wait(self) -> None:
         """Wait until the entry is on disk.
 
-
         Raises:
             Refusal: the entry couldn't be written.
         """
@@ -112,7 +110,6 @@ class Entry:
 
     def holds(self, traces: set[int]) -> None:
         """Record the traces in the entry, after the engine has received them.
-
 
         Must be called for each written entry. Otherwise, its segment is never deleted.
         """
@@ -125,7 +122,6 @@ _UNWRITABLE = "the journal can't be written"
 
 class Journal:
     """Segment files in a folder that no other process uses.
-
 
     Args:
         folder: created if missing.
@@ -203,7 +199,6 @@ class Journal:
     def append(self, signal: Signal, body: bytes, is_json: bool, tenant: str | None = None) -> Entry:
         """Queue a request for writing.
 
-
         Raises:
             Refusal: too many bytes wait for the disk.
         """
@@ -224,7 +219,6 @@ class Journal:
 
     def withdraw(self, entry: Entry) -> None:
         """Drop an entry whose request doesn't wait anymore, unless it is already written.
-
 
         Its sender retries the request.
         """
@@ -276,7 +270,6 @@ class Journal:
     def _write(self, batch: list[Entry]) -> int:
         """Write and sync as much of a batch as fits into one segment.
 
-
         Return the number of entries.
         """
         try:
@@ -319,7 +312,6 @@ class Journal:
 
     def _open_segment(self) -> _Segment:
         """Return the segment to write to, protected against deletion.
-
 
         A new segment is created if the current one is full.
         """
@@ -380,7 +372,6 @@ class Journal:
     def replay(self, *rounds: Callable[[Record], set[int]]) -> None:
         """Pass each leftover request to each of ``rounds``.
 
-
         They return the traces that they accepted. If replaying is stopped, unread requests stay for the next start.
         """
         with self._lock:
@@ -429,7 +420,6 @@ class Journal:
     def collect(self, held: Callable[[set[int]], set[int]], deliver: Callable[[], bool]) -> None:
         """Delete segments whose turns are all delivered.
 
-
         Args:
             held: returns which of the given traces still wait in the engine.
             deliver: delivers all finished scores, and returns True on success.
@@ -451,7 +441,6 @@ class Journal:
 
     def close(self, delivered: bool, left: Iterable[int] = ()) -> None:
         """Stop writing, and delete segments whose turns are all delivered.
-
 
         The others stay for the next start.
 

@@ -53,7 +53,6 @@ Legacy = Callable[[Head], "Response | None"]
 class Web:
     """Handler for the address of the web UI.
 
-
     Args:
         guard: checks the origin and host of a request.
         authorize: returns the reader, or raises a refusal.
@@ -191,7 +190,6 @@ class Web:
 class Sums:
     """Thread that keeps the store's hourly sums up to date while the web UI is served.
 
-
     Args:
         path: path of the store.
         time_s: returns seconds since the Unix epoch.
@@ -261,7 +259,6 @@ class _Asked:
 def credentials_in(authorization: str | None) -> tuple[str, str] | None:
     """Return the name and the token of an ``Authorization`` header, or None.
 
-
     Bearer and Basic are supported. A browser asks for Basic credentials: the user name is free, and the password is the token.
     """
     kind, _, given = (authorization or "").partition(" ")
@@ -294,7 +291,6 @@ def _json(head: Head, body: bytes) -> Response:
 
 def _sent(head: Head, body: bytes, content_type: str, more: list[tuple[str, str]]) -> Response:
     """Return a response, compressed if the client supports it.
-
 
     Status 304 if the client has it already.
     """

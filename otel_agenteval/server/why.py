@@ -1,6 +1,5 @@
 """Outcome of each metric on a turn: scored, skipped, sampled out, gated, dropped or error.
 
-
 A running engine remembers recent turns. A store contains all turns that it keeps.
 """
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 def turn_meant(engine: Engine, short: str) -> str:
     """Return the full id for a turn id or its beginning. An unknown id is returned unchanged.
 
-
     Raises:
         StoreError: several turn ids begin with it.
     """
@@ -36,7 +34,6 @@ def turn_meant(engine: Engine, short: str) -> str:
 
 def what_became_of(engine: Engine, turn_id: str) -> dict[str, str] | None:
     """Return the outcome of each metric on a turn, from the engine and its store.
-
 
     None for an unknown turn.
     """

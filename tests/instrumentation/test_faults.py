@@ -119,7 +119,7 @@ def test_an_outlet_that_fails_is_logged_once_and_without_content(caplog):
             rig.run()
             rig.processor.force_flush()
         messages = [record.getMessage() for record in caplog.records if "broken" in record.getMessage()]
-        assert messages == ["outlet broken failed: OSError (counted from now on)"]
+        assert messages == ["outlet broken failed: OSError (further failures are only counted)"]
         assert "SECRETS" not in caplog.text
 
 

@@ -144,7 +144,9 @@ def test_an_outlet_that_fails_is_counted_and_the_next_one_is_asked_all_the_same(
     assert sound.calls == broken.calls
     assert what in sound.calls
     assert all_of_it.errors == {("asked", "OSError"): 1}
-    assert [record.getMessage() for record in caplog.records] == ["outlet asked failed: OSError (counted from now on)"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "outlet asked failed: OSError (further failures are only counted)"
+    ]
 
 
 def test_an_outlet_that_was_behind_is_waited_for_once() -> None:

@@ -668,7 +668,7 @@ def test_a_bad_option_is_explained(options: dict[str, Any], said: str) -> None:
 
 
 def test_a_certificate_that_is_not_there_is_said_at_once(make: Make) -> None:
-    with pytest.raises(ConfigError, match=r"outlets.otlp.ca_file: '/no/such/file'"):
+    with pytest.raises(ConfigError, match=r"outlets.otlp.ca_file: .*'/no/such/file'"):
         make("https://localhost:1", ca_file="/no/such/file")
 
 

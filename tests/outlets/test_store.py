@@ -270,10 +270,10 @@ def test_a_file_of_somebody_else_is_left_alone(tmp_path: Path, clock: FakeClock)
     assert path.read_bytes() == before
     with pytest.raises(StoreError, match="not a score store"):
         StoreReader(path)
-    with pytest.raises(StoreError, match="no such file"):
+    with pytest.raises(StoreError, match="file not found"):
         StoreReader(tmp_path / "absent.db")
     (tmp_path / "text").write_text("no database at all, however long this text may go on " * 30)
-    with pytest.raises(StoreError, match="cannot be read"):
+    with pytest.raises(StoreError, match="text: "):
         StoreReader(tmp_path / "text")
 
 

@@ -164,7 +164,7 @@ def test_a_mean_that_leaves_its_floor_is_reported_once_and_once_when_it_is_back(
     assert kinds(receiver) == ["floor"]
     notice = receiver.bodies[0]["notices"][0]
     assert (notice["mean"], notice["threshold"], notice["count"]) == (0.0, 0.5, 4)
-    assert notice["title"] == "code_tool_success of travel has left its floor of 0.5: mean 0 of 4 turns"
+    assert notice["title"] == "code_tool_success of travel crossed its floor of 0.5: mean 0 of 4 turns"
     play(0.0, 0.0)
     assert kinds(receiver) == ["floor"]
     rig.clock.advance(7_200)  # the bad ones leave the window
@@ -279,7 +279,7 @@ def test_what_is_refused_for_now_waits_and_is_merged_with_what_comes(
     assert rig.outlet.flush(10)
     assert receiver.bodies[0]["notices"][0]["count"] == 2
     assert rig.counted() == {"made": 2, "delivered": 2, "waiting": 0, "failed": {}}
-    assert caplog.text.count("the webhook did not take a message: HTTP 429") == 1
+    assert caplog.text.count("refused a message: HTTP 429") == 1
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 410, 302])

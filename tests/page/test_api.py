@@ -81,7 +81,7 @@ def test_a_trace_id_changes_no_other_part_of_the_link(tmp_path: Path) -> None:
 def test_an_id_may_be_shortened_as_long_as_it_means_one_turn(page: ServedPage) -> None:
     turn_id = next(iter(page.all_turns()))["turn_id"]
     assert page.get(f"turns/{turn_id[:45]}")["turn"]["turn_id"] == turn_id
-    assert "the beginning of several" in problem(page, "turns/0000", 409)
+    assert "several turn ids begin" in problem(page, "turns/0000", 409)
     assert problem(page, "turns/ffff0000", 404) == "there is no such turn"
 
 
@@ -149,7 +149,7 @@ def test_what_cannot_be_asked_is_said(path: str, params: dict[str, Any], says: s
 
 
 def test_unknown_paths_and_methods(page: ServedPage) -> None:
-    assert "there is nothing at this path" in problem(page, "nothing", 404)
+    assert "unknown path" in problem(page, "nothing", 404)
     assert page.client.post("/api/v1/turns").status_code == 405
     assert page.client.get("/etc/passwd").status_code == 404
     assert page.client.get("/static/../api.py").status_code == 404
@@ -574,8 +574,8 @@ def test_live_turns_come_as_they_are_stored(tmp_path: Path) -> None:
 def test_a_store_that_is_not_there_or_broken_is_a_clear_answer(tmp_path: Path) -> None:
     (tmp_path / "broken.db").write_bytes(b"no database at all" * 100)
     for path, says in (
-        (tmp_path / "no" / "s.db", "there is no such file"),
-        (tmp_path / "broken.db", "cannot be read as a score store"),
+        (tmp_path / "no" / "s.db", "file not found"),
+        (tmp_path / "broken.db", "can't be read as a score store"),
     ):
         with ServedPage(path) as served:
             assert says in problem(served, "turns", 503)

@@ -590,7 +590,7 @@ def test_an_error_of_the_server_is_said(browser: Any, tmp_path: Path) -> None:
         tab = context.new_page()
         tab.goto("/")
         tab.wait_for_selector("[role=alert]")
-        assert "there is no such file" in tab.text_content("[role=alert]")
+        assert "file not found" in tab.text_content("[role=alert]")
         context.close()
 
 

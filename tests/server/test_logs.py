@@ -143,7 +143,7 @@ Receiver.take = broken
     logged = [json.loads(line) for line in sidecar.text().splitlines() if '"level"' in line]
     about = [line["message"] for line in logged if line.get("request_id") == "r-7"]
     assert about == [
-        "grpc failed: ZeroDivisionError (counted from now on)",
+        "grpc failed: ZeroDivisionError (further failures are only counted)",
         "refused grpc traces from 127.0.0.1: error: internal error",
     ]
     assert "secret" not in sidecar.text()

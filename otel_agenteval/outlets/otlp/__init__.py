@@ -1,5 +1,5 @@
-"""Scores sent to an OTLP endpoint by connections of our own: the outlet encodes, the spool holds, the sender retries, the client sends.
+"""Outlet for an OTLP endpoint: the outlet encodes, the spool stores, the sender retries, the client sends.
 
-May import what :mod:`~otel_agenteval.outlets` may; of third parties, grpc and httpx.
+May import what :mod:`~otel_agenteval.outlets` may, and the packages grpc and httpx.
 Start at :mod:`.outlet`.
 """

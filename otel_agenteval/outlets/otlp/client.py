@@ -1,6 +1,6 @@
-"""One request to an OTLP receiver, over gRPC or HTTP, and what its response means by the OTLP specification.
+"""Clients for OTLP receivers over gRPC and HTTP.
 
-Requests are bytes: nothing here looks inside. Nothing is retried here either; that is the sender's.
+They interpret responses as OTLP specifies. Requests are encoded bytes. The sender retries, the clients don't.
 """
 
 from __future__ import annotations
@@ -32,51 +32,54 @@ _SERVICES: Mapping[str, tuple[str, Any, str]] = {
 _RETRYABLE_CODES = frozenset(("CANCELLED", "DEADLINE_EXCEEDED", "ABORTED", "OUT_OF_RANGE", "UNAVAILABLE", "DATA_LOSS"))
 _RETRYABLE_STATUSES = frozenset((429, 502, 503, 504))
 _ABOUT_THE_BODY = frozenset(("INVALID_ARGUMENT", "RESOURCE_EXHAUSTED", "INTERNAL", "UNKNOWN", "400", "413", "422", "500"))
-"""Refusals that may be due to what the request holds; the others would meet any request."""
+"""Refusals that can be caused by the content of a request. Others apply to any request."""
 _LONGEST_WAIT = 3600.0
 _RECONNECT_MS = 5_000
 _LARGEST_ANSWER = 65_536
 
 
 class Result(NamedTuple):
-    """What came of one request."""
+    """Outcome of one request."""
 
     kind: Literal["sent", "retry", "refused"]
-    """``retry``: it may succeed later. ``refused``: it never will."""
+    """``retry`` may succeed later. ``refused`` never will."""
     reason: str = ""
-    """Code, status or fault, for counters."""
+    """Code, status or error type, for counters."""
     wait: float = 0.0
     """Seconds that the receiver asks to wait."""
     rejected: int = 0
-    """Records or spans that the receiver rejected out of a request that it accepted."""
+    """Records or spans that the receiver rejected from an accepted request."""
 
     @property
     def about_the_body(self) -> bool:
-        """Whether a part of the request might be accepted although all of it was refused."""
+        """True if parts of the refused request might be accepted."""
         return self.reason in _ABOUT_THE_BODY
 
 
 class Client(Protocol):
-    """A connection to a receiver."""
+    """Connection to a receiver."""
 
     def send(self, signal: str, body: bytes, timeout: float) -> Result:
-        """Send one export request, within ``timeout`` seconds. Does not raise for anything that a network or a receiver does."""
+        """Send one export request within ``timeout`` seconds.
+
+        Network and receiver errors aren't raised.
+        """
 
     def close(self) -> None:
-        """Release the connection; a request that is under way ends as cancelled."""
+        """Close the connection. A running request ends as cancelled."""
 
 
 def client_for(wanted: OtlpOptions) -> Client:
-    """The client that a configuration asks for. It connects with the first request.
+    """Return a client for the configured protocol. It connects at the first request.
 
     Raises:
-        OSError: a certificate's file cannot be read.
+        OSError: a certificate file can't be read.
     """
     return GrpcClient(wanted) if wanted.protocol == "grpc" else HttpClient(wanted)
 
 
 class GrpcClient:
-    """OTLP/gRPC."""
+    """Client for OTLP/gRPC."""
 
     def __init__(self, wanted: OtlpOptions) -> None:
         import grpc
@@ -84,7 +87,7 @@ class GrpcClient:
         target = wanted.endpoint.partition("://")[2].partition("/")[0]
         if ":" not in target.rpartition("]")[2]:
             target += ":443" if wanted.endpoint.startswith("https:") else ":4317"
-        # Without a bound of its own a channel waits up to two minutes before it looks again for a receiver that was gone.
+        # By default, a channel waits up to two minutes before it reconnects to a receiver that was unavailable.
         options = [
             ("grpc.enable_retries", 0), ("grpc.initial_reconnect_backoff_ms", 500), ("grpc.min_reconnect_backoff_ms", 500),
             ("grpc.max_reconnect_backoff_ms", _RECONNECT_MS),
@@ -105,17 +108,17 @@ class GrpcClient:
         self._error: type[grpc.RpcError] = grpc.RpcError
 
     def send(self, signal: str, body: bytes, timeout: float) -> Result:
-        """See :class:`Client`."""
+        """Send one export request, see :class:`Client`."""
         try:
             response = self._calls[signal](body, timeout=timeout, metadata=self._metadata)
         except self._error as error:
             return _result_of(error)
-        except ValueError:  # the channel was closed meanwhile
+        except ValueError:  # the channel was closed in the meantime
             return Result("retry", "CANCELLED")
         return _accepted(signal, response)
 
     def close(self) -> None:
-        """Cancel what is under way and release the connection."""
+        """Cancel running requests and close the connection."""
         self._channel.close()
 
 
@@ -132,7 +135,7 @@ def _result_of(error: grpc.RpcError) -> Result:
 
 
 def _retry_info(metadata: Sequence[tuple[str, str | bytes]]) -> float | None:
-    """Seconds of a RetryInfo, in the details of the status or in a trailer of its own; None without one."""
+    """Return the seconds of a RetryInfo in the status details or a trailer. None without one."""
     from google.protobuf.message import DecodeError
     from google.rpc.error_details_pb2 import RetryInfo
     from google.rpc.status_pb2 import Status
@@ -159,7 +162,7 @@ def _seconds_of(info: Any) -> float:
 
 
 class HttpClient:
-    """OTLP/HTTP with protobuf bodies."""
+    """Client for OTLP/HTTP with protobuf bodies."""
 
     def __init__(self, wanted: OtlpOptions) -> None:
         import httpx
@@ -180,7 +183,7 @@ class HttpClient:
         self._never = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
 
     def send(self, signal: str, body: bytes, timeout: float) -> Result:
-        """See :class:`Client`."""
+        """Send one export request, see :class:`Client`."""
         headers = {"content-encoding": "gzip"} if self._zip else {}
         content = gzip.compress(body, 5) if self._zip else body
         try:
@@ -192,7 +195,7 @@ class HttpClient:
             return Result("refused", type(error).__name__)
         except self._transient as error:
             return Result("retry", type(error).__name__)
-        except RuntimeError:  # the client was closed meanwhile
+        except RuntimeError:  # the client was closed in the meantime
             return Result("retry", "CANCELLED")
         if response.is_success:
             return _accepted(signal, self._read(signal, response, answer))
@@ -207,17 +210,17 @@ class HttpClient:
         try:
             if response.headers.get("content-type", "").startswith("application/x-protobuf"):
                 message.ParseFromString(answer)
-        except DecodeError:  # it accepted the request, whatever else it says
+        except DecodeError:  # the status says that the request was accepted
             message.Clear()
         return message
 
     def close(self) -> None:
-        """Release the connections."""
+        """Close the connections."""
         self._client.close()
 
 
 def _retry_after(text: str | None) -> float:
-    """Seconds of a Retry-After header: a number, or a date."""
+    """Return the seconds of a ``Retry-After`` header, which contains a number or a date."""
     if not text:
         return 0.0
     try:

@@ -1,7 +1,7 @@
-"""Scores as OTLP requests, in bytes.
+"""Encoding of scores as OTLP requests.
 
-Each turn's records are put under the Resource of the service that made its root, so that they lie where that service's telemetry does.
-What the records of a turn share is encoded once for the turn, what the scores of a metric share once for the metric.
+A turn's records get the Resource of the service that created its root, so that backends file them with that service's telemetry.
+Parts that the records of a turn share are encoded once per turn, and parts that the scores of a metric share once per metric.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 _SAMPLED = 0x1
 _HAS_IS_REMOTE, _IS_REMOTE = 0x100, 0x200
 _MAX_METRICS = 1_000
-"""Configured metrics, and labels of scores, whose encoded constants are kept."""
+"""Number of metrics and labels whose encoded constants are cached."""
 
-# Fields of a request, which are the same for logs and spans: ResourceLogs or -Spans 1, in it Resource 1 and ScopeLogs or -Spans 2,
-# in that the scope 1 and the records 2.
+# Field numbers of a request are the same for logs and spans: ResourceLogs or ResourceSpans 1, which contains Resource 1 and
+# ScopeLogs or ScopeSpans 2, which contains the scope 1 and the records 2.
 _RECORD = tag(2, BYTES)
 _CHANGE_NAME = delimited(12, utf8(semconv.CHANGE_EVENT))
 _EVENT_NAME = delimited(12, utf8(semconv.EVENT))
@@ -43,10 +43,12 @@ _SPAN_EVENT_NAME = delimited(2, utf8(semconv.EVENT))
 
 
 class ScoreWriter:
-    """Writes what one score says as attributes: the same as :func:`~otel_agenteval.outlets.log_events.event_attributes`, in bytes.
+    """Encoder for a score's attributes.
+
+    They equal those of :func:`~otel_agenteval.outlets.log_events.event_attributes`.
 
     Args:
-        field: number of the repeated field of type ``KeyValue`` of the message that is the score's.
+        field: number of the repeated ``KeyValue`` field in the score's message.
     """
 
     def __init__(self, field: int) -> None:
@@ -64,7 +66,10 @@ class ScoreWriter:
         self._labels: dict[str, bytes] = {}
 
     def __call__(self, score: Score) -> bytes:
-        """The attributes of a score. An error has ``error.type`` and nothing that could be read as a score."""
+        """Return a score's encoded attributes.
+
+        An error has ``error.type`` and no score attributes.
+        """
         facts = score.facts
         name, rest, gives_verdict = self._facts.get(facts) or self._constants(facts)
         parts = [name, self._result_id(score.result_id), rest]
@@ -85,7 +90,7 @@ class ScoreWriter:
         return b"".join(parts)
 
     def _constants(self, facts: Facts) -> tuple[bytes, bytes, bool]:
-        """What all scores of a metric say before and after their result ids, and whether they pass or fail."""
+        """Return the bytes before and after a metric's result ids, and whether it has a verdict."""
         rest = {semconv.METRIC_KIND: facts.kind, semconv.METRIC_VERSION: facts.version, semconv.POLICY: facts.policy}
         found = self._name(facts.metric), self._pairs.write(rest), facts.gives_verdict
         if len(self._facts) >= _MAX_METRICS:
@@ -101,10 +106,10 @@ class ScoreWriter:
 
 
 class ScoreEncoder:
-    """Encodes scored turns as export requests. To be used by one thread at a time.
+    """Encoder of scored turns as export requests. Used by one thread at a time.
 
     Args:
-        version: of this package, for the scope.
+        version: version of this package, for the instrumentation scope.
     """
 
     def __init__(self, version: str) -> None:
@@ -114,13 +119,13 @@ class ScoreEncoder:
         self._of_span, self._of_event = AttributeWriter(9), ScoreWriter(3)
 
     def log_records(self, batch: Sequence[ScoredTurn], now: int, instance_id: str, mode: LogEvents = "all") -> tuple[bytes, int]:
-        """An export request with a log record for each score that leaves as one, and how many there are.
+        """Return an export request with a log record per selected score, and their number.
 
         Args:
             batch: scored turns.
             now: time of the records, in nanoseconds since the Unix epoch.
-            instance_id: the engine that made the scores.
-            mode: which scores leave, see :func:`~otel_agenteval.outlets.selection.scores_to_log`.
+            instance_id: id of the engine that made the scores.
+            mode: selects the scores, see :func:`~otel_agenteval.outlets.selection.scores_to_log`.
         """
         groups = _Groups(self._of_resource)
         times = b"".join((_RECORD_TIME, as_fixed64(now), _OBSERVED_TIME, as_fixed64(now), _EVENT_NAME))
@@ -139,14 +144,17 @@ class ScoreEncoder:
         return b"".join(groups.requests(self._scope)), count
 
     def _frame(self, scored: ScoredTurn, times: bytes, instance_id: str) -> bytes:
-        """What all records of a turn have in common."""
+        """Return the fields that all records of a turn share."""
         root = scored.root
         ids = delimited(9, root.trace_id.to_bytes(16, "big")) + delimited(10, root.span_id.to_bytes(8, "big"))
         shared = self._of_record.write(turn_attributes(scored, instance_id))
         return b"".join((times, _RECORD_FLAGS if root.sampled else b"", ids, shared))
 
     def change(self, change: Change, root: Root, now: int, instance_id: str) -> bytes:
-        """An export request with the log record of a change, see :func:`~otel_agenteval.outlets.change_event.change_attributes`."""
+        """Return an export request with the log record of a change of scores.
+
+        For its attributes, see :func:`~otel_agenteval.outlets.change_event.change_attributes`.
+        """
         groups = _Groups(self._of_resource)
         ids = b""
         if root.trace_id:
@@ -161,16 +169,17 @@ class ScoreEncoder:
         return b"".join(groups.requests(self._scope))
 
     def evaluate_spans(self, batch: Sequence[ScoredTurn], now: int, instance_id: str, *, child: bool) -> tuple[bytes, int]:
-        """An export request with a span for each turn, whose events are its scores, and how many there are.
+        """Return an export request with a span per turn, and the number of spans.
 
-        A ``child`` stands in the turn's trace; any other span is a trace of its own, with a link to the turn's root.
+        The span's events are the turn's scores. A ``child`` span belongs to the turn's trace. Otherwise, the span starts a trace
+        of its own with a link to the turn's root.
         """
         groups = _Groups(self._of_resource)
         count = 0
         for scored in batch:
             written = scores_sent(scored)
             if not written or not scored.root.sampled:
-                continue  # the trace that it would lead to is not kept
+                continue  # the trace isn't sampled, so a link to it would lead nowhere
             head = _span_head(scored, written, now, child=child)
             attributes = self._of_span.write(turn_attributes(scored, instance_id))
             events = [delimited(11, _EVENT_TIME, as_fixed64(now), _SPAN_EVENT_NAME, self._of_event(score)) for score in written]
@@ -180,9 +189,9 @@ class ScoreEncoder:
 
 
 def _span_head(scored: ScoredTurn, written: Sequence[Score], now: int, *, child: bool) -> Iterator[bytes]:
-    """The fields of a turn's span that are no attributes and no events."""
+    """Yield the fields of a turn's span, except attributes and events."""
     root = scored.root
-    # Its ids follow from its content, so that a span that is sent twice is one span.
+    # Ids are derived from the content, so a span that is sent twice is one span.
     seed = hashlib.sha256("".join([score.result_id for score in written]).encode("utf-8", "replace")).digest()
     trace_id, root_id = root.trace_id.to_bytes(16, "big"), root.span_id.to_bytes(8, "big")
     yield delimited(1, trace_id if child else seed[:16])
@@ -200,7 +209,10 @@ def _span_head(scored: ScoredTurn, written: Sequence[Score], now: int, *, child:
 
 
 class _Groups:
-    """The records of one request, by the Resource that they leave under. It lives no longer than the batch, which holds the Resources."""
+    """Records of one request by Resource.
+
+    Must not outlive the batch, because it identifies Resources by object id.
+    """
 
     def __init__(self, attributes: AttributeWriter) -> None:
         self._attributes = attributes
@@ -208,7 +220,7 @@ class _Groups:
         self._of_content: dict[bytes, list[bytes]] = {}
 
     def of(self, resource: Mapping[str, Any]) -> list[bytes]:
-        """The list for what leaves under a Resource: one for each content."""
+        """Return the list of records for a Resource. Equal Resources share one list."""
         found = self._of_object.get(id(resource))
         if found is None:
             found = self._of_content.setdefault(self._attributes.write(resource), [])
@@ -216,6 +228,6 @@ class _Groups:
         return found
 
     def requests(self, scope: bytes) -> Iterator[bytes]:
-        """The parts of the request."""
+        """Yield the parts of the request."""
         for resource, records in self._of_content.items():
             yield delimited(1, delimited(1, resource), delimited(2, scope, *records))

@@ -1,7 +1,7 @@
-"""The accumulators as one OTLP request, made when it is due: an observation costs what counting it costs, and nothing more.
+"""Encoding of all metrics as one OTLP request, made when it is due.
 
-Everything is cumulative, as the SDK sends to a reader without a preference, with the same names, units, buckets and exemplars. Unlike
-the SDK's, histograms have negative values too, as in Prometheus.
+Observations cost nothing beyond counting. All metrics are cumulative, with the names, units, buckets and exemplars that the
+SDK would send. Unlike the SDK's, histograms accept negative values, as in Prometheus.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ _BUCKET_COUNTS, _BOUNDS, _EXEMPLAR = tag(6, BYTES), tag(7, BYTES), tag(8, BYTES)
 _EXEMPLAR_TIME, _EXEMPLAR_DOUBLE, _EXEMPLAR_INT = tag(2, FIXED64), tag(3, FIXED64), tag(6, FIXED64)
 _ATTRIBUTES_OF_A_NUMBER, _ATTRIBUTES_OF_A_HISTOGRAM = tag(7, BYTES), tag(9, BYTES)
 _DATA = {"gauge": 5, "counter": 7, "histogram": 9}
-"""Number of the field of a metric that holds its data, by kind."""
+"""Number of the field that contains a metric's data, by kind."""
 
 
 class MetricsEncoder:
-    """Encodes what the accumulators hold as export requests. To be used by one thread at a time.
+    """Encoder of the accumulators as export requests. Used by one thread at a time.
 
     Args:
         telemetry: the accumulators.
-        version: of this package, for scope and resource.
-        since: when they were at zero, in nanoseconds since the Unix epoch.
+        version: version of this package, for scope and Resource.
+        since: time at which all counts were 0, in nanoseconds since the Unix epoch.
     """
 
     def __init__(self, telemetry: Telemetry, version: str, since: int) -> None:
@@ -58,11 +58,13 @@ class MetricsEncoder:
         self._writers = [_MetricWriter(instrument, since, exemplars=exemplars) for instrument in INSTRUMENTS]
 
     def request(self, now: int, instance_id: str) -> bytes:
-        """All metrics that have a value, under a Resource of our own; empty when none has.
+        """Return a request with all metrics that have a value, or an empty one.
+
+        It has a Resource that describes otel-agenteval.
 
         Args:
             now: time of the values, in nanoseconds since the Unix epoch.
-            instance_id: tells the engines of a fleet apart.
+            instance_id: id of this engine within a fleet.
         """
         if not self._resource:
             self._resource = delimited(1, AttributeWriter(1).write(_about_us(self._version, instance_id)))
@@ -73,13 +75,16 @@ class MetricsEncoder:
 
 
 def _about_us(version: str, instance_id: str) -> Mapping[str, object]:
-    """The attributes of our Resource; those in the environment take precedence."""
+    """Return the attributes of otel-agenteval's Resource.
+
+    Environment variables take precedence.
+    """
     about = {"service.name": "otel-agenteval", "service.version": version, "service.instance.id": instance_id}
     return Resource(about).merge(OTELResourceDetector().detect()).attributes
 
 
 class _MetricWriter:
-    """Writes one instrument."""
+    """Encoder of one instrument."""
 
     def __init__(self, instrument: Instrument, since: int, *, exemplars: bool) -> None:
         self.name = instrument.name
@@ -98,15 +103,21 @@ class _MetricWriter:
         self._bounds = _BOUNDS + varint(len(bounds)) + bounds
         self._pack_counts = struct.Struct(f"<{len(instrument.buckets) + 1}Q").pack
         self._since = since
-        """When a label set that is new was at zero."""
+        """Start time of a new label set."""
         self._starts: dict[Labels, int] = {}
-        """The same for each label set of the last request: one that comes back after it had to leave begins anew."""
+        """Start times of the last request's label sets.
+
+        An evicted label set that returns starts again.
+        """
         self._exemplars = exemplars
         self._newest = 0.0
-        """Time of the latest exemplar that was sent, in seconds since the Unix epoch: each is sent once."""
+        """Time of the latest exported exemplar, in seconds since the Unix epoch.
+
+        Each is sent once.
+        """
 
     def metric(self, family: Family, now: int) -> bytes:
-        """The metric as a field of its scope; empty without a value."""
+        """Return the metric as a field of its scope. Empty without a value."""
         times = _TIME + as_fixed64(now)
         starts: dict[Labels, int] = {}
         points: list[bytes] = []
@@ -134,7 +145,7 @@ class _MetricWriter:
         yield from self._attributes(labels)
         counts = self._pack_counts(*distribution.counts)
         yield _COUNT + as_fixed64(sum(distribution.counts))
-        if distribution.least >= 0:  # the specification wants no sum that can fall
+        if distribution.least >= 0:  # OTLP forbids sums that can decrease
             yield _SUM + as_double(distribution.sum)
         yield _BUCKET_COUNTS + varint(len(counts)) + counts
         yield self._bounds
@@ -148,7 +159,7 @@ class _MetricWriter:
 
 
 def _number(value: float, as_int: bytes, as_float: bytes) -> bytes:
-    """A number as what it is; a whole one beyond 64 bits as a double."""
+    """Return an encoded integer or double. An integer beyond 64 bits becomes a double."""
     if isinstance(value, int) and -(2**63) <= value < 2**63:
         return as_int + as_sfixed64(value)
     return as_float + as_double(value)

@@ -1,7 +1,7 @@
-"""Scores sent to an OTLP endpoint by connections of our own: what a sidecar does, typically back to the Collector that feeds it.
+"""Outlet that sends scores to an OTLP endpoint.
 
-What comes back to us in a circle is recognised by its scope and attributes (see :func:`otel_agenteval.spans.otlp.is_ours`), and is
-never evaluated.
+In a sidecar, the endpoint is usually the Collector that feeds it. Exported telemetry that returns in a loop is recognized by
+its scope and attributes (see :func:`otel_agenteval.spans.otlp.is_ours`), and is never evaluated.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ _log = logging.getLogger("otel_agenteval")
 
 
 class OtlpOutlet(Outlet):
-    """Log events, metrics and ``evaluate`` spans for one OTLP endpoint.
+    """Outlet for log events, metrics and ``evaluate`` spans to one OTLP endpoint.
 
-    Records are rendered in the worker's thread and sent in a thread of the outlet's own: a receiver that is slow or gone fills a
-    bounded queue, and delays nothing else. What becomes of each record is counted in ``agenteval.emit.records{outlet="otlp"}``,
-    requests that fail in ``agenteval.emit.errors``.
+    The worker's thread encodes records, and the outlet's own thread sends them. A slow or unavailable receiver fills a bounded
+    queue and delays nothing else. ``agenteval.emit.records{outlet="otlp"}`` counts the outcome of each record,
+    ``agenteval.emit.errors`` failed requests.
 
     Args:
-        wanted: where to, and what.
-        telemetry: the engine's accumulators: gets the counts, and is what the metrics are made from.
-        instance_id: tells the engines of a fleet apart; asked again in a forked child.
-        version: of this package, for the scope.
-        clock: dates the records.
-        mode: which scores leave as log events, see :func:`~otel_agenteval.outlets.selection.scores_to_log`; None means as ``wanted`` says.
-        pauses: the first and the longest pause between two attempts, in seconds; tests shorten them.
+        wanted: the options of the outlet.
+        telemetry: the engine's accumulators. They receive counts and are the source of the metrics.
+        instance_id: returns the id of this engine within a fleet. Called again in a forked child.
+        version: version of this package, for the instrumentation scope.
+        clock: sets the time of records.
+        mode: selects scores for log events, see :func:`~otel_agenteval.outlets.selection.scores_to_log`. None uses the option.
+        pauses: the first and the longest pause between attempts, in seconds. Tests shorten them.
 
     Raises:
-        ConfigError: a certificate's file cannot be read.
+        ConfigError: a certificate file can't be read.
     """
 
     name = "otlp"
@@ -70,7 +70,7 @@ class OtlpOutlet(Outlet):
         for option in ("ca_file", "cert_file", "key_file"):
             file = getattr(wanted, option)
             if file is not None and not os.access(file, os.R_OK):
-                raise ConfigError(f"outlets.otlp.{option}: {file!r} cannot be read; it must be a PEM file")
+                raise ConfigError(f"outlets.otlp.{option}: must be a readable PEM file, got {file!r}")
         self._wanted = wanted
         self._telemetry = telemetry
         self._instance_id = instance_id
@@ -83,7 +83,7 @@ class OtlpOutlet(Outlet):
         self._keeps_all = False
         self._warned_of: set[str] = set()
         self._begun = False
-        """Whether metrics are sent: from the first turn on."""
+        """True once metrics are sent, from the first turn on."""
         spool = wanted.spool
         self._sender = Sender(
             wanted,
@@ -105,11 +105,11 @@ class OtlpOutlet(Outlet):
     # --- what the pipeline calls
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Render a batch and leave it to the sending thread."""
+        """Encode a batch and queue it for the sending thread."""
         fault: Exception | None = None
         try:
             requests = [self._requests(batch)]
-        except Exception:  # one turn is the cause
+        except Exception:  # a turn can't be encoded, so encode them one by one
             requests, fault = self.render(batch, lambda scored: self._requests([scored]))
         for signal, body, items in itertools.chain.from_iterable(requests):
             self._put(signal, body, items)
@@ -130,7 +130,7 @@ class OtlpOutlet(Outlet):
         return found
 
     def announce(self, change: Change, root: Root) -> None:
-        """A log record about a change, under the Resource of the turn that showed it."""
+        """Queue a log record about a change, under the Resource of the turn that revealed it."""
         if self._log_events != "off":
             self._put("logs", self._encoder.change(change, root, self._clock.time_ns(), self._instance_id()), 1)
 
@@ -141,36 +141,36 @@ class OtlpOutlet(Outlet):
 
     @property
     def trouble(self) -> str:
-        """The signals whose last request failed, and why."""
+        """Signals whose last request failed, with the reasons."""
         return "; ".join(f"{signal}: {reason}" for signal, reason in self._sender.trouble.copy().items())
 
     @property
     def full(self) -> bool:
-        """Whether as much waits as may."""
+        """True if the queue or the spool is full."""
         return self._sender.spool.full
 
     def keep_all(self) -> None:
-        """Drop nothing for lack of room: the worker asks for :attr:`full` first."""
+        """Keep all records. The worker then checks :attr:`full` before it emits."""
         self._keeps_all = True
 
     def flush(self, timeout: float) -> bool:
-        """Send everything that waits; False when that was not done within ``timeout`` seconds. See :meth:`Sender.flush`."""
+        """Send all waiting records within ``timeout`` seconds. See :meth:`Sender.flush`."""
         return self._sender.flush(timeout)
 
     def close(self) -> None:
-        """Send nothing more; what waits stays in the spool, or is counted as lost."""
+        """Stop sending. Waiting records stay in the spool or are counted as dropped."""
         self._sender.close()
 
     def start(self) -> None:
-        """Start sending, also what an earlier process left in the spool."""
+        """Start sending, including records that an earlier process left in the spool."""
         self._sender.start()
 
     def begin_exit(self) -> None:
-        """Start no thread any more, and wait for the receiver when flushed: it is the last time."""
+        """Start no more threads, and wait for the receiver at the next flush."""
         self._sender.may_start = False
 
     def after_fork_in_child(self) -> None:
-        """What waits is the parent's; the child is an instance of its own."""
+        """Discard the parent's waiting records. The child is a separate instance."""
         self._begun = False
         self._metrics = MetricsEncoder(self._telemetry, self._version, self._clock.time_ns())
         self.records.reset()
@@ -179,20 +179,20 @@ class OtlpOutlet(Outlet):
     # --- the account
 
     def finished(self, outcome: str, items: int) -> None:
-        """Count records or spans that were sent, or are not going to be."""
+        """Count records or spans that were sent, or dropped for the reason ``outcome``."""
         self.records.finish(outcome, items)
         if outcome != "sent":
-            self._warn_once(outcome, f"{items} records were not sent")
+            self._warn_once(outcome, f"{items} records were dropped")
 
     def failed(self, reason: str) -> None:
-        """Count a request that failed."""
+        """Count a failed request."""
         self._telemetry.add(semconv.EMIT_ERRORS, outlet=self.name, reason=reason)
         self._warn_once(reason, "a request failed")
 
     def _warn_once(self, reason: str, what: str) -> None:
         if reason not in self._warned_of:
             self._warned_of.add(reason)
-            _log.warning("outlet otlp: %s: %s (counted from now on)", what, reason)
+            _log.warning("outlet otlp: %s: %s (further failures are only counted)", what, reason)
 
     # --- metrics
 
@@ -201,7 +201,7 @@ class OtlpOutlet(Outlet):
 
 
 def outlet_from(wanted: OtlpOptions, setup: Setup) -> Outlet:
-    """The endpoint that is configured."""
+    """Return the outlet for the configured endpoint."""
     directory = None if wanted.spool is None else wanted.spool.directory
     setup.warn_of_fault(("outlets", "otlp", "spool", "directory"), directory, fault_of_folder, "scores wait in memory")
     mode = log_mode(wanted.log_events, setup.config)

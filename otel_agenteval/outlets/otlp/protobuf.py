@@ -1,7 +1,7 @@
-"""Protobuf's wire format, as far as OTLP needs it: what never changes in a message is encoded once, and the rest is put behind it.
+"""Encoder for the parts of protobuf's wire format that OTLP uses.
 
-A message made of Python objects costs microseconds a field, and most fields of our records say the same again and again. Nothing here
-decides what is sent; tests compare every message with one that is made of the protobuf classes.
+Building protobuf objects costs microseconds per field, and most fields repeat. So constant parts are encoded once. Tests
+compare each message with one built by the protobuf classes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from ...core.wellformed import well_formed
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
-"""How a field's value is written, the lower three bits of its tag."""
+"""Wire types, the lower three bits of a field's tag."""
 
 as_fixed64: Callable[[int], bytes] = struct.Struct("<Q").pack
 as_sfixed64: Callable[[int], bytes] = struct.Struct("<q").pack
@@ -22,9 +22,9 @@ as_double: Callable[[float], bytes] = struct.Struct("<d").pack
 
 _MAX_NESTING = 16
 _MAX_KEYS = 256
-"""Keys, and values other than texts, that one writer remembers: keys can come from configuration and from spans."""
+"""Number of keys, and of values other than strings, that one writer caches."""
 _MAX_LENGTH = 512
-"""Texts up to this length have their heads remembered."""
+"""Length up to which the prefixes of strings are cached."""
 
 
 def _varint(number: int) -> bytes:
@@ -40,23 +40,23 @@ _VARINTS = tuple(_varint(number) for number in range(4096))
 
 
 def varint(number: int) -> bytes:
-    """A number from 0 to 2⁶⁴ - 1."""
+    """Encode a number from 0 to 2⁶⁴ - 1."""
     return _VARINTS[number] if number < 4096 else _varint(number)
 
 
 def tag(field: int, kind: int) -> bytes:
-    """What stands before the value of a field."""
+    """Return the tag of a field."""
     return varint(field << 3 | kind)
 
 
 def delimited(field: int, *parts: bytes) -> bytes:
-    """A field that is a message, bytes or a text, given in parts."""
+    """Encode a field that contains a message, bytes or a string, given in parts."""
     body = b"".join(parts)
     return b"".join((tag(field, BYTES), varint(len(body)), body))
 
 
 def utf8(text: str) -> bytes:
-    """A text in UTF-8, with U+FFFD for each half of a surrogate pair."""
+    """Encode a string in UTF-8, with U+FFFD for each half of a surrogate pair."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -64,7 +64,10 @@ def utf8(text: str) -> bytes:
 
 
 def any_value(value: Any, depth: int = 0) -> bytes:
-    """An ``AnyValue``; empty for what has no form there, and below a nesting of 16. Whole numbers beyond 64 bits become texts."""
+    """Encode an ``AnyValue``. Integers beyond 64 bits become strings.
+
+    The result is empty for unsupported types and below a nesting of 16.
+    """
     if isinstance(value, str):
         return delimited(1, utf8(value))
     if isinstance(value, bool):
@@ -86,16 +89,16 @@ def any_value(value: Any, depth: int = 0) -> bytes:
 
 
 def _pair(key: str, value: bytes) -> bytes:
-    """A ``KeyValue``, without a value where there is no form for it."""
+    """Encode a ``KeyValue``. An unsupported value is left out."""
     return delimited(1, utf8(key)) + (delimited(2, value) if value else b"")
 
 
 class TextWriter:
-    """Writes one attribute whose value is always a text.
+    """Encoder of one attribute whose value is always a string.
 
     Args:
-        before: the tag of the field that holds attributes.
-        key: of the attribute.
+        before: tag of the field that contains attributes.
+        key: key of the attribute.
     """
 
     __slots__ = ("_before", "_heads", "_key")
@@ -104,16 +107,16 @@ class TextWriter:
         self._before = before
         self._key = delimited(1, utf8(key)) + tag(2, BYTES)
         self._heads: dict[int, bytes] = {}
-        """All that stands before a text, by the text's length."""
+        """All bytes before a string, by the string's length."""
 
     def __call__(self, text: str) -> bytes:
-        """The attribute, with the tag of its field."""
+        """Return the attribute with the tag of its field."""
         raw = utf8(text)
         length = len(raw)
         return (self._heads.get(length) or self.head(length)) + raw
 
     def head(self, length: int) -> bytes:
-        """All that stands before a text of so many bytes."""
+        """Return all bytes before a string of ``length`` bytes."""
         value = tag(1, BYTES) + varint(length)
         pair = self._key + varint(len(value) + length) + value
         head = self._before + varint(len(pair) + length) + pair
@@ -123,10 +126,10 @@ class TextWriter:
 
 
 class AttributeWriter:
-    """Writes attributes into one field of a message.
+    """Encoder of attributes in one field of a message.
 
     Args:
-        field: number of the repeated field of type ``KeyValue``.
+        field: number of the repeated ``KeyValue`` field.
     """
 
     def __init__(self, field: int) -> None:
@@ -135,7 +138,7 @@ class AttributeWriter:
         self._plain: dict[tuple[str, type, object], bytes] = {}
 
     def write(self, attributes: Mapping[str, Any]) -> bytes:
-        """All of them, in their order."""
+        """Encode all attributes in their order."""
         texts, plain = self._texts, self._plain
         out: list[bytes] = []
         for key, value in attributes.items():
@@ -149,7 +152,7 @@ class AttributeWriter:
         return b"".join(out)
 
     def text(self, key: str) -> TextWriter:
-        """What writes texts under a key."""
+        """Return the encoder for strings under a key."""
         found = self._texts.get(key)
         if found is None:
             found = TextWriter(self._tag, key)
@@ -158,11 +161,11 @@ class AttributeWriter:
         return found
 
     def double_head(self, key: str) -> bytes:
-        """What stands before a double, as :data:`as_double` writes it, under a key."""
+        """Return all bytes before a double, as :data:`as_double` encodes it, under a key."""
         return self.pair(key, 0.0)[:-8]
 
     def pair(self, key: str, value: Any) -> bytes:
-        """One attribute. Of a value that :func:`any_value` has no form for, the key."""
+        """Encode one attribute. For a value that :func:`any_value` doesn't support, only its key."""
         pair = _pair(key, any_value(value))
         return b"".join((self._tag, varint(len(pair)), pair))
 

@@ -1,8 +1,8 @@
-"""Sends batches to an OTLP receiver: one thread that sends, waits and tries again, and an account of what was not sent.
+"""Sender of batches to an OTLP receiver: one thread that sends and retries.
 
-What a receiver refuses for the time being is sent again, not before the time that the receiver asked for, and after pauses that double
-with full jitter. What it refuses for good is dropped. Each signal has pauses of its own, so that a receiver without one of them does not
-hold up the other. Only a flush waits for the thread.
+A request that the receiver refuses temporarily is retried, not before the time that the receiver requested, and after pauses that
+double with full jitter. A request that it refuses permanently is dropped. Each signal has separate pauses, so a receiver that
+doesn't support one of them doesn't delay the other. Only a flush waits for the thread.
 """
 
 from __future__ import annotations
@@ -26,51 +26,54 @@ from .spool import SIGNALS, Batch, Spool
 _log = logging.getLogger("otel_agenteval")
 
 LINGER = 0.5
-"""Seconds that a batch waits for others to be sent with it."""
+"""Seconds that a batch waits so that others can be sent with it."""
 MAX_REQUEST = 4 * 1024 * 1024
-"""Bytes of one request; a larger batch is sent alone."""
+"""Bytes of one request. A larger batch is sent alone."""
 _MOST_BATCHES = 512
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
 _SHORTEST_PAUSE = 0.05
 _JOIN = 1.0
 _ADOPTION = 15.0
-"""Seconds between two looks for batches that a process which died has left in a file."""
+"""Seconds between checks for batches that a dead process left in a file."""
 
 
 class Account(Protocol):
-    """Keeps count of what becomes of records."""
+    """Counter of the outcomes of records."""
 
     def finished(self, outcome: str, items: int) -> None:
-        """So many records or spans were ``sent``, or dropped for a reason."""
+        """Count records or spans that were ``sent``, or dropped for the reason ``outcome``."""
 
     def failed(self, reason: str) -> None:
-        """A request failed, whether or not it is tried again."""
+        """Count a failed request, whether it is retried or not."""
 
 
 class _Lane:
-    """The state of one signal."""
+    """State of one signal."""
 
     def __init__(self, signal: Signal) -> None:
         self.signal = signal
         self.due: float | None = None
-        """When to send next, in monotonic seconds; None while nothing waits."""
+        """Monotonic time of the next request. None if nothing waits."""
         self.failures = 0
-        """Attempts in a row that failed and are to be repeated."""
+        """Failed attempts in a row that will be retried."""
         self.most = _MOST_BATCHES
-        """Batches in one request: fewer once a receiver refused some together."""
+        """Largest number of batches in one request.
+
+        Reduced after the receiver refused several together.
+        """
 
 
 class Sender:
-    """Sends batches in a thread that starts with the first of them.
+    """Sender of batches on a thread that starts with the first of them.
 
     Args:
-        wanted: how long a request may take and is tried again, and how often metrics are sent.
-        make_client: makes the connection; called again in a forked child.
-        make_spool: makes the store of what waits; called again in a forked child.
-        account: keeps count.
-        collect: gives the body of a metrics request; b"" for none.
-        clock: dates batches.
-        pauses: the first and the longest pause between two attempts, in seconds.
+        wanted: contains timeouts, the retry limit and the interval of metrics.
+        make_client: creates the connection. Called again in a forked child.
+        make_spool: creates the store of waiting batches. Called again in a forked child.
+        account: counts outcomes.
+        collect: returns the body of a metrics request, or b"" to send none.
+        clock: sets the time of batches.
+        pauses: the first and the longest pause between attempts, in seconds.
     """
 
     def __init__(
@@ -91,7 +94,7 @@ class Sender:
         self._clock = clock
         self._pauses = pauses
         self.may_start = True
-        """False at interpreter exit, when no thread can be started any more."""
+        """False at interpreter exit, when no thread can be started."""
         self._reset()
 
     def _reset(self) -> None:
@@ -99,10 +102,10 @@ class Sender:
         self._client: Client | None = None
         self._lanes = {signal: _Lane(signal) for signal in SIGNALS}
         self.trouble: dict[str, str] = {}
-        """Why the last request of a signal failed, unless that may lie in what it held."""
+        """Why the last request of each signal failed, unless its content may be the cause."""
         self._metrics_due: float | None = None
         self._flushing = 0
-        """How many callers wait in :meth:`flush`."""
+        """Number of callers that wait in :meth:`flush`."""
         self._collecting = False
         self._wake = threading.Event()
         self._progress = threading.Condition()
@@ -111,7 +114,10 @@ class Sender:
         self._stopping = False
 
     def put(self, signal: Signal, body: bytes, items: int, *, must: bool = False) -> None:
-        """Send a request soon. Never waits for the network. One that has no room is dropped and counted, unless it ``must`` be kept."""
+        """Queue a request without waiting for the network.
+
+        If the queue is full, the request is dropped and counted, unless it ``must`` be kept.
+        """
         if self._stopping:
             self._account.finished("shutdown", items)
             return
@@ -124,19 +130,19 @@ class Sender:
         self.start()
 
     def start(self) -> None:
-        """Start the thread, unless it runs. It also sends metrics, and what an earlier process left behind."""
+        """Start the thread if it isn't running. It also sends metrics and leftover batches."""
         if self._wanted.metrics_interval and self._metrics_due is None:
             self._metrics_due = time.monotonic() + self._wanted.metrics_interval
         if (self._thread is not None and self._thread.is_alive()) or not self.may_start or self._stopping:
             return
         self._thread = started(self._run, "otel-agenteval-otlp")
-        self.may_start = self._thread is not None  # else a flush does the work
+        self.may_start = self._thread is not None  # without a thread, a flush does the work
 
     def flush(self, timeout: float) -> bool:
-        """Send everything that waits, and the metrics; False when that was not done within ``timeout`` seconds.
+        """Send all waiting batches and metrics. Return False if ``timeout`` seconds don't suffice.
 
-        A receiver that is known to refuse or to be gone is not waited for, except at exit: the caller has other work. What then waits
-        in a file counts as delivered, for the next process sends it.
+        Except at exit, it doesn't wait for a receiver that is known to fail. Batches that then wait in a file count as delivered,
+        because the next process sends them.
         """
         until = time.monotonic() + timeout
         if self._metrics_due is not None:
@@ -156,11 +162,14 @@ class Sender:
             self._flushing -= 1
 
     def _fails(self) -> bool:
-        """Whether what waits was tried already, without success."""
+        """Return True if waiting batches have already failed."""
         return any(lane.failures for lane in self._lanes.values())
 
     def close(self) -> None:
-        """Send nothing more. What waits stays in its file, or is counted as lost. Safe to call twice."""
+        """Stop sending.
+
+        Waiting batches stay in their file, or are counted as dropped. Safe to call twice.
+        """
         if self._stopping:
             return
         self._stopping = True
@@ -168,16 +177,19 @@ class Sender:
         client = self._client
         thread = self._thread
         if client is not None:
-            client.close()  # ends a request that is under way
+            client.close()  # cancels a running request
         if thread is not None and thread is not threading.current_thread():
             thread.join(_JOIN)
         lost = self.spool.close()
         if lost:
             self._account.finished("shutdown", lost)
-            _log.warning("%d scores were not sent before the end", lost)
+            _log.warning("outlet otlp: %d scores were not sent before shutdown and are dropped", lost)
 
     def after_fork_in_child(self) -> None:
-        """The parent sends what it has. The child gets a thread, connections and a file of its own, once it needs them."""
+        """Discard the parent's batches.
+
+        The child opens its own thread, connections and file when needed.
+        """
         _LEFT_TO_THE_PARENT.append(self._client)
         self.spool.after_fork_in_child()
         self._reset()
@@ -203,7 +215,7 @@ class Sender:
             detach(token)
 
     def _work_here(self, until: float) -> None:
-        """The thread's work, where there is no thread any more."""
+        """Do the thread's work on the caller's thread."""
         token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
         try:
             while not self._stopping and not self._all_sent() and time.monotonic() < until:
@@ -214,7 +226,7 @@ class Sender:
             detach(token)
 
     def _adopt(self) -> bool:
-        """Take over what other processes left unsent; False where there are no files in which they could leave it."""
+        """Take over batches that other processes left. Return False without spool files."""
         self.spool.open()
         adopts = self.spool.adopt()
         for lane in self._lanes.values():
@@ -226,14 +238,14 @@ class Sender:
         try:
             with self._working:
                 return self._step(until)
-        except BaseException as error:  # a fault of ours must not end the thread, and lose what waits
+        except BaseException as error:  # an internal error must not end the thread and drop waiting batches
             if is_meant_for_host(error):
                 raise
             self._account.failed(type(error).__name__)
             return self._pauses[1]
 
     def _step(self, until: float) -> float:
-        """Do what is due; seconds until something else is."""
+        """Do all due work. Return the seconds until the next work is due."""
         now = time.monotonic()
         soonest = _FOREVER
         for lane in self._lanes.values():
@@ -256,14 +268,14 @@ class Sender:
         return soonest
 
     def _send(self, lane: _Lane, until: float) -> None:
-        lane.due = None  # a batch that is put from here on makes it due again
+        lane.due = None  # a batch that arrives from here on makes it due again
         batches = self.spool.first(lane.signal, lane.most, MAX_REQUEST)
         if not batches:
             self._notify()
             return
         result = self._attempt(lane.signal, b"".join([batch.body for batch in batches]), until)
         if self._stopping:
-            return  # they stay in their file, or are counted as lost
+            return  # the batches stay in their file, or are counted as dropped
         items = sum(batch.items for batch in batches)
         now = time.monotonic()
         if result.kind == "retry":
@@ -290,7 +302,7 @@ class Sender:
         self._notify()
 
     def _give_up(self, batches: list[Batch]) -> None:
-        """Drop what has been tried for too long."""
+        """Drop batches that were retried for too long."""
         oldest = self._clock.time_ns() / 1e9 - self._wanted.retry_for
         expired = [batch for batch in batches if batch.at < oldest]
         if expired:
@@ -299,7 +311,10 @@ class Sender:
             self._notify()
 
     def _send_metrics(self, until: float) -> None:
-        """Send the metrics, once: they are cumulative, so the next request repeats what this one says."""
+        """Send the metrics once.
+
+        They are cumulative, so the next request makes up for a failed one.
+        """
         body = self._collect()
         if body:
             self._attempt("metrics", body, until)
@@ -322,7 +337,7 @@ class Sender:
         return any(lane.due is not None for lane in self._lanes.values())
 
     def _all_sent(self) -> bool:
-        """Nothing waits and nothing is under way."""
+        """Return True if nothing waits and no request is running."""
         if self._collecting or (self._metrics_due is not None and self._metrics_due <= time.monotonic()):
             return False
         return not self._any_waits() and self.spool.bytes == 0
@@ -334,4 +349,4 @@ class Sender:
 
 _FOREVER = float("inf")
 _LEFT_TO_THE_PARENT: list[Client | None] = []
-"""Connections that a forked child inherited: it must neither use nor close them."""
+"""Connections inherited by a forked child, which must neither use nor close them."""

@@ -1,6 +1,6 @@
-"""What waits to be sent: in memory, or in a file that outlives the process.
+"""Storage for waiting batches, in memory or in a file that outlives the process.
 
-A batch is read, sent, and only then removed. One that was sent just before the process died is sent again; receivers can recognise a
+A batch is removed after it was sent. If the process dies in between, the batch is sent again. Receivers can recognize a repeated
 score by its result id.
 """
 
@@ -34,24 +34,24 @@ SCHEMA = Schema(
     unnumbered=frozenset(("parcels",)),
 )  # fmt: skip
 _LEFT_TO_THE_PARENT: list[sqlite3.Connection] = []
-"""Connections that a forked child inherited: it must neither use nor close them."""
+"""Connections inherited by a forked child, which must neither use nor close them."""
 
 
 class Batch(NamedTuple):
-    """An encoded export request. Several of one signal, one after the other, are one request too."""
+    """Encoded export request. Concatenated batches of one signal are one request too."""
 
     signal: Signal
     items: int
-    """Records or spans in it."""
+    """Number of records or spans."""
     at: float
-    """When it was made, seconds since the Unix epoch."""
+    """Time of creation in seconds since the Unix epoch."""
     body: bytes
     number: int = 0
-    """Identifies it where it waits."""
+    """Its id in the storage."""
 
 
 class SpoolMemory:
-    """Batches that are lost with the process."""
+    """Storage in memory, lost with the process."""
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
@@ -61,7 +61,7 @@ class SpoolMemory:
         self._waiting: dict[Signal, deque[Batch]] = {signal: deque() for signal in SIGNALS}
 
     def put(self, batch: Batch, *, must: bool = False) -> bool:
-        """Add a batch; False when it has no room and need not be kept (``must``)."""
+        """Add a batch. Return False if it doesn't fit, unless it ``must`` be kept."""
         with self._lock:
             if self.bytes + len(batch.body) > self.max_bytes and not must:
                 return False
@@ -71,7 +71,7 @@ class SpoolMemory:
             return True
 
     def first(self, signal: Signal, most: int, max_bytes: int) -> list[Batch]:
-        """The oldest of a signal. They stay."""
+        """Return the oldest batches of a signal without removing them."""
         found: list[Batch] = []
         with self._lock:
             for batch in self._waiting[signal]:
@@ -82,7 +82,7 @@ class SpoolMemory:
         return found
 
     def remove(self, batches: Sequence[Batch]) -> None:
-        """Remove the oldest, as :meth:`first` gave them."""
+        """Remove the oldest batches, as returned by :meth:`first`."""
         with self._lock:
             for batch in batches:
                 waiting = self._waiting[batch.signal]
@@ -91,27 +91,29 @@ class SpoolMemory:
                     self.bytes -= len(batch.body)
 
     def items(self) -> int:
-        """Records and spans that wait."""
+        """Return the number of waiting records and spans."""
         with self._lock:
             return sum(batch.items for waiting in self._waiting.values() for batch in waiting)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing, because memory needs no cleanup."""
 
 
 class SpoolFile:
-    """Batches in an SQLite file of a folder that processes may share: each takes the first file that no other process holds.
+    """Storage in an SQLite file.
 
-    So a process that starts after another one died goes on with what that one left, and one that runs already can :meth:`adopt` it. The
-    file holds explanations, so it is made readable for its owner only.
+    Processes can share the folder, and each locks the first free file.
+
+    A process that starts after another one died continues with its file. A running process can :meth:`adopt` the file. Batches
+    contain explanations, so the file is only readable by its owner.
 
     Args:
-        directory: made when it is missing.
-        max_bytes: how many the batches in the file may have.
+        directory: created if missing.
+        max_bytes: limit for the batches in the file.
 
     Raises:
-        OSError: the folder or file cannot be used.
-        sqlite3.Error: the same.
+        OSError: the folder or file can't be used.
+        sqlite3.Error: the file can't be used as a database.
     """
 
     def __init__(self, directory: str, max_bytes: int) -> None:
@@ -121,14 +123,14 @@ class SpoolFile:
         self._directory = directory
         self._adopted = 0
         self._refused: set[Path] = set()
-        """Files that cannot be read: damaged ones, and those of another version."""
+        """Unreadable files: damaged ones, and those of another version."""
         self._slot, self._db = self._first_free()
         row = self._db.execute("SELECT coalesce(sum(length(body)), 0), coalesce(sum(items), 0) FROM batches").fetchone()
         self.bytes: int = row[0]
         self._items: int = row[1]
 
     def put(self, batch: Batch, *, must: bool = False) -> bool:
-        """Add a batch; False when it has no room and need not be kept (``must``)."""
+        """Add a batch. Return False if it doesn't fit, unless it ``must`` be kept."""
         with self._lock:
             if self.bytes + len(batch.body) > self.max_bytes and not must:
                 return False
@@ -138,7 +140,7 @@ class SpoolFile:
             return True
 
     def first(self, signal: Signal, most: int, max_bytes: int) -> list[Batch]:
-        """The oldest of a signal. They stay."""
+        """Return the oldest batches of a signal without removing them."""
         found: list[Batch] = []
         with self._lock:
             rows = self._db.execute(
@@ -152,7 +154,7 @@ class SpoolFile:
         return found
 
     def remove(self, batches: Sequence[Batch]) -> None:
-        """Remove batches that :meth:`first` gave."""
+        """Remove batches returned by :meth:`first`."""
         with self._lock:
             self._db.execute("BEGIN")
             try:
@@ -165,7 +167,12 @@ class SpoolFile:
             self._items -= sum(batch.items for batch in batches)
 
     def adopt(self) -> int:
-        """Take over what lies in files that no process holds, for fewer processes may run from now on; how many records and spans."""
+        """Take over batches from files that no process holds.
+
+        Return their number of records and spans.
+
+        This delivers leftover batches even if fewer processes run than before.
+        """
         before = self._adopted
         for slot in range(_SLOTS):
             path = Path(self._directory, f"outbox-{slot}.db")
@@ -176,21 +183,21 @@ class SpoolFile:
                 continue
             with suppress(sqlite3.DatabaseError), closing(db):
                 rows = db.execute("SELECT signal, items, at, body, number FROM batches ORDER BY number").fetchall()
-                taken = [row for row in rows if self.put(Batch(*row))]  # before it is removed there: rather twice than never
+                taken = [row for row in rows if self.put(Batch(*row))]  # added before it is removed there, so none is lost
                 self._adopted += sum(row[1] for row in taken)
                 db.executemany("DELETE FROM batches WHERE number = ?", [(row[4],) for row in taken])
         return self._adopted - before
 
     def _first_free(self) -> tuple[int, sqlite3.Connection]:
-        """The first file that no process holds, by its number."""
+        """Lock the first file that no process holds. Return its number and connection."""
         for slot in range(_SLOTS):
             db = self._opened(Path(self._directory, f"outbox-{slot}.db"))
             if db is not None:
                 return slot, db
-        raise OSError(f"{self._directory}: all {_SLOTS} files are taken")
+        raise OSError(f"{self._directory}: all {_SLOTS} spool files are in use by other processes")
 
     def _opened(self, path: Path) -> sqlite3.Connection | None:
-        """A file, for this process alone; None if another one holds it, or it cannot be read, which is logged once."""
+        """Open and lock a file. Return None if it is locked or unreadable, which is logged once."""
         try:
             return open_file(path, SCHEMA, exclusive=True)
         except sqlite3.DatabaseError as error:
@@ -200,31 +207,31 @@ class SpoolFile:
                 raise
             if path not in self._refused:
                 self._refused.add(path)
-                _log.warning("outlets.otlp.spool: %s; what it holds is not sent", error)
+                _log.warning("outlets.otlp.spool: %s; its batches are not sent", error)
             return None
 
     def items(self) -> int:
-        """Records and spans that wait."""
+        """Return the number of waiting records and spans."""
         return self._items
 
     def close(self) -> None:
-        """Close the file; nothing is lost."""
+        """Close the file. Its batches are kept."""
         with self._lock:
             self._db.close()
 
     def leave_to_the_parent(self) -> None:
-        """In a forked child: neither use nor close it."""
+        """Keep a forked child from using or closing the connection."""
         _LEFT_TO_THE_PARENT.append(self._db)
 
 
 class Spool:
-    """Batches in a file where there is one, and in memory where there is none or it fails.
+    """Storage in a file, and in memory if no file is configured or it fails.
 
     Args:
-        memory: bytes that may wait in memory.
-        open_spool_file: opens the file, with the first batch; None when there is none.
-        failed: called with a word for what the file could not do.
-        found: called with the number of records and spans that another process left in a file that is ours now.
+        memory: bytes that can wait in memory.
+        open_spool_file: opens the file at the first batch. None without a file.
+        failed: called with a reason if the file fails.
+        found: called with the number of records and spans left over in the file.
     """
 
     def __init__(
@@ -243,16 +250,16 @@ class Spool:
 
     @property
     def bytes(self) -> int:
-        """Bytes that wait."""
+        """Bytes of waiting batches."""
         return self._memory.bytes + (self._file.bytes if self._file is not None else 0)
 
     @property
     def max_bytes(self) -> int:
-        """The bound."""
+        """Limit of bytes in the file, or in memory without a file."""
         return self._file.max_bytes if self._file is not None else self._memory.max_bytes
 
     def open(self) -> None:
-        """Open the file, if one is configured: what an earlier process left in it waits from now on."""
+        """Open the file, if configured. Leftover batches then wait for delivery."""
         with self._opening:
             if self._open_spool_file is not None:
                 open_spool_file, self._open_spool_file = self._open_spool_file, None
@@ -261,28 +268,28 @@ class Spool:
                     self._found(file.items())
                     self._file = file
                 except (OSError, sqlite3.Error) as error:
-                    _log.warning("no spool, scores wait in memory: %s", error)
+                    _log.warning("outlets.otlp.spool: can't be opened, so scores wait in memory: %s", error)
                     self._failed("spool_not_opened")
 
     def put(self, batch: Batch, *, must: bool = False) -> bool:
-        """Add a batch; False when it has no room and need not be kept (``must``)."""
+        """Add a batch. Return False if it doesn't fit, unless it ``must`` be kept."""
         self.open()
         if self._file is not None:
             try:
                 return self._file.put(batch, must=must)
-            except sqlite3.Error:  # as a rule the disk is full: memory is better than nothing
+            except sqlite3.Error:  # usually the disk is full, so keep the batch in memory
                 self._failed("spool_failed")
         return self._memory.put(batch, must=must)
 
     @property
     def full(self) -> bool:
-        """Whether as much waits in memory, or in the file, as may."""
+        """True if memory or the file is full."""
         return self._memory.bytes >= self._memory.max_bytes or (
             self._file is not None and self._file.bytes >= self._file.max_bytes
         )
 
     def adopt(self) -> bool:
-        """Take over what processes left in other files; False where there are no files."""
+        """Take over batches from other processes' files. Return False without files."""
         if self._file is None:
             return False
         try:
@@ -292,37 +299,43 @@ class Spool:
         return True
 
     def first(self, signal: Signal, most: int, max_bytes: int) -> list[Batch]:
-        """The oldest of a signal. They stay. What is in memory comes first, for it would be lost with the process."""
+        """Return the oldest batches of a signal without removing them.
+
+        Batches in memory come first, because they would be lost with the process.
+        """
         found = self._memory.first(signal, most, max_bytes)
         if not found and self._file is not None:
             try:
                 return self._file.first(signal, most, max_bytes)
             except sqlite3.Error:
                 self._give_up_file()
-        # a number in memory is made negative, so that it is no number in the file
+        # numbers in memory are made negative, to tell them from those in the file
         return [batch._replace(number=-batch.number) for batch in found]
 
     def remove(self, batches: Sequence[Batch]) -> None:
-        """Remove batches that :meth:`first` gave."""
+        """Remove batches returned by :meth:`first`."""
         in_memory = [batch._replace(number=-batch.number) for batch in batches if batch.number < 0]
         self._memory.remove(in_memory)
         if self._file is not None and len(in_memory) < len(batches):
             try:
                 self._file.remove(batches)
-            except sqlite3.Error:  # else they would be sent again and again
+            except sqlite3.Error:  # with the file still in use, the batches would be sent again and again
                 self._give_up_file()
 
     def items(self) -> int:
-        """Records and spans that wait."""
+        """Return the number of waiting records and spans."""
         return self._memory.items() + (self._file.items() if self._file is not None else 0)
 
     @property
     def outlives_us(self) -> bool:
-        """Whether all that waits is in a file: the next process goes on with it."""
+        """True if all waiting batches are in a file, where the next process finds them."""
         return self._file is not None and self._memory.bytes == 0
 
     def close(self) -> int:
-        """Move into the file what is in memory, and close it; how many records and spans are lost with the process."""
+        """Move batches from memory to the file and close it.
+
+        Return the number of lost records and spans.
+        """
         if self._file is not None:
             for signal in SIGNALS:
                 while batches := self._memory.first(signal, 1, 0):
@@ -336,13 +349,13 @@ class Spool:
         return self._memory.items()
 
     def _give_up_file(self) -> None:
-        """Leave a file that cannot be read or changed: what it holds waits for the next process."""
+        """Close a file that can't be read or written. The next process continues with its batches."""
         self._failed("spool_failed")
         file, self._file = self._file, None
         if file is not None:
             file.close()
 
     def after_fork_in_child(self) -> None:
-        """What waits is the parent's."""
+        """Leave waiting batches to the parent."""
         if self._file is not None:
             self._file.leave_to_the_parent()

@@ -1,4 +1,4 @@
-"""Scores of a store as JSON lines, CSV or Parquet, one row per score with the facts of its turn."""
+"""Export of scores as JSON lines, CSV or Parquet, one row per score."""
 
 from __future__ import annotations
 
@@ -22,15 +22,18 @@ FORMATS = ("jsonl", "csv", "parquet")
 _TIMES = ("start", "scored_at")
 _BATCH = 10_000
 _FORMULA_SIGNS = frozenset("=+-@\t\r\uff1d\uff0b\uff0d\uff20")
-"""A cell that begins with one of them is a formula to a spreadsheet, unless a quotation mark stands before it (OWASP, CSV injection)."""
+"""First characters that make a spreadsheet cell a formula (OWASP, CSV injection).
+
+A leading quotation mark prevents that.
+"""
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 def write_file(rows: Iterator[dict[str, Any]], kind: str, out: Path) -> int:
-    """Write the rows to a file, which appears when it is whole, and return their number.
+    """Write the rows to a file and return their number. The file appears once it is complete.
 
     Raises:
-        AgentEvalError: the file cannot be written.
+        AgentEvalError: the file can't be written.
     """
     partial = out.with_name(f"{out.name}.partial")
     try:
@@ -42,7 +45,7 @@ def write_file(rows: Iterator[dict[str, Any]], kind: str, out: Path) -> int:
                 count = write_text(rows, kind, stream)
         partial.replace(out)
     except OSError as error:
-        raise AgentEvalError(f"{out}: cannot be written: {error.strerror or error}") from None
+        raise AgentEvalError(f"{out}: can't be written: {error.strerror or error}") from None
     finally:
         partial.unlink(missing_ok=True)
     return count
@@ -79,7 +82,7 @@ def _cell(value: Any) -> Any:
 
 
 def _is_formula(text: str) -> bool:
-    """Whether a spreadsheet would calculate a cell instead of showing it; a plain number is shown as what it is."""
+    """Return True if a spreadsheet would evaluate a cell. Plain numbers aren't formulas."""
     return text.lstrip(" \ufeff\u200b\n")[:1] in _FORMULA_SIGNS and _NUMBER.fullmatch(text) is None
 
 

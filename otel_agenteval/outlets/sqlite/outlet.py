@@ -1,7 +1,7 @@
-"""Turns and scores into the store: see :mod:`otel_agenteval.outlets.sqlite.store`.
+"""Outlet that writes turns and scores to the store.
 
-What cannot be written at the moment (another process writes, the disk is full) waits in memory, within bounds, and is written
-with the next batch.
+See :mod:`otel_agenteval.outlets.sqlite.store`. If writing fails, because another process writes or the disk is full, rows wait in
+bounded memory and are written with the next batch.
 """
 
 from __future__ import annotations
@@ -39,15 +39,18 @@ _log = logging.getLogger("otel_agenteval")
 
 _MAX_OUTCOMES = 50_000
 _HOUSEKEEPING = 60.0
-"""Seconds between two searches for what is too old."""
+"""Seconds between deletions of old rows."""
 _BYTES_OF_TURN, _BYTES_OF_SCORE = 3_000, 500
-"""What the rows of one take in memory, beside their texts."""
+"""Memory of the rows of one turn and one score, without their texts."""
 
 
 _LONGEST_PAUSE = 10.0
-"""Seconds until a new turn makes another attempt after one that failed slowly."""
+"""Longest pause in seconds before a new turn triggers another attempt.
+
+The pause follows a slow failure.
+"""
 _CHECKED = 60.0
-"""Seconds after which it is tried again whether the store can be written, if nothing was."""
+"""Seconds without a write after which the store is tested."""
 _TRIAL = Rows(
     turns=[{**dict.fromkeys(TURN_COLUMNS), "turn_id": "trial", "revision": 1, "is_conversation": 0, "stored_at": 0.0}],
     scores=[
@@ -58,21 +61,24 @@ _TRIAL = Rows(
     ],
     outcomes=[("trial", "trial", "trial")],
 )  # fmt: skip
-"""What is tried, and taken back."""
+"""Rows that are written as a test and rolled back."""
 
 
 @dataclass(slots=True)
 class _Unit:
-    """The rows of one turn, or a change of scores, from when they are made until they are written."""
+    """Rows of one turn, or a change of scores, until they are written."""
 
     turns: Sequence[dict[str, Any]] = ()
     absorbed: Sequence[tuple[str, str]] = ()
     scores: Sequence[tuple[Any, ...]] = ()
-    """In the order of ``SCORE_COLUMNS``: as dictionaries they would take three times the memory, and many may wait."""
+    """Values in the order of ``SCORE_COLUMNS``.
+
+    Dictionaries would take three times the memory.
+    """
     questions: Sequence[dict[str, Any]] = ()
     changes: Sequence[dict[str, Any]] = ()
     size: int = 0
-    """Bytes of memory, roughly."""
+    """Approximate memory in bytes."""
 
 
 def _together(units: Iterable[_Unit], outcomes: Sequence[tuple[str, str, str]] = ()) -> Rows:
@@ -88,14 +94,16 @@ def _together(units: Iterable[_Unit], outcomes: Sequence[tuple[str, str, str]] =
 
 
 class StoreOutlet(Outlet):
-    """Keeps every turn and score. The outcome of each score is counted in ``agenteval.emit.records{outlet="store"}``.
+    """Outlet that keeps every turn and score.
+
+    ``agenteval.emit.records{outlet="store"}`` counts the outcome of each score.
 
     Args:
-        wanted: where, and how much.
-        telemetry: gets the counts.
-        instance_id: tells the engines of a fleet apart.
-        redact: kinds of personal data and secrets that are taken out of content, where the turn does not come with its redactor.
-        clock: dates what is kept.
+        wanted: the options of the outlet.
+        telemetry: receives the counts.
+        instance_id: returns the id of this engine within a fleet.
+        redact: kinds of personal data and secrets to redact in content if the turn has no redactor.
+        clock: sets the time of rows.
     """
 
     name = "store"
@@ -110,7 +118,7 @@ class StoreOutlet(Outlet):
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self.keeps_content = wanted.content
-        """Whether turns must come with what was said."""
+        """True if turns must include their content."""
         self.keeps_spans = bool(wanted.attributes)
         self._attributes = wanted.attributes
         self._store = ScoreStore(wanted.path, Retention(wanted.max_age, wanted.max_bytes), clock)
@@ -125,40 +133,46 @@ class StoreOutlet(Outlet):
 
     def _reset(self) -> None:
         self._lock = threading.RLock()
-        """Held while rows are written: a flush may come from another thread."""
+        """Held while rows are written, because a flush can run on another thread."""
         self._waiting: deque[_Unit] = deque()
         self._bytes = 0
         self._outcomes: deque[tuple[str, str, str]] = deque(maxlen=_MAX_OUTCOMES)
         self._housekeeping: float | None = None
         self._written: float | None = None
-        """When something was written, or could have been."""
+        """Time of the last successful write or test."""
         self._fault: BaseException | None = None
-        """Why the last attempt to write failed; None if it did not."""
+        """Error of the last write. None if it succeeded."""
         self._next_try = 0.0
-        """Until when no further turn makes an attempt: one on a server that is away takes seconds, and other outlets wait for it."""
+        """Time until which new turns trigger no attempt.
+
+        An attempt on an unavailable server takes seconds, during which other outlets wait.
+        """
         self._warned_of: set[str] = set()
 
     @property
     def full(self) -> bool:
-        """Whether as much waits for the store as may."""
+        """True if the waiting rows fill the allowed memory."""
         return self._bytes >= self._max_waiting
 
     def keep_all(self) -> None:
-        """Drop nothing for lack of room: the caller checks :attr:`full` before it emits."""
+        """Keep all rows. The caller then checks :attr:`full` before it emits."""
         self._keeps_all = True
 
     def note_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
-        """Keep why a judged metric gave no score; written with what is emitted next, or flushed."""
+        """Queue the reason why a judged metric has no score.
+
+        It is written with the next batch or flush.
+        """
         self._outcomes.append((turn_id, metric, outcome))
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Write a batch, and what waits.
+        """Write a batch and all waiting rows.
 
         Raises:
-            sqlite3.Error: the file cannot be written at the moment; the batch waits.
-            OSError: the same.
-            StoreError: the store is of another version; the batch waits.
-            Exception: no rows could be made of a turn; those of the others are written.
+            sqlite3.Error: the file can't be written now. The batch waits.
+            OSError: the same for other errors of the file or the connection.
+            StoreError: the store has another version. The batch waits.
+            Exception: a turn couldn't be converted. The rows of the other turns are written.
         """
         units, fault = self.render(batch, self._unit)
         with self._lock:
@@ -171,7 +185,7 @@ class StoreOutlet(Outlet):
             raise fault
 
     def announce(self, change: Change, root: Root) -> None:
-        """Keep a change of scores. Raises as :meth:`emit`."""
+        """Write a change of scores. Raises the same errors as :meth:`emit`."""
         found = change.found
         low, high = found.difference
         row = {
@@ -185,7 +199,10 @@ class StoreOutlet(Outlet):
             self._write()
 
     def flush(self, timeout: float) -> bool:
-        """Write what waits; False if it still does. SQLite itself waits at most two seconds for another process."""
+        """Write waiting rows. Return False if some still wait.
+
+        SQLite waits at most two seconds for another process.
+        """
         try:
             with self._lock:
                 self._write()
@@ -194,16 +211,16 @@ class StoreOutlet(Outlet):
         return True
 
     def close(self) -> None:
-        """Write what waits, count what cannot be written, and close the file."""
+        """Write waiting rows, count those that can't be written, and close the file."""
         if not self.flush(0) and self._waiting:
             lost = self._forget([*self._waiting])
             self.records.finish("shutdown", lost)
-            _log.warning("%d scores could not be kept in the store", lost)
+            _log.warning("outlet store: %d scores couldn't be written before shutdown and are dropped", lost)
             self._reset()
         self._store.close()
 
     def after_fork_in_child(self) -> None:
-        """What waits is the parent's."""
+        """Discard the parent's waiting rows in a forked child."""
         self._reset()
         self.records.reset()
 
@@ -237,7 +254,10 @@ class StoreOutlet(Outlet):
         self._trouble, self._fault, self._written = "", None, self._clock.monotonic()
 
     def check(self) -> None:
-        """Write what waits; or, if nothing was written for a while, find out whether a turn and a score could be. Raises as :meth:`emit`."""
+        """Write waiting rows. Without recent writes, test if the store accepts a turn and a score.
+
+        Raises the same errors as :meth:`emit`.
+        """
         with self._lock:
             self._write()
             if self._trouble or self._written is None or self._clock.monotonic() - self._written >= _CHECKED:
@@ -249,16 +269,16 @@ class StoreOutlet(Outlet):
                 self._trouble, self._written = "", self._clock.monotonic()
 
     def _forget(self, units: Sequence[_Unit]) -> int:
-        """Forget the first units that wait. Returns how many scores they have."""
+        """Remove the first waiting units. Return their number of scores."""
         for unit in units:
             self._waiting.popleft()
             self._bytes -= unit.size
         return sum(len(unit.scores) for unit in units)
 
-    # --- values that the database cannot hold
+    # --- values that the database can't store
 
     def _write_apart(self, units: Sequence[_Unit]) -> None:
-        """Write in halves what cannot be written together, down to the one with the value that the database cannot hold."""
+        """Write units in halves to isolate one with a value that the database can't store."""
         if len(units) == 1:
             self._write_rest(units[0])
             return
@@ -272,7 +292,7 @@ class StoreOutlet(Outlet):
                 self.records.finish("sent", self._forget(part))
 
     def _write_rest(self, unit: _Unit) -> None:
-        """Write what the database can hold of a unit. A turn that has no row has no scores."""
+        """Write the storable part of a unit. Without its turn's row, nothing is written."""
         given = _together([unit])
         kept = Rows(
             turns=self._storable(given.turns, lambda row: Rows(turns=[row])),
@@ -291,7 +311,10 @@ class StoreOutlet(Outlet):
         self.records.finish("sent", len(kept.scores))
 
     def _storable(self, rows: Iterable[Mapping[str, Any]], alone: Callable[[Mapping[str, Any]], Rows]) -> list[Mapping[str, Any]]:
-        """The rows without the values that the database cannot hold; without those of which one is required."""
+        """Return the rows without values that the database can't store.
+
+        Rows whose required values can't be stored are left out.
+        """
         found: list[Mapping[str, Any]] = []
         for row in rows:
             if self._store.would_take(alone(row)):
@@ -315,7 +338,7 @@ class StoreOutlet(Outlet):
         self._telemetry.add(semconv.EMIT_ERRORS, outlet=self.name, reason="not_storable")
         if what not in self._warned_of:
             self._warned_of.add(what)
-            _log.warning("outlet store: the database cannot hold %s, which is left out (counted from now on)", what)
+            _log.warning("outlet store: the database can't store %s, so it is left out (further cases are only counted)", what)
 
     def _write_outcomes(self, outcomes: Sequence[tuple[str, str, str]]) -> None:
         for outcome in outcomes:
@@ -361,16 +384,16 @@ class StoreOutlet(Outlet):
         }  # fmt: skip
 
     def _case_of(self, turn: Turn) -> str | None:
-        """What turns of the same case have in common."""
+        """Return the key that turns of the same case share."""
         case = turn.references.get("case_id")
         if case is not None:
             return public_name(bounded_name(str(case)), self._redact)
-        if not self.keeps_content or not turn.input:  # a hash would give away what was asked, to who can guess it
+        if not self.keeps_content or not turn.input:  # a hash would reveal a guessable input
             return None
         return f"#{hashlib.blake2b(turn.input.encode(errors='replace'), digest_size=8).hexdigest()}"
 
     def _attributes_of(self, scored: ScoredTurn) -> str | None:
-        """What the turn's spans say under the configured names, the root's first."""
+        """Return the configured attributes from the turn's spans, the root's first."""
         found: dict[str, Any] = {}
         for name in self._attributes:
             places = (*(span.attributes for span in scored.spans), scored.root.resource)
@@ -380,19 +403,19 @@ class StoreOutlet(Outlet):
         return _json(found)
 
     def _content(self, scored: ScoredTurn) -> str | None:
-        if not self.keeps_content or not scored.of_turn_itself:  # what comes later comes with a turn without content
+        if not self.keeps_content or not scored.of_turn_itself:  # later scores come with a turn without content
             return None
         content = scored.turn.to_dict()
         if not self._redact:
             return jsonio.dumps(content)
         try:
             return jsonio.dumps((scored.redactor or Redactor(self._redact)).turn(content))
-        except Exception as error:  # content that could not be redacted is not kept; the turn and its scores are
+        except Exception as error:  # only the content that couldn't be redacted is dropped
             self._telemetry.add(semconv.EMIT_ERRORS, outlet=self.name, reason=type(error).__name__)
             return None
 
     def _question_rows(self, scored: ScoredTurn) -> list[dict[str, Any]]:
-        """What was asked for the score of a judged metric; it comes alone."""
+        """Return the judge calls for a judged score. A judged score arrives alone."""
         if not self.keeps_content or scored.judged is None or len(scored.scores) != 1:
             return []
         redactor = (scored.redactor or Redactor(self._redact)) if self._redact else None
@@ -409,7 +432,7 @@ class StoreOutlet(Outlet):
                 }
                 for place, one in enumerate(scored.judged.said)
             ]  # fmt: skip
-        except Exception as error:  # what could not be redacted is not kept
+        except Exception as error:  # texts that couldn't be redacted are dropped
             self._telemetry.add(semconv.EMIT_ERRORS, outlet=self.name, reason=type(error).__name__)
             return []
 
@@ -435,7 +458,7 @@ def _names(names: Iterable[str | None]) -> str | None:
 
 
 def _error_of(turn: Turn) -> str | None:
-    """The kind of error that a turn ended with. What it says of it is content."""
+    """Return the type of the turn's error. Its message is content."""
     return None if turn.error is None else turn.error.type or "error"
 
 
@@ -448,7 +471,7 @@ def _json(value: dict[str, Any]) -> str | None:
 
 
 def outlet_from(wanted: StoreOptions, setup: Setup) -> Outlet:
-    """The store that is configured."""
+    """Return the outlet for the configured store."""
     if not is_address(wanted.path):
-        setup.warn_of_fault(("outlets", "store", "path"), wanted.path, SCHEMA.fault_of, "nothing is kept there")
+        setup.warn_of_fault(("outlets", "store", "path"), wanted.path, SCHEMA.fault_of, "nothing is stored")
     return StoreOutlet(wanted, setup.telemetry, setup.instance_id, setup.config.privacy.redact)

@@ -1,7 +1,7 @@
-"""A score store in PostgreSQL, for several sidecars: the statements of :mod:`.store` and :mod:`.views`, written for SQLite, and a connection that understands them.
+"""Score store in PostgreSQL, which several sidecars can share.
 
-What PostgreSQL lacks of the functions that they use stands in a schema of its own, ``agenteval``, with the tables. The few places where the two differ in the language itself are :data:`_DIFFERENT`.
-Extra ``[postgres]``.
+It runs the SQLite statements of :mod:`.store` and :mod:`.views`. SQLite functions that PostgreSQL lacks are defined in the schema
+``agenteval``, next to the tables. :data:`_DIFFERENT` translates the few differences in syntax. Extra ``[postgres]``.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ SCHEMA = "agenteval"
 _CONNECT_SECONDS = 5
 _APPLICATION = "otel-agenteval"
 _MIGRATING = 0x4F414556
-"""The advisory lock under which one process makes the tables."""
+"""Advisory lock for creating and migrating tables."""
 _WRITING = _MIGRATING + 1
-"""The one under which one process writes, for milliseconds."""
+"""Advisory lock for writing, held for milliseconds."""
 _FUNCTIONS = """
 CREATE OR REPLACE FUNCTION instr(whole text, piece text) RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT strpos(whole, piece)';
 CREATE OR REPLACE FUNCTION json_extract(document text, path text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
@@ -43,25 +43,31 @@ _DIFFERENT = (
     (re.compile(r"\bscores\.rowid\b"), "scores.scored_at, scores.result_id"),
 )
 _OF_VALUES = ("22", "23", "54", "42804", "42846")
-"""What the codes of faults begin with that lie in a value: it is out of range, breaks a rule, is too large, or of another type."""
+"""Prefixes of error codes that a value causes.
+
+It is out of range, too large, invalid or of the wrong type.
+"""
 _WITHOUT_VALUES = ("25", "28", "3D", "3F", "42", "53", "55", "57", "58")
-"""What the codes of faults begin with whose message quotes no value: of transactions, rights, missing databases and tables, and the server's own."""
+"""First characters of error codes whose messages quote no values.
+
+They concern transactions, permissions, missing databases and tables, and the server itself.
+"""
 _PLACE = re.compile(r"'(?:[^']|'')*'|\?|:(?=[a-z_])(?<!::)([a-z_]+)|%")
 
 
 def is_address(path: str) -> bool:
-    """Whether a store is named by an address of PostgreSQL rather than by a file."""
+    """Return True if a store's path is a PostgreSQL URL."""
     return path.startswith(("postgresql://", "postgres://"))
 
 
 def without_password(address: str) -> str:
-    """An address as it may be shown."""
+    """Return a URL with its password masked."""
     return re.sub(r"(//[^:/@]*):[^@]*@", r"\1:****@", address)
 
 
 @lru_cache(maxsize=1_024)
 def translated(statement: str) -> str:
-    """A statement of SQLite's for PostgreSQL and psycopg."""
+    """Translate an SQLite statement for PostgreSQL and psycopg."""
     for pattern, instead in _DIFFERENT:
         statement = pattern.sub(instead, statement)
 
@@ -77,7 +83,7 @@ def translated(statement: str) -> str:
 
 
 class Row(Sequence[Any]):
-    """A row, by place and by name."""
+    """Row with access by index and by name."""
 
     __slots__ = ("_names", "_values")
 
@@ -92,7 +98,7 @@ class Row(Sequence[Any]):
         return len(self._values)
 
     def keys(self) -> list[str]:
-        """The names of its columns."""
+        """Return the column names."""
         return list(self._names)
 
 
@@ -102,7 +108,7 @@ def _rows(cursor: Any) -> Any:
 
 
 def _given(value: Any) -> Any:
-    """A value as the columns take it: yes and no are numbers, and no text has a zero byte, which PostgreSQL cannot keep."""
+    """Convert a value for a column: booleans become numbers, and zero bytes become U+FFFD."""
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, str) and "\0" in value:
@@ -117,7 +123,7 @@ def _parameters(values: Any) -> Any:
 
 
 def _said_by(error: Any) -> str:
-    """What may be shown of a fault. Of one that came before there was a connection, that is all but the address."""
+    """Return the loggable part of an error message, without values and addresses."""
     code = error.sqlstate
     if code is not None:
         primary = error.diag.message_primary if code.startswith(_WITHOUT_VALUES) else None
@@ -127,16 +133,20 @@ def _said_by(error: Any) -> str:
 
 
 class NotStorable(ValueError):
-    """A value that the database cannot hold. Nothing of the transaction was written, and the same values fail again."""
+    """Raised for a value that the database can't store.
+
+    Nothing of the transaction was written, and a retry fails again.
+    """
 
 
 class Connection:
-    """A connection as :mod:`.store` and :mod:`.views` use one of SQLite. Every fault of it is a ``ConnectionError``, which is an ``OSError``;
-    but :class:`NotStorable` where a value is at fault that was to be written.
+    """PostgreSQL connection that can replace an SQLite one in :mod:`.store` and :mod:`.views`.
+
+    Errors are raised as ``ConnectionError``, which is an ``OSError``, or as :class:`NotStorable` if a written value is the cause.
 
     Args:
-        address: of the database, ``postgresql://user:password@host/database``.
-        read_only: whether nothing can be written.
+        address: URL of the database, ``postgresql://user:password@host/database``.
+        read_only: True if nothing can be written.
     """
 
     def __init__(self, address: str, *, read_only: bool) -> None:
@@ -154,23 +164,23 @@ class Connection:
     def _faults(self) -> Iterator[None]:
         try:
             yield
-        except self._psycopg.Error as error:  # its message may quote what was written
+        except self._psycopg.Error as error:  # its message can quote written values
             if not self._read_only and self._lies_in_a_value(error):
                 raise NotStorable(f"PostgreSQL: {type(error).__name__}") from None
             raise Unusable(f"PostgreSQL: {type(error).__name__}", _said_by(error)) from None
 
     def _lies_in_a_value(self, error: Any) -> bool:
-        if error.sqlstate is None:  # it did not reach the server
+        if error.sqlstate is None:  # raised by the client
             return isinstance(error, (self._psycopg.DataError, self._psycopg.ProgrammingError))
         return bool(error.sqlstate.startswith(_OF_VALUES))
 
     def execute(self, statement: str, values: Any = ()) -> Any:
-        """Run a statement; a cursor, whose rows are :class:`Row`."""
+        """Run a statement and return a cursor with rows of type :class:`Row`."""
         with self._faults():
             return self._connection.execute(translated(statement), _parameters(values))
 
     def script(self, statements: str) -> None:
-        """Run several statements, which take no values."""
+        """Run several statements without values."""
         with self._faults():
             self._connection.execute(translated(statements).replace("%%", "%"))
 
@@ -183,26 +193,26 @@ class Connection:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """All that is done inside, or nothing if it raises."""
+        """Commit everything in the block, or nothing if it raises."""
         with self._faults(), self._connection.transaction():
             yield self
 
     @property
     def closed(self) -> bool:
-        """Whether it can no longer be used."""
+        """True if the connection can't be used anymore."""
         return bool(self._connection.closed)
 
     def close(self) -> None:
-        """End it."""
+        """Close the connection."""
         self._connection.close()
 
 
 class PostgresDatabase:
-    """The database for writing, opened at first use and again when it was lost. Thread-safe: one thread uses it at a time.
+    """Database for writing, opened at first use and after a lost connection. Thread-safe.
 
     Args:
-        address: of the database.
-        steps: the statements that make the tables, a script for each version.
+        address: URL of the database.
+        steps: scripts that create and migrate the tables, one per version.
     """
 
     def __init__(self, address: str, steps: Sequence[str]) -> None:
@@ -215,14 +225,17 @@ class PostgresDatabase:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """All that is done inside, or nothing if it raises. Writers take turns, so that none waits for another that waits for it."""
+        """Commit everything in the block, or nothing if it raises.
+
+        Writers take turns, so that they can't deadlock.
+        """
         with self.connection() as db, db.transaction():
             db.execute("SELECT pg_advisory_xact_lock(?)", (_WRITING,))
             yield db
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """For single statements, each of which is a transaction."""
+        """Provide a connection for single statements, each in its own transaction."""
         if self._process != os.getpid():  # the parent's connection is neither used nor closed here
             self._process, self._lock, self._inherited, self._connection = os.getpid(), threading.Lock(), self._connection, None
         with self._lock:
@@ -230,21 +243,19 @@ class PostgresDatabase:
                 opened = Connection(self._address, read_only=False)
                 try:
                     migrate(opened, self._steps)
-                except BaseException:  # it is not used before its tables are known to be of this version
+                except BaseException:  # a connection is only used with tables of this version
                     opened.close()
                     raise
                 self._connection = opened
             try:
                 yield self._connection
-            except (
-                ConnectionError
-            ):  # another one may lead to a server that takes what this one refuses: the primary, after a failover
+            except ConnectionError:  # after a failover, a new connection may reach the primary
                 lost, self._connection = self._connection, None
                 lost.close()
                 raise
 
     def close(self, *, for_good: bool = False) -> None:
-        """End the connection. A later use opens another."""
+        """Close the connection. A later use opens another one."""
         with self._lock:
             connection, self._connection = self._connection, None
         if connection is not None:
@@ -252,10 +263,10 @@ class PostgresDatabase:
 
 
 def migrate(db: Connection, steps: Sequence[str]) -> None:
-    """Make the tables, or bring them up to the last version; one process at a time.
+    """Create the tables or migrate them to the latest version. One process at a time.
 
     Raises:
-        StoreError: they are of a later version.
+        StoreError: the tables have a later version.
     """
     with db.transaction():
         db.execute("SELECT pg_advisory_xact_lock(?)", (_MIGRATING,))
@@ -274,12 +285,12 @@ def migrate(db: Connection, steps: Sequence[str]) -> None:
 
 
 def other_version(address: str, found: int, known: int) -> StoreError:
-    """Return the refusal of a store of another version, with what to do."""
+    """Return the error for a store of another version, with the fix."""
     fault = another_version(found, known, "start the process that writes to it")
     return StoreError(f"{address}: score store {fault}, or choose another database")
 
 
 def version_of(db: Connection) -> int:
-    """How many steps were taken."""
+    """Return the number of applied migration steps."""
     row = db.execute("SELECT max(number) FROM version").fetchone()
     return int(row[0] or 0) if row is not None else 0

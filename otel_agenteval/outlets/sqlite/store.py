@@ -1,8 +1,8 @@
-"""Turns and scores in an SQLite file: one row per turn and one per result id, within a bound of age and size.
+"""Score store in SQLite: one row per turn and one per result id.
 
-Writing is idempotent: the same score a second time (a receiver's retry, a replayed journal, two processes that evaluated the same
-turn) changes nothing. A revision does not overwrite what it replaces. :data:`CURRENT` selects what holds now, in whatever order the
-revisions came. The file is for one machine: its processes may share it, and others may read it meanwhile.
+Age and size are limited. Writing is idempotent: the same score again (a receiver's retry, a replayed journal, two processes
+with the same turn) changes nothing. A revision doesn't overwrite earlier ones. :data:`CURRENT` selects the latest one,
+whatever the order of arrival. All processes of one machine can share the file, and others can read it at the same time.
 """
 
 from __future__ import annotations
@@ -41,11 +41,14 @@ TURN_COLUMNS: Mapping[str, str] = {
     "instance_id": "TEXT", "stored_at": "REAL NOT NULL", "tenant": "TEXT", "labels": "TEXT", "service_version": "TEXT",
     "attributes": "TEXT", "tools": "TEXT", "error": "TEXT", "case_key": "TEXT",
 }  # fmt: skip
-"""One row per turn. ``tenant`` is who sent it; ``service_version`` is that of its root, ``attributes`` those of its spans
-that the configuration names, a JSON object; ``labels`` is what the configuration says of the tenant, a JSON object. ``start`` and
-``stored_at`` are seconds since the Unix epoch. ``skipped`` is a JSON object, metric → reason. ``content`` is the turn in form
-``turn.v1``, where the configuration keeps it; ``tools`` are the names of the tools that it called, a JSON list; ``error`` is what kind of error it ended with; ``case_key`` is the same for turns of the same case:
-its id, or where content is kept a hash of what was asked."""
+"""Columns of a turn's row.
+
+``tenant`` sent the turn, and ``labels`` are the labels configured for it, a JSON object. ``service_version`` belongs to the
+root. ``attributes`` are the configured attributes of its spans, a JSON object. ``start`` and ``stored_at`` are seconds since
+the Unix epoch. ``skipped`` is a JSON object, metric → reason. ``content`` is the turn in the form ``turn.v1``, if configured.
+``tools`` are the names of the called tools, a JSON list. ``error`` is the type of the error that ended the turn. Turns of the
+same case share a ``case_key``: the case id or, if content is kept, a hash of the input.
+"""
 
 SCORE_COLUMNS: Mapping[str, str] = {
     "result_id": "TEXT PRIMARY KEY", "turn_id": "TEXT NOT NULL", "revision": "INTEGER NOT NULL", "metric": "TEXT NOT NULL",
@@ -55,19 +58,22 @@ SCORE_COLUMNS: Mapping[str, str] = {
     "sample_upstream_probability": "REAL", "sample_decided_by": "TEXT", "judge_model": "TEXT",
     "judge_cost_usd": "REAL", "scored_at": "REAL NOT NULL",
 }  # fmt: skip
-"""One row per score; ``detail`` and ``also`` are JSON."""
+"""Columns of a score's row. ``detail`` and ``also`` are JSON."""
 
 CHANGE_COLUMNS: Mapping[str, str] = {
     "at": "REAL NOT NULL", "metric": "TEXT NOT NULL", "agent": "TEXT", "service": "TEXT", "tenant": "TEXT", "verdict": "TEXT NOT NULL",
     "detector": "TEXT NOT NULL", "mean_before": "REAL", "mean_after": "REAL", "ci_low": "REAL", "ci_high": "REAL", "since": "REAL", "n_eff": "REAL",
     "version_before": "TEXT", "version": "TEXT", "turns": "TEXT", "instance_id": "TEXT",
 }  # fmt: skip
-"""One row per change of a series. The interval is that of the difference; ``turns`` is a JSON list of ids."""
+"""Columns of a change's row.
+
+The interval is that of the difference. ``turns`` is a JSON list of ids.
+"""
 
 VACUOUS = "(scores.detail IS NOT NULL AND instr(scores.detail, '\"vacuous\":true') > 0)"
-"""The condition under which a score only means that there was nothing to evaluate."""
+"""SQL condition for a score that means that there was nothing to evaluate."""
 CURRENT = "turns.superseded_by IS NULL AND scores.revision = turns.revision"
-"""The condition under which a joined row holds now."""
+"""SQL condition for the latest revision in joined rows."""
 
 _FIRST_TABLES = """
 CREATE TABLE IF NOT EXISTS turns (
@@ -105,21 +111,23 @@ CREATE INDEX IF NOT EXISTS changes_by_time ON changes (at);
 """
 _NO_CHANGES = f"CREATE TEMP VIEW changes AS SELECT {', '.join(f'NULL AS {name}' for name in CHANGE_COLUMNS)} WHERE 0;"
 AT = "coalesce(turns.start, turns.stored_at)"
-"""When a turn began, or else when it was kept; seconds since the Unix epoch."""
+"""SQL for a turn's start or, if unknown, its time of storage, in Unix seconds."""
 HOUR = 3600
-"""Seconds of a row of ``hourly``."""
+"""Seconds in a row of ``hourly``."""
 DAY = 24
-"""Hours of a row of ``daily``."""
+"""Hours in a row of ``daily``."""
 MINUTE = 60
-"""Seconds of a row of ``minutely``, and how many of them an hour has."""
+"""Seconds in a row of ``minutely``, and minutes per hour."""
 HOURLY_COLUMNS: Mapping[str, str] = {
     "hour": "INTEGER NOT NULL", "agent": "TEXT", "service": "TEXT", "service_version": "TEXT", "model": "TEXT", "tenant": "TEXT", "judge_model": "TEXT", "metric": "TEXT NOT NULL",
     "turns": "INTEGER", "scored": "INTEGER", "passed": "INTEGER", "failed": "INTEGER", "errors": "INTEGER", "cost_usd": "REAL", "tokens": "INTEGER",
     "duration_s": "REAL", "least": "REAL", "most": "REAL", "w": "REAL", "wy": "REAL", "wy2": "REAL", "w2": "REAL", "w2y": "REAL", "w2y2": "REAL",
 }  # fmt: skip
-"""Sums over the turns of an hour that agree in all that a page filters by: one row for each metric, and one with an empty ``metric`` for the turns themselves.
+"""Columns of sums over an hour's turns that share all filter values.
 
-``w`` is the sum of the weights of scores, ``wy`` of weighted values, ``w2y2`` of the squares of both, and so on."""
+There is one row per metric, and one with an empty ``metric`` for the turns themselves.
+``w`` is the sum of the scores' weights, ``wy`` of weighted values, ``w2y2`` of squared weights times squared values, and so on.
+"""
 _HOURLY = f"""
 CREATE TABLE IF NOT EXISTS hourly ({", ".join(f"{name} {kind}" for name, kind in HOURLY_COLUMNS.items())});
 CREATE INDEX IF NOT EXISTS hourly_by_hour ON hourly (hour);
@@ -153,7 +161,10 @@ CREATE TEMP VIEW stale_minutes AS SELECT hour * {MINUTE} AS minute, marks, 0 AS 
 QUESTION_COLUMNS: Mapping[str, str] = {
     "result_id": "TEXT NOT NULL", "place": "INTEGER NOT NULL", "turn_id": "TEXT NOT NULL", "stage": "TEXT", "model": "TEXT", "question": "TEXT", "reply": "TEXT",
 }  # fmt: skip
-"""One row per question to a judge, in the order of ``place``, where the configuration keeps content: what was sent, and what the model wrote."""
+"""Columns of a judge call's row, if content is kept: the prompt, and the model's reply.
+
+Rows of one result are ordered by ``place``.
+"""
 _QUESTIONS = f"""
 CREATE TABLE IF NOT EXISTS questions ({", ".join(f"{name} {kind}" for name, kind in QUESTION_COLUMNS.items())}, PRIMARY KEY (result_id, place));
 CREATE INDEX IF NOT EXISTS questions_by_turn ON questions (turn_id);
@@ -172,7 +183,10 @@ SCHEMA = Schema(
         Step(_QUESTIONS, reading=_NO_QUESTIONS),
     ),
 )  # fmt: skip
-"""A column is added by a step here, and in :data:`TURN_COLUMNS` or :data:`SCORE_COLUMNS`."""
+"""Migration steps.
+
+To add a column, add a step here, and the column to :data:`TURN_COLUMNS` or :data:`SCORE_COLUMNS`.
+"""
 _KEPT_ON_UPDATE = frozenset(("turn_id", "supersedes", "superseded_by"))
 _PUT_TURN = (
     f"INSERT INTO turns ({', '.join(TURN_COLUMNS)}) VALUES ({', '.join(f':{name}' for name in TURN_COLUMNS)}) "
@@ -201,7 +215,7 @@ _PUT_CHANGE = f"INSERT INTO changes ({', '.join(CHANGE_COLUMNS)}) VALUES ({', '.
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How much is kept."""
+    """Limits of a store."""
 
     max_age: float
     """Seconds after which a turn is deleted with its scores."""
@@ -210,14 +224,17 @@ class Retention:
 
 
 def database_at(path: str | os.PathLike[str]) -> Any:
-    """A file, or a database of PostgreSQL by its address, for writing: both have ``transaction()``, ``connection()`` and ``close()``."""
+    """Return the SQLite file or PostgreSQL database at a path, for writing.
+
+    Both have ``transaction()``, ``connection()`` and ``close()``.
+    """
     if postgres.is_address(os.fspath(path)):
         return postgres.PostgresDatabase(os.fspath(path), [_as_postgres(step) for step in SCHEMA.steps])
     return SqliteFile(path, SCHEMA, _BUSY_SECONDS)
 
 
 def _as_postgres(step: Step) -> str:
-    """A step as one script."""
+    """Return a migration step as one PostgreSQL script."""
     added = [
         f"ALTER TABLE {table} ADD COLUMN IF NOT EXISTS {name} {kind};"
         for table, columns in step.columns.items()
@@ -233,40 +250,40 @@ REQUIRED: frozenset[str] = frozenset(
     for name, kind in columns.items()
     if "KEY" in kind or "NOT NULL" in kind
 )
-"""Columns without which there is no row."""
+"""Columns that a row must have."""
 
 
 class Rows(NamedTuple):
-    """What is written together."""
+    """Rows that are written in one transaction."""
 
     turns: Sequence[Mapping[str, Any]] = ()
-    """With the keys of :data:`TURN_COLUMNS`."""
+    """Turns with the keys of :data:`TURN_COLUMNS`."""
     scores: Sequence[Mapping[str, Any]] = ()
-    """With the keys of :data:`SCORE_COLUMNS`; a result id that is there already is left as it is."""
+    """Scores with the keys of :data:`SCORE_COLUMNS`. Existing result ids are left unchanged."""
     outcomes: Sequence[tuple[str, str, str]] = ()
-    """(turn id, metric, outcome) where the outcome is no score. Later ones replace earlier ones."""
+    """(turn id, metric, outcome) without a score. Later ones replace earlier ones."""
     absorbed: Sequence[tuple[str, str]] = ()
     """(turn id, id of another turn that turned out to be a part of it)."""
     questions: Sequence[Mapping[str, Any]] = ()
-    """With the keys of :data:`QUESTION_COLUMNS`; what is there already is left as it is."""
+    """Judge calls with the keys of :data:`QUESTION_COLUMNS`. Existing ones are left unchanged."""
     changes: Sequence[Mapping[str, Any]] = ()
-    """With the keys of :data:`CHANGE_COLUMNS`."""
+    """Changes with the keys of :data:`CHANGE_COLUMNS`."""
 
 
 class _TakenBack(Exception):
-    """Ends a transaction that was only tried."""
+    """Raised to roll back a test transaction."""
 
 
 class ScoreStore:
-    """The store, for writing; opened at first use. Thread-safe.
+    """Store for writing, opened at first use. Thread-safe.
 
     Args:
-        path: of the file, whose folder must exist; or the address of a PostgreSQL database.
-        retention: how much is kept.
-        clock: dates what is kept.
+        path: path of the file, whose folder must exist, or URL of a PostgreSQL database.
+        retention: limits of age and size.
+        clock: sets the time of rows.
 
-    Every method raises ``sqlite3.Error``, ``OSError`` or :class:`~otel_agenteval.core.errors.StoreError` when the file cannot be used, and
-    :class:`.postgres.NotStorable` when it cannot hold a value that was given. Then nothing of that call was written.
+    Every method raises ``sqlite3.Error``, ``OSError`` or :class:`~otel_agenteval.core.errors.StoreError` if the file can't be
+    used, and :class:`.postgres.NotStorable` if it can't store a value. Then nothing of that call is written.
     """
 
     def __init__(self, path: str | os.PathLike[str], retention: Retention, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -284,12 +301,15 @@ class ScoreStore:
         questions: Sequence[Mapping[str, Any]] = (),
         changes: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        """Keep rows, in one transaction. The arguments are the fields of :class:`Rows`."""
+        """Write rows in one transaction. The arguments are the fields of :class:`Rows`."""
         with self._file.transaction() as db:
             self._put(db, Rows(turns, scores, outcomes, absorbed, questions, changes))
 
     def would_take(self, rows: Rows) -> bool:
-        """Return False if a value of the rows cannot be held. Nothing is written. Raises as :meth:`write` when the file cannot be used."""
+        """Return True if the rows can be stored, without writing them.
+
+        Raises the same errors as :meth:`write` if the file can't be used.
+        """
         try:
             with self._file.transaction() as db:
                 self._put(db, rows)
@@ -304,7 +324,7 @@ class ScoreStore:
         touched = {turn["turn_id"] for turn in rows.turns} | {turn["supersedes"] for turn in rows.turns}
         touched |= {one for _, one in rows.absorbed}
         with _faults_of_values():
-            _mark_minutes(db, touched)  # of where a turn was before, should it move
+            _mark_minutes(db, touched)  # the previous minutes, in case a turn's start changes
             for turn in rows.turns:
                 db.execute(_PUT_TURN, turn)
                 _supersede(db, turn)
@@ -316,7 +336,10 @@ class ScoreStore:
             _mark_minutes(db, touched)
 
     def retain(self) -> bool:
-        """Delete what is too old or too much; False when there is more to delete than one call should."""
+        """Delete rows beyond the limits of age and size.
+
+        Return False if more remain for the next call.
+        """
         oldest = self._clock.time_ns() / 1e9 - self._retention.max_age
         for _ in range(_SLICES):
             with self._file.transaction() as db:
@@ -330,19 +353,19 @@ class ScoreStore:
                     gone += _delete(db, "1 = 1", None)
             if not gone:
                 break
-        with self._file.connection() if self._is_file else nullcontext() as db:  # free pages go back to the file system
+        with self._file.connection() if self._is_file else nullcontext() as db:  # return free pages to the file system
             if db is not None:
                 db.executescript(f"PRAGMA incremental_vacuum({_FREED_PAGES});")  # execute() would free one page
         return not gone
 
     def close(self) -> None:
-        """Close the file. A later call would open it again."""
+        """Close the file. A later call opens it again."""
         self._file.close()
 
 
 @contextmanager
 def _faults_of_values() -> Iterator[None]:
-    """Tell a value that cannot be held from a file that cannot be used."""
+    """Convert errors that a value causes to :class:`NotStorable`."""
     try:
         yield
     except NotStorable:
@@ -366,16 +389,19 @@ _MARK_MINUTE = (
 
 
 def _mark_minutes(db: sqlite3.Connection, turn_ids: Iterable[str | None]) -> None:
-    """Note that the sums of the hours and minutes of some turns no longer hold."""
+    """Mark the sums of the turns' hours and minutes as outdated."""
     db.executemany(_MARK_MINUTE, [(turn_id,) for turn_id in turn_ids if turn_id is not None])
 
 
 def _supersede(db: sqlite3.Connection, turn: Mapping[str, Any]) -> None:
-    """A revision under another id replaces the turn whose root was missing, whichever of them came first."""
+    """Link a revision and the turn that it replaces under another id.
+
+    They can arrive in either order.
+    """
     turn_id, supersedes = turn["turn_id"], turn["supersedes"]
     if supersedes is not None and supersedes != turn_id:
         db.execute("UPDATE turns SET superseded_by = ? WHERE turn_id = ?", (turn_id, supersedes))
-        # A later revision, which supersedes this one under the same id, may have come before.
+        # A later revision, which supersedes this one under the same id, may have arrived first.
         db.execute("UPDATE turns SET supersedes = ? WHERE turn_id = ? AND supersedes = turn_id", (supersedes, turn_id))
     db.execute(
         "UPDATE turns SET superseded_by = (SELECT turn_id FROM turns AS later WHERE later.supersedes = :id AND later.turn_id <> :id LIMIT 1) "
@@ -385,7 +411,7 @@ def _supersede(db: sqlite3.Connection, turn: Mapping[str, Any]) -> None:
 
 
 def _delete(db: sqlite3.Connection, condition: str, value: Any) -> int:
-    """Delete a slice of the oldest turns, with what belongs to them; how many."""
+    """Delete a slice of the oldest turns and their rows. Return the number of turns."""
     given = () if value is None else (value,)
     ids = db.execute(f"SELECT turn_id FROM turns WHERE {condition} ORDER BY stored_at LIMIT {_SLICE}", given).fetchall()
     _mark_minutes(db, [turn_id for (turn_id,) in ids])
@@ -395,7 +421,7 @@ def _delete(db: sqlite3.Connection, condition: str, value: Any) -> int:
 
 
 def _size(db: sqlite3.Connection) -> int:
-    """Bytes in use."""
+    """Return the bytes in use."""
     pages, free, size = (
         int(db.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "freelist_count", "page_size")
     )
@@ -403,18 +429,18 @@ def _size(db: sqlite3.Connection) -> int:
 
 
 LEAST_OF_ID = 4
-"""Characters of an id from which it may be shortened."""
+"""Smallest number of characters of a shortened id."""
 
 
 def only_one(short: str, found: Sequence[str]) -> str | None:
-    """The one id that a shortened one means; None if there is none.
+    """Return the only id found for a shortened one, or None.
 
     Raises:
-        StoreError: there are several.
+        StoreError: several ids were found.
     """
     if len(found) > 1:
         more = ", …" if len(found) > 5 else ""
-        raise StoreError(f"{short} is the beginning of several turn ids: {', '.join(found[:5])}{more}; give more of it")
+        raise StoreError(f"{short}: several turn ids begin with this, {', '.join(found[:5])}{more}; give more characters")
     return found[0] if found else None
 
 
@@ -423,20 +449,20 @@ def only_one(short: str, found: Sequence[str]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which turns and scores to read; None is all."""
+    """Filter for turns and scores to read. Unset fields match everything."""
 
     since: float | None = None
-    """Kept at or after this, seconds since the Unix epoch."""
+    """Earliest time of storage, in seconds since the Unix epoch."""
     until: float | None = None
-    """Kept before this."""
+    """Time before which the turn was stored."""
     agents: Sequence[str] = ()
     services: Sequence[str] = ()
     metrics: Sequence[str] = ()
     conversation_id: str | None = None
     revisions: bool = False
-    """Whether superseded revisions are included."""
+    """True to include superseded revisions."""
     failed: bool = False
-    """Only turns with a failed score, or an error of a metric."""
+    """True for only those turns with a failed score or a metric's error."""
 
 
 EXPORTED: tuple[str, ...] = (
@@ -451,10 +477,10 @@ _JSON = ("detail", "also", "skipped", "content", "labels", "turns", "attributes"
 
 
 def _read_postgres(address: str) -> postgres.Connection:
-    """A connection that reads.
+    """Open a PostgreSQL store for reading.
 
     Raises:
-        StoreError: there is no store, or not one of this version.
+        StoreError: the store doesn't exist or has another version.
     """
     shown = postgres.without_password(address)
     db = None
@@ -464,7 +490,7 @@ def _read_postgres(address: str) -> postgres.Connection:
     except OSError as error:
         if db is not None:
             db.close()
-        raise StoreError(f"{shown} cannot be read as a score store: {error}") from None
+        raise StoreError(f"{shown}: can't be read as a score store: {error}") from None
     if version != len(SCHEMA.steps):
         db.close()
         raise postgres.other_version(shown, version, len(SCHEMA.steps))
@@ -472,13 +498,13 @@ def _read_postgres(address: str) -> postgres.Connection:
 
 
 class StoreReader:
-    """A store, for reading: what a page, an export and ``why`` need. It never writes, and serves one thread.
+    """Store for reading, used by the web UI, exports and ``why``. Serves one thread.
 
     Args:
-        path: of the file, or the address of a PostgreSQL database.
+        path: path of the file, or URL of a PostgreSQL database.
 
     Raises:
-        StoreError: there is no such file, or it is not a store that this version reads.
+        StoreError: the file doesn't exist, or isn't a store of a readable version.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -488,12 +514,12 @@ class StoreReader:
             self._db = _read_postgres(self.path)
             return
         if not Path(self.path).is_file():
-            raise StoreError(f"{self.path}: there is no such file")
+            raise StoreError(f"{self.path}: file not found")
         try:
             self._db = open_to_read(self.path, SCHEMA, _BUSY_SECONDS)
         except sqlite3.Error as error:
-            said = str(error)  # of a file of another version, all that is to be said
-            said = said if said.startswith(f"{self.path}: ") else f"{self.path} cannot be read as a score store: {said}"
+            said = str(error)  # complete for a file of another version
+            said = said if said.startswith(f"{self.path}: ") else f"{self.path}: can't be read as a score store: {said}"
             raise StoreError(said) from None
         self._db.row_factory = sqlite3.Row
 
@@ -508,10 +534,10 @@ class StoreReader:
         self._db.close()
 
     def find(self, short: str) -> str | None:
-        """The id of the turn that is meant by an id, or by the beginning of one; None if there is none.
+        """Return the full turn id for an id or its beginning. None if unknown.
 
         Raises:
-            StoreError: several turns begin so; it names some.
+            StoreError: several turn ids begin with it. The message lists some.
         """
         known = "SELECT turn_id FROM turns UNION SELECT turn_id FROM outcomes"
         exact = self._db.execute(f"SELECT turn_id FROM ({known}) AS known WHERE turn_id = ?", (short,)).fetchone()
@@ -523,12 +549,15 @@ class StoreReader:
         return only_one(short, [row[0] for row in rows])
 
     def turn(self, turn_id: str) -> dict[str, Any] | None:
-        """One turn with all that is stored of it; None if it is not there."""
+        """Return one turn with all stored columns, or None."""
         row = self._db.execute("SELECT * FROM turns WHERE turn_id = ?", (turn_id,)).fetchone()
         return plain(row) if row is not None else None
 
     def turns(self, wanted: Wanted = Wanted(), limit: int = 100, before: float | None = None) -> list[dict[str, Any]]:
-        """The latest turns, newest first; ``before`` a time (``stored_at`` of the last one of a page) for the next page."""
+        """Return the latest turns, newest first.
+
+        For the next page, pass ``stored_at`` of the last turn as ``before``.
+        """
         where, values = _conditions(wanted, of_scores=False)
         if before is not None:
             where, values = f"{where} AND turns.stored_at < ?", [*values, before]
@@ -536,7 +565,7 @@ class StoreReader:
         return [plain(row) for row in rows]
 
     def scores(self, turn_id: str, *, revisions: bool = False) -> list[dict[str, Any]]:
-        """The scores of a turn, by metric; with those of earlier ``revisions`` if asked for."""
+        """Return a turn's scores by metric, optionally with those of earlier ``revisions``."""
         current = "" if revisions else f" AND {CURRENT}"
         rows = self._db.execute(
             f"SELECT scores.* FROM scores JOIN turns USING (turn_id) WHERE turn_id = ?{current} ORDER BY metric, scores.revision",
@@ -545,14 +574,17 @@ class StoreReader:
         return [plain(row) for row in rows]
 
     def questions(self, result_id: str) -> list[dict[str, Any]]:
-        """What the judge was asked for a score, in order: stage, model, question and reply. Empty where content is not kept."""
+        """Return the judge calls of a score in order, with stage, model, prompt and reply.
+
+        Empty if content isn't kept.
+        """
         rows = self._db.execute(
             "SELECT stage, model, question, reply FROM questions WHERE result_id = ? ORDER BY place", (result_id,)
         )
         return [dict(zip(row.keys(), tuple(row), strict=True)) for row in rows]
 
     def rows(self, wanted: Wanted = Wanted()) -> Iterator[dict[str, Any]]:
-        """One row per score with the facts of its turn (:data:`EXPORTED`), oldest first."""
+        """Yield one row per score with the facts of its turn (:data:`EXPORTED`), oldest first."""
         where, values = _conditions(wanted, of_scores=True)
         columns = ", ".join(f"scores.{name}" if name in SCORE_COLUMNS else f"turns.{name}" for name in EXPORTED)
         rows = self._db.execute(
@@ -562,11 +594,11 @@ class StoreReader:
         return map(plain, rows)
 
     def groups(self, by: str, wanted: Wanted = Wanted()) -> dict[str, int]:
-        """The groups that turns make, each with how many there are, in the order in which they came up.
+        """Return the groups with their number of turns, in order of first appearance.
 
         Args:
-            by: one of :data:`GROUPED_BY`, or the name of a stored attribute.
-            wanted: which turns.
+            by: a key of :data:`GROUPED_BY`, or the name of a stored attribute.
+            wanted: filter for turns.
         """
         column, given = _grouping(by)
         where, values = _conditions(wanted, of_scores=True)
@@ -578,7 +610,7 @@ class StoreReader:
         return {str(name): int(count) for name, count in rows}
 
     def values(self, by: str, groups: Sequence[str], wanted: Wanted = Wanted()) -> Iterator[Value]:
-        """The values that hold now of some groups' turns, oldest first; those that only mean that there was nothing to evaluate are left out."""
+        """Yield the current values of some groups, oldest first. Vacuous scores are left out."""
         column, given = _grouping(by)
         where, values = _conditions(wanted, of_scores=True)
         rows = self._db.execute(
@@ -590,11 +622,14 @@ class StoreReader:
         return (Value(*row) for row in rows if row[6] > 0)
 
     def has_metric(self, name: str) -> bool:
-        """Whether there is a score of a metric."""
+        """Return True if the store has a score of the metric."""
         return self._db.execute("SELECT 1 FROM scores WHERE metric = ? LIMIT 1", (name,)).fetchone() is not None
 
     def summary(self, wanted: Wanted = Wanted()) -> list[dict[str, Any]]:
-        """Per agent and metric: how many scores, verdicts and errors there are, and the mean value (vacuous ones are in no mean)."""
+        """Return counts of scores, verdicts and errors, and the mean value, per agent and metric.
+
+        Vacuous scores don't count towards the mean.
+        """
         where, values = _conditions(wanted, of_scores=True)
         mean = f"CASE WHEN NOT {VACUOUS} THEN value END"
         rows = self._db.execute(
@@ -606,16 +641,22 @@ class StoreReader:
         return [dict(row) for row in rows]
 
     def changes(self, since: float | None = None, limit: int = 100) -> list[dict[str, Any]]:
-        """The latest changes of scores, newest first; ``since`` a time in seconds since the Unix epoch."""
+        """Return the latest changes of scores, newest first.
+
+        ``since`` is a time in seconds since the Unix epoch.
+        """
         rows = self._db.execute("SELECT * FROM changes WHERE at >= ? ORDER BY at DESC LIMIT ?", (since or 0.0, limit))
         return [plain(row) for row in rows]
 
     def agents(self) -> list[str]:
-        """Names of all agents."""
+        """Return the names of all agents."""
         return [row[0] for row in self._db.execute("SELECT DISTINCT agent FROM turns WHERE agent IS NOT NULL ORDER BY agent")]
 
     def why(self, turn_id: str) -> dict[str, str] | None:
-        """The outcome of each metric on a turn (``scored``, ``skipped: …``, ``sampled out …``); None for an unknown turn."""
+        """Return the outcome of each metric on a turn, or None for an unknown turn.
+
+        Examples of outcomes are ``scored``, ``skipped: …`` and ``sampled out …``.
+        """
         turn = self.turn(turn_id)
         rows = self._db.execute("SELECT metric, outcome FROM outcomes WHERE turn_id = ?", (turn_id,))
         outcomes = {row["metric"]: row["outcome"] for row in rows}
@@ -630,7 +671,7 @@ class StoreReader:
 
 
 class Value(NamedTuple):
-    """One value, with what comparing groups needs."""
+    """One value for the comparison of groups."""
 
     group: str
     metric: str
@@ -646,22 +687,22 @@ GROUPED_BY: Mapping[str, str] = {
     "agent": "turns.agent", "gen_ai.agent.name": "turns.agent", "service": "turns.service", "service.name": "turns.service",
     "judge_model": "scores.judge_model", "tenant": "turns.tenant",
 }  # fmt: skip
-"""What turns may be grouped by, and its column. Any other name is that of an attribute that the store keeps."""
+"""Columns by which turns can be grouped. Any other name refers to a stored attribute."""
 
 
 def _grouping(by: str) -> tuple[str, list[str]]:
-    """The SQL of a group, and its values."""
+    """Return the SQL expression of a group, and its parameters."""
     column = GROUPED_BY.get(by)
     return (column, []) if column is not None else ("json_extract(turns.attributes, ?)", [f"$.{jsonio.dumps(by)}"])
 
 
 def score_of_row(row: Mapping[str, Any]) -> Score:
-    """The score of a row of :meth:`StoreReader.scores`, without its companions."""
+    """Return the score in a row of :meth:`StoreReader.scores`, without its companion scores."""
     return Score.from_dict({key: row[key] for key in FIELDS if key != "also" and row.get(key) is not None})
 
 
 def among(column: str, values: Sequence[Any]) -> str:
-    """Return the condition that a column has one of some values. PostgreSQL has no empty list of them."""
+    """Return the SQL condition that a column has one of the values. Works for no values too."""
     return f"{column} IN ({', '.join('?' * len(values))})" if values else "1 = 0"
 
 
@@ -698,7 +739,7 @@ def _conditions(wanted: Wanted, *, of_scores: bool) -> tuple[str, list[Any]]:
 
 
 def plain(row: sqlite3.Row) -> dict[str, Any]:
-    """A row as plain values: JSON decoded, and numbers that mean yes and no as such."""
+    """Convert a row to plain values: decode JSON and booleans."""
     found = dict(row)
     for name in _BOOLEANS:
         if found.get(name) is not None:
@@ -710,13 +751,13 @@ def plain(row: sqlite3.Row) -> dict[str, Any]:
 
 
 def store_path(given: str | None, config: Config) -> str:
-    """The store to read: the one that was given, or else the configured one.
+    """Return the path of the store to read: the given one or, if unset, the configured one.
 
     Raises:
-        ConfigError: there is neither.
+        ConfigError: neither is set.
     """
     if given is not None:
         return given
     if config.outlets.store is None:
-        raise ConfigError("no store is configured: name one with --store FILE, or set outlets.store")
+        raise ConfigError("--store: no store is configured; name one with --store FILE, or set outlets.store")
     return config.outlets.store.path

@@ -1,9 +1,10 @@
-"""What a page asks of a store: lists of turns by filters, and sums of scores by hour.
+"""Queries of the web UI: filtered lists of turns, and sums of scores by hour.
 
-Lists are read in blocks, newest first, until a page is full or the time of a request is over: a rare turn among millions costs several requests, never one
-that hangs. Sums come from tables that :class:`Summer` keeps: ``daily``, ``hourly`` and, of an hour that is not over, ``minutely``. What it has not summed yet is
-summed as it is asked for: as a rule the last minute or two. ``stale_minutes`` says what is not summed: an hour with a minute in it has no row in
-``hourly``, and a minute's rows in ``minutely`` hold while ``summed``, which of its marks they were made at, is the last one.
+Lists are read in blocks, newest first, until a page is full or the request's time is over. So a search for rare turns among
+millions takes several requests, and no request hangs. :class:`Summer` keeps sums in the tables ``daily``, ``hourly`` and, for
+recent hours, ``minutely``. Everything else, usually the last minute or two, is summed at request time. ``stale_minutes``
+lists minutes without current sums. An hour with such a minute has no row in ``hourly``. Rows in ``minutely`` are current
+while ``summed`` equals ``marks``.
 """
 
 from __future__ import annotations
@@ -25,23 +26,26 @@ Outcome = Literal["pass", "fail", "error"]
 Order = Literal["newest", "oldest"]
 
 _BLOCKS = (200, 1_000, 4_000)
-"""Turns that are looked at between two looks at the clock: more once it is seen that it goes quickly."""
+"""Turns to check between two readings of the clock.
+
+The number grows if the search is fast.
+"""
 _FEW = 1_000
-"""Scores up to which a list starts from the scores that match rather than from the turns."""
+"""Number of matching scores up to which a list starts from scores instead of turns."""
 _SECONDS = 0.1
-"""For which one request looks for turns."""
+"""Seconds that one request searches for turns."""
 _NEVER = 1 << 40
 _LISTED = tuple(name for name in TURN_COLUMNS if name not in ("content", "labels", "attributes"))
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which turns; empty and None are all."""
+    """Filter for turns. Unset fields match everything."""
 
     since: float | None = None
-    """Began at or after this, seconds since the Unix epoch."""
+    """Earliest start, in seconds since the Unix epoch."""
     until: float | None = None
-    """Began before this."""
+    """Time before which the turn started."""
     agents: tuple[str, ...] = ()
     services: tuple[str, ...] = ()
     versions: tuple[str, ...] = ()
@@ -49,22 +53,22 @@ class Filter:
     tenant: str | None = None
     conversation: str | None = None
     metric: str | None = None
-    """With a score of this one, and so as the next three say."""
+    """Metric with a score that matches the next three fields."""
     outcome: Outcome | None = None
-    """Of that metric; without one of any that is not neutral."""
+    """Outcome of that metric, or of any metric that isn't neutral if ``metric`` is unset."""
     below: float | None = None
-    """With a value of less than this, of that metric."""
+    """Upper limit (exclusive) of that metric's value."""
     above: float | None = None
     tool: str | None = None
-    """That called it."""
+    """Name of a called tool."""
     error: bool = False
-    """That ended with an error."""
+    """True for turns that ended with an error."""
     text: str | None = None
-    """In what was kept of their content."""
+    """Text in the stored content."""
 
 
 class Cursor(NamedTuple):
-    """A place between two turns of a list."""
+    """Position between two turns of a list."""
 
     at: float
     turn_id: str
@@ -72,21 +76,21 @@ class Cursor(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A part of a list."""
+    """Part of a list."""
 
     turns: list[dict[str, Any]]
     end: Cursor | None
-    """Where the next part begins; None at the end of the list."""
+    """Start of the next part. None at the end of the list."""
 
 
 @dataclass(slots=True)
 class Cell:
-    """Sums of scores of a metric, or of turns where ``metric`` is empty."""
+    """Sums of a metric's scores, or of turns if ``metric`` is empty."""
 
     group: str | None
     metric: str
     hour: int
-    """The first of its hours, since the Unix epoch; 0 without a step."""
+    """First of its hours since the Unix epoch. 0 without a step."""
     turns: int
     scored: int
     passed: int
@@ -105,23 +109,28 @@ class Cell:
     w2y2: float
 
     def estimate(self) -> Estimate | None:
-        """The mean of all turns, judged or not, with its interval; each turn is taken for a trace of its own. None of nothing."""
+        """Return the estimated mean over all turns, judged or not, with its interval.
+
+        None without values.
+
+        Each turn counts as a trace of its own.
+        """
         if self.least is None or self.most is None:
             return None
         return Sums.of_turns((self.w, self.wy, self.wy2), (self.w2, self.w2y, self.w2y2), (self.least, self.most)).estimate()
 
 
 class _Block(NamedTuple):
-    """Turns that are looked at together."""
+    """Turns that are checked together."""
 
     where: str
     values: list[Any]
     end: Cursor | None
-    """Where the block after it begins; None if there is none."""
+    """Start of the next block, or None."""
 
 
 _WAYS: dict[Order, tuple[str, str]] = {"newest": ("DESC", "<"), "oldest": ("ASC", ">")}
-"""The direction, and how a turn that comes later in the list compares with one before."""
+"""Sort direction, and the comparison of a later turn in the list with an earlier one."""
 GROUPS = {
     "agent": "agent",
     "service": "service",
@@ -130,11 +139,11 @@ GROUPS = {
     "tenant": "tenant",
     "judge": "judge_model",
 }
-"""What sums may be grouped by, and its column."""
+"""Columns by which sums can be grouped."""
 _SUMMED = ("turns", "scored", "passed", "failed", "errors", "cost_usd", "tokens", "duration_s")
 _FACTS = ("kind", "unit", "direction", "type", "threshold", "policy", "version")
 _LATEST = 200
-"""Turns whose scores say what their metrics are."""
+"""Number of recent turns whose scores describe their metrics."""
 _COUNTED = frozenset(("hour", "turns", "scored", "passed", "failed", "errors", "tokens"))
 _MOMENTS = ("w", "wy", "wy2", "w2", "w2y", "w2y2")
 _OF_TURN = "agent, service, service_version, model, tenant"
@@ -143,7 +152,7 @@ _HOURS = f"CAST({AT} / {HOUR} AS INTEGER)"
 
 
 def _whole(sum_of: str) -> str:
-    """SQL of a sum of counts that fits a column of 64 bits."""
+    """Return SQL for a sum of counts, limited to 64 bits."""
     return f"CAST(CASE WHEN {sum_of} < 9e18 THEN {sum_of} ELSE 9e18 END AS INTEGER)"
 
 
@@ -164,31 +173,31 @@ FROM (
 
 
 class Views(StoreReader):
-    """A store as a page reads it, for one request: all of it is of one moment. Serves one thread.
+    """Store for the web UI, for one request: all reads see the same state. Serves one thread.
 
     Args:
-        path: of the file.
-        now: seconds of a clock that never goes back; for tests.
+        path: path of the file.
+        now: returns monotonic seconds, replaced by tests.
 
     Raises:
-        StoreError: there is no such file, or it is not a store that this version reads.
+        StoreError: the file doesn't exist, or isn't a store of a readable version.
     """
 
     def __init__(self, path: str | os.PathLike[str], now: Callable[[], float] = time.monotonic) -> None:
         super().__init__(path)
         self._now = now
-        self._db.execute("BEGIN")  # all that is read is of one moment: hours are summed meanwhile
+        self._db.execute("BEGIN")  # all reads see one state, although sums change in the meantime
 
     # --- lists
 
     def listed(self, wanted: Filter, limit: int = 100, start: Cursor | None = None, order: Order = "newest") -> Page:
-        """Turns that match, as many as are found in the time of a request.
+        """Return matching turns, as many as are found in the request's time.
 
         Args:
-            wanted: which turns.
-            limit: how many at most.
-            start: from where on; the end of the part before.
-            order: by when they began.
+            wanted: filter for turns.
+            limit: maximum number of turns.
+            start: end of the previous part.
+            order: sort order by start.
         """
         where, values = _of_turns(wanted)
         few = self._few(wanted)
@@ -217,7 +226,7 @@ class Views(StoreReader):
         return Page(found, start)
 
     def _block(self, wanted: Filter, start: Cursor | None, order: Order, size: int) -> _Block:
-        """The next turns to look at."""
+        """Return the next turns to check."""
         where, values = _of_time(wanted, start, order)
         way = _WAYS[order][0]
         alone = wanted.agents if len(wanted.agents) == 1 else ()
@@ -231,7 +240,7 @@ class Views(StoreReader):
         return _Block(f"{where} AND ({AT}, turns.turn_id) {more}= (?, ?)", [*values, *last], Cursor(*last))
 
     def _few(self, wanted: Filter) -> list[str] | None:
-        """The turns with a score that matches, where these are few; else None."""
+        """Return the turns with a matching score if there are few, or None."""
         if (
             wanted.metric is None
             or wanted.conversation is not None
@@ -245,15 +254,15 @@ class Views(StoreReader):
         return [row[0] for row in rows] if len(rows) <= _FEW else None
 
     def pairs(self, by: str, before: str, after: str, wanted: Filter, limit: int, start: str = "") -> list[tuple[str, str, str]]:
-        """Cases that both of two groups have: the case, and the latest turn of each group.
+        """Return cases that two groups share, with the latest turn of each group.
 
         Args:
-            by: one of :data:`GROUPS` that is a fact of turns.
-            before: the one group.
-            after: the other.
-            wanted: which turns.
-            limit: how many cases at most.
-            start: the last case of the part before.
+            by: a key of :data:`GROUPS` that is a fact of turns.
+            before: the first group.
+            after: the second group.
+            wanted: filter for turns.
+            limit: maximum number of cases.
+            start: last case of the previous part.
         """
         where, values = _of_turns(wanted)
         times, given = _of_time(wanted, None, "newest")
@@ -269,7 +278,7 @@ class Views(StoreReader):
         return [(row[0], row[1], row[2]) for row in rows]
 
     def scores_of(self, turn_ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-        """The scores that hold now of some turns, in short: what a list shows of them."""
+        """Return the current scores of some turns, with the columns that a list shows."""
         rows = self._db.execute(
             "SELECT turn_id, metric, kind, value, passed, label, status, unit, direction FROM scores JOIN turns USING (turn_id) "
             f"WHERE {among('turn_id', turn_ids)} AND {CURRENT} ORDER BY metric",
@@ -281,7 +290,7 @@ class Views(StoreReader):
         return found
 
     def said_in(self, turn_ids: Sequence[str], length: int) -> list[tuple[str, str | None, str | None]]:
-        """The beginnings of what was asked and answered, of the turns whose content is kept."""
+        """Return the beginnings of input and output of turns with stored content."""
         rows = self._db.execute(
             "SELECT turn_id, substr(json_extract(content, '$.input'), 1, ?), substr(json_extract(content, '$.output'), 1, ?) "
             f"FROM turns WHERE {among('turn_id', turn_ids)} AND content IS NOT NULL",
@@ -290,7 +299,7 @@ class Views(StoreReader):
         return [(row[0], row[1], row[2]) for row in rows]
 
     def changed_since(self, stored_at: float, wanted: Filter, limit: int = 200) -> list[dict[str, Any]]:
-        """Turns that came, or got scores, after a time, the earliest first."""
+        """Return turns that arrived, or got scores, after a time, the earliest first."""
         where, values = _of_turns(wanted)
         rows = self._db.execute(
             f"SELECT {', '.join(f'turns.{name}' for name in _LISTED)}, {AT} AS at FROM turns WHERE stored_at > ? AND {where} ORDER BY stored_at LIMIT ?",
@@ -299,18 +308,18 @@ class Views(StoreReader):
         return [plain(row) for row in rows]
 
     def last_stored(self) -> float:
-        """When the last turn came, or got a score; 0 of an empty store."""
+        """Return the time when the last turn arrived or got a score. 0 for an empty store."""
         return float(self._db.execute("SELECT coalesce(max(stored_at), 0) FROM turns").fetchone()[0])
 
     # --- sums
 
     def cells(self, wanted: Filter, by: str | None = None, step: int | None = None) -> list[Cell]:
-        """Sums of what the filter's turns have.
+        """Return sums of the filtered turns.
 
         Args:
-            wanted: which turns; what it says of conversation, outcome, values, tools, errors and text is left out.
-            by: one of :data:`GROUPS`.
-            step: hours that are summed together; None is all of them.
+            wanted: filter for turns. Conversation, outcome, values, tools, errors and text are ignored.
+            by: a key of :data:`GROUPS`.
+            step: hours to sum together. None sums all of them.
         """
         where, values = _of_hours(wanted)
         group = GROUPS[by] if by is not None else "CAST(NULL AS TEXT)"
@@ -325,7 +334,10 @@ class Views(StoreReader):
         return [_cell(row) for row in rows]
 
     def groups_of(self, by: str, wanted: Filter) -> dict[str, int]:
-        """The values of one of :data:`GROUPS` with how many turns each has, the most first; of judges, how many scores."""
+        """Return a group's values with their number of turns, the most first.
+
+        For judges, the number is that of scores.
+        """
         where, values = _of_hours(wanted)
         column = GROUPS[by]
         counted, of = ("sum(scored)", "metric <> ''") if by == "judge" else ("sum(turns)", "metric = ''")
@@ -336,7 +348,7 @@ class Views(StoreReader):
         return {str(name): int(count) for name, count in rows}
 
     def releases(self, wanted: Filter) -> list[tuple[str, int]]:
-        """The versions of services, each with the first hour of its turns, in that order."""
+        """Return the service versions with the first hour of their turns, in that order."""
         where, values = _of_hours(wanted)
         rows = self._db.execute(
             f"SELECT service_version, min(hour) FROM ({self._sums(wanted)}) AS sums WHERE metric = '' AND service_version IS NOT NULL AND {where} GROUP BY 1 ORDER BY 2, 1",
@@ -345,7 +357,10 @@ class Views(StoreReader):
         return [(str(version), int(hour)) for version, hour in rows]
 
     def metrics_of(self) -> dict[str, dict[str, Any]]:
-        """What a late score of each metric says of it: kind, unit, direction, type, threshold, policy and version."""
+        """Return each metric's facts from a recent score.
+
+        The facts are kind, unit, direction, type, threshold, policy and version.
+        """
         facts = ", ".join(f"scores.{name}" for name in _FACTS)
         rows = self._db.execute(
             f"SELECT metric, {facts} FROM scores WHERE turn_id IN (SELECT turn_id FROM turns ORDER BY {AT} DESC, turn_id DESC LIMIT {_LATEST})"
@@ -358,7 +373,10 @@ class Views(StoreReader):
         return dict(sorted(found.items()))
 
     def extent(self, tenant: str | None = None) -> tuple[float, float] | None:
-        """When the first and the last turn began; None of an empty store. Of a tenant's turns by whole hours."""
+        """Return the start times of the first and the last turn. None for an empty store.
+
+        For one tenant, the times are rounded to whole hours.
+        """
         if tenant is not None:
             sums = self._sums(Filter())
             low, high = self._db.execute(
@@ -370,11 +388,14 @@ class Views(StoreReader):
         return (float(first[0]), float(last[0])) if first is not None else None
 
     def stale(self) -> list[int]:
-        """The hours that are not summed, since the Unix epoch."""
+        """Return the hours without sums, counted since the Unix epoch."""
         return [row[0] for row in self._db.execute(f"SELECT DISTINCT minute / {MINUTE} AS hour FROM stale_minutes ORDER BY hour")]
 
     def unsummed(self, before: int) -> tuple[int, int] | None:
-        """The latest hour before another that is not summed, and how often it was marked so; None where all are."""
+        """Return the latest hour without sums before another one, with its marks.
+
+        None if all have sums.
+        """
         row = self._db.execute(
             f"SELECT minute / {MINUTE} AS hour, sum(marks) AS marks FROM stale_minutes WHERE minute < ? GROUP BY 1 ORDER BY 1 DESC LIMIT 1",
             (before * MINUTE,),
@@ -382,22 +403,22 @@ class Views(StoreReader):
         return (row["hour"], int(row["marks"])) if row is not None else None
 
     def unsummed_minutes(self, since: int) -> dict[int, int]:
-        """The minutes from an hour on that are not summed, and how often each was marked so."""
+        """Return the minutes without current sums from an hour on, with their numbers of marks."""
         rows = self._db.execute(
             "SELECT minute, marks FROM stale_minutes WHERE minute >= ? AND summed <> marks ORDER BY minute", (since * MINUTE,)
         )
         return {row["minute"]: row["marks"] for row in rows}
 
     def sums_of(self, first: int, last: int) -> list[tuple[Any, ...]]:
-        """The rows of ``hourly`` of what began from one second to before another, made from turns and scores."""
+        """Compute rows of ``hourly`` from the turns that started in a range of seconds."""
         where = f"{AT} >= {first} AND {AT} < {last}"
         return [tuple(one[name] for name in HOURLY_COLUMNS) for one in self._db.execute(_BY_HOUR.format(where=where))]
 
     def _sums(self, wanted: Filter, step: int | None = None) -> str:
-        """SQL of the sums of each day and hour: those that are kept, and those of hours for which none are.
+        """Return SQL for the sums of each day and hour, stored or computed.
 
         Args:
-            wanted: of when.
+            wanted: contains the time range.
             step: hours that will be summed together.
         """
         first = 0 if wanted.since is None else int(wanted.since // HOUR)
@@ -440,43 +461,45 @@ WITH RECURSIVE names(name) AS (
   UNION ALL SELECT (SELECT min(metric) FROM scores WHERE metric > names.name) FROM names WHERE names.name IS NOT NULL
 ) SELECT name FROM names WHERE name IS NOT NULL
 """
-"""One step through the index for each name, where DISTINCT would read all of it."""
+"""Query that takes one index step per name. DISTINCT would read the whole index."""
 
 
 class Summer:
-    """Keeps the sums of hours that are over and of minutes at rest, so that no request has to make them. It writes to the file for moments only. Serves one thread.
+    """Writer of sums for completed hours and quiet minutes.
+
+    Requests then don't have to compute them. It holds write locks only for moments. Serves one thread.
 
     Args:
-        path: of the store.
-        time_s: seconds since the Unix epoch.
+        path: path of the store.
+        time_s: returns seconds since the Unix epoch.
     """
 
     _REST = 600.0
-    """Seconds after its end from which on an hour is worth keeping: until then more comes."""
+    """Seconds after an hour's end until its sums are stored, because late turns still arrive."""
 
     def __init__(self, path: str | os.PathLike[str], time_s: Callable[[], float]) -> None:
         self._path = path
         self._time_s = time_s
         self._file = database_at(path)
         self._marks: dict[int, int] = {}
-        """Of minutes that were not summed the last time."""
+        """Marks of the minutes that had no current sums at the last call."""
 
     def open(self) -> None:
-        """Make the store, or bring it up to this version, before the first turn does.
+        """Create or migrate the store before the first turn arrives.
 
         Raises:
-            sqlite3.Error: the file cannot be written.
-            OSError: likewise, or the database cannot be reached.
+            sqlite3.Error: the file can't be written.
+            OSError: the file can't be written, or the database can't be reached.
         """
         with self._file.connection():
             pass
 
     def sum_one(self) -> bool:
-        """Sum the latest hour that is over and not summed; whether there was one.
+        """Sum the latest completed hour without sums. Return False if there is none.
 
         Raises:
-            sqlite3.Error: the file cannot be written at the moment.
-            StoreError: it cannot be read.
+            sqlite3.Error: the file can't be written now.
+            StoreError: the store can't be read.
         """
         last = self._last_hour()
         with Views(self._path) as reader:
@@ -488,7 +511,7 @@ class Summer:
         within = (hour * MINUTE, (hour + 1) * MINUTE - 1)
         with self._file.transaction() as db:
             now = db.execute("SELECT sum(marks) FROM stale_minutes WHERE minute BETWEEN ? AND ?", within).fetchone()[0]
-            if now == marks:  # else something came meanwhile, and the hour stays on the list
+            if now == marks:  # otherwise turns arrived in the meantime, and the hour stays on the list
                 db.execute("DELETE FROM stale_minutes WHERE minute BETWEEN ? AND ?", within)
                 db.execute("DELETE FROM minutely WHERE minute BETWEEN ? AND ?", within)
                 db.execute("DELETE FROM hourly WHERE hour = ?", (hour,))
@@ -497,11 +520,11 @@ class Summer:
         return True
 
     def sum_minutes(self) -> int:
-        """Sum the minutes of hours that are not over to which nothing was added since the last call; how many.
+        """Sum recent minutes without new turns since the last call. Return their number.
 
         Raises:
-            sqlite3.Error: the file cannot be written at the moment.
-            StoreError: it cannot be read.
+            sqlite3.Error: the file can't be written now.
+            StoreError: the store can't be read.
         """
         with Views(self._path) as reader:
             found = reader.unsummed_minutes(self._last_hour())
@@ -519,7 +542,7 @@ class Summer:
         return len(resting)
 
     def _last_hour(self) -> int:
-        """The first hour to which more may still come."""
+        """Return the first hour that may still receive turns."""
         return int((self._time_s() - self._REST) // HOUR)
 
     def close(self) -> None:
@@ -533,7 +556,7 @@ def _insert(db: sqlite3.Connection, table: str, columns: Iterable[str], rows: Se
 
 
 def _sum_day(db: sqlite3.Connection, day: int, last: int) -> None:
-    """Sum the hours of a day, if all of it is over and summed."""
+    """Sum the hours of a day if it is completed and all its hours are summed."""
     within = (day * DAY, (day + 1) * DAY - 1)
     db.execute("DELETE FROM daily WHERE hour BETWEEN ? AND ?", within)
     minutes = (within[0] * MINUTE, (within[1] + 1) * MINUTE - 1)
@@ -557,7 +580,7 @@ def _sum_of_hours(name: str) -> str:
 
 
 def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """Numbers that follow one another, as first and last."""
+    """Return consecutive numbers as (first, last)."""
     found: list[tuple[int, int]] = []
     for number in numbers:
         if found and found[-1][1] == number - 1:
@@ -568,7 +591,10 @@ def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _without(hours: Sequence[int], minutes: Sequence[int]) -> list[tuple[int, int]]:
-    """What is left of hours without some of their minutes, both in order: minutes that follow one another, as first and last."""
+    """Return the minutes of some hours except the given ones, both sorted.
+
+    Consecutive minutes are returned as (first, last).
+    """
     found: list[tuple[int, int]] = []
     taken = deque(_runs(minutes))
     for first, last in _runs(hours):
@@ -598,7 +624,7 @@ def _chosen(columns: Sequence[tuple[str, Sequence[str]]]) -> tuple[list[str], li
 
 
 def _of_hours(wanted: Filter) -> tuple[str, list[Any]]:
-    """The condition on rows of ``hourly``, and its values."""
+    """Return the SQL condition on rows of ``hourly``, and its parameters."""
     parts, values = _chosen((
         ("agent", wanted.agents), ("service", wanted.services), ("service_version", wanted.versions), ("model", wanted.models),
         ("tenant", (wanted.tenant,) if wanted.tenant is not None else ()), ("metric", ("", wanted.metric) if wanted.metric is not None else ()),
@@ -611,7 +637,7 @@ def _of_hours(wanted: Filter) -> tuple[str, list[Any]]:
 
 
 def _of_time(wanted: Filter, start: Cursor | None, order: Order, at: str = AT) -> tuple[str, list[Any]]:
-    """The condition on the time of turns and their place in the list, and its values."""
+    """Return the SQL condition on a turn's start and position, and its parameters."""
     parts, values = ["1 = 1"], list[Any]()
     for condition, value in ((f"{at} >= ?", wanted.since), (f"{at} < ?", wanted.until)):
         if value is not None:
@@ -624,7 +650,7 @@ def _of_time(wanted: Filter, start: Cursor | None, order: Order, at: str = AT) -
 
 
 def _of_turns(wanted: Filter) -> tuple[str, list[Any]]:
-    """The condition on rows of ``turns`` beside that on their time, and its values."""
+    """Return the SQL condition on rows of ``turns``, except for time, and its parameters."""
     parts, values = _chosen((
         ("turns.agent", wanted.agents), ("turns.service", wanted.services), ("turns.service_version", wanted.versions), ("turns.model", wanted.models),
         ("turns.tenant", (wanted.tenant,) if wanted.tenant is not None else ()),
@@ -640,7 +666,7 @@ def _of_turns(wanted: Filter) -> tuple[str, list[Any]]:
         parts.append("turns.content LIKE ? ESCAPE '\\'")
         values.append(f"%{''.join(f'{chr(92)}{letter}' if letter in '%_' + chr(92) else letter for letter in wanted.text)}%")
     if (wanted.metric, wanted.outcome, wanted.below, wanted.above) != (None, None, None, None):
-        where, given = _of_score(wanted, "+")  # else the index of verdicts is gone through for every turn
+        where, given = _of_score(wanted, "+")  # without the plus, SQLite scans the index of verdicts for every turn
         parts.append(
             f"EXISTS (SELECT 1 FROM scores WHERE scores.turn_id = turns.turn_id AND scores.revision = turns.revision AND {where})"
         )
@@ -656,7 +682,10 @@ _OUTCOMES: dict[Outcome, str] = {
 
 
 def _of_score(wanted: Filter, plus: str = "") -> tuple[str, list[Any]]:
-    """The condition on rows of ``scores``, and its values; with a ``+`` no index serves it."""
+    """Return the SQL condition on rows of ``scores``, and its parameters.
+
+    A ``plus`` prevents use of an index.
+    """
     parts, values = ["1 = 1"], list[Any]()
     if wanted.outcome is not None:
         parts.append(_OUTCOMES[wanted.outcome].format(plus))

@@ -1,4 +1,4 @@
-"""Messages to people about scores that somebody has to look at: to Slack, Teams, PagerDuty, or any URL.
+"""Outlet that sends messages about scores that need attention to Slack, Teams, PagerDuty or any URL.
 
-:mod:`.notices` decides what is worth a message and gathers it, :mod:`.formats` says it as each service wants it, :mod:`.outlet` sends it.
+:mod:`.notices` collects notices, :mod:`.formats` renders them for each service, and :mod:`.outlet` sends them.
 """

@@ -1,4 +1,4 @@
-"""Notices as each service shows them. One notice more or less never breaks a message: each form has bounds, and says what it left out."""
+"""Rendering of notices for each service, within the service's limits."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ...config.webhook import WebhookOptions
 from .notices import Example, Notice
 
 _MOST_NOTICES = 20
-"""Of one message to people; more would be cut by the service."""
+"""Notices per chat message. Services would truncate more."""
 _MOST_CHARS = 300
-"""Of an explanation."""
+"""Characters of an explanation."""
 _SEVERITY = {
     "gate": "critical",
     "failed": "error",
@@ -25,30 +25,30 @@ _SIGN = {"gate": "🛑", "failed": "❌", "error": "⚠️", "floor": "📉", "r
 
 
 class Context(NamedTuple):
-    """What else a message says."""
+    """Further content of a message."""
 
     options: WebhookOptions
     sender: str
-    """The engine that noticed it."""
+    """Id of the engine that sends the notice."""
     time: str
-    """When it was sent, ISO 8601."""
+    """Time of sending, ISO 8601."""
 
 
 Bodies = list[dict[str, Any]]
-"""Of the requests that say it: one, where the service takes several notices in one."""
+"""Bodies of the requests. One, if the service accepts several notices at once."""
 
 
 ONE_EACH = frozenset(("pagerduty",))
-"""Formats with a message for each notice."""
+"""Formats that send one message per notice."""
 
 
 def bodies(notices: Sequence[Notice], context: Context) -> Bodies:
-    """What is posted for some notices."""
+    """Return the request bodies for some notices."""
     return _FORMATS[context.options.format](notices, context)
 
 
 def link_of(example: Example, options: WebhookOptions) -> str | None:
-    """The address of an example's trace."""
+    """Return the URL of an example's trace, or None."""
     if options.link is None:
         return None
     return options.link.format(trace_id=example.trace_id, span_id=example.span_id, turn_id=example.turn_id)
@@ -85,7 +85,7 @@ def _slack_example(example: Example, options: WebhookOptions) -> str:
 
 
 def _mrkdwn(text: str) -> str:
-    """Text that Slack takes for text."""
+    """Escape text for Slack."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -129,7 +129,7 @@ def _teams(notices: Sequence[Notice], context: Context) -> Bodies:
 
 
 def _plain(text: str) -> str:
-    """Text that an adaptive card does not take for Markdown."""
+    """Escape Markdown for an adaptive card."""
     return "".join(f"\\{one}" if one in "\\`*_[]#" else one for one in text)
 
 

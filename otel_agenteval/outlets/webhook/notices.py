@@ -1,4 +1,7 @@
-"""What is worth a message, gathered by what it is about: a metric that fails a thousand times is one notice with a number."""
+"""Notices about scores that need attention, merged by subject.
+
+A metric that fails a thousand times is one notice with a count.
+"""
 
 from __future__ import annotations
 
@@ -19,52 +22,52 @@ if TYPE_CHECKING:
 Kind = Literal["gate", "failed", "error", "floor", "recovered", "change"]
 _MOST_EXAMPLES = 3
 _MOST_SERIES = 1_000
-"""Metrics times agents of which means are kept."""
+"""Number of means that are tracked, one per metric, agent and service."""
 _PARTS = 12
-"""Parts of a window that leave it one after the other."""
+"""Number of steps in a sliding window."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A turn that shows what a notice is about."""
+    """Turn that illustrates a notice."""
 
     turn_id: str
     trace_id: str
     span_id: str
     value: float | None
     explanation: str | None = None
-    """Redacted, and can quote the agent."""
+    """Redacted explanation, which can quote the turn."""
 
 
 @dataclass(slots=True)
 class Notice:
-    """One thing to look at."""
+    """One thing that needs attention."""
 
     kind: Kind
     metric: str
     agent: str
     service: str
     count: int
-    """Scores that it is about."""
+    """Number of scores that it covers."""
     threshold: float | None = None
-    """Of the metric; of a floor, the floor."""
+    """The metric's threshold or, for a floor, the floor."""
     mean: float | None = None
-    """Of a floor: the mean that crossed it."""
+    """For a floor, the mean that crossed it."""
     error_type: str | None = None
     change: Change | None = None
     examples: list[Example] = field(default_factory=list)
     records: int = 1
-    """Notices that were merged into it, with itself."""
+    """Number of notices merged into it, including itself."""
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The same for notices about the same thing; a floor and its recovery are one thing."""
+        """Key that notices about the same subject share. A floor and its recovery share one."""
         kind = "floor" if self.kind == "recovered" else self.kind
         return kind, self.metric, self.agent, self.service
 
     @property
     def title(self) -> str:
-        """What happened, in a few words."""
+        """Short description."""
         agent = f" of {self.agent}" if self.agent else ""
         times = "once" if self.count == 1 else f"{self.count:,} times"
         if self.change is not None:
@@ -74,12 +77,12 @@ class Notice:
         if self.kind == "failed":
             return f"{self.metric}{agent} failed {times}"
         if self.kind == "error":
-            return f"{self.metric}{agent} could not be evaluated {times} ({self.error_type})"
-        where = "has left" if self.kind == "floor" else "is back within"
+            return f"{self.metric}{agent} couldn't be evaluated {times} ({self.error_type})"
+        where = "crossed" if self.kind == "floor" else "is back within"
         return f"{self.metric}{agent} {where} its floor of {self.threshold:g}: mean {self.mean:.3g} of {self.count:,} turns"
 
     def merged(self, later: Notice) -> Notice:
-        """This notice and a later one about the same thing."""
+        """Return this notice merged with a later one about the same subject."""
         records = self.records + later.records
         if later.kind in ("floor", "recovered", "change"):
             return replace(later, records=records)
@@ -87,7 +90,7 @@ class Notice:
         return replace(later, count=self.count + later.count, examples=examples, records=records)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON; what is not known is left out."""
+        """Return the notice for JSON, without unknown values."""
         found = {"title": self.title, **asdict(replace(self, change=None))}
         del found["records"]
         if self.change is not None:
@@ -97,22 +100,22 @@ class Notice:
 
 
 def notice_of(change: Change, service: str) -> Notice:
-    """The notice of a change."""
+    """Return the notice about a change of scores."""
     examples = [Example(one.turn_id, one.trace_id, one.span_id, None) for one in change.found.exemplars]
     found = change.found
     return Notice("change", change.metric, change.agent, service, round(found.n), None, found.after, None, change, examples)
 
 
 class _Mean:
-    """The mean of a series over a window that moves in steps."""
+    """Mean of a series over a sliding window."""
 
     def __init__(self) -> None:
         self.parts: deque[tuple[int, float, float, int]] = deque()
-        """Of each step: its number, the weighted sum, the weights, and the turns."""
+        """Number, weighted sum, sum of weights and number of turns of each step."""
         self.is_below = False
 
     def add(self, step: int, value: float, weight: float) -> tuple[float, int]:
-        """The mean with one more value, and of how many turns it is."""
+        """Add a value. Return the mean and its number of turns."""
         if self.parts and self.parts[-1][0] == step:
             _, total, weights, turns = self.parts.pop()
             self.parts.append((step, total + value * weight, weights + weight, turns + 1))
@@ -125,13 +128,13 @@ class _Mean:
 
 
 class Watch:
-    """Looks at scores, and says what is worth a notice. Used by one thread.
+    """Selector of scores that need a notice. Used by one thread.
 
     Args:
-        about: ``gates``, ``failed``, ``errors``.
-        floors: the worst mean that each metric may have.
-        window: seconds over which means are taken.
-        least: turns before a mean is compared.
+        about: a selection of ``gates``, ``failed`` and ``errors``.
+        floors: worst acceptable mean of each metric.
+        window: seconds over which means are computed.
+        least: turns required before a mean is compared.
     """
 
     def __init__(self, about: Collection[str], floors: Mapping[str, float], window: float, least: int) -> None:
@@ -142,10 +145,10 @@ class Watch:
         self._means: dict[tuple[str, str, str], _Mean] = {}
 
     def notices(self, scored: ScoredTurn, now: float) -> list[Notice]:
-        """What is worth saying about a turn's scores.
+        """Return the notices about a turn's scores.
 
         Args:
-            scored: with its scores, redacted.
+            scored: the turn with its redacted scores.
             now: monotonic seconds.
         """
         found = []
@@ -174,8 +177,8 @@ class Watch:
         return "failed" if "failed" in self._about else None
 
     def _compared(self, scored: ScoredTurn, score: Score, floor: float, now: float) -> Notice | None:
-        """A notice if the mean of a series has left its floor, or come back, with this score."""
-        assert score.value is not None  # who calls this has looked
+        """Return a notice if this score makes the mean of its series cross the floor."""
+        assert score.value is not None  # callers check this
         key = score.metric, scored.turn.agent or "", scored.turn.service or ""
         series = self._means.get(key)
         if series is None:

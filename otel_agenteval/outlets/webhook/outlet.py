@@ -1,4 +1,4 @@
-"""Posts notices: one message in a while, with all that came since the last one."""
+"""Outlet that posts notices to a webhook, gathered into one message per interval."""
 
 from __future__ import annotations
 
@@ -32,39 +32,40 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 _GATHERING = 1.0
-"""Seconds that a first notice waits for others that the same trouble brings."""
+"""Seconds that a first notice waits for others with the same cause."""
 _MOST_WAITING = 1_000
-"""Notices about different things that wait."""
+"""Limit of waiting notices about different subjects."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 300.0
 _RETRIED = frozenset((408, 425, 429, 500, 502, 503, 504))
 _ABOUT_THE_BODY = frozenset((400, 413, 422))
 _JOIN = 1.0
 _READ = 65_536
-"""Bytes of an answer that are read, so that the connection can be used again."""
+"""Bytes of a response that are read, so that the connection can be reused."""
 
 
 class _Refused(Exception):
-    """The receiver did not take a message."""
+    """Raised if the receiver refuses a message."""
 
     def __init__(self, reason: str, pause: float | None, *, for_good: bool, about_the_body: bool = False) -> None:
         super().__init__(reason)
         self.pause = pause
         self.for_good = for_good
         self.about_the_body = about_the_body
-        """Whether another message may be taken."""
+        """True if another message may be accepted."""
 
 
 class WebhookOutlet(Outlet):
-    """Posts a message about failed gates, and whatever else the options name, on a thread that starts with the first of them.
+    """Outlet that posts messages about failed gates and other configured events.
 
-    What becomes of each notice is counted in ``agenteval.emit.records{outlet="webhook"}``. A receiver that refuses for the time being is tried
-    again, after pauses that double, or when it says so; meanwhile notices about the same thing become one, so that what waits has a bound.
+    It sends them on its own thread. ``agenteval.emit.records{outlet="webhook"}`` counts the outcome of each notice. A temporary
+    failure is retried after pauses that double, or at the time that the receiver requests. Until then, notices about the same
+    subject are merged, which limits memory.
 
     Args:
-        options: of the section ``outlets.webhook``.
-        sender: gives the name of this engine.
-        telemetry: gets the counts.
-        monotonic: for tests.
+        options: section ``outlets.webhook``.
+        sender: returns the id of this engine.
+        telemetry: receives the counts.
+        monotonic: replaced by tests.
     """
 
     name = "webhook"
@@ -89,12 +90,12 @@ class WebhookOutlet(Outlet):
         self._watch = Watch(options.about, options.floors, options.window, options.least)
         self._waiting: dict[tuple[str, ...], Notice] = {}
         self._together = self._most_together = 1 if options.format in ONE_EACH else _MOST_WAITING
-        """How many notices a message has: fewer once some were refused together."""
+        """Notices per message. Reduced after several were refused together."""
         self._since: float | None = None
-        """When what waits began to wait, for ``retry_for``."""
+        """Time at which the oldest notice started to wait, for ``retry_for``."""
         self._due: float | None = None
         self._next = 0.0
-        """Before when no message is sent: the one before was sent ``every`` seconds earlier."""
+        """Earliest time of the next message, ``every`` seconds after the last one."""
         self._failures = 0
         self._lock, self._sending = threading.Lock(), threading.Lock()
         self._wake = threading.Event()
@@ -104,7 +105,7 @@ class WebhookOutlet(Outlet):
         self._said: set[str] = set()
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Gather what is worth a message. Never waits for the network."""
+        """Gather notices about a batch. Never waits for the network."""
         now = self._monotonic()
         found, fault = self.render(batch, lambda scored: self._watch.notices(scored, now))
         self._gather_all([notice for notices in found for notice in notices], now)
@@ -112,7 +113,7 @@ class WebhookOutlet(Outlet):
             raise fault
 
     def announce(self, change: Change, root: Root) -> None:
-        """Gather a change of scores, if that is worth a message."""
+        """Gather a notice about a change of scores, if configured."""
         if "changes" in self._options.about:
             self._gather_all([notice_of(change, str(root.resource.get("service.name") or ""))], self._monotonic())
 
@@ -135,20 +136,20 @@ class WebhookOutlet(Outlet):
         self._waiting[notice.key] = notice if known is None else known.merged(notice)
 
     def flush(self, timeout: float) -> bool:
-        """Send what waits now; False if it still waits."""
+        """Send waiting notices now. Return False if some still wait."""
         deadline = time.monotonic() + timeout
         if not self._waiting:
             return True
         if self._failures and self._may_start:
-            return False  # it refuses, or is gone: the caller has other work
+            return False  # the receiver is failing, so the caller doesn't wait
         return self._send(max(0.05, deadline - time.monotonic()))
 
     def begin_exit(self) -> None:
-        """No thread is started any more."""
+        """Start no more threads."""
         self._may_start = False
 
     def close(self) -> None:
-        """Send nothing more; what waits is lost, and counted. Safe to call twice."""
+        """Stop sending, and count waiting notices as dropped. Safe to call twice."""
         if self._closed:
             return
         self._closed = True
@@ -161,12 +162,12 @@ class WebhookOutlet(Outlet):
             self._waiting = {}
         if lost:
             self.records.finish("shutdown", lost)
-            _log.warning("%d notices were not sent to the webhook before the end", lost)
+            _log.warning("outlet webhook: %d notices were not sent before shutdown and are dropped", lost)
         if self._client is not None:
             self._client.close()
 
     def after_fork_in_child(self) -> None:
-        """What waits is the parent's; the child gets a thread and connections of its own."""
+        """Discard the parent's notices. The child opens its own thread and connections."""
         self._reset()
         self.records.reset()
 
@@ -177,7 +178,7 @@ class WebhookOutlet(Outlet):
         if self._thread is not None or not self._may_start or self._closed:
             return
         self._thread = started(self._run, "otel-agenteval-webhook")
-        self._may_start = self._thread is not None  # else a flush does the work
+        self._may_start = self._thread is not None  # without a thread, a flush does the work
 
     def _run(self) -> None:
         while not self._closed:
@@ -186,15 +187,18 @@ class WebhookOutlet(Outlet):
             if wait is None or wait > 0:
                 self._wake.wait(wait)
                 self._wake.clear()
-            else:  # where another thread sends, this one waits for it
+            else:  # waits if another thread is sending
                 try:
                     self._send(self._options.timeout)
-                except Exception as error:  # a fault of ours must not end the thread
+                except Exception as error:  # an internal error must not end the thread
                     self._say(type(error).__name__)
                     self._pause(_LONGEST_PAUSE)
 
     def _send(self, timeout: float) -> bool:
-        """Send all that waits; whether nothing waits any more. Two threads do not send at once."""
+        """Send all waiting notices.
+
+        Return True if none waits anymore. Only one thread sends at a time.
+        """
         if not self._sending.acquire(timeout=timeout):
             return False
         try:
@@ -239,24 +243,27 @@ class WebhookOutlet(Outlet):
         finally:
             detach(token)
         self._begin_anew()
-        if fault is not None:  # whoever called counts it
+        if fault is not None:  # the caller counts it
             raise fault
         return all_sent and not self._waiting
 
     def _split(self, part: Sequence[Notice]) -> bool:
-        """Send fewer notices in a message, because one of these may be the cause; False for one that is alone."""
+        """Send fewer notices per message, because one may be the cause.
+
+        Return False for a single one.
+        """
         self._together = max(1, len(part) // 2)
         return len(part) > 1
 
     def _outcome_of(self, refused: _Refused) -> str | None:
-        """How notices end that were refused; None if they are sent again."""
+        """Return the final outcome of refused notices, or None to retry them."""
         if refused.for_good:
             return "rejected"
         waited = self._monotonic() - (self._monotonic() if self._since is None else self._since)
         return "expired" if waited > self._options.retry_for else None
 
     def _begin_anew(self) -> None:
-        """What waited is sent, or given up."""
+        """Reset the state after all waiting notices were sent or dropped."""
         now = self._monotonic()
         with self._lock:
             self._failures = 0
@@ -264,7 +271,7 @@ class WebhookOutlet(Outlet):
             self._since, self._due = (now, self._next) if self._waiting else (None, None)
 
     def _wait_again(self, refused: _Refused, notices: Sequence[Notice]) -> None:
-        """What was not taken waits again, before what came meanwhile."""
+        """Queue refused notices again, before newer ones."""
         with self._lock:
             later, self._waiting = self._waiting, {notice.key: notice for notice in notices}
             for key, notice in later.items():
@@ -282,7 +289,7 @@ class WebhookOutlet(Outlet):
     def _say(self, reason: str) -> None:
         if reason not in self._said:
             self._said.add(reason)
-            _log.warning("the webhook did not take a message: %s (counted from now on)", reason)
+            _log.warning("outlet webhook: the receiver refused a message: %s (further failures are only counted)", reason)
 
     # --- one request
 
@@ -292,7 +299,7 @@ class WebhookOutlet(Outlet):
             self._post(jsonio.dumps(body).encode(), timeout)
 
     def _post(self, body: bytes, timeout: float) -> None:
-        import httpx  # imported by who sends the first message
+        import httpx  # imported at the first message
 
         from ...core.outbound import answer_of, client_to
 
@@ -323,12 +330,12 @@ class WebhookOutlet(Outlet):
 
 
 def _records(notices: Iterable[Notice]) -> int:
-    """Records behind notices: those that were merged count each."""
+    """Return the number of notices, including merged ones."""
     return sum(notice.records for notice in notices)
 
 
 def _retry_after(text: str | None) -> float | None:
-    """Seconds that a receiver asks to be left alone; None if it does not say."""
+    """Return the seconds of a ``Retry-After`` header, or None."""
     if not text:
         return None
     try:
@@ -343,10 +350,10 @@ def _retry_after(text: str | None) -> float | None:
 
 
 def outlet_from(wanted: WebhookOptions, setup: Setup) -> Outlet:
-    """The webhook that is configured.
+    """Return the outlet for the configured webhook.
 
     Raises:
-        ConfigError: a floor is of no metric.
+        ConfigError: a floor names an unknown metric.
     """
     for name in wanted.floors:
         try:
