@@ -24,7 +24,7 @@ def cohen_kappa(first: Sequence[int], second: Sequence[int]) -> float | None:
 
 
 def kappa_interval(first: Sequence[int], second: Sequence[int]) -> Interval | None:
-    """Return the bootstrap 95 % interval of :func:`cohen_kappa`, or None if there is no kappa.
+    """Return the bootstrap 95 % interval of :func:`cohen_kappa`, or None if kappa is undefined.
 
     Resamples in which both raters gave one level to all items are ignored.
     """

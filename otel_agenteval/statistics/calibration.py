@@ -70,15 +70,12 @@ class Confusion(NamedTuple):
 
     @property
     def recall(self) -> float | None:
-        """Share of the bad turns that the judge finds (sensitivity).
-
-        None if there are no bad turns.
-        """
+        """Share of the bad turns that the judge finds (sensitivity). None without bad turns."""
         return self.found / self.bad if self.bad else None
 
     @property
     def specificity(self) -> float | None:
-        """Share of the good turns that the judge passes. None if there are no good turns."""
+        """Share of the good turns that the judge passes. None without good turns."""
         return self.passed / self.good if self.good else None
 
     @property

@@ -151,7 +151,7 @@ class Moments:
 
     @property
     def mean(self) -> float:
-        """Mean of the values, or 0 if there are none."""
+        """Mean of the values, or 0 without values."""
         return self.sum / self.weight if self.weight else 0.0
 
     def variance(self, *, bounded: bool) -> float:
@@ -268,7 +268,7 @@ class Series:
 
     @property
     def usual(self) -> float:
-        """The usual mean, or 0 if there are no values."""
+        """The usual mean, or 0 without values."""
         return self._usual.mean
 
     @property

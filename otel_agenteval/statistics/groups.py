@@ -44,7 +44,7 @@ class Group:
             sums.add(self._open.popitem(last=False)[1])
 
     def estimate(self) -> Estimate | None:
-        """Return the mean over all turns with its interval, or None if there are no scores."""
+        """Return the mean over all turns with its interval, or None without scores."""
         while self._open:
             self._sums.add(self._open.popitem()[1])
         return self._sums.estimate()

@@ -31,7 +31,9 @@ def pass_at_k(tries: Tries, k: int) -> float:
 
 
 def pass_hat_k(tries: Tries, k: int) -> float:
-    """Estimate the probability that all of k repetitions pass (pass^k; Yao et al. 2024, tau-bench).
+    """Estimate the probability that all of k repetitions pass (pass^k).
+
+    See Yao et al. 2024 (tau-bench).
 
     Raises:
         ValueError: If there are fewer than k repetitions.
@@ -56,7 +58,7 @@ def consistency(cases: Sequence[Tries]) -> float | None:
 
 
 def mean_by_case(values: Mapping[str, Sequence[float]]) -> Estimate | None:
-    """Return the mean of all values with a 95 % interval, or None if there are none.
+    """Return the mean of all values with a 95 % interval, or None without values.
 
     The case is the cluster: more repetitions don't count as more cases.
     """

@@ -115,7 +115,7 @@ class Sums:
 
     @classmethod
     def of_turns(cls, once: Sequence[float], squared: Sequence[float], ends: Interval) -> Sums:
-        """Return the sums of turns that each are a trace of their own.
+        """Return the sums of turns that each are a separate trace.
 
         Args:
             once: sums of the weights, of weighted values, and of weighted squares of values.
@@ -176,7 +176,7 @@ class Sums:
         return found
 
     def estimate(self, everyone: Everyone | None = None) -> Estimate | None:
-        """Return the mean with its interval, or None if there are no scores.
+        """Return the mean with its interval, or None without scores.
 
         Args:
             everyone: proxies of all turns. They narrow the interval if they are informative.
