@@ -1,4 +1,4 @@
-"""Fits the weights with which ``code_refusal`` weighs its evidence: ``otel_agenteval/metrics/lib/refusal/weights.py``.
+"""Fits the weights with which ``code_refusal`` weighs its evidence: ``otel_agenteval/detectors/refusal/weights.py``.
 
     python scripts/refusal_weights.py           prints how well the weights do on cases that were left out of the fit
     python scripts/refusal_weights.py --write   fits all cases and writes the module
@@ -19,9 +19,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from otel_agenteval.metrics.lib.refusal.answers import SECOND_OPINION
-from otel_agenteval.metrics.lib.refusal.model import read
-from otel_agenteval.metrics.lib.refusal.rules import declines
+from otel_agenteval.detectors.refusal.answers import SECOND_OPINION
+from otel_agenteval.detectors.refusal.model import read
+from otel_agenteval.detectors.refusal.rules import declines
 
 ROOT = Path(__file__).parent.parent
 DETECTORS = ROOT / "tests" / "data" / "detectors"

@@ -1,7 +1,7 @@
-"""Fits the models of ``otel_agenteval/metrics/lib/text_model.py`` on the labelled cases that detectors are made with.
+"""Fits the models of ``otel_agenteval/detectors/text_model.py`` on the labelled cases that detectors are made with.
 
     python scripts/text_models.py           how well each does on cases of hands whose others it was fitted on
-    python scripts/text_models.py --write   fit on all of them and write otel_agenteval/metrics/lib/text_models/*.npz
+    python scripts/text_models.py --write   fit on all of them and write otel_agenteval/detectors/text_models/*.npz
     python scripts/text_models.py [--write] refusal   the same for one of the models
 
 Logistic regression on runs of characters, with a penalty on large weights; the test half is never read. Sentences of one kind or the other
@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from otel_agenteval.core import jsonio
-from otel_agenteval.metrics.lib import text_model
-from otel_agenteval.metrics.lib.injection.orders import readable
-from otel_agenteval.metrics.lib.text_model import PLACES, TextModel, places_in
+from otel_agenteval.detectors import text_model
+from otel_agenteval.detectors.injection.orders import readable
+from otel_agenteval.detectors.text_model import PLACES, TextModel, places_in
 
 ROOT = Path(__file__).parent.parent
 CASES = ROOT / "tests" / "data" / "detectors"

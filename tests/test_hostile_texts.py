@@ -16,8 +16,9 @@ import otel_agenteval as oa
 from otel_agenteval.core import jsonio
 from otel_agenteval.core.errors import ConfigError, MetricError
 from otel_agenteval.core.prices import Tokens, table_cost
-from otel_agenteval.core.redaction.find import finds
 from otel_agenteval.core.turn import Message, ToolCall
+from otel_agenteval.detectors.credentials import credentials
+from otel_agenteval.detectors.redaction.find import finds
 from otel_agenteval.dialects import content
 from otel_agenteval.dialects.generic import values
 from otel_agenteval.evaluation.redaction import KINDS, redacted_text
@@ -27,7 +28,6 @@ from otel_agenteval.judging.models.reply import verdict_in
 from otel_agenteval.media.access import content_of, may_open
 from otel_agenteval.media.metadata import without_metadata
 from otel_agenteval.metrics.bound_metric import BoundMetric
-from otel_agenteval.metrics.lib.credentials import credentials
 from otel_agenteval.metrics.lib.steps import steps_of
 from otel_agenteval.metrics.registry import catalog
 from otel_agenteval.spans.exports import messages_of

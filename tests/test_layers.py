@@ -31,12 +31,12 @@ FLOORS: tuple[dict[str, str], ...] = (
     {"outlets": "google grpc httpx opentelemetry prometheus_client psycopg pyarrow typing_extensions", "turns": "zstandard"},
     {"evaluation": "pyarrow", "dialects": ""},
     {
-        "metrics": "annotated_types ecologits jiwer jsonschema_rs numpy phonenumbers pydantic pydantic_core pydantic_monty radon rapidfuzz re2 sqlglot ",
+        "metrics": "annotated_types ecologits jiwer jsonschema_rs numpy pydantic pydantic_core pydantic_monty radon rapidfuzz re2 sqlglot ",
         "spans": "google opentelemetry pyarrow",
     },
     {"statistics": "numpy", "config": "pydantic pydantic_core typing_extensions yaml"},
-    {"media": "PIL av faster_whisper fsspec httpx numpy rapidocr webrtcvad"},
-    {"core": "cryptography genai_prices httpcore httpx opentelemetry orjson packaging phonenumbers pydantic_core"},
+    {"media": "PIL av faster_whisper fsspec httpx numpy rapidocr webrtcvad", "detectors": "numpy phonenumbers"},
+    {"core": "cryptography genai_prices httpcore httpx opentelemetry orjson packaging pydantic_core"},
 )
 """From the top down: room → the packages of others that it may import."""
 FLOOR = {room: -depth for depth, rooms in enumerate(FLOORS) for room in rooms}

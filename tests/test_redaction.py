@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from otel_agenteval.core.redaction import words
-from otel_agenteval.core.redaction.find import finds
-from otel_agenteval.core.redaction.views import first_view, next_view
+from otel_agenteval.detectors.redaction import words
+from otel_agenteval.detectors.redaction.find import finds
+from otel_agenteval.detectors.redaction.views import first_view, next_view
 from otel_agenteval.evaluation import redaction
 from otel_agenteval.evaluation.redaction import KINDS, Redactor, redacted, redacted_text
 from tests.support.growth import steep

@@ -83,7 +83,7 @@ def _text(text: Any, known: Collection[str]) -> Any:
     for secret in known:
         text = text.replace(secret, MASK)
     text = _QUERY.sub(rf"\1{MASK}", _AUTHORITY.sub(_without_password, text))
-    from ..core.redaction.find import finds, may_hold  # imported on first use: few processes show a configuration
+    from ..detectors.redaction.find import finds, may_hold  # imported on first use: few processes show a configuration
 
     if not may_hold(text) or "${" in text:
         return text

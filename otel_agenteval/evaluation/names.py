@@ -13,9 +13,9 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any
 
-from ..core.redaction.find import finds, may_hold, plainly
-from ..core.redaction.numbers import digits_of, numbers_in_id
 from ..core.turn import Turn
+from ..detectors.redaction.find import finds, may_hold, plainly
+from ..detectors.redaction.numbers import digits_of, numbers_in_id
 
 WITHHELD = "[WITHHELD]"
 """Replaces a value that can't be searched."""

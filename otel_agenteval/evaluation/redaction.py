@@ -14,13 +14,13 @@ from typing import Any, Protocol
 
 from ..config.root import Config
 from ..core import jsonio
-from ..core.redaction.find import Find, finds, is_telling, kind_by_name, may_hold, plainly
-from ..core.redaction.json_text import as_written, still_parses
-from ..core.redaction.named import named_beside
-from ..core.redaction.numbers import digits_of
 from ..core.score import Score
 from ..core.semconv import TURN_INPUT, TURN_OUTPUT
 from ..core.turn import Turn
+from ..detectors.redaction.find import Find, finds, is_telling, kind_by_name, may_hold, plainly
+from ..detectors.redaction.json_text import as_written, still_parses
+from ..detectors.redaction.named import named_beside
+from ..detectors.redaction.numbers import digits_of
 from .names import NAME_ATTRIBUTES, WITHHELD
 
 KINDS = ("email", "phone", "card", "ssn", "secret")

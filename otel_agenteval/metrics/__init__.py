@@ -2,6 +2,6 @@
 
 One function is one metric. To add a metric, write a function with a docstring in its family's module, and decorate it with
 ``@metric``. The generated :mod:`.catalog_index` holds the declarations, so that a process doesn't import unused metrics.
-May import :mod:`~otel_agenteval.core`, and nothing of OpenTelemetry, because metrics only receive turns. Start at
-:mod:`.registry`. :mod:`.bound_metric` evaluates a turn.
+May import :mod:`~otel_agenteval.core` and :mod:`~otel_agenteval.detectors`, and nothing of OpenTelemetry, because metrics only
+receive turns. Start at :mod:`.registry`. :mod:`.bound_metric` evaluates a turn.
 """

@@ -8,7 +8,7 @@ import pytest
 
 from otel_agenteval import Turn, get_metric
 from otel_agenteval.core.turn import ToolCall
-from otel_agenteval.metrics.lib.urls import key_of, links_in, may_hold_links, revealed, without_code
+from otel_agenteval.detectors.urls import key_of, links_in, may_hold_links, revealed, without_code
 
 
 def passed(output: str, source: Any, **params: Any) -> bool | None:

@@ -8,7 +8,7 @@ import codecs
 import pytest
 
 from otel_agenteval import Turn, get_metric
-from otel_agenteval.metrics.lib.prompt_sentences import sentences
+from otel_agenteval.detectors.prompt_sentences import sentences
 
 RULES = (
     "Never promise that a claim will be paid before an adjuster has seen it. "

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval import Score, Turn, get_metric
-from otel_agenteval.metrics.lib.refusal import answers, evidence, languages, model, refusal_in
-from otel_agenteval.metrics.lib.refusal.evidence import BITS, Table, classes, has_class, language_of
-from otel_agenteval.metrics.lib.refusal.weights import WEIGHTS
+from otel_agenteval.detectors.refusal import answers, evidence, languages, model, refusal_in
+from otel_agenteval.detectors.refusal.evidence import BITS, Table, classes, has_class, language_of
+from otel_agenteval.detectors.refusal.weights import WEIGHTS
 
 SCRIPT = Path(__file__).parent.parent.parent / "scripts" / "refusal_weights.py"
 ORDINARY = Path(__file__).parent.parent / "data" / "detectors" / "ordinary.jsonl"
@@ -170,7 +170,7 @@ def test_a_long_answer_with_figures_is_not_read(monkeypatch: pytest.MonkeyPatch)
 
 
 IDIOMS = ("can't", "cannot", "not", "couldn't", "unable", "failed", "won't", "no", "don't", "never", "wouldn't")
-"""Words of which each of :data:`~otel_agenteval.metrics.lib.refusal.text.ENGLISH_IDIOM` has one."""
+"""Words of which each of :data:`~otel_agenteval.detectors.refusal.text.ENGLISH_IDIOM` has one."""
 
 
 @pytest.mark.parametrize("half", ["train", "test"])

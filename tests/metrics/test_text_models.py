@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from otel_agenteval.metrics.lib.text_model import HEAD, TAIL, places_in, text_model
+from otel_agenteval.detectors.text_model import HEAD, TAIL, places_in, text_model
 from scripts.text_models import Text, fitted, model_of, models_of, passages
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval.metrics.lib.numbers.words import claims_in_words, values_of_words
+from otel_agenteval.detectors.numbers.words import claims_in_words, values_of_words
 
 NAME = "code_ungrounded_numbers"
 

@@ -28,7 +28,7 @@ class Used(NamedTuple):
 
     pattern: re.Pattern[Any]
     where: str
-    """``metrics/lib/urls.py:_URL``, or the function if it has no name."""
+    """``detectors/urls.py:_URL``, or the function if it has no name."""
     uses: frozenset[str]
     """``match``, ``fullmatch``, or ``search`` for whatever looks for it anywhere."""
 
@@ -59,7 +59,7 @@ def _main() -> None:
         return found
 
     re._compile = record  # type: ignore[attr-defined]
-    from otel_agenteval.core.redaction.patterns import _Lazy
+    from otel_agenteval.detectors.redaction.patterns import _Lazy
 
     made: list[tuple[_Lazy, str | None]] = []
     make = _Lazy.__init__
@@ -72,7 +72,7 @@ def _main() -> None:
     modules = [importlib.import_module(name) for name in _modules()]
     _use()
     from otel_agenteval.core import price_table
-    from otel_agenteval.metrics.lib.injection.pieces import Quick
+    from otel_agenteval.detectors.injection.pieces import Quick
 
     for one, place in made:
         compiled.setdefault((one.pattern, one.flags), place or "")

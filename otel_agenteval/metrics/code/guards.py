@@ -18,19 +18,19 @@ import annotated_types
 from ...core import jsonio
 from ...core.extras import require
 from ...core.turn import ToolCall, Turn
-from ..lib import prompt_leak
-from ..lib.credentials import credentials
-from ..lib.credentials import may_hold as may_hold_credentials
+from ...detectors import prompt_leak
+from ...detectors.credentials import credentials
+from ...detectors.credentials import may_hold as may_hold_credentials
+from ...detectors.grounding import SCAN_LIMIT, Given, text_of
+from ...detectors.injection import is_harmless, markers_in
+from ...detectors.link_grounding import ungrounded_urls
+from ...detectors.numbers.claims import statements
+from ...detectors.numbers.grounded import has_material, ungrounded_numbers, word_numbers
+from ...detectors.numbers.reading import numbers_in, with_ascii_digits
+from ...detectors.screen import look_at_output
+from ...detectors.urls import links_in, may_hold_links, revealed
+from ...detectors.urls import without_code as without_examples
 from ..lib.excerpt import excerpt
-from ..lib.grounding import SCAN_LIMIT, Given, text_of
-from ..lib.injection import is_harmless, markers_in
-from ..lib.link_grounding import ungrounded_urls
-from ..lib.numbers.claims import statements
-from ..lib.numbers.grounded import has_material, ungrounded_numbers, word_numbers
-from ..lib.numbers.reading import numbers_in, with_ascii_digits
-from ..lib.screen import look_at_output
-from ..lib.urls import links_in, may_hold_links, revealed
-from ..lib.urls import without_code as without_examples
 from ..registry import Result, metric, skip, vacuous
 
 _SHOWN = 200  # characters of a finding

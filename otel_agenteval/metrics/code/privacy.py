@@ -13,14 +13,14 @@ from annotated_types import Ge, Gt, Le, Lt
 from ...core import jsonio
 from ...core.errors import MetricError
 from ...core.turn import Turn
+from ...detectors.grounding import Given
+from ...detectors.personal import CONFIDENT, leaks
+from ...detectors.personal_marks import may_hold
+from ...detectors.pii import ADDRESSES, EMAILS, NAMES, NUMBERS, PLAIN_NUMBERS, SCAN_LIMIT, Rule, find, mask
+from ...detectors.screen import look_at_output
 from ..lib import applies
 from ..lib.applies import MINIMISED_KEYS
-from ..lib.grounding import Given
 from ..lib.ledger import Ledger
-from ..lib.personal import CONFIDENT, leaks
-from ..lib.personal_marks import may_hold
-from ..lib.pii import ADDRESSES, EMAILS, NAMES, NUMBERS, PLAIN_NUMBERS, SCAN_LIMIT, Rule, find, mask
-from ..lib.screen import look_at_output
 from ..registry import EPSILON, Result, metric, skip
 
 Share = Annotated[float, Ge(0), Le(1)]

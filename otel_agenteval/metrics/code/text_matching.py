@@ -18,9 +18,9 @@ from ...core import jsonio
 from ...core.errors import MetricError
 from ...core.extras import require
 from ...core.turn import Turn
+from ...detectors.refusal import refusal_in
 from ..lib import regex
 from ..lib.references import truth_of
-from ..lib.refusal import refusal_in
 from ..lib.values import json_equal, rendered
 from ..registry import Result, metric, skip, vacuous
 

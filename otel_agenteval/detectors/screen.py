@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.turn import Turn
+from ..core.turn import Turn
 
 SCAN_LIMIT = 100_000
 """Characters of a text that are screened."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import jsonio
+from ...core import jsonio
 from .patterns import lazy
 
 _NUMBER = lazy(r"-?[0-9]+")

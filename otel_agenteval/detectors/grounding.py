@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ...core import jsonio
-from ...core.turn import Turn
+from ..core import jsonio
+from ..core.turn import Turn
 
 SCAN_LIMIT = 100_000
 """Characters that are read of each text."""

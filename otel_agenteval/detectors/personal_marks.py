@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from ...core.redaction.patterns import lazy
+from .redaction.patterns import lazy
 from .screen import Look, Words
 
 _SIGNS = {b"0123456789": 48, b"ABCDEFGHIJKLMNOPQRSTUVWXYZ": 65, b"-./": 45, b" ()\t\n\xc2\xa0\xe2\x80\x90\x91\x93\xaf": 32}

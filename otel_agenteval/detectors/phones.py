@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from ...core.redaction.numbers import digits_of
-from ...core.redaction.patterns import lazy
+from .redaction.numbers import digits_of
+from .redaction.patterns import lazy
 
 
 class Row(NamedTuple):

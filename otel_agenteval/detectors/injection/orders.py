@@ -8,7 +8,7 @@ from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple
 
-from ....core import jsonio
+from ...core import jsonio
 from ..text_model import text_model
 from .calls import OWN, calls
 from .languages import ATTACK, ENGLISH_WORDS, PEOPLE, REPORTED, REVEAL, Language, Words, compiled

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import chain, islice
 
-from ....core.turn import Turn
+from ...core.turn import Turn
 from ..grounding import Given
 from ..places import Places
 from ..screen import Look

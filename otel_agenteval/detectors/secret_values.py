@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from ...core.redaction.patterns import lazy
-from ...core.redaction.values import NO_VALUES
+from .redaction.patterns import lazy
+from .redaction.values import NO_VALUES
 
 _SAMPLES = frozenset(
     [

@@ -12,16 +12,16 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from ...core.redaction.emails import emails
-from ...core.redaction.numbers import cards, digits_of
-from ...core.redaction.patterns import lazy
-from ...core.redaction.views import MAX_LAYERS, View, first_view, next_view
 from . import personal_words as words
 from .grounding import SCAN_LIMIT, Given
 from .identity_numbers import ibans, identity_numbers
 from .personal_marks import may_hold_births, may_hold_homes, may_hold_numbers
 from .phones import rows
 from .places import Places, Taken
+from .redaction.emails import emails
+from .redaction.numbers import cards, digits_of
+from .redaction.patterns import lazy
+from .redaction.views import MAX_LAYERS, View, first_view, next_view
 from .texts import in_small_letters
 
 CONFIDENT = 0.8

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 
-from ...core import jsonio
-from ...core.turn import ToolCall, Turn
+from ..core import jsonio
+from ..core.turn import ToolCall, Turn
 from .grounding import SCAN_LIMIT, Given, unescaped
 from .hosts import WELL_KNOWN, imitates_a_well_known_one, site_of
 from .urls import REST, Link, ascii_host, host_of, key_of, may_hold_links, revealed, shown_otherwise

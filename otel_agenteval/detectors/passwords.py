@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ...core.redaction.patterns import lazy
+from .redaction.patterns import lazy
 from .secret_values import PUBLIC, looks_drawn, may_be_chosen, needs_no_secret
 
 Found = tuple[str, int, int]

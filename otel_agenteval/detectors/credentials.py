@@ -12,11 +12,11 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from ...core.redaction.patterns import lazy
-from ...core.redaction.secrets import secrets
-from ...core.redaction.views import MAX_LAYERS, View, first_view, next_view
 from .passwords import chosen_passwords, codes, login_pairs, quoted_phrases
 from .places import Taken
+from .redaction.patterns import lazy
+from .redaction.secrets import secrets
+from .redaction.views import MAX_LAYERS, View, first_view, next_view
 from .screen import Look, Words
 from .secret_values import PUBLIC, looks_drawn, may_be_chosen, needs_no_secret
 from .secrets import SCAN_LIMIT, is_sample, secret_spans

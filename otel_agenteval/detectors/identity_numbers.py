@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import cycle
 from typing import NamedTuple
 
-from ...core.redaction.numbers import luhn_valid
-from ...core.redaction.patterns import lazy
 from .branches import branches
+from .redaction.numbers import luhn_valid
+from .redaction.patterns import lazy
 
 
 class IdentityNumber(NamedTuple):
