@@ -53,7 +53,7 @@ class Hints:
             )  # fmt: skip
 
     def look_at_group(self, scored: ScoredTurn, group: Group) -> None:
-        """Warn if many turns have no content. Costs next to nothing once a turn had content."""
+        """Warn if many turns lack content. Costs next to nothing once a turn had content."""
         self._waits_for_turn = False
         if not self._waits_for_content:
             return

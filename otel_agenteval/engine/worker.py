@@ -246,7 +246,7 @@ class Worker:
                         self._queue[i] = None, size
 
     def flush_outlets(self, timeout: float) -> bool:
-        """Deliver buffered scores, whatever waits in the queue.
+        """Deliver buffered scores without handling queued items.
 
         Return True if it was done in time.
         """

@@ -51,7 +51,7 @@ def shared_folder() -> str | None:
 
 
 class Workers:
-    """Metrics of this program's other processes, and the file with those of this one.
+    """Metrics of this program's other processes, and the file for the metrics of this one.
 
     Thread-safe.
 

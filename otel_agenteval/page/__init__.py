@@ -1,6 +1,7 @@
-"""The page: turns, their scores and why, to look at, and the API behind it.
+"""The web UI: pages that show turns, their scores and outcomes, and the API behind them.
 
-:mod:`.api` answers requests, whatever server brings them; :mod:`.routes` is the table of what can be asked, of which :mod:`.openapi` makes the document;
-``static`` is what a browser gets. A store is read through :mod:`otel_agenteval.outlets.sqlite.views`, and comparisons are those of the command line. May import
-everything below it and no HTTP. Start at :class:`.api.Api`.
+:mod:`.api` answers requests of any server. :mod:`.routes` is the table of routes, from which :mod:`.openapi` builds the
+document. ``static`` contains the browser's files. Stores are read through :mod:`otel_agenteval.outlets.sqlite.views`, and
+comparisons use the same code as the command line. May import everything below it, but no HTTP package. Start at
+:class:`.api.Api`.
 """

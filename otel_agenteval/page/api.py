@@ -1,4 +1,4 @@
-"""The answers of the API, whatever server brings the requests."""
+"""API of the web UI, independent of the HTTP server."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 Role = Literal["read", "label"]
 _SAID = 240
-"""Characters of what was asked and answered that a list shows."""
+"""Characters of input and output that a list shows."""
 _MOST_EXPORTED = 10_000
 _CANDIDATES = 1_000
-"""Latest turns among which the next one to label is looked for."""
+"""Number of latest turns that are candidates for the next label."""
 _CONTENT = (
     "input",
     "output",
@@ -56,39 +56,39 @@ _SCORE_FACTS = ("kind", "unit", "direction", "type", "threshold", "policy", "ver
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Who asks."""
+    """Sender of a request."""
 
     role: Role = "label"
     tenant: str | None = None
-    """Whose turns may be seen; None is all."""
+    """Tenant whose turns the reader can see. None for all turns."""
     name: str = "someone"
-    """Under which labels are kept."""
+    """Name under which labels are stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the page shows, and what it may write."""
+    """Options of the web UI."""
 
     content: bool = False
-    """Whether what was said is shown, where the store keeps it."""
+    """True to show content, if the store keeps it."""
     trace_url: str | None = None
-    """Address of a trace in the user's backend, with ``{trace_id}``."""
+    """URL of a trace in the user's backend, with ``{trace_id}``."""
     labels: str | None = None
-    """The file that labels are written to; None: nobody may label."""
+    """File for labels. None disables labeling."""
 
 
 @dataclass(slots=True)
 class Request:
-    """One request."""
+    """One API request."""
 
     given: dict[str, Any]
-    """Its parameters, checked; those of the path too."""
+    """Validated parameters from the query and the path."""
     reader: Reader
     body: Any = None
 
 
 class Document(NamedTuple):
-    """An answer that is no JSON."""
+    """Response that isn't JSON."""
 
     body: bytes
     content_type: str
@@ -97,15 +97,15 @@ class Document(NamedTuple):
 
 @dataclass(slots=True)
 class Api:
-    """Answers what :data:`.routes.ROUTES` names.
+    """Handler for the routes in :data:`.routes.ROUTES`.
 
     Args:
-        path: of the store.
-        options: what is shown.
-        status: what the running sidecar says of itself; None without one.
-        outcomes: what a running engine remembers of a turn.
-        parameters: of a metric, as the configuration has them.
-        clock: injected by tests.
+        path: path of the store.
+        options: options of the web UI.
+        status: returns the status of the running sidecar. None without one.
+        outcomes: returns the outcomes that a running engine remembers of a turn.
+        parameters: returns a metric's configured parameters.
+        clock: replaced by tests.
     """
 
     path: str
@@ -126,22 +126,22 @@ class Api:
 
     @contextmanager
     def views(self) -> Iterator[Views]:
-        """The store, for one request.
+        """Open the store for one request.
 
         Raises:
-            Problem: nothing was written to it yet, or it cannot be read.
+            Problem: the store doesn't exist yet or can't be read.
         """
         try:
             views = Views(self.path)
         except StoreError as error:
-            raise Problem(503, f"the store cannot be read: {error}") from None
+            raise Problem(503, f"the store can't be read: {error}") from None
         with views:
             yield views
 
     # --- turns
 
     def turns(self, request: Request) -> dict[str, Any]:
-        """A part of the list of turns, with their scores in short."""
+        """Return a page of turns with their scores in short form."""
         given = request.given
         with self.views() as views:
             found = views.listed(self._filter(request), given["limit"], _cursor_in(given["cursor"]), given["order"])
@@ -156,7 +156,7 @@ class Api:
         }
 
     def turn(self, request: Request) -> dict[str, Any]:
-        """One turn: all that is stored of it, its scores, why it has no others, and its place in the conversation."""
+        """Return one turn with its scores, outcomes, labels and conversation."""
         with self.views() as views:
             turn = self._found(views, request)
             turn_id = turn["turn_id"]
@@ -176,22 +176,25 @@ class Api:
         }
 
     def why(self, request: Request) -> dict[str, Any]:
-        """The outcome of each metric on a turn, as the command ``why`` gives it."""
+        """Return the outcome of each metric on a turn, like the command ``why``."""
         with self.views() as views:
             turn_id = self._found(views, request)["turn_id"]
             outcomes = {**(views.why(turn_id) or {}), **(self.outcomes(turn_id) or {})}
             return {"turn_id": turn_id, "metrics": outcomes, "scores": views.scores(turn_id)}
 
     def case(self, request: Request) -> dict[str, Any]:
-        """A turn in form ``turn.v1``: a test case."""
+        """Return a turn in the form ``turn.v1``, for use as a test case."""
         with self.views() as views:
             content = self._found(views, request).get("content")
         if content is None or not self.options.content:
-            raise Problem(404, "the content of this turn is not kept, or not shown")
+            raise Problem(404, "the content of this turn isn't stored or isn't shown (outlets.store.content, serve.page.content)")
         return dict(content)
 
     def question(self, request: Request) -> dict[str, Any]:
-        """What the judge of a metric was asked about a turn; where that is not kept, what it would be asked first today."""
+        """Return the judge calls of a metric on a turn.
+
+        If they aren't stored, returns the first prompt that the current version would send.
+        """
         metric = request.given["metric"]
         content = self.case(request)
         with self.views() as views:
@@ -204,7 +207,7 @@ class Api:
         return {"metric": metric, "version": score["version"], "stage": stage, "system": SYSTEM, "question": text, "sent": sent}
 
     def neighbours(self, request: Request) -> dict[str, Any]:
-        """The turns before and after one in the list of a filter."""
+        """Return the previous and the next turn in a filtered list."""
         wanted = self._filter(request)
         with self.views() as views:
             turn = self._found(views, request)
@@ -218,7 +221,7 @@ class Api:
         return found[0]["turn_id"] if found else None
 
     def export(self, request: Request) -> Document:
-        """The turns of a filter as JSON lines, CSV, or the data set of an experiment."""
+        """Return the filtered turns as JSON lines, CSV, or the dataset of an experiment."""
         form, limit = request.given["format"], request.given["limit"]
         wanted, rows, start = self._filter(request), list[dict[str, Any]](), None
         with self.views() as views:
@@ -236,20 +239,26 @@ class Api:
         if form == "dataset":
             rows = [row for turn in rows if (row := _as_case(turn)) is not None]
             if not rows:
-                raise Problem(404, "no content of these turns is kept and shown, so that there is no input to make cases of")
+                raise Problem(
+                    404,
+                    "these turns have no input for cases, because content isn't stored or isn't shown (outlets.store.content, serve.page.content)",
+                )
         lines = "".join(jsonio.dumps(row) + "\n" for row in rows)
         return Document(lines.encode(), "application/x-ndjson", "cases.jsonl" if form == "dataset" else "turns.jsonl")
 
     def check(self, request: Request) -> None:
-        """See that a filter may be asked for.
+        """Check that the reader can use the filter.
 
         Raises:
-            Problem: it may not.
+            Problem: the reader can't use it.
         """
         self._filter(request)
 
     def lately(self, request: Request, since: float | None) -> tuple[float, list[dict[str, Any]]]:
-        """The turns of a filter that came, or got scores, after a time; and the time from which to go on. Without a time: from now on."""
+        """Return filtered turns that changed after a time, and the time for the next call.
+
+        A turn changes when it arrives or gets scores. Without a time, returns no turns and the store's current time.
+        """
         with self.views() as views:
             if since is None:
                 return views.last_stored(), []
@@ -262,7 +271,7 @@ class Api:
     # --- sums
 
     def facets(self, request: Request) -> dict[str, Any]:
-        """What turns can be filtered by, with how many there are."""
+        """Return the values by which turns can be filtered, with their counts."""
         wanted = self._filter(request)
         with self.views() as views:
             extent = views.extent(request.reader.tenant)
@@ -286,13 +295,13 @@ class Api:
             }
 
     def _budget(self) -> float | None:
-        """US dollars that are left for judges, of the bound that has least; None where there is none."""
+        """Return the remaining US dollars of the tightest judge budget. None without one."""
         more = self.status().get("more", {}) if self.status is not None else {}
         left = [value for name, value in more.items() if name.startswith("budget.remaining.usd")]
         return min(left, default=None)
 
     def estimates(self, request: Request) -> dict[str, Any]:
-        """What the scores say of all turns, judged or not: by metric and group, with intervals."""
+        """Return fleet estimates by metric and group, with intervals."""
         with self.views() as views:
             facts = views.metrics_of()
             cells = views.cells(self._filter(request), request.given["by"])
@@ -307,7 +316,7 @@ class Api:
         }
 
     def series(self, request: Request) -> dict[str, Any]:
-        """Means over time: of each metric and group one for each step; with one metric also their intervals."""
+        """Return means over time by metric and group. With one metric, also their intervals."""
         given = request.given
         wanted = self._filter(request)
         with self.views() as views:
@@ -332,13 +341,13 @@ class Api:
         }  # fmt: skip
 
     def changes(self, request: Request) -> dict[str, Any]:
-        """Changes of scores that were found, the latest first."""
+        """Return detected changes of scores, the latest first."""
         with self.views() as views:
             found = views.changes(request.given["since"])
         return {"changes": [change for change in found if request.reader.tenant in (None, change["tenant"])]}
 
     def compare(self, request: Request) -> dict[str, Any]:
-        """Two groups of turns, metric by metric: by how much they differ, and how sure that is."""
+        """Compare two groups of turns by metric, with differences and their significance."""
         by = request.given["by"]
         with self.views() as views:
             facts = views.metrics_of()
@@ -372,7 +381,10 @@ class Api:
         }  # fmt: skip
 
     def cases(self, request: Request) -> dict[str, Any]:
-        """The cases that two groups have in common, a row each: the latest turn of both, and where their scores differ."""
+        """Return cases that two groups share.
+
+        Each contains the latest turn of both groups, and the differences of their scores.
+        """
         given = request.given
         with self.views() as views:
             pairs = views.pairs(
@@ -395,13 +407,13 @@ class Api:
     @staticmethod
     def _group(known: Mapping[str, int], name: str, by: str) -> str:
         if name not in known:
-            raise Problem(404, f"{by}: there is no turn of {name!r}; there are: {', '.join(known) or 'none'}")
+            raise Problem(404, f"{by}: no turn has the value {name!r}; known values: {', '.join(known) or 'none'}")
         return name
 
     # --- metrics, health, labels
 
     def metrics(self, request: Request) -> dict[str, Any]:
-        """The catalogue."""
+        """Return the catalog of metrics."""
         return {
             "metrics": [
                 {**described(metric), "headline": headline(metric), "meaning": value_of(metric)}
@@ -410,9 +422,9 @@ class Api:
         }
 
     def health(self, request: Request) -> dict[str, Any]:
-        """How the sidecar itself does, and how large the store is."""
+        """Return the status of the sidecar and the size of the store."""
         if request.reader.tenant is not None:
-            raise Problem(403, "a tenant may read about its own turns only")
+            raise Problem(403, "a tenant can only read its own turns")
         with self.views() as views:
             extent = views.extent()
             turns = sum(cell.turns for cell in views.cells(Filter()) if not cell.metric)
@@ -428,19 +440,19 @@ class Api:
         }
 
     def labelled(self, request: Request) -> dict[str, Any]:
-        """The labels that hold."""
+        """Return the current labels."""
         return {"labels": self._labels_of(request)}
 
     def _labels_of(self, request: Request) -> list[dict[str, Any]]:
-        """Those of turns that the reader may see."""
+        """Return the labels of turns that the reader can see."""
         mine = qualified(request.reader.tenant, "") if request.reader.tenant is not None else ""
         return [label for label in self._labels(request).all() if str(label["turn_id"]).startswith(mine)]
 
     def label(self, request: Request) -> dict[str, Any]:
-        """Keep a label."""
+        """Store a label."""
         labels = self._labels(request)
         if request.reader.role != "label":
-            raise Problem(403, "this token may read only")
+            raise Problem(403, "this token is read-only")
         turn_id = request.body.get("turn_id") if isinstance(request.body, dict) else None
         if isinstance(turn_id, str) and turn_id:
             with self.views() as views:
@@ -448,7 +460,10 @@ class Api:
         return {"label": labels.add(request.body, request.reader.name, self.now)}
 
     def next_to_label(self, request: Request) -> dict[str, Any]:
-        """The turn whose label would say most: of the latest, the one whose score lies nearest to the threshold, and that nobody has labelled."""
+        """Return the recent unlabeled turn whose score is closest to its threshold.
+
+        Its label is the most informative one.
+        """
         labelled = {label["turn_id"] for label in self._labels_of(request)}
         metric = request.given["metric"]
         wanted = self._filter(request)
@@ -469,34 +484,34 @@ class Api:
 
     def _labels(self, request: Request) -> Labels:
         if self.labels is None:
-            raise Problem(404, "no file for labels is configured (serve.page.labels, or ui --labels)")
+            raise Problem(404, "no file for labels is configured; set serve.page.labels or ui --labels")
         return self.labels
 
-    # --- what they share
+    # --- helpers
 
     def _filter(self, request: Request) -> Filter:
         wanted = filter_of(request.given, request.reader.tenant)
         if wanted.text is not None and not self.options.content:
-            raise Problem(403, "text: content is not shown here (serve.page.content)")
+            raise Problem(403, "text: content isn't shown, so it can't be searched; set serve.page.content")
         return wanted
 
     def _found(self, views: Views, request: Request) -> dict[str, Any]:
-        """The stored turn that an id, or the beginning of one, means, if the reader may see it."""
+        """Return the stored turn for an id or its beginning, if the reader can see it."""
         short = request.given["turn_id"]
         tenant = request.reader.tenant
         if tenant is not None and not short.startswith(qualified(tenant, "")):
-            raise Problem(404, "there is no such turn")
+            raise Problem(404, "turn not found")
         try:
             turn_id = views.find(short)
         except StoreError as error:
             raise Problem(409, str(error)) from None
         turn = views.turn(turn_id) if turn_id is not None else None
         if turn is None:
-            raise Problem(404, "there is no such turn")
+            raise Problem(404, "turn not found")
         return turn
 
     def _conversation(self, views: Views, turn: Mapping[str, Any], request: Request) -> dict[str, Any] | None:
-        """The turns of the same conversation, in order."""
+        """Return the turns of the same conversation in order."""
         conversation = turn["conversation_id"]
         if conversation is None:
             return None
@@ -515,7 +530,7 @@ class Api:
         }
 
     def _said(self, views: Views, turns: list[dict[str, Any]]) -> dict[str, dict[str, str | None]]:
-        """What was asked and answered, in short."""
+        """Return the beginnings of the turns' inputs and outputs."""
         return {
             turn_id: {"asked": _short(asked), "answered": _short(answered)}
             for turn_id, asked, answered in views.said_in([turn["turn_id"] for turn in turns], _SAID)
@@ -537,9 +552,9 @@ def _cursor_in(text: str | None) -> Cursor | None:
         at, _, turn_id = base64.urlsafe_b64decode(text.encode() + b"=" * (-len(text) % 4)).decode().partition(" ")
         found = Cursor(float.fromhex(at), turn_id)
     except (ValueError, OverflowError):
-        raise Problem(400, "cursor: it must be what `next` of the part before gives") from None
+        raise Problem(400, "cursor: must be the `next` of the previous page") from None
     if not math.isfinite(found.at) or not turn_id:
-        raise Problem(400, "cursor: it must be what `next` of the part before gives")
+        raise Problem(400, "cursor: must be the `next` of the previous page")
     return found
 
 
@@ -556,7 +571,7 @@ def _is_bad(score: Mapping[str, Any]) -> bool:
 
 
 def _differences(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The metrics whose values differ, and by how much."""
+    """Return the metrics whose values differ, with the differences."""
     later = {score["metric"]: score for score in after}
     found = []
     for score in before:
@@ -626,7 +641,7 @@ _POINTS = 45
 
 
 def _step_for(seconds: float) -> int:
-    """Hours of a step with which a time makes no more than so many points."""
+    """Return the smallest step in hours that divides a time range into at most 45 points."""
     return next((step for step in _STEPS if seconds / (step * HOUR) <= _POINTS), _STEPS[-1])
 
 
@@ -659,7 +674,7 @@ def _as_csv(rows: list[dict[str, Any]]) -> bytes:
 
 
 def _cell(value: Any) -> Any:
-    """A text that a spreadsheet would calculate gets a quotation mark (OWASP, CSV injection)."""
+    """Escape text that a spreadsheet would evaluate (OWASP, CSV injection)."""
     return f"'{value}" if isinstance(value, str) and value[:1] in _FORMULA_SIGNS else value
 
 

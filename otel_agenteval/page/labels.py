@@ -1,4 +1,4 @@
-"""Labels that people give on the page: lines of the file that ``calibrate`` reads."""
+"""Labels that people give in the web UI, stored in the file that ``calibrate`` reads."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ from .parameters import Problem
 
 _LONGEST_ID, _LONGEST_COMMENT = 200, 10_000
 FIELDS: Mapping[str, str] = {
-    "turn_id": "the turn",
-    "label": "pass or fail; null takes an earlier label back",
-    "metric": "what it is about; absent: the whole turn",
-    "value": "what the score should be",
+    "turn_id": "id of the turn",
+    "label": "pass or fail; null removes an earlier label",
+    "metric": "metric of the label; if absent, the whole turn",
+    "value": "correct value of the score",
     "rating": "1 to 5",
-    "comment": "anything",
+    "comment": "free text",
 }
-"""Of a label, and what they mean."""
+"""Fields of a label, with their descriptions."""
 
 
 class Labels:
-    """The file of labels. A later label of a turn and metric by the same person replaces the earlier one. Thread-safe.
+    """File of labels. Thread-safe.
+
+    A label replaces an earlier one by the same person on the same turn and metric.
 
     Args:
-        path: of the file, made with the first label.
+        path: the file, created at the first label.
     """
 
     def __init__(self, path: str) -> None:
@@ -38,15 +40,15 @@ class Labels:
         self._labels: dict[tuple[str, str, str], dict[str, Any]] = {}
 
     def add(self, given: Any, by: str, at: float) -> dict[str, Any]:
-        """Keep a label, and return it as it was kept.
+        """Store a label and return it.
 
         Args:
             given: an object with the keys of :data:`FIELDS`.
-            by: who says so.
-            at: when, seconds since the Unix epoch.
+            by: name of the labeler.
+            at: time in seconds since the Unix epoch.
 
         Raises:
-            Problem: it is no label, or the file cannot be written.
+            Problem: the label is invalid, or the file can't be written.
         """
         label = {**_checked(given), "by": by, "at": at}
         line = jsonio.dumps({key: value for key, value in label.items() if value is not None or key == "label"}) + "\n"
@@ -55,21 +57,21 @@ class Labels:
                 with os.fdopen(private(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "a", encoding="utf-8") as file:
                     file.write(line)
             except OSError as error:
-                raise Problem(503, f"the label could not be written: {error.strerror or error}") from None
+                raise Problem(503, f"the label can't be written: {error.strerror or error}") from None
         return label
 
     def all(self) -> list[dict[str, Any]]:
-        """The labels that hold, the earliest first."""
+        """Return the current labels, the earliest first."""
         with self._lock:
             self._refresh()
             return [label for label in self._labels.values() if label.get("label") is not None]
 
     def of(self, turn_id: str) -> list[dict[str, Any]]:
-        """The labels that hold of a turn."""
+        """Return the current labels of a turn."""
         return [label for label in self.all() if label["turn_id"] == turn_id]
 
     def _refresh(self) -> None:
-        """Read the file if it has changed: others may write to it too."""
+        """Read the file if it changed, because other processes can write to it too."""
         try:
             state = Path(self.path).stat()
         except OSError:
@@ -82,7 +84,7 @@ class Labels:
             try:
                 row = jsonio.loads(line)
             except ValueError:
-                continue  # the last line may be half written
+                continue  # the last line may be incomplete
             if isinstance(row, dict) and row.get("turn_id"):
                 found.pop(key := (str(row["turn_id"]), str(row.get("metric") or ""), str(row.get("by") or "")), None)
                 found[key] = row
@@ -91,21 +93,21 @@ class Labels:
 
 def _checked(given: Any) -> dict[str, Any]:
     if not isinstance(given, dict):
-        raise Problem(400, f"a label must be an object with {', '.join(FIELDS)}")
+        raise Problem(400, f"label: must be an object with the keys {', '.join(FIELDS)}, got {type(given).__name__}")
     for key in given:
         if key not in FIELDS:
-            raise Problem(400, f"{key[:40]!r} is no part of a label; there are: {', '.join(FIELDS)}")
+            raise Problem(400, f"{key[:40]!r}: unknown key of a label; known keys: {', '.join(FIELDS)}")
     turn_id, label, metric, comment = (given.get(key) for key in ("turn_id", "label", "metric", "comment"))
     if not isinstance(turn_id, str) or not 0 < len(turn_id) <= _LONGEST_ID:
-        raise Problem(400, f"turn_id: it must be a text of up to {_LONGEST_ID} characters")
+        raise Problem(400, f"turn_id: must be a string of 1 to {_LONGEST_ID} characters")
     if "label" not in given or label not in ("pass", "fail", None):
-        raise Problem(400, 'label: it must be "pass", "fail" or null')
+        raise Problem(400, 'label: must be "pass", "fail" or null')
     if metric is not None and (not isinstance(metric, str) or not 0 < len(metric) <= _LONGEST_ID):
-        raise Problem(400, f"metric: it must be a text of up to {_LONGEST_ID} characters")
+        raise Problem(400, f"metric: must be a string of 1 to {_LONGEST_ID} characters")
     if comment is not None and (not isinstance(comment, str) or len(comment) > _LONGEST_COMMENT):
-        raise Problem(400, f"comment: it must be a text of up to {_LONGEST_COMMENT:,} characters")
+        raise Problem(400, f"comment: must be a string of up to {_LONGEST_COMMENT:,} characters")
     for key, least, most in (("value", -1e9, 1e9), ("rating", 1, 5)):
         value = given.get(key)
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most):
-            raise Problem(400, f"{key}: it must be a number from {least:g} to {most:g}")
+            raise Problem(400, f"{key}: must be a number from {least:g} to {most:g}")
     return {key: given.get(key) for key in FIELDS}

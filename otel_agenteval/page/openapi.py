@@ -1,4 +1,4 @@
-"""The OpenAPI document of the API, made of its routes."""
+"""OpenAPI document of the API, built from its routes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TOO_LONG = {
 
 
 def document() -> dict[str, Any]:
-    """As a value."""
+    """Return the OpenAPI document as plain values."""
     paths: dict[str, dict[str, Any]] = {}
     for route in ROUTES:
         paths.setdefault(BASE + route.path, {})[route.method.lower()] = _operation(route)

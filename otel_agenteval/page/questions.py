@@ -1,4 +1,4 @@
-"""What a judge is asked about a stored turn: the question as it is written today, from the content that was kept."""
+"""Current prompt of a judged metric for a stored turn, built from its content."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .parameters import Problem
 
 
 class _Asked(JudgeModel):
-    """A judge that notes its first question, and answers none."""
+    """Judge that records its first prompt and never answers."""
 
     model = "nobody"
 
@@ -36,22 +36,24 @@ class _Asked(JudgeModel):
     ) -> dict[str, Any]:
         if self.question is None:
             self.question, self.stage = question_of(task, data, reply, media, self._most, criteria).text, stage
-        raise JudgeError("nobody is asked")
+        raise JudgeError("no judge call is made to show a prompt")
 
 
 def question_about(
     content: Mapping[str, Any], metric: str, parameters: Mapping[str, Any], most_tokens: int | None = None
 ) -> dict[str, Any]:
-    """The first question that a judged metric asks about a turn; later ones depend on the answers.
+    """Return the first prompt that a judged metric would send about a turn.
+
+    Later prompts depend on the replies.
 
     Args:
-        content: the turn, in form ``turn.v1``.
-        metric: its name.
-        parameters: of the metric, as the configuration has them.
-        most_tokens: of a question.
+        content: the turn in the form ``turn.v1``.
+        metric: name of the metric.
+        parameters: configured parameters of the metric.
+        most_tokens: limit for a prompt.
 
     Raises:
-        Problem: there is no such metric, the content is no turn, or nothing is asked about it.
+        Problem: the metric is unknown, the content is invalid, or the metric sends no prompt about this turn.
     """
     try:
         bound = get_metric(metric, **parameters)
@@ -62,6 +64,7 @@ def question_about(
     score = bound.evaluate(turn, judge=judge)
     if judge.question is None:
         raise Problem(
-            404, f"{metric} asks nothing about this turn: {score.status} {score.detail.get('reason', score.error_type or '')}"
+            404,
+            f"{metric}: makes no judge call for this turn: {score.status} {score.detail.get('reason', score.error_type or '')}",
         )
     return {"metric": metric, "version": bound.metric.version, "stage": judge.stage, "system": SYSTEM, "question": judge.question}

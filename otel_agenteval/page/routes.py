@@ -1,4 +1,4 @@
-"""What can be asked of the API: the one table that requests are matched with and the OpenAPI document is made of."""
+"""Table of the API's routes, used to dispatch requests and to build the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -13,72 +13,72 @@ from .labels import FIELDS
 from .parameters import OF_SUMS, OF_TURNS, WHEN, WHOSE, Parameter, Problem
 
 BASE = "/api/v1"
-_TURN_ID = Parameter("turn_id", "text", "id of the turn, or the beginning of it", required=True)
-_CURSOR = Parameter("cursor", "text", "`next` of the part before")
-_BY = Parameter("by", "text", "what makes groups", tuple(GROUPS), default="agent")
+_TURN_ID = Parameter("turn_id", "text", "id of the turn, or its beginning", required=True)
+_CURSOR = Parameter("cursor", "text", "`next` of the previous page")
+_BY = Parameter("by", "text", "grouping", tuple(GROUPS), default="agent")
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One thing that can be asked."""
+    """One route of the API."""
 
     method: Literal["GET", "POST"]
     path: str
-    """With names in braces."""
+    """Path with names in braces."""
     answer: Callable[[Api, Request], Mapping[str, Any] | Document]
     about: str
     query: tuple[Parameter, ...] = ()
     in_path: tuple[Parameter, ...] = ()
     body: Mapping[str, str] | None = None
-    """Keys of the object that is sent, and what they mean."""
+    """Keys of the request body, with their descriptions."""
     gives: tuple[str, ...] = ()
-    """Keys of the object that is answered, or a media type."""
+    """Keys of the response body, or its media types."""
 
     @property
     def pattern(self) -> re.Pattern[str]:
-        """Matches paths."""
+        """Regular expression for matching paths."""
         return re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", self.path))
 
 
 ROUTES = (
-    Route("GET", "/turns", Api.turns, "Turns, newest first, a part at a time", (
-        *OF_TURNS, Parameter("limit", "count", "how many at most", least=1, most=500, default=100), _CURSOR,
-        Parameter("order", "text", "by when they began", ("newest", "oldest"), default="newest"),
+    Route("GET", "/turns", Api.turns, "List turns in pages, newest first", (
+        *OF_TURNS, Parameter("limit", "count", "maximum number of results", least=1, most=500, default=100), _CURSOR,
+        Parameter("order", "text", "sort order by start", ("newest", "oldest"), default="newest"),
     ), gives=("turns", "next", "searching")),
-    Route("GET", "/turns/{turn_id}", Api.turn, "One turn with its scores, and why it has no others", in_path=(_TURN_ID,), gives=("turn", "content", "content_kept", "scores", "outcomes", "conversation", "trace_url", "labels")),
-    Route("GET", "/turns/{turn_id}/why", Api.why, "The outcome of each metric on a turn", in_path=(_TURN_ID,), gives=("turn_id", "metrics", "scores")),
-    Route("GET", "/turns/{turn_id}/case", Api.case, "A turn in form turn.v1: a test case", in_path=(_TURN_ID,)),
-    Route("GET", "/turns/{turn_id}/question", Api.question, "What the judge of a metric was asked about a turn, as it was sent, and what it replied (`sent`); where that is not kept, the first question that it would be asked today", (Parameter("metric", "text", "the judged metric", required=True),), (_TURN_ID,), gives=("metric", "version", "stage", "system", "question", "sent")),
-    Route("GET", "/turns/{turn_id}/neighbours", Api.neighbours, "The turns before and after one in the list of a filter", OF_TURNS, (_TURN_ID,), gives=("older", "newer")),
-    Route("GET", "/export", Api.export, "The turns of a filter as a file", (
-        *OF_TURNS, Parameter("format", "text", "JSON lines, CSV, or cases for `experiment`", ("jsonl", "csv", "dataset"), default="jsonl"),
-        Parameter("limit", "count", "how many at most", least=1, most=10_000, default=10_000),
+    Route("GET", "/turns/{turn_id}", Api.turn, "Get one turn with its scores and the outcome of each metric", in_path=(_TURN_ID,), gives=("turn", "content", "content_kept", "scores", "outcomes", "conversation", "trace_url", "labels")),
+    Route("GET", "/turns/{turn_id}/why", Api.why, "Get the outcome of each metric on a turn", in_path=(_TURN_ID,), gives=("turn_id", "metrics", "scores")),
+    Route("GET", "/turns/{turn_id}/case", Api.case, "Get a turn in the form turn.v1, for use as a test case", in_path=(_TURN_ID,)),
+    Route("GET", "/turns/{turn_id}/question", Api.question, "Get the judge calls of a metric on a turn with their replies (`sent`) or, if they aren't stored, the first prompt that the current version would send", (Parameter("metric", "text", "the judged metric", required=True),), (_TURN_ID,), gives=("metric", "version", "stage", "system", "question", "sent")),
+    Route("GET", "/turns/{turn_id}/neighbours", Api.neighbours, "Get the previous and next turn in a filtered list", OF_TURNS, (_TURN_ID,), gives=("older", "newer")),
+    Route("GET", "/export", Api.export, "Export filtered turns as a file", (
+        *OF_TURNS, Parameter("format", "text", "file format: JSON lines, CSV, or cases for `experiment`", ("jsonl", "csv", "dataset"), default="jsonl"),
+        Parameter("limit", "count", "maximum number of results", least=1, most=10_000, default=10_000),
     ), gives=("application/x-ndjson", "text/csv")),
-    Route("GET", "/facets", Api.facets, "What turns can be filtered by, with how many there are", (*WHEN, *WHOSE), gives=("agents", "services", "versions", "models", "judges", "metrics", "since", "until", "content", "labels", "tenant", "budget_usd", "trace_url")),
-    Route("GET", "/estimates", Api.estimates, "What the scores say of all turns, by metric and group, with 95 % intervals; times count by whole hours", (*OF_SUMS, _BY), gives=("groups", "estimates", "hours_not_summed")),
-    Route("GET", "/series", Api.series, "Means over time, with intervals where one metric is asked for", (
-        *OF_SUMS, _BY, Parameter("step", "count", "hours of a point; default: as many as make 45 points", least=1, most=8_760),
+    Route("GET", "/facets", Api.facets, "List the values by which turns can be filtered, with their counts", (*WHEN, *WHOSE), gives=("agents", "services", "versions", "models", "judges", "metrics", "since", "until", "content", "labels", "tenant", "budget_usd", "trace_url")),
+    Route("GET", "/estimates", Api.estimates, "Get fleet estimates by metric and group, with 95 % intervals. Times are rounded to whole hours", (*OF_SUMS, _BY), gives=("groups", "estimates", "hours_not_summed")),
+    Route("GET", "/series", Api.series, "Get means over time, with intervals if `metric` is set", (
+        *OF_SUMS, _BY, Parameter("step", "count", "hours per point; by default, chosen for at most 45 points", least=1, most=8_760),
     ), gives=("step_s", "since", "until", "changes", "releases", "series")),
-    Route("GET", "/changes", Api.changes, "Changes of scores that were found, the latest first", (Parameter("since", "time", "found at or after this"),), gives=("changes",)),
-    Route("GET", "/compare", Api.compare, "Two groups of turns, metric by metric", (
-        *OF_SUMS, Parameter("by", "text", "what makes groups", tuple(GROUPS), default="version"),
-        Parameter("before", "text", "the one group", required=True), Parameter("after", "text", "the other", required=True),
+    Route("GET", "/changes", Api.changes, "List detected changes of scores, the latest first", (Parameter("since", "time", "changes detected at or after this time"),), gives=("changes",)),
+    Route("GET", "/compare", Api.compare, "Compare two groups of turns by metric", (
+        *OF_SUMS, Parameter("by", "text", "grouping", tuple(GROUPS), default="version"),
+        Parameter("before", "text", "first group", required=True), Parameter("after", "text", "second group", required=True),
     ), gives=("by", "before", "after", "lines")),
-    Route("GET", "/compare/cases", Api.cases, "The cases that two groups have in common: the latest turn of both, and where their scores differ", (
-        *OF_TURNS, Parameter("by", "text", "what makes groups", ("version", "model", "agent", "service"), default="version"),
-        Parameter("before", "text", "the one group", required=True), Parameter("after", "text", "the other", required=True),
-        Parameter("limit", "count", "how many at most", least=1, most=500, default=50), _CURSOR,
+    Route("GET", "/compare/cases", Api.cases, "List the cases that two groups share, with the latest turn of each and their score differences", (
+        *OF_TURNS, Parameter("by", "text", "grouping", ("version", "model", "agent", "service"), default="version"),
+        Parameter("before", "text", "first group", required=True), Parameter("after", "text", "second group", required=True),
+        Parameter("limit", "count", "maximum number of results", least=1, most=500, default=50), _CURSOR,
     ), gives=("cases", "next")),
-    Route("GET", "/metrics", Api.metrics, "The catalogue of metrics", gives=("metrics",)),
-    Route("GET", "/health", Api.health, "How the sidecar itself does", gives=("sidecar", "store")),
-    Route("GET", "/labels", Api.labelled, "The labels that hold", gives=("labels",)),
-    Route("GET", "/labels/next", Api.next_to_label, "The turn whose label would say most", (*WHEN, *WHOSE, Parameter("metric", "text", "that the label is about")), gives=("turn_id", "labelled")),
-    Route("POST", "/labels", Api.label, "Keep a label, for `calibrate`", body=FIELDS, gives=("label",)),
+    Route("GET", "/metrics", Api.metrics, "Get the catalog of metrics", gives=("metrics",)),
+    Route("GET", "/health", Api.health, "Get the status of the sidecar and the store", gives=("sidecar", "store")),
+    Route("GET", "/labels", Api.labelled, "List the current labels", gives=("labels",)),
+    Route("GET", "/labels/next", Api.next_to_label, "Get the turn whose label would be most informative", (*WHEN, *WHOSE, Parameter("metric", "text", "metric of the label")), gives=("turn_id", "labelled")),
+    Route("POST", "/labels", Api.label, "Store a label for `calibrate`", body=FIELDS, gives=("label",)),
 )  # fmt: skip
 
 
 def route_of(method: str, path: str) -> tuple[Route, dict[str, str]]:
-    """The route of a request below :data:`BASE`, and what its path names.
+    """Return the route of a request below :data:`BASE`, and the parameters in its path.
 
     Raises:
         Problem: the path is unknown, or the method isn't allowed.

@@ -110,7 +110,7 @@ class Metrics:
         self._running: dict[str, asyncio.Future[bytes]] = {}
 
     def get(self, head: Head) -> Exchange | None:
-        """Return an exchange that writes the page; None for another path."""
+        """Return an exchange that writes the page, or None for another path."""
         if head.path != "/metrics":
             return None
         self.scrapes[_client_of(head.headers.get("user-agent", ""))] += 1

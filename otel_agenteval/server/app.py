@@ -264,7 +264,7 @@ class Service:
         return next((bound.params for bound in select_metrics(self.engine.config) if bound.name == metric), {})
 
     def _reader(self, head: Head) -> Reader:
-        """Return who requests the page, and what that reader can see.
+        """Return the reader of the page with its role and tenant.
 
         Raises:
             Refusal: the token is missing or wrong.

@@ -96,7 +96,7 @@ class SpoolMemory:
             return sum(batch.items for waiting in self._waiting.values() for batch in waiting)
 
     def close(self) -> None:
-        """Do nothing, because memory needs no cleanup."""
+        """Do nothing. Batches in memory are lost with the process."""
 
 
 class SpoolFile:

@@ -565,7 +565,7 @@ class StoreReader:
         return [plain(row) for row in rows]
 
     def scores(self, turn_id: str, *, revisions: bool = False) -> list[dict[str, Any]]:
-        """Return a turn's scores by metric, optionally with those of earlier ``revisions``."""
+        """Return a turn's scores by metric, optionally including earlier ``revisions``."""
         current = "" if revisions else f" AND {CURRENT}"
         rows = self._db.execute(
             f"SELECT scores.* FROM scores JOIN turns USING (turn_id) WHERE turn_id = ?{current} ORDER BY metric, scores.revision",

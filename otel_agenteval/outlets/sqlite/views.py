@@ -495,7 +495,7 @@ class Summer:
             pass
 
     def sum_one(self) -> bool:
-        """Sum the latest completed hour without sums. Return False if there is none.
+        """Sum the latest completed hour without sums. Return False if all have sums.
 
         Raises:
             sqlite3.Error: the file can't be written now.
