@@ -109,3 +109,8 @@ def test_each_room_says_what_lives_there_what_it_may_import_and_where_to_start()
             assert "ay import" in said, package
             assert "Start at" in said, package
         assert len(said.splitlines()[0]) > 20, package
+
+
+def test_detectors_import_neither_turns_nor_scores() -> None:
+    texts = [(file, file.read_text(encoding="utf-8")) for file in MODULES if room_of(file) == "detectors"]
+    assert [str(file) for file, text in texts if "core.turn" in text or "core.score" in text] == []

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
+from typing import Any, TypeAlias
 
-from ..core import jsonio
-from ..core.turn import ToolCall, Turn
-from .grounding import SCAN_LIMIT, Given, unescaped
+from .grounding import SCAN_LIMIT, Given, text_of
 from .hosts import WELL_KNOWN, imitates_a_well_known_one, site_of
 from .urls import REST, Link, ascii_host, host_of, key_of, may_hold_links, revealed, shown_otherwise
 
@@ -41,19 +40,41 @@ _SLOTS = 2
 """Maximum number of placeholders between two of ``/?&#`` in a URL template. With more, there are too many ways to fill them."""
 
 
-def ungrounded_urls(links: dict[str, Link], turn: Turn, given: Given, text: str, allowed: Sequence[str] = ()) -> list[str] | None:
+Call: TypeAlias = tuple[str, Any, Any]
+"""Name, arguments and result of a tool call without an error."""
+
+
+def ungrounded_urls(
+    links: dict[str, Link],
+    given: Given,
+    text: str,
+    *,
+    calls: Iterable[Call],
+    system: str,
+    has_results: Callable[[], bool],
+    allowed: Sequence[str] = (),
+) -> list[str] | None:
     """Return the links that the agent wasn't given, as written in the answer.
 
-    Returns None if there is nothing to check the links with. ``text`` is the answer, and ``allowed`` is the parameter of
-    :func:`code_ungrounded_urls`.
+    Args:
+        links: The links of the answer.
+        given: The texts that the agent was given.
+        text: The answer.
+        calls: The tool calls. The arguments of those that opened a page are also given texts.
+        system: The system instructions.
+        has_results: Returns True if the agent was given a result or a document.
+        allowed: The parameter of :func:`code_ungrounded_urls`.
+
+    Returns:
+        None if there is nothing to check the links with.
     """
     left = [link for link in links.values() if not _is_allowed(link.key, allowed)]
     left = _not_written(left, given)
     if left:
-        evidence = _Evidence(turn, given)
+        evidence = _Evidence([*given, *_opened(calls)])
         left = [link for link in left[:_EXAMINED] if not evidence.holds(link)]
-        if left and not evidence.is_checkable():
-            left = [link for link in left if evidence.is_suspicious(link)]
+        if left and not has_results() and not evidence.has_links():
+            left = [link for link in left if _is_suspicious(link, system)]
             return [link.written for link in left] or None
     keys = {link.key for link in left}
     lines = [link.written for link in left]
@@ -131,9 +152,8 @@ class _Site:
 class _Evidence:
     """The texts that the agent was given, prepared to check links against them."""
 
-    def __init__(self, turn: Turn, given: Given) -> None:
-        self._turn = turn
-        self._given = [*given, *_opened(turn.tool_calls or ())]
+    def __init__(self, given: list[str]) -> None:
+        self._given = given
         self._texts = [(revealed(text) if may_hold_links(text) else text).lower() for text in self._given]
         self._sites: dict[str, _Site] = {}
         self._tokens: dict[str, bool] = {}
@@ -250,38 +270,32 @@ class _Evidence:
     def _is_wrapped(self, key: str) -> bool:
         return "/" in key and any(key in text for text in self._unwrapped)
 
-    def is_checkable(self) -> bool:
-        """Return True if the agent was given results, documents or any link."""
-        turn = self._turn
-        if turn.context or any(document.content for retrieval in turn.retrievals for document in retrieval.documents):
-            return True
-        if any(call.result not in (None, "") or call.error is not None for call in turn.tool_calls or ()):
-            return True
-        if any(message.role == "tool" or message.tool_results for message in turn.messages):
-            return True
+    def has_links(self) -> bool:
+        """Return True if the agent was given any link."""
         return any("://" in text or "www." in text for text in self._texts)
 
-    def is_suspicious(self, link: Link) -> bool:
-        """Return True if a link is likely wrong although there is nothing to check it with.
 
-        The host imitates a well-known one, or contains a name from the system instructions.
-        """
-        if imitates_a_well_known_one(link.host):
-            return True
-        if site_of(link.host) in WELL_KNOWN:
-            return False
-        label = site_of(link.host).split(".", 1)[0]
-        names = {name.lower() for name in _NAMED.findall((self._turn.system or "")[:SCAN_LIMIT])}
-        return any(name in label and 2 * len(name) >= len(label) for name in names)
+def _is_suspicious(link: Link, system: str) -> bool:
+    """Return True if a link is likely wrong although there is nothing to check it with.
+
+    The host imitates a well-known one, or contains a name from the system instructions.
+    """
+    if imitates_a_well_known_one(link.host):
+        return True
+    if site_of(link.host) in WELL_KNOWN:
+        return False
+    label = site_of(link.host).split(".", 1)[0]
+    names = {name.lower() for name in _NAMED.findall(system[:SCAN_LIMIT])}
+    return any(name in label and 2 * len(name) >= len(label) for name in names)
 
 
-def _opened(calls: Sequence[ToolCall]) -> Iterable[str]:
+def _opened(calls: Iterable[Call]) -> Iterator[str]:
     """Yield the arguments of the tool calls that successfully opened a page."""
-    for call in calls:
-        if call.arguments and call.error is None and call.result and _READERS.search(call.name):
-            text = unescaped(jsonio.text_of(call.result)[:SCAN_LIMIT])
+    for name, arguments, result in calls:
+        if arguments and result and _READERS.search(name):
+            text = text_of(result)
             if len(text) >= _PAGE and not _NO_PAGE.match(text[:200]):
-                yield unescaped(jsonio.text_of(call.arguments)[:SCAN_LIMIT])
+                yield text_of(arguments)
 
 
 def _plain(key: str) -> str:

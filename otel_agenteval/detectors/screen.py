@@ -13,8 +13,6 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.turn import Turn
-
 SCAN_LIMIT = 100_000
 """Characters of a text that are screened."""
 
@@ -191,7 +189,6 @@ class Words:
 
 _SHORT = 120
 """Maximum length in bytes of a text that is faster to search word by word."""
-_KEPT = "look"
 
 
 class Look:
@@ -229,15 +226,3 @@ def _lowered(text: str) -> bytes:
         if space in text:
             text = text.replace(space, " ")
     return text.lower().encode("utf-8", "replace")
-
-
-def look_at_output(turn: Turn) -> Look:
-    """Return the screen of a turn's answer, which all detectors share.
-
-    An unknown answer counts as an empty text.
-    """
-    output = turn.output or ""
-    kept: Look | None = turn.shared.get(_KEPT)
-    if kept is None or kept.whole is not output:
-        kept = turn.shared[_KEPT] = Look(output)
-    return kept

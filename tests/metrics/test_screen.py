@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from otel_agenteval.core.turn import Turn
 from otel_agenteval.detectors import credentials, personal_marks, screen
 from otel_agenteval.detectors.numbers import words
-from otel_agenteval.detectors.screen import Finder, Look, Words, look_at_output
+from otel_agenteval.detectors.screen import Finder, Look, Words
 from otel_agenteval.evaluation.evaluator import run
 from otel_agenteval.metrics.bound_metric import live_metric
+from otel_agenteval.metrics.lib.screen import look_at_output
 
 CASES = Path(__file__).parent.parent / "data" / "detectors"
 GROUPS = {

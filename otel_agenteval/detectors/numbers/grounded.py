@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import cached_property
 from itertools import chain, islice
 
-from ...core.turn import Turn
 from ..grounding import Given
 from ..places import Places
 from ..screen import Look
@@ -60,7 +60,15 @@ def word_numbers(text: str, look: Look | None = None) -> list[Number]:
 
 
 def ungrounded_numbers(
-    text: str, numbers: list[Number], small: list[Number], given: Given, turn: Turn, *, derived: bool
+    text: str,
+    numbers: list[Number],
+    small: list[Number],
+    given: Given,
+    *,
+    asked: str,
+    calls: int,
+    start: datetime | None,
+    derived: bool,
 ) -> list[str]:
     """Return the numbers, as written, that don't follow from the given texts.
 
@@ -79,7 +87,7 @@ def ungrounded_numbers(
     if len(left) > _EXAMINED:
         return list(dict.fromkeys(number.text for number in left))
     if left:
-        left = _Evidence(text, numbers, small, given, turn).missing(left, derived)
+        left = _Evidence(text, numbers, small, given, asked, calls, start).missing(left, derived)
     return list(dict.fromkeys(number.text for number in left))
 
 
@@ -123,12 +131,16 @@ def _continues(beside: str) -> bool:
 class _Evidence:
     """The facts that can support a number. Each kind is computed on first use."""
 
-    def __init__(self, text: str, numbers: list[Number], small: list[Number], given: Given, turn: Turn) -> None:
+    def __init__(
+        self, text: str, numbers: list[Number], small: list[Number], given: Given, asked: str, calls: int, start: datetime | None
+    ) -> None:
         self._text = text
         self._numbers = numbers
         self._small = small
         self._sources = list(dict.fromkeys(map(with_ascii_digits, given)))  # the user's words occur twice
-        self._turn = turn
+        self._question = asked
+        self._calls = calls
+        self._start = start
         self._shares_of: dict[tuple[int, float], bool] = {}
         self._exact_of: dict[tuple[int, str, float, bool], list[tuple[float, float]]] = {}
 
@@ -203,7 +215,7 @@ class _Evidence:
     @cached_property
     def _timeline(self) -> Timeline:
         at = bisect_left(self._values, 1500)
-        return Timeline(self._text, self._sources, self._quantities, self._values[at : at + 400], self._turn.start)
+        return Timeline(self._text, self._sources, self._quantities, self._values[at : at + 400], self._start)
 
     @cached_property
     def _bare(self) -> list[float]:
@@ -220,9 +232,8 @@ class _Evidence:
         facts = derive.Facts()
         for source in self._sources:
             facts.add(source)
-        calls = self._turn.tool_calls or ()
-        if calls:
-            facts.counts.add(float(len(calls)))
+        if self._calls:
+            facts.counts.add(float(self._calls))
         return facts
 
     def _readings(self, number: Number) -> list[tuple[float, float]]:
@@ -260,7 +271,7 @@ class _Evidence:
 
     @cached_property
     def _asked(self) -> list[float]:
-        asked = with_ascii_digits((self._turn.input or "")[:5_000])
+        asked = with_ascii_digits(self._question[:5_000])
         return list(dict.fromkeys((*values_of([asked])[:6], *factors_in(asked))))
 
     @cached_property
@@ -569,17 +580,8 @@ _TASK = re.compile(
 _SHORTEST_MATERIAL = 120
 
 
-def has_material(turn: Turn) -> bool:
-    """Return True if the agent was given more than a question to check numbers against.
-
-    Results of tools, documents and earlier messages count. Instructions count if they contain numbers, and the user's words if
-    they are a text to work on.
-    """
-    if any(True for _ in islice(_results(turn), 1)):
-        return True
-    if any(_has_number(text) for text in _conversation(turn)):
-        return True
-    asked = turn.input or ""
+def is_text_to_work_on(asked: str) -> bool:
+    """Return True if a request contains a text with numbers, such as one to summarize or translate."""
     return (
         len(asked) >= _SHORTEST_MATERIAL
         and _TASK.search(asked) is not None
@@ -587,24 +589,6 @@ def has_material(turn: Turn) -> bool:
     )
 
 
-def _results(turn: Turn) -> Iterable[object]:
-    yield from turn.tool_calls or ()
-    yield from (text for text in turn.context if text)
-    yield from (document for retrieval in turn.retrievals for document in retrieval.documents)
-    yield from (response for message in turn.messages for response in message.tool_results)
-    yield from (message for message in turn.messages if message.role == "tool")
-
-
-def _conversation(turn: Turn) -> Iterable[str]:
-    yield turn.system or ""
-    if turn.history:
-        yield str(turn.history)[:100_000]
-    if turn.tool_definitions:
-        yield str(turn.tool_definitions)[:100_000]
-    messages = turn.messages
-    asked = max((i for i, message in enumerate(messages) if message.role == "user"), default=-1)
-    yield from (message.content for message in messages[: max(asked, 0)] if message.content)
-
-
-def _has_number(text: str) -> bool:
+def has_number(text: str) -> bool:
+    """Return True if a text has a number of two digits or more."""
     return re.search(r"[0-9]{2}|[0-9][.,][0-9]", with_ascii_digits(text)) is not None

@@ -21,16 +21,17 @@ from ...core.turn import ToolCall, Turn
 from ...detectors import prompt_leak
 from ...detectors.credentials import credentials
 from ...detectors.credentials import may_hold as may_hold_credentials
-from ...detectors.grounding import SCAN_LIMIT, Given, text_of
+from ...detectors.grounding import SCAN_LIMIT, text_of
 from ...detectors.injection import is_harmless, markers_in
 from ...detectors.link_grounding import ungrounded_urls
 from ...detectors.numbers.claims import statements
-from ...detectors.numbers.grounded import has_material, ungrounded_numbers, word_numbers
+from ...detectors.numbers.grounded import ungrounded_numbers, word_numbers
 from ...detectors.numbers.reading import numbers_in, with_ascii_digits
-from ...detectors.screen import look_at_output
 from ...detectors.urls import links_in, may_hold_links, revealed
 from ...detectors.urls import without_code as without_examples
 from ..lib.excerpt import excerpt
+from ..lib.grounding import GivenInTurn, has_material
+from ..lib.screen import look_at_output
 from ..registry import Result, metric, skip, vacuous
 
 _SHOWN = 200  # characters of a finding
@@ -436,8 +437,11 @@ def code_ungrounded_urls(turn: Turn, *, allowed: tuple[str, ...] = ()) -> bool |
     links = links_in(text)
     if not links:
         return vacuous(True)
-    given = Given(turn)
-    ungrounded = ungrounded_urls(links, turn, given, text, allowed)
+    given = GivenInTurn(turn)
+    calls = ((call.name, call.arguments, call.result) for call in turn.tool_calls or () if call.error is None)
+    ungrounded = ungrounded_urls(
+        links, given, text, calls=calls, system=turn.system or "", has_results=given.has_results, allowed=allowed
+    )
     if ungrounded is None:
         return skip(given.gap() or "missing:sources")
     return _grounded(output, "URLs", ungrounded, given)
@@ -488,14 +492,15 @@ def code_ungrounded_numbers(turn: Turn, *, derived: bool = True) -> bool | Resul
     numbers += word_numbers(text, look if text is look.text else None)
     if not numbers:
         return vacuous(True)
-    given = Given(turn)
-    left = ungrounded_numbers(text, numbers, small, given, turn, derived=derived)
+    given = GivenInTurn(turn)
+    calls = len(turn.tool_calls or ())
+    left = ungrounded_numbers(text, numbers, small, given, asked=turn.input or "", calls=calls, start=turn.start, derived=derived)
     if left and not has_material(turn):
         return skip(given.gap() or "missing:sources")
     return _grounded(output, "numbers", left, given)
 
 
-def _grounded(output: str, what: str, ungrounded: list[str], given: Given) -> bool | Result:
+def _grounded(output: str, what: str, ungrounded: list[str], given: GivenInTurn) -> bool | Result:
     if not ungrounded:
         return _passed(output)
     reason = given.gap()

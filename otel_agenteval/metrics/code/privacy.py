@@ -13,14 +13,14 @@ from annotated_types import Ge, Gt, Le, Lt
 from ...core import jsonio
 from ...core.errors import MetricError
 from ...core.turn import Turn
-from ...detectors.grounding import Given
 from ...detectors.personal import CONFIDENT, leaks
 from ...detectors.personal_marks import may_hold
 from ...detectors.pii import ADDRESSES, EMAILS, NAMES, NUMBERS, PLAIN_NUMBERS, SCAN_LIMIT, Rule, find, mask
-from ...detectors.screen import look_at_output
 from ..lib import applies
 from ..lib.applies import MINIMISED_KEYS
+from ..lib.grounding import GivenInTurn
 from ..lib.ledger import Ledger
+from ..lib.screen import look_at_output
 from ..registry import EPSILON, Result, metric, skip
 
 Share = Annotated[float, Ge(0), Le(1)]
@@ -164,7 +164,7 @@ def code_pii_leakage(
     found: list[_Found] = []
     uncertain: list[_Found] = []
     if ruleset == "precise":
-        given = Given(turn)
+        given = GivenInTurn(turn)
         for leak in _precise(turn, texts, given):
             (found if leak.confidence >= CONFIDENT else uncertain).append(leak)
         gap = given.gap() if any(leak.location == "output" for leak in found) else None
@@ -187,7 +187,7 @@ def _may_leak(turn: Turn, location: str, text: str) -> bool:
     return may_hold(look.text, look)
 
 
-def _precise(turn: Turn, texts: list[tuple[str, str]], given: Given) -> Iterator[_Found]:
+def _precise(turn: Turn, texts: list[tuple[str, str]], given: GivenInTurn) -> Iterator[_Found]:
     for location, text in texts:
         for leak in leaks(text, given, asked=turn.input or "", check_given=location == "output"):
             yield _Found(leak.kind, location, leak.start, leak.confidence, mask(text[leak.start : leak.end]))

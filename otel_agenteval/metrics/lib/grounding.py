@@ -1,0 +1,117 @@
+"""Collect the texts that the agent was given in a turn, which can ground its answer.
+
+Grounding texts are tool results, the user's words, retrieved documents, system instructions, tool definitions and earlier
+messages, including the agent's own. The model writes the tool *arguments* and the messages of this turn itself, so they can't
+ground anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from ...core.turn import Turn
+from ...detectors.grounding import SCAN_LIMIT, Given
+from ...detectors.numbers.grounded import has_number, is_text_to_work_on
+
+
+class GivenInTurn(Given):
+    """The texts that the agent was given in a turn."""
+
+    __slots__ = ("_turn",)
+
+    def __init__(self, turn: Turn) -> None:
+        super().__init__(_given_values(turn))
+        self._turn = turn
+
+    def gap(self) -> str | None:
+        """Return why the agent may have been given something that no text contains, or None.
+
+        The reason is used for a skipped score:
+
+        - ``missing:sources``: The text of a result, document or attachment is unknown.
+        - ``truncated``: The content was truncated before otel-agenteval received it.
+        - ``too_long``: A text is longer than :data:`SCAN_LIMIT`.
+        """
+        turn = self._turn
+        if not any(self) or _has_unknown_parts(turn):
+            return "missing:sources"
+        if turn.truncated:
+            return "truncated"
+        return "too_long" if self.is_cut else None
+
+    def has_results(self) -> bool:
+        """Return True if the agent was given a result or a document."""
+        turn = self._turn
+        if turn.context or any(document.content for retrieval in turn.retrievals for document in retrieval.documents):
+            return True
+        if any(call.result not in (None, "") or call.error is not None for call in turn.tool_calls or ()):
+            return True
+        return any(message.role == "tool" or message.tool_results for message in turn.messages)
+
+
+def _given_values(turn: Turn) -> Iterator[Any]:
+    for call in turn.tool_calls or ():
+        if call.result is not None:
+            yield call.result
+        if call.error is not None and call.error.message:
+            yield call.error.message
+    if turn.input:
+        yield turn.input
+    yield from turn.context
+    for retrieval in turn.retrievals:
+        yield from (document.content for document in retrieval.documents if document.content)
+    if turn.system:
+        yield turn.system
+    messages = turn.messages
+    asked = max((i for i, message in enumerate(messages) if message.role == "user"), default=-1)
+    for i, message in enumerate(messages):
+        if message.content and (i <= asked or message.role != "assistant"):
+            yield message.content
+        yield from (response.result for response in message.tool_results if response.result is not None)
+    if turn.history:
+        yield turn.history
+    if turn.tool_definitions:
+        yield turn.tool_definitions
+
+
+def _has_unknown_parts(turn: Turn) -> bool:
+    messages = turn.messages
+    if turn.attachments or any(message.attachments for message in messages):
+        return True
+    if any(call.result is None and call.error is None for call in turn.tool_calls or ()):
+        return not any(message.tool_results or message.role == "tool" for message in messages)
+    return not turn.context and any(not document.content for retrieval in turn.retrievals for document in retrieval.documents)
+
+
+def has_material(turn: Turn) -> bool:
+    """Return True if the agent was given more than a question to check numbers against.
+
+    Results of tools, documents and earlier messages count. Instructions count if they contain numbers, and the user's words if
+    they are a text to work on.
+    """
+    if any(True for _ in islice(_results(turn), 1)):
+        return True
+    if any(has_number(text) for text in _conversation(turn)):
+        return True
+    return is_text_to_work_on(turn.input or "")
+
+
+def _results(turn: Turn) -> Iterable[object]:
+    yield from turn.tool_calls or ()
+    yield from (text for text in turn.context if text)
+    yield from (document for retrieval in turn.retrievals for document in retrieval.documents)
+    yield from (response for message in turn.messages for response in message.tool_results)
+    yield from (message for message in turn.messages if message.role == "tool")
+
+
+def _conversation(turn: Turn) -> Iterable[str]:
+    yield turn.system or ""
+    if turn.history:
+        yield str(turn.history)[:SCAN_LIMIT]
+    if turn.tool_definitions:
+        yield str(turn.tool_definitions)[:SCAN_LIMIT]
+    messages = turn.messages
+    asked = max((i for i, message in enumerate(messages) if message.role == "user"), default=-1)
+    yield from (message.content for message in messages[: max(asked, 0)] if message.content)
