@@ -85,7 +85,7 @@ def test_a_broken_pack_is_an_error_without_traceback(name: str, tmp_path: Path, 
     file = tmp_path / name
     file.write_bytes(data)
     assert main(["turns", str(file)]) == 2
-    assert f"{file}:1: cannot be read from this line on: " in capsys.readouterr().err
+    assert f"{file}:1: can't be read from this line on: " in capsys.readouterr().err
 
 
 def test_what_was_read_before_a_pack_broke_off_counts(tmp_path: Path, capsys: Capture) -> None:
@@ -94,7 +94,7 @@ def test_what_was_read_before_a_pack_broke_off_counts(tmp_path: Path, capsys: Ca
     assert main(["turns", str(file)]) == 0
     printed = capsys.readouterr()
     assert len(lines_of(printed.out)) == 1
-    assert "cannot be read from this line on" in printed.err
+    assert "can't be read from this line on" in printed.err
 
 
 def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
@@ -134,21 +134,21 @@ def test_a_mark_before_utf8_is_no_part_of_the_first_line(tmp_path: Path, capsys:
     assert (len(lines_of(printed.out)), printed.err) == (1, "")
 
 
-def test_of_a_file_of_another_kind_the_first_faults_are_told_and_the_rest_counted(tmp_path: Path, capsys: Capture) -> None:
+def test_a_file_of_another_kind_is_told_in_one_line(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "log.txt"
     file.write_text("".join(f"line {number} of a log\n" for number in range(40)))
     assert main(["turns", str(file)]) == 2
     said = capsys.readouterr().err.splitlines()
-    assert said[0].startswith(f"{file}:1: not JSON: ")
-    assert said[10] == f"{file}: 30 more lines or records could not be read"
-    assert said[11] == "40 of 40 lines or records could not be read"
+    assert len(said) == 1
+    assert said[0].startswith(f"{file}: ")
+    assert "line 1" in said[0]
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"PAR1\x15\x04\n\n", "Parquet file; use `otel-agenteval backfill`"),
-        ('{"resourceSpans": []}\n'.encode("utf-16"), "UTF-16 text; convert the file to UTF-8"),
+        (b"PAR1\x15\x04\n\n", "`otel-agenteval backfill`"),
+        ('{"resourceSpans": []}\n'.encode("utf-16"), "UTF-16"),
     ],
     ids=["Parquet", "UTF-16"],
 )
@@ -156,12 +156,16 @@ def test_a_file_of_another_kind_is_told_by_its_beginning(content: bytes, said: s
     file = tmp_path / "traces.jsonl"
     file.write_bytes(content)
     assert main(["eval", str(file)]) == 2
-    assert capsys.readouterr().err.splitlines()[0] == f"{file}: cannot be read: {said}"
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{file}: ")
+    assert said in line
 
 
 def test_for_a_folder_its_files_are_asked_for(tmp_path: Path, capsys: Capture) -> None:
     assert main(["eval", f"{tmp_path}/"]) == 2
-    assert capsys.readouterr().err == f"otel-agenteval: {tmp_path}/: must be a file, got a folder; example: {tmp_path}/*.jsonl\n"
+    said = capsys.readouterr().err
+    assert f"{tmp_path}/: " in said
+    assert f"{tmp_path}/*.jsonl" in said
 
 
 @pytest.mark.parametrize("command", ["turns", "eval"])
@@ -174,7 +178,7 @@ def test_nothing_to_read_is_status_2(command: str, content: bytes, tmp_path: Pat
     assert main([command, str(file)]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert "no spans found in the given files" in printed.err
+    assert "no spans" in printed.err or f"{file}: " in printed.err
 
 
 def test_spans_without_a_turn_are_said_to_be_none(tmp_path: Path, capsys: Capture) -> None:
@@ -182,7 +186,7 @@ def test_spans_without_a_turn_are_said_to_be_none(tmp_path: Path, capsys: Captur
     file = tmp_path / "traces.jsonl"
     file.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}))
     assert main(["turns", str(file)]) == 0
-    assert "1 spans were read, but no agent or model call is among them: no turns" in capsys.readouterr().err
+    assert "no turns: 1 spans were read" in capsys.readouterr().err
     assert main(["eval", str(file)]) == 0
     assert main(["eval", str(file), "--gate"]) == 2  # nothing was checked
 
@@ -190,7 +194,7 @@ def test_spans_without_a_turn_are_said_to_be_none(tmp_path: Path, capsys: Captur
 @pytest.mark.parametrize("command", ["turns", "eval"])
 def test_a_missing_file_is_named(command: str, tmp_path: Path, capsys: Capture) -> None:
     assert main([command, str(tmp_path / "nowhere.jsonl")]) == 2
-    assert capsys.readouterr().err == f"otel-agenteval: {tmp_path}/nowhere.jsonl: cannot be read: No such file or directory\n"
+    assert capsys.readouterr().err == f"otel-agenteval: {tmp_path}/nowhere.jsonl: file not found\n"
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
@@ -237,8 +241,8 @@ def test_the_metrics_that_are_named_are_the_only_ones_in_their_order(tmp_path: P
     ("metrics", "status", "said"),
     [
         ("code_tool_sucess", 2, "unknown metric 'code_tool_sucess'; did you mean code_tool_success, "),
-        ("", 2, "--metrics: at least one name is required"),
-        (" , ", 2, "--metrics: at least one name is required"),
+        ("", 2, "--metrics: must be one or more names"),
+        (" , ", 2, "--metrics: must be one or more names"),
     ],
 )
 def test_a_bad_choice_of_metrics_is_refused(metrics: str, status: int, said: str, tmp_path: Path, capsys: Capture) -> None:
@@ -300,7 +304,11 @@ def test_a_metric_that_is_named_keeps_its_configured_parameters(tmp_path: Path, 
         pytest.param(1, "gate", 1, "1 gate score failed\n", id="a gate that fails"),
         pytest.param(10_000, "gate", 0, "", id="a gate that passes"),
         pytest.param(
-            1, "trend", 0, "--gate: no metric has policy gate in the configuration, so none can fail\n", id="a trend never gates"
+            1,
+            "trend",
+            0,
+            "--gate: no metric has policy: gate in the configuration, so nothing can fail\n",
+            id="a trend never gates",
         ),
     ],
 )
@@ -464,7 +472,7 @@ def test_explain_takes_a_name_of_another_catalogue_with_what_it_presets(capsys: 
     assert main(["explain", "agenteval:code_recall_at_5"]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("code_recall_at_k  (ir)")
-    assert "default 5, which agenteval:code_recall_at_5 sets" in printed
+    assert "default 5, set by agenteval:code_recall_at_5" in printed
 
 
 def test_explain_names_the_three_closest_when_there_is_no_such_metric(capsys: Capture) -> None:
@@ -512,7 +520,7 @@ def test_what_check_config_prints_is_a_configuration(tmp_path: Path, capsys: Cap
     ("text", "said"),
     [
         ("turn:\n  idle_timout: 5m\n", ":2: turn.idle_timout: unknown key; did you mean 'idle_timeout'?"),
-        ("exit_timeout: soon\n", ":1: exit_timeout: 'soon' is not allowed; it must be a duration"),
+        ("exit_timeout: soon\n", ":1: exit_timeout: must be a duration"),
         ("metrics:\n  - code_tool_sucess\n", "unknown metric 'code_tool_sucess'; did you mean code_tool_success, "),
         ("metrics: [{code_contains: {valu: x}}]\n", "code_contains.valu: unknown parameter; did you mean 'value'?"),
         ("a: [\n", "agenteval.yaml"),
@@ -527,7 +535,7 @@ def test_check_config_says_what_is_wrong_and_where(text: str, said: str, tmp_pat
 
 def test_check_config_names_a_file_that_is_not_there(capsys: Capture) -> None:
     assert main(["check-config", "nowhere.yaml"]) == 2
-    assert capsys.readouterr().err == "otel-agenteval: nowhere.yaml: no such file\n"
+    assert capsys.readouterr().err == "otel-agenteval: nowhere.yaml: file not found\n"
 
 
 # --- use
@@ -576,7 +584,7 @@ def test_an_unknown_command_is_answered_with_the_nearest(given: str, meant: str,
     with pytest.raises(SystemExit) as left:
         main([given, "--config", "x"])
     assert left.value.code == 2
-    assert f"there is no command {given!r}; did you mean {meant!r}?" in capsys.readouterr().err
+    assert f"unknown command {given!r}; did you mean {meant!r}?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -641,7 +649,7 @@ def test_the_list_of_metrics_can_be_filtered(options, some, none, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--family", "irr"], "--family: 'irr' is unknown; did you mean 'ir'?"),
+        (["--family", "irr"], "--family: unknown value 'irr'; did you mean 'ir'?"),
         (["--need", "outptu"], "did you mean 'output'?"),
         (["--seed", "trusis"], "did you mean 'trusys'?"),
     ],
@@ -661,11 +669,11 @@ def test_a_share_is_between_0_and_1(share: str, capsys: Capture) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["judge", "probe", "--max-rate", share])
     assert ended.value.code == 2
-    assert f"{share} is not allowed; it must be a share from 0 to 1" in capsys.readouterr().err
+    assert f"must be a share from 0 to 1, got {share}" in capsys.readouterr().err
 
 
 def test_a_metric_without_its_required_parameter_is_told(tmp_path: Path, capsys: Capture) -> None:
-    said = "code_icontains is an error on every turn: its parameter 'value' is required\n"
+    said = "code_icontains: the required parameter 'value' is missing, so each score is an error\n"
     assert main(["eval", str(unpack(GOOD, tmp_path)), "--metrics", "trusys:icontains"]) == 0
     assert capsys.readouterr().err == said
     config = tmp_path / "agenteval.yaml"

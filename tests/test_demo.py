@@ -116,21 +116,21 @@ def test_a_port_in_use_is_a_warning_and_another_port() -> None:
         port = taken.getsockname()[1]
         done = run("--once", "--port", str(port))
     assert done.returncode == 0
-    assert done.stderr == f"otel-agenteval: port {port} is in use; taking a free one for /metrics\n"
+    assert f"{port} is in use" in done.stderr
     assert re.search(r"http://127\.0\.0\.1:(\d+)/metrics", done.stdout)[1] != str(port)  # type: ignore[index]
 
 
 def test_a_port_that_is_none_is_refused_with_what_is_allowed() -> None:
     done = run("--once", "--port", "99999")
     assert done.returncode == 2
-    assert "99999 is not allowed; it must be a port from 0" in done.stderr
+    assert "must be a port from 0" in done.stderr
 
 
 @pytest.mark.parametrize("switch", [{"OTEL_SDK_DISABLED": "true"}, {"OTEL_AGENTEVAL_ENABLED": "false"}], ids=str)
 def test_the_demo_says_that_the_environment_switched_it_off(switch: dict[str, str]) -> None:
     done = run("--once", "--port", "0", env=switch)
     assert done.returncode == 2
-    assert "switched off by" in done.stderr
+    assert "OTEL_AGENTEVAL_ENABLED" in done.stderr
 
 
 def test_the_demo_shows_the_defaults_whatever_is_configured() -> None:

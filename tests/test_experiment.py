@@ -248,7 +248,7 @@ def test_its_frame_has_a_row_for_each_score_and_it_shows_itself() -> None:
         ([{"ground_truth": "a"}], {}, "case 1: a case must have a case_id, an input"),
         ([{"case_id": "1", "input": "a"}, {"case_id": "1", "input": "b"}], {}, "case_id must be unique, got '1'"),
         (["What?"], {}, "case 1: must be a mapping, got str"),
-        ("no-such-file.jsonl", {}, "no-such-file.jsonl: cannot be read"),
+        ("no-such-file.jsonl", {}, "no-such-file.jsonl: file not found"),
         (CASES, {"metrics": ["code_no_such"]}, "code_no_such"),
         (CASES, {"repetitions": 0}, "repetitions: .*got 0"),
         (CASES, {"concurrency": 0.5}, "concurrency: .*got 0.5"),
@@ -303,10 +303,10 @@ def test_the_command_writes_the_same_reports_as_eval_and_fails_where_the_task_ra
 @pytest.mark.parametrize(
     ("task", "says"),
     [
-        ("app", "app: it must be MODULE:FUNCTION"),
+        ("app", "must be MODULE:FUNCTION"),
         ("nowhere:answer", "nowhere:answer: No module named 'nowhere'"),
         ("app:nothing", "has no attribute 'nothing'"),
-        ("app:APP", "it is no function, but str"),
+        ("app:APP", "must be a function, got str"),
     ],
 )
 def test_a_task_that_is_none_is_said(task: str, says: str, tmp_path: Path) -> None:

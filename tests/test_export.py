@@ -107,11 +107,11 @@ def test_csv_and_parquet_say_the_same(store: str, tmp_path: Path, capsys: Captur
     [
         (["export", "--store", "nowhere.db"], "nowhere.db: file not found"),
         (["export"], "--store: no store is configured"),
-        (["export", "--store", "STORE", "--format", "parquet"], "--format parquet needs --out FILE"),
-        (["export", "--store", "STORE", "--since", "yesterday"], "--since: 'yesterday' is not allowed"),
+        (["export", "--store", "STORE", "--format", "parquet"], "--out FILE"),
+        (["export", "--store", "STORE", "--since", "yesterday"], "--since: must be"),
         (["export", "--store", "STORE", "--out", "/no/such/folder/x.csv"], "/no/such/folder/x.csv: "),
         (["why", "x", "--store", "nowhere.db"], "nowhere.db: file not found"),
-        (["why", "x", "--url", "127.0.0.1:1"], "--url: '127.0.0.1:1' is not allowed"),
+        (["why", "x", "--url", "127.0.0.1:1"], "--url: must be"),
     ],
 )
 def test_what_cannot_be_done_is_said(store: str, arguments: list[str], said: str, capsys: Capture) -> None:
@@ -133,7 +133,9 @@ def test_an_id_can_be_shortened(store: str, capsys: Capture) -> None:
         assert main(["why", short, "--store", store, "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["turn_id"] == turn_id
     assert main(["why", ids[0][:3], "--store", store]) == 1  # too short to mean one
-    assert capsys.readouterr().out == f"no turn {ids[0][:3]} is known\n"
+    said = capsys.readouterr().out
+    assert ids[0][:3] in said
+    assert str(store) in said
 
 
 def test_an_id_that_is_too_short_names_those_it_could_be(store: str, capsys: Capture) -> None:
@@ -185,10 +187,10 @@ def test_failed_turns_alone(store: str, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["turns"], "name files of recorded traces, or a store: --store FILE"),
-        (["turns", "x.jsonl", "--store", "STORE"], "name either files or --store, not both"),
+        (["turns"], "FILE, --store: one of them is required"),
+        (["turns", "x.jsonl", "--store", "STORE"], "FILE, --store: only one"),
         (["turns", "--store", "nowhere.db"], "nowhere.db: file not found"),
-        (["turns", "--store", "STORE", "--since", "soon"], "--since: 'soon' is not allowed"),
+        (["turns", "--store", "STORE", "--since", "soon"], "--since: must be"),
     ],
 )
 def test_turns_that_cannot_be_listed(store: str, arguments: list[str], said: str, capsys: Capture) -> None:
@@ -206,7 +208,9 @@ def test_why_says_what_became_of_each_metric(store: str, capsys: Capture, monkey
     assert re.search(r"^  · code_latency +[0-9.e-]+ s$", said, re.MULTILINE), said
     assert re.search(r"^  ✓ code_turn_error +pass$", said, re.MULTILINE), said
     assert main(["why", "no-such-turn"]) == 1
-    assert capsys.readouterr().out == "no turn no-such-turn is known\n"
+    said = capsys.readouterr().out
+    assert "no-such-turn" in said
+    assert str(store) in said
 
 
 @pytest.mark.parametrize(

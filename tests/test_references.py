@@ -123,10 +123,10 @@ def test_a_data_set_is_asked_by_input(dataset):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("absent.jsonl", None, "cannot be read"),
+        ("absent.jsonl", None, "file not found"),
         ("cases.jsonl", '{"ground_truth": "x"}', r"cases\.jsonl:1: a case must have a case_id, an input"),
-        ("cases.jsonl", '{"case_id": 1}\n{', r"cases\.jsonl:2: not JSON"),
-        ("cases.jsonl", "[1]", r"cases\.jsonl:1: a case must be a JSON object"),
+        ("cases.jsonl", '{"case_id": 1}\n{', r"cases\.jsonl:2: "),
+        ("cases.jsonl", "[1]", r"cases\.jsonl: must be .*array"),
         ("cases.csv", "a,b\n1,2\n", r"cases\.csv:2: a case must have"),
     ],
 )
@@ -224,8 +224,8 @@ def test_a_case_that_was_propagated_finds_its_row_in_the_data_set(tmp_path):
     ("entry", "message"),
     [
         ({"code_latency": {}, "when": {"agnt": "x"}}, r"metrics\[0\]\.when\.agnt: unknown key; did you mean 'agent'"),
-        ({"code_latency": {}, "when": {"agent": 5}}, r"metrics\[0\]\.when\.agent: 5 is not allowed; it must be a text or a list"),
-        ({"code_latency": {}, "when": "travel"}, r"metrics\[0\]\.when: 'travel' is not allowed; it must be a mapping of agent"),
+        ({"code_latency": {}, "when": {"agent": 5}}, r"metrics\[0\]\.when\.agent: must be a text or a list"),
+        ({"code_latency": {}, "when": "travel"}, r"metrics\[0\]\.when: must be a mapping of agent"),
         ({"code_latency": {}, "when": {"step": "tol"}}, r"metrics\[0\]\.when\.step"),
     ],
 )

@@ -14,7 +14,7 @@ from ..backfill.run import run as backfill
 from ..backfill.sources import Parquet, source_of
 from ..backfill.turn_scoring import Account
 from ..config.loader import load_config
-from ..core.errors import ConfigError
+from ..core.errors import ConfigError, refusal
 from ..core.processes import jobs_of
 from ..server.memory import tune
 from .exit_codes import OK, UNUSABLE
@@ -22,7 +22,7 @@ from .options import add_config, add_jobs, add_logging
 
 EXIT_CODES = {
     OK: "every turn was scored, now or by an earlier run",
-    UNUSABLE: "wrong use, or the source cannot be read or holds no spans",
+    UNUSABLE: "an argument is invalid, or the source can't be read or has no spans",
 }
 
 
@@ -32,52 +32,50 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source",
         metavar="SOURCE",
-        help="a Parquet or OTLP/JSON file, a folder of either, or clickhouse://user:password@host:8123/database?table=otel_traces",
+        help="Parquet or OTLP/JSON file, folder of such files, or clickhouse://user:password@host:8123/database?table=otel_traces",
     )
     parser.add_argument(
-        "--out", metavar="DIR", required=True, help="folder of the results; a run continues where the last one stopped"
+        "--out", metavar="DIR", required=True, help="folder for the results; a later run continues an interrupted one"
     )
-    parser.add_argument("--metrics", metavar="A,B", help="only these; with the parameters that the configuration gives them")
+    parser.add_argument("--metrics", metavar="A,B", help="run only these metrics, as configured")
     add_config(parser)
     parser.add_argument(
         "--dry-run",
         action="store_true",
-        help="print how many questions to models there would be and what they would cost, and send none",
+        help="estimate the judge calls and their cost, and send none",
     )
     parser.add_argument(
-        "--buckets", type=int, metavar="N", help="number of parts that are scored one after the other (default: by size)"
+        "--buckets", type=int, metavar="N", help="number of parts, which are scored one after another (default: by size)"
     )
-    parser.add_argument(
-        "--shard", metavar="K/N", help="only the K-th of N parts of the traces, from 0: one process of a Kubernetes Job"
-    )
+    parser.add_argument("--shard", metavar="K/N", help="score only part K of N, counted from 0, for example in a Kubernetes Job")
     add_jobs(parser)
-    parser.add_argument("--engine", choices=("local", "daft"), default="local", help="this program, or Daft")
-    parser.add_argument("--ray", metavar="ADDRESS", help="with --engine daft: a Ray cluster, or auto for this machine's")
-    parser.add_argument("--progress", action="store_true", help="show progress also where there is no terminal")
+    parser.add_argument("--engine", choices=("local", "daft"), default="local", help="run locally (the default) or on Daft")
+    parser.add_argument("--ray", metavar="ADDRESS", help="Ray cluster for --engine daft; auto uses this machine")
+    parser.add_argument("--progress", action="store_true", help="show progress even without a terminal")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Score what the source holds, and was not scored before.
+    """Score the turns of the source that have no scores yet.
 
     Raises:
-        ConfigError: an option or the configuration has a fault.
+        ConfigError: an option or the configuration is invalid.
     """
     tune()
     shard = _shard(args.shard)
     source = source_of(args.source, shard=shard)
     names = None if args.metrics is None else [name.strip() for name in args.metrics.split(",") if name.strip()]
     if args.engine == "daft" and not (isinstance(source, Parquet) and shard == (0, 1)):
-        raise ConfigError("--engine daft reads only Parquet files, and distributes them itself; leave out --shard")
+        raise ConfigError("--engine: daft reads only Parquet files and distributes them itself; leave out --shard")
     if args.ray is not None and args.engine != "daft":
-        raise ConfigError("--ray needs --engine daft")
+        raise ConfigError("--ray: requires --engine daft")
     if args.buckets is not None and args.buckets < 1:
-        raise ConfigError("--buckets: {args.buckets} is not allowed; it must be a number from 1")
+        raise ConfigError(refusal("--buckets", str(args.buckets), "must be a whole number from 1"))
     scorer = Scorer(load_config(args.config), names, dry=args.dry_run)
     if scorer.by_conversation and (shard[1] > 1 or args.engine == "daft"):
         scorer.close()
         raise ConfigError(
-            "metrics of conversations, and those that are asked about what was said before, need all turns of a conversation in one process: leave out "
-            "--shard and --engine, or name other --metrics"
+            "metrics of conversations need all turns of a conversation in one process; leave out --shard and --engine, or name other metrics "
+            "with --metrics"
         )
     jobs = jobs_of(args.jobs)
     folder = Path(args.out) / f"shard-{shard[0]:05d}-of-{shard[1]:05d}" if shard[1] > 1 else Path(args.out)
@@ -96,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
         if args.dry_run and not existed:
             _remove(output, folder_too=not empty)
     if complete:
-        print("nothing is missing: every metric was evaluated on these spans before")
+        print("nothing to do: an earlier run has evaluated every metric on these spans")
         return OK
     _print_account(account, scorer, dry=args.dry_run)
     if not account.spans:
@@ -110,12 +108,12 @@ def _shard(text: str | None) -> tuple[int, int]:
         return 0, 1
     k, slash, n = text.partition("/")
     if not (slash and k.isdigit() and n.isdigit() and int(k) < int(n)):
-        raise ConfigError(f"--shard: {text!r} is not allowed; it must be K/N with K from 0 to N - 1, as in 0/8")
+        raise ConfigError(refusal("--shard", repr(text), "must be K/N with K from 0 to N - 1; example: 0/8"))
     return int(k), int(n)
 
 
 def _remove(output: Output, *, folder_too: bool) -> None:
-    """Remove what a dry run has written, also when it failed."""
+    """Remove the files of a dry run, even of one that failed."""
     for folder in ("parts", "done", "spans"):
         shutil.rmtree(output.folder / folder, ignore_errors=True)
     (output.folder / "manifest.json").unlink()
@@ -131,13 +129,13 @@ def _print_account(account: Account, scorer: Scorer, *, dry: bool) -> None:
             f"{len(scorer.metrics)} metrics on each turn{f', {len(scorer.whole)} on each conversation' if scorer.whole else ''}"
         )
     else:
-        lines.append(f"{account.scores:,} scores, of them {account.errors:,} errors; {account.known:,} were there already")
+        lines.append(f"{account.scores:,} scores, {account.errors:,} of them errors; {account.known:,} already existed")
     if account.questions or any(metric.asks for metric in (*scorer.metrics, *scorer.whole)):
         cost = f"{account.cost_usd:,.4g} USD"
         if account.unpriced:
-            cost = f"{cost}, and {account.unpriced:,} questions of unknown price"
-        lines.append(f"{at_least}{account.questions:,} questions to judge and embedder, {account.tokens:,} tokens, {cost}")
+            cost = f"{cost}, and {account.unpriced:,} calls of unknown price"
+        lines.append(f"{at_least}{account.questions:,} calls to the judge and the embedder, {account.tokens:,} tokens, {cost}")
         lines += [f"  {name}: {count:,}" for name, count in sorted(account.metrics.items())]
     if account.bad:
-        lines.append(f"{account.bad:,} rows held no span")
+        lines.append(f"{account.bad:,} rows had no span")
     print("\n".join(lines))

@@ -1,4 +1,4 @@
-"""``otel-agenteval calibrate``: how far a judge can be trusted, by labels of people."""
+"""``otel-agenteval calibrate``: compare a judge's scores with human labels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from ..config.loader import load_config
-from ..core.errors import ConfigError
+from ..core.errors import ConfigError, refusal
 from ..core.terminal import LINES, escaped
 from ..outlets.sqlite.store import StoreReader, Wanted, score_of_row, store_path
 from ..report.calibration import RENDERINGS, as_data, labels_in_traces, labels_of_feedback, read_labels, to_label, trust_in
@@ -18,8 +18,8 @@ from .exit_codes import OK, UNUSABLE
 from .options import add_store
 
 EXIT_CODES = {
-    OK: "what the labels say was written",
-    UNUSABLE: "wrong use, a file cannot be read, or no label is about a turn with a score",
+    OK: "the report was written",
+    UNUSABLE: "an argument is invalid, a file can't be read, or no label belongs to a turn with a score",
 }
 
 
@@ -29,41 +29,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "labels",
         metavar="LABELS",
         nargs="?",
-        help="a .jsonl, .csv or .parquet file: turn_id or case_id, label (pass or fail), and metric if it is about one; or recorded traces with users' feedback",
+        help="a .jsonl, .csv or .parquet file with turn_id or case_id, label (pass or fail), and optionally metric; or recorded traces with user feedback",
     )
-    parser.add_argument("--feedback", action="store_true", help="instead: what users said of the turns, as the scores have it")
     parser.add_argument(
-        "--scores", metavar="FILE", help="scores as JSON lines, of eval, experiment or outlets.jsonl; default: a store"
+        "--feedback", action="store_true", help="use the user feedback among the scores as labels, without LABELS"
     )
+    parser.add_argument("--scores", metavar="FILE", help="JSON lines of eval, experiment or outlets.jsonl, instead of a store")
     add_store(parser)
-    parser.add_argument("--metric", metavar="NAME", help="only this one")
+    parser.add_argument("--metric", metavar="NAME", help="compare only this metric")
     parser.add_argument(
         "--judge-model",
         metavar="NAME",
-        help="the judge's model, to see whether it prefers its own answers (default: judge.model)",
+        help="the judge's model, to detect whether it prefers its own answers (default: judge.model)",
     )
     parser.add_argument(
-        "--format", choices=("table", "json", "html"), default="table", help="texts (the default), one JSON list, or a page"
+        "--format", choices=("table", "json", "html"), default="table", help="format of the report (default: table)"
     )
-    parser.add_argument("--out", metavar="FILE", help="where to (default: standard output)")
+    parser.add_argument("--out", metavar="FILE", help="file for the report (default: standard output)")
     parser.add_argument(
-        "--suggest", type=int, metavar="N", help="also write N turns whose labels would say most, to --suggestions"
+        "--suggest", type=int, metavar="N", help="also choose N turns to label next, and write them to --suggestions"
     )
-    parser.add_argument("--suggestions", metavar="FILE", default="to-label.jsonl", help="where to (default: to-label.jsonl)")
+    parser.add_argument(
+        "--suggestions", metavar="FILE", default="to-label.jsonl", help="file for --suggest (default: to-label.jsonl)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compare, and write.
+    """Write the comparison of scores and labels.
 
     Raises:
-        ConfigError: wrong use.
+        ConfigError: an argument is invalid.
     """
     if args.scores is not None and args.store is not None:
-        raise ConfigError("--scores and --store: name one of them")
+        raise ConfigError("--scores, --store: only one of them is allowed")
     if args.suggest is not None and args.suggest < 1:
-        raise ConfigError(f"--suggest {args.suggest}: it must be 1 or more")
+        raise ConfigError(refusal("--suggest", str(args.suggest), "must be a whole number from 1"))
     if (args.labels is None) == (not args.feedback):
-        raise ConfigError("LABELS or --feedback: name one of them")
+        raise ConfigError("LABELS, --feedback: exactly one of them is required")
     scores = Run.read(args.scores) if args.scores is not None else _stored(args.store)
     labels = labels_of_feedback(scores) if args.feedback else labels_in_traces(args.labels) or read_labels(args.labels)
     judge = args.judge_model if args.judge_model is not None else load_config(args.config).judge.model
@@ -76,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     if args.suggest is not None:
         rows = to_label(scores, labels, args.suggest, args.metric)
         Path(args.suggestions).write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-        print(f"{args.suggestions}: {len(rows)} turns to label; write pass or fail into label", file=sys.stderr)
+        print(f'{args.suggestions}: {len(rows)} turns to label; set "label" to pass or fail in each line', file=sys.stderr)
     return OK
 
 

@@ -1,4 +1,4 @@
-"""``otel-agenteval compare``: two versions, models or prompts on live traffic."""
+"""``otel-agenteval compare``: compare two versions, models or prompts on live traffic."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import json
 
 from ..config.loader import load_config
-from ..core.errors import ConfigError
+from ..core.errors import ConfigError, refusal
 from ..outlets.sqlite.store import StoreReader, store_path
 from ..report.releases import RENDERINGS, as_data, compare_groups
 from .exit_codes import FAILED, OK, UNUSABLE
@@ -14,36 +14,39 @@ from .options import add_grouping, add_report, add_store, add_turns, turns_wante
 
 EXIT_CODES = {
     OK: "the comparison was written",
-    FAILED: "with --gate: a metric is worse",
-    UNUSABLE: "wrong use, the store cannot be read, or there are no two groups in it",
+    FAILED: "with --gate: a metric got worse",
+    UNUSABLE: "an argument is invalid, or the store can't be read or has fewer than two groups",
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command to its parser."""
     parser.add_argument(
-        "groups", nargs="*", metavar="GROUP", help="the two to compare, the earlier one first (default: the two that came last)"
+        "groups", nargs="*", metavar="GROUP", help="the two groups to compare, the older one first (default: the latest two)"
     )
     add_grouping(parser, "service.version")
     add_store(parser)
     add_turns(parser)
     parser.add_argument(
-        "--effect", type=float, metavar="SIZE", help="the difference that matters, for the number of turns that are still needed"
+        "--effect",
+        type=float,
+        metavar="SIZE",
+        help="the smallest difference that matters; prints how many more turns are needed to detect it",
     )
-    parser.add_argument("--gate", action="store_true", help="exit 1 if a metric is worse")
+    parser.add_argument("--gate", action="store_true", help="exit with code 1 if a metric got worse")
     add_report(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compare, and write.
+    """Write the comparison of two groups.
 
     Raises:
-        AgentEvalError: wrong use, or there is nothing to compare.
+        AgentEvalError: an argument is invalid, or the store has fewer than two groups.
     """
     if len(args.groups) not in (0, 2):
-        raise ConfigError("GROUP: name two groups, the earlier one first, or none")
+        raise ConfigError(refusal("GROUP", repr(" ".join(args.groups)), "must be two groups, the older one first, or none"))
     if args.effect is not None and not args.effect > 0:
-        raise ConfigError(f"--effect {args.effect:g}: it must be above 0")
+        raise ConfigError(refusal("--effect", f"{args.effect:g}", "must be above 0; example: 0.05"))
     with StoreReader(store_path(args.store, load_config(args.config))) as reader:
         found = compare_groups(reader, args.by, turns_wanted(args), args.groups, args.effect)
     write_report(json.dumps(as_data(found), indent=2) if args.format == "json" else RENDERINGS[args.format](found), args.out)

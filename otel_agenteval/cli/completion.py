@@ -1,6 +1,6 @@
-"""``otel-agenteval completion``: a script that completes commands, options, files and names of metrics in a shell.
+"""``otel-agenteval completion``: print a script that completes commands, options, files and metric names in a shell.
 
-The script is made by the package shtab from the parser of the command line. It is static: pressing the tab key starts no Python.
+The package shtab makes the script from the parser. The script is static: pressing the tab key starts no Python.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .exit_codes import OK, UNUSABLE
 SHELLS = ("bash", "zsh", "tcsh")
 EXIT_CODES = {
     OK: "the script was printed",
-    UNUSABLE: "there is no such shell, or the extra [completion] is not installed",
+    UNUSABLE: "the shell is unknown, or the extra [completion] isn't installed",
 }
 
 
@@ -51,7 +51,7 @@ def _actions_of(parser: argparse.ArgumentParser, command: str = "") -> Iterator[
 
 
 def _complete(command: str, action: Any, shtab: Any) -> None:
-    """Add the possible values of an argument where the parser does not list them. Its placeholder in the help tells files and folders."""
+    """Add the values of an argument that the parser doesn't list. The placeholder of the argument identifies files and folders."""
     if action.metavar in ("FILE", "SOURCE"):
         action.complete = shtab.FILE
     elif action.metavar == "DIR":

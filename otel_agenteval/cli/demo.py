@@ -1,8 +1,7 @@
-"""``otel-agenteval demo``: a scripted agent, its turns and their scores.
+"""``otel-agenteval demo``: run a scripted agent and print its turns and scores.
 
-The agent plans train journeys. Its models and tools are scripts. Its telemetry is real: spans of the OpenTelemetry GenAI
-conventions, made with the SDK, into the same pipeline as any agent's. Times and ids are scripted too, so that
-every run shows the same. Nothing leaves the machine.
+The agent plans train journeys. Its models and tools are scripts, its spans are real: the OpenTelemetry SDK makes them, and the pipeline
+scores them like any agent's. Times and ids are scripted too, so that each run prints the same. The demo sends nothing over the network.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
 EXIT_CODES = {
     OK: "the demo ran",
-    UNUSABLE: "wrong use, or the environment switches evaluation off",
+    UNUSABLE: "an argument is invalid, or an environment variable switches evaluation off",
 }
 
 # --- the script ------------------------------------------------------------------------------------------------------
@@ -88,7 +87,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Scene:
-    """One turn: what the user says, and what the agent does about it."""
+    """A turn: the user's message and the agent's steps."""
 
     title: str
     user: str
@@ -173,7 +172,7 @@ _MODEL_SECONDS, _TOOL_SECONDS, _AROUND = 0.8, 0.25, 0.01
 
 
 class _Ids(IdGenerator):
-    """The same ids in every run."""
+    """Generates the same ids in each run."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
@@ -186,18 +185,18 @@ class _Ids(IdGenerator):
 
 
 def new_provider() -> TracerProvider:
-    """A provider of the demo's own: whatever else the process traces is left alone."""
+    """Return a provider for the demo alone, so that the process's own tracing isn't changed."""
     return TracerProvider(
         resource=Resource({"service.name": "demo"}), sampler=ALWAYS_ON, id_generator=_Ids(), shutdown_on_exit=False
     )
 
 
 class ScriptedAgent:
-    """Plays scenes as an instrumented agent would.
+    """An agent that makes the spans of scenes, as an instrumented agent would.
 
     Args:
         provider: makes the spans.
-        start_ns: when the first scene starts; the others follow.
+        start_ns: the start time of the first scene.
     """
 
     def __init__(self, provider: TracerProvider, start_ns: int) -> None:
@@ -206,7 +205,7 @@ class ScriptedAgent:
         self._call_ids = itertools.count(1)
 
     def play(self, scene: Scene) -> None:
-        """One turn: an ``invoke_agent`` span with ``chat`` and ``execute_tool`` spans below it."""
+        """Make the spans of one turn: ``invoke_agent`` with ``chat`` and ``execute_tool`` below it."""
         attributes = {
             "gen_ai.operation.name": "invoke_agent",
             "gen_ai.agent.name": "trip-planner",
@@ -288,35 +287,33 @@ SHOWN_METRICS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command to its parser."""
     parser.add_argument(
-        "--once", action="store_true", help="exit after printing instead of serving /metrics until Ctrl-C, as without a terminal"
+        "--once", action="store_true", help="exit after printing; by default, a demo on a terminal serves /metrics until Ctrl-C"
     )
     parser.add_argument("--port", type=int, default=19464, help="loopback port of /metrics (default %(default)s)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play and serve it."""
+    """Run the demo."""
     return play_and_serve(once=args.once, port=args.port)
 
 
 def play_and_serve(once: bool, port: int) -> int:
-    """Play the scenes, print each turn with its scores and an excerpt of ``/metrics``, then serve it until Ctrl-C.
-
-    Without a terminal there is no Ctrl-C, so it returns after printing.
+    """Play the scenes and print each turn with its scores. On a terminal, serve ``/metrics`` until Ctrl-C.
 
     Args:
-        once: return after printing, also on a terminal.
-        port: loopback port of ``/metrics``; 0, or a port that is taken, means any that is free.
+        once: return after printing, even on a terminal.
+        port: loopback port of ``/metrics``. 0 or a port in use means any free port.
 
     Returns:
         The exit code.
     """
     if port and _taken(port):
-        print(f"otel-agenteval: port {port} is in use; taking a free one for /metrics", file=sys.stderr)
+        print(f"otel-agenteval: --port: {port} is in use; /metrics uses a free port", file=sys.stderr)
         port = 0
     provider = new_provider()
     handle = instrument(tracer_provider=provider, config=Config(), prometheus_port=port)
     if handle.processor is None:
-        print("otel-agenteval: switched off by OTEL_SDK_DISABLED or OTEL_AGENTEVAL_ENABLED", file=sys.stderr)
+        print("otel-agenteval: evaluation is off; unset OTEL_SDK_DISABLED and OTEL_AGENTEVAL_ENABLED", file=sys.stderr)
         return UNUSABLE
     try:
         _show(provider, handle)
@@ -332,23 +329,23 @@ def play_and_serve(once: bool, port: int) -> int:
 
 def _show(provider: TracerProvider, handle: Handle) -> None:
     colour, width = colours_wanted(sys.stdout), columns(sys.stdout)
-    print("A scripted agent plans train journeys. What was added to it is one line: otel_agenteval.instrument()\n")
+    print("A scripted agent plans train journeys. One line was added to it: otel_agenteval.instrument()\n")
     summary = Summary()
     for number, (scene, scored) in enumerate(play(provider, handle), 1):
         print(render_turn(scored.turn, scored.scores, width, title=f"{number} · {scene.title}", colour=colour))
         summary.add(scored.scores)
     print(summary.render(width, colour=colour))
     address = metrics_address(handle)
-    print(f"An excerpt of {address}:\n")
+    print(f"Excerpt of {address}:\n")
     for line in excerpt(scrape(address)):
         print(f"  {line}")
-    print("\nWhat a metric means, and when it fails:  otel-agenteval explain code_repeated_tool_calls")
+    print("\nTo read what a metric measures:  otel-agenteval explain code_repeated_tool_calls")
 
 
 def play(
     provider: TracerProvider, handle: Handle, scenes: Sequence[Scene] = SCENES, start_ns: int | None = None
 ) -> Iterator[tuple[Scene, ScoredTurn]]:
-    """Play scenes, and yield each with its scored turn as soon as the worker has scored it."""
+    """Play scenes, and yield each one with its scored turn."""
     assert handle.processor is not None
     kept: deque[ScoredTurn] = deque()
     handle.processor.engine.keep_turns(kept)
@@ -361,7 +358,7 @@ def play(
 
 
 def metrics_address(handle: Handle) -> str:
-    """Where ``/metrics`` is served."""
+    """Return the URL of ``/metrics``."""
     assert handle.processor is not None
     outlets = handle.processor.engine.outlets
     port = next(outlet.port for outlet in outlets if isinstance(outlet, PrometheusOutlet))
@@ -369,14 +366,14 @@ def metrics_address(handle: Handle) -> str:
 
 
 def scrape(address: str) -> str:
-    """The page as Prometheus asks for it, with exemplars."""
+    """Return the OpenMetrics page with exemplars."""
     request = urllib.request.Request(address, headers={"Accept": "application/openmetrics-text; version=1.0.0"})  # noqa: S310 - our own port
     with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=10) as response:
         return str(response.read().decode())
 
 
 def excerpt(page: str) -> list[str]:
-    """The most telling lines of a page: turns and their cost, outcomes of one metric, a bucket with its exemplar."""
+    """Return some lines of a metrics page: turns, their cost, the results of one metric, and a bucket with its exemplar."""
     lines = page.splitlines()
     chosen = [line for line in lines if line.startswith(SHOWN_METRICS)]
     exemplar = [

@@ -1,4 +1,4 @@
-"""``otel-agenteval doctor``: why no score comes, before anybody has to ask."""
+"""``otel-agenteval doctor``: find the reason why scores are missing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 
 from ..config.loader import load_config
-from ..core.errors import ConfigError
+from ..core.errors import ConfigError, refusal
 from ..core.terminal import escaped
 from ..engine.selected import selected
 from ..outlets.turn_text import colours_wanted
@@ -22,9 +22,9 @@ from .exit_codes import FAILED, OK, UNUSABLE
 from .options import add_config, add_program, program_of
 
 EXIT_CODES = {
-    OK: "nothing keeps scores from coming",
-    FAILED: "something does; what to do stands beside it",
-    UNUSABLE: "wrong use, the program cannot be started, or the configuration has a fault",
+    OK: "no problem was found",
+    FAILED: "a problem was found; the output has a fix for it",
+    UNUSABLE: "an argument is invalid, the program can't be started, or the configuration is invalid",
 }
 
 _MARKS = {GOOD: "✓", NOTE: "·", BAD: "✗"}
@@ -35,20 +35,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command to its parser."""
     add_config(parser)
     parser.add_argument(
-        "--url", metavar="URL", help="of a running sidecar's /metrics: look at what it received, as http://127.0.0.1:9464"
+        "--url", metavar="URL", help="check a running sidecar; the address of its /metrics, for example http://127.0.0.1:19464"
     )
     parser.add_argument(
         "--header", metavar="NAME: VALUE", action="append", default=[],
-        help="sent to --url, where a proxy stands before it: --header 'Authorization: Bearer …'; may be given again",
+        help="header for --url, if a proxy requires one: --header 'Authorization: Bearer …'; repeatable",
     )  # fmt: skip
-    add_program(parser, "run it, and look at its spans: otel-agenteval doctor -- python app.py")
+    add_program(parser, "run a program and check its spans: otel-agenteval doctor -- python app.py")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Look, and print what was found.
+    """Print the findings about this Python, the configuration, a sidecar and a program.
 
     Raises:
-        ConfigError: the configuration has a fault.
+        ConfigError: the configuration is invalid.
     """
     program, headers = program_of(args), _headers(args.header)
     config = load_config(args.config)
@@ -61,27 +61,27 @@ def run(args: argparse.Namespace) -> int:
     if program:
         worst = max(worst, _show(shlex.join(program), program_findings(program, config, metrics)))
     elif args.url is None:
-        print("\nto see what a program really sends: otel-agenteval doctor -- python app.py")
+        print("\nto check the spans of your program: otel-agenteval doctor -- python app.py")
     return worst
 
 
 def _headers(given: Iterable[str]) -> dict[str, str]:
-    """Headers by name.
+    """Parse headers.
 
     Raises:
-        ConfigError: one has no name, or no colon.
+        ConfigError: a header has no name or no colon.
     """
     headers = {}
     for text in given:
         name, colon, value = text.partition(":")
         if not colon or not name.strip():
-            raise ConfigError(f"--header {name!r}: it must be NAME: VALUE")
+            raise ConfigError(refusal("--header", repr(name), "must be 'NAME: VALUE'; example: 'Authorization: Bearer …'"))
         headers[name.strip()] = value.strip()
     return headers
 
 
 def _show(title: str, findings: Iterable[Finding]) -> int:
-    """Print a section; FAILED if something in it is in the way."""
+    """Print a section of findings, and return FAILED if one is a problem."""
     colour = colours_wanted(sys.stdout)
     print(f"\n{escaped(title)}")
     worst = OK

@@ -1,4 +1,4 @@
-"""``otel-agenteval estimates``: what the scores of a store say of all turns, judged or not."""
+"""``otel-agenteval estimates``: estimate means and pass rates of all turns from sampled scores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .options import add_grouping, add_report, add_store, add_turns, turns_wante
 
 EXIT_CODES = {
     OK: "the estimates were written",
-    UNUSABLE: "wrong use, the store cannot be read, or it has no such score",
+    UNUSABLE: "an argument is invalid, or the store can't be read or has no matching score",
 }
 
 
@@ -26,10 +26,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Estimate, and write.
+    """Write the estimates.
 
     Raises:
-        AgentEvalError: wrong use, or there is nothing to estimate from.
+        AgentEvalError: an argument is invalid, or the store has no matching score.
     """
     with StoreReader(store_path(args.store, load_config(args.config))) as reader:
         rows = estimates_of(reader, args.by, turns_wanted(args))

@@ -20,9 +20,9 @@ from .reading import progress, report_reading
 from .scoring import add_scoring, close_models, gated, warn_of_missing_models, watched
 
 EXIT_CODES = {
-    OK: "every turn was scored; without --gate whatever the scores are",
-    FAILED: "with --gate: a gate failed or could not be evaluated, or a watched metric regressed",
-    UNUSABLE: "wrong use, a file cannot be read, the files hold no spans, or with --gate no turn",
+    OK: "every turn was scored; without --gate, also if metrics failed",
+    FAILED: "with --gate: a gate failed or couldn't be evaluated, or a watched metric regressed",
+    UNUSABLE: "an argument is invalid, a file can't be read, or the files have no spans; with --gate, no turn",
 }
 
 
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     """Score the turns, and write the reports."""
     config = load_config(args.config)
     metrics, whole = chosen(config, args.metrics)
-    ReferenceSources(config)  # says what is wrong with them before anything is read
+    ReferenceSources(config)  # invalid references are reported before the recordings are read
     judge, embedder = judge_from(config), embedder_from(config)
     both = [*metrics, *whole]
     warn_of_missing_models(both, judge, embedder)

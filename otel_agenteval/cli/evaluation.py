@@ -1,4 +1,4 @@
-"""What ``otel-agenteval eval`` does with turns, in its own process or in several."""
+"""Scoring of recorded turns for ``eval``, ``experiment`` and ``ui``, in one or several processes."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from .options import names_of
 
 
 def chosen(config: Config, names: str | None) -> tuple[list[BoundMetric], list[BoundMetric]]:
-    """The metrics of turns, and those of conversations: as ``--metrics`` names them, or else those of the configuration.
+    """Return the metrics of turns and those of conversations, from ``--metrics`` or the configuration.
 
     Raises:
-        ConfigError: a name that is not known, or a sample that is not valid.
+        ConfigError: a name is unknown, or a sampling rule is invalid.
     """
     selected, whole = select_metrics(config), select_conversation_metrics(config)
     for metrics in (selected, whole):
-        rules_of(config, metrics)  # says what is wrong with a sample, though every turn is evaluated here
+        rules_of(config, metrics)  # every turn is evaluated here, but an invalid rule is still reported
     if names is None:
         return selected, whole
     of_turns: list[BoundMetric] = []
@@ -55,26 +55,26 @@ def chosen(config: Config, names: str | None) -> tuple[list[BoundMetric], list[B
 
 
 class Evaluated(NamedTuple):
-    """A turn, or a conversation, with its scores."""
+    """A scored turn or conversation."""
 
     about: About
     texts: Sequence[str]
-    """What each output shows of it."""
+    """Its text in each output."""
     scored: Sequence[tuple[Score, str]]
-    """Its scores, each with the hash of its metric's parameters; empty unless they are wanted."""
+    """Its scores, each with the hash of its metric's parameters; empty if no output needs them."""
 
 
 class Evaluation:
-    """Scores turns. A copy of it in another process makes its own metrics; there, nothing can be asked.
+    """Scores turns. A pickled copy in another process has no judge and no embedder.
 
     Args:
-        config: what to evaluate.
-        names: as ``--metrics`` gives them.
-        renderings: of the outputs.
-        with_scores: whether more is made of the scores than what the outputs show of each turn.
-        with_content: whether what was asked and answered is told of turns with something that failed.
-        judge: for what asks one.
-        embedder: likewise.
+        config: selects the metrics.
+        names: the value of ``--metrics``.
+        renderings: make the texts of the outputs.
+        with_scores: keep the scores, for a report over all turns.
+        with_content: keep input and output of turns with a failed score.
+        judge: for ``llm_`` metrics.
+        embedder: for ``embed_`` metrics.
     """
 
     def __init__(
@@ -102,16 +102,16 @@ class Evaluation:
 
     @property
     def asks(self) -> bool:
-        """Whether a model is asked."""
+        """True if a metric calls a model."""
         return asks_one([*self._metrics, *self._whole], self._judge, self._embedder)
 
     @property
     def looks_at_conversations(self) -> bool:
-        """Whether some metric looks at more than one turn."""
+        """True if a metric reads several turns."""
         return bool(self._whole) or looks_back(self._metrics)
 
     def __call__(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, Evaluated]]:
-        """All turns, then the conversations that they make."""
+        """Yield each scored turn, then each scored conversation."""
         conversations = RecordedConversations(
             self._config.conversation, history=looks_back(self._metrics), whole=bool(self._whole)
         )
@@ -134,7 +134,7 @@ class Evaluation:
         return begin(turn, metrics, references, judge=self._judge, embedder=self._embedder, redact=redact)
 
     def _scored(self, begun: Iterable[tuple[Key, Turn, Callable[[], list[Score]]]]) -> Iterator[tuple[Key, Turn, list[Score]]]:
-        """The turns with all their scores, in the same order; models are asked about several at a time."""
+        """Yield the turns with their scores, in the same order. Calls to models are concurrent."""
         if not self.asks:
             for key, turn, rest in begun:
                 yield key, turn, rest()
@@ -155,15 +155,15 @@ class Evaluation:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def shown(self, turn: Turn, scores: Iterable[Score]) -> Evaluated:
-        """A turn that has its scores, as the outputs show it."""
+        """Return a scored turn, redacted, with its text for each output."""
         kinds = self._config.privacy.redact
         left = named_publicly(turn, kinds)
-        about = About.of(left)  # after the references gave it its case
+        about = About.of(left)  # the references have set its case by now
         redactor = Redactor(kinds)
         scored = []
         for score in [redacted_score(score, redactor) for score in scores]:
             if score.status != "skipped":
-                score.about = (turn.turn_id, b"%d" % turn.revision)  # so its id is the one that it has everywhere else
+                score.about = (turn.turn_id, b"%d" % turn.revision)  # gives it the same id as in other outlets
             scored.append((score, self._hashes[score.facts]))
         if self._with_content and any(outcome(score) in ("fail", "error") for score, _ in scored):
             about = replace(about, asked=_said(turn.input, redactor), answered=_said(turn.output, redactor))
@@ -172,7 +172,7 @@ class Evaluation:
 
 
 def _said(text: str | None, redactor: Redactor) -> str | None:
-    """The beginning of a text, redacted; nothing of one that cannot be searched."""
+    """Return the redacted beginning of a text. A text that can't be redacted is withheld."""
     if text is None:
         return None
     try:

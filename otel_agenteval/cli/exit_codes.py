@@ -1,7 +1,6 @@
 """The exit codes of the commands.
 
-Every command has a table ``EXIT_CODES`` of its own: what 0 and 2 mean for it, and 1 where it can end with it. ``--help`` prints the
-table, and ``docs/reference/cli.md`` is made from it.
+Each command has a table ``EXIT_CODES`` with the meaning of its codes. ``--help`` and ``docs/reference/cli.md`` show the table.
 """
 
 from __future__ import annotations
@@ -10,13 +9,13 @@ from collections.abc import Mapping
 
 OK = 0
 FAILED = 1
-"""The command did its work, and the result is bad: a gate failed, something was not delivered, a turn is unknown."""
+"""The command did its work, and the result is bad: a gate failed, data wasn't delivered, or a turn is unknown."""
 UNUSABLE = 2
-"""The command could not do its work: it was called wrongly, or could not read what it needs."""
+"""The command couldn't do its work: an argument is invalid, or an input can't be read."""
 INTERRUPTED = 130
-"""Ctrl-C ended a command that does not stop by itself on that signal."""
+"""Ctrl-C ended the command."""
 
 
 def as_text(codes: Mapping[int, str]) -> str:
-    """The table at the end of a command's ``--help``."""
+    """Return the table of exit codes for ``--help``."""
     return "\n".join(["exit codes:", *(f"  {code:<3}  {meaning}" for code, meaning in sorted(codes.items()))])

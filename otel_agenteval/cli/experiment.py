@@ -1,4 +1,4 @@
-"""``otel-agenteval experiment``: run a task over a data set, and score the turns that it makes."""
+"""``otel-agenteval experiment``: run a task on each case of a data set, and score its turns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..config.loader import load_config
-from ..core.errors import ConfigError
+from ..core.errors import ConfigError, refusal
 from ..core.terminal import LINES, escaped
 from ..evaluation.references import ReferenceSources
 from ..instrumentation.experiment import evaluate
@@ -22,24 +22,26 @@ from .messages import warn_of_missing_parameters
 from .scoring import add_scoring, close_models, gated, warn_of_missing_models, watched
 
 EXIT_CODES = {
-    OK: "every turn was scored; without --gate whatever the scores are",
-    FAILED: "the task raised for a case; with --gate: a gate failed or could not be evaluated, or a watched metric regressed",
-    UNUSABLE: "wrong use, the task cannot be imported, or the data set cannot be read",
+    OK: "every turn was scored; without --gate, also if metrics failed",
+    FAILED: "the task raised for a case; with --gate: a gate failed or couldn't be evaluated, or a watched metric regressed",
+    UNUSABLE: "an argument is invalid, the task can't be imported, or the data set can't be read",
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command to its parser."""
     parser.add_argument(
-        "task", metavar="MODULE:FUNCTION", help="called with the input of each case; a coroutine function is awaited"
+        "task", metavar="MODULE:FUNCTION", help="function that receives the input of a case, sync or async; example: app:answer"
     )
     parser.add_argument(
-        "dataset", metavar="DATASET", help="a .jsonl, .csv or .parquet file: input, case_id, and references such as ground_truth"
+        "dataset",
+        metavar="DATASET",
+        help="a .jsonl, .csv or .parquet file with input, case_id, and references such as ground_truth",
     )
     parser.add_argument(
-        "--repetitions", type=int, default=1, metavar="N", help="of each case, for how much answers vary (default: 1)"
+        "--repetitions", type=int, default=1, metavar="N", help="runs of each case, to measure how much answers vary (default: 1)"
     )
-    parser.add_argument("--concurrency", type=int, default=8, metavar="N", help="calls at the same time (default: 8)")
+    parser.add_argument("--concurrency", type=int, default=8, metavar="N", help="concurrent calls of the task (default: 8)")
     add_scoring(parser)
 
 
@@ -47,12 +49,13 @@ def run(args: argparse.Namespace) -> int:
     """Run the task, score its turns, and write the reports.
 
     Raises:
-        ConfigError: wrong use.
+        ConfigError: an argument is invalid.
     """
     config = load_config(args.config)
     metrics, whole = chosen(config, args.metrics)
     if whole:
-        print(f"not evaluated, because a case is one turn: {', '.join(metric.name for metric in whole)}", file=sys.stderr)
+        names_of_whole = ", ".join(metric.name for metric in whole)
+        print(f"metrics of conversations aren't evaluated, because a case is one turn: {names_of_whole}", file=sys.stderr)
     ReferenceSources(config)
     judge, embedder = judge_from(config), embedder_from(config)
     warn_of_missing_models(metrics, judge, embedder)
@@ -85,14 +88,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _task(name: str) -> Callable[[Any], Any]:
-    """The function that a name stands for.
+    """Import the task.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: the module or the function doesn't exist.
     """
     module, colon, attribute = name.partition(":")
     if not colon or not module or not attribute:
-        raise ConfigError(f"{name}: it must be MODULE:FUNCTION, as in app:answer")
+        raise ConfigError(refusal("task", repr(name), "must be MODULE:FUNCTION; example: app:answer"))
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
@@ -101,7 +104,7 @@ def _task(name: str) -> Callable[[Any], Any]:
         for part in attribute.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
-        raise ConfigError(f"{name}: {error}") from None
+        raise ConfigError(f"task: {name}: {error}; modules are imported from the current folder and the Python path") from None
     if not callable(found):
-        raise ConfigError(f"{name}: it is no function, but {type(found).__name__}")
+        raise ConfigError(f"task: {name}: must be a function, got {type(found).__name__}")
     return found  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""``otel-agenteval explain``: a metric's documentation."""
+"""``otel-agenteval explain``: print the documentation of a metric."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from .exit_codes import OK, UNUSABLE
 
 EXIT_CODES = {
     OK: "the documentation was printed",
-    UNUSABLE: "wrong use, or there is no such metric",
+    UNUSABLE: "an argument is invalid, or the metric is unknown",
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command to its parser."""
     parser.add_argument(
-        "name", metavar="NAME", help="canonical name, or a name in another catalogue or tool (trusys:icontains, deepeval:GEval)"
+        "name", metavar="NAME", help="name of a metric, or its name in another tool (trusys:icontains, deepeval:GEval)"
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print it."""
+    """Print the documentation of a metric."""
     metric, preset, spellings, note = meaning_of(args.name)
     print(f"{metric.name}  ({metric.family})\n")
     print(metric.doc.replace("``", "`"))
@@ -39,27 +39,27 @@ def run(args: argparse.Namespace) -> int:
     for name, facts in (("Uses", metric.uses), ("References", metric.references)):
         if facts:
             print(f"{name + ':':<13}{', '.join(facts)}")
-    print(f"Default:     {'in the inline pack' if metric.inline else 'off; configure it under metrics'}")
+    print(f"Default:     {'on' if metric.inline else 'off; add it under metrics in the configuration'}")
     if groups := groups_of(metric):
         print(f"Groups:      {', '.join(groups)}")
     for name, value in metric.live.items():
-        print(f"Configured:  {name}={value!r}, where an entry of the configuration has no parameters of its own")
+        print(f"Configured:  {name}={value!r}, if its entry in the configuration has no parameters")
     if metric.heavy:
-        where = "opens media, on a thread beside the worker" if metric.media else "runs on the worker alone"
-        print(f"Heavy:       {where}, so it has no span event")
+        where = "opens media on a separate thread" if metric.media else "runs on the worker thread only"
+        print(f"Heavy:       {where}; it has no span event")
     if metric.extra:
         print(f"Extra:       pip install 'otel-agenteval[{metric.extra}]'")
     for p in metric.parameters.values():
         default = "required" if p.required else f"default {json.dumps(preset.get(p.name, p.default))}"
         if p.name in preset and not p.required:
-            default += f", which {args.name} sets"
+            default += f", set by {args.name}"
         print(f"Parameter:   {p.name} ({type_name(p.annotation)}), {default}")
     _print_names(metric, spellings)
     return OK
 
 
 def _print_names(metric: Metric, spellings: Spellings) -> None:
-    """What parameters are called under the name that was asked for, and what the metric is called elsewhere."""
+    """Print the metric's names in other tools, and the names of its parameters there."""
     for theirs, spelling in spellings.items():
         if not isinstance(spelling, Refused):
             print(f"Spelled:     {theirs}: {written(spelling)}".replace("`", ""))

@@ -1,4 +1,4 @@
-"""``otel-agenteval export``: the scores of a store, for other programs."""
+"""``otel-agenteval export``: write the scores of a store for other programs."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from ..metrics.registry import resolve
 from ..outlets.sqlite.export import write_file, write_text
 from ..outlets.sqlite.store import StoreReader, Wanted, store_path
 from .exit_codes import OK, UNUSABLE
-from .options import add_store, moment
+from .options import SINCE, add_store, moment
 
 EXIT_CODES = {
-    OK: "the scores were written; there may be none",
-    UNUSABLE: "wrong use, the store cannot be read, or the file cannot be written",
+    OK: "the matching scores were written",
+    UNUSABLE: "an argument is invalid, the store can't be read, or the file can't be written",
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command to its parser."""
     add_store(parser)
-    parser.add_argument("--out", metavar="FILE", help="file to write (default: standard output); its ending says the format")
-    parser.add_argument("--format", choices=("jsonl", "csv", "parquet"), help="default: by the file's ending, or jsonl")
-    parser.add_argument("--since", metavar="TIME", help="only turns kept since: 24h, 7d, 2026-11-20, 2026-11-20T12:00")
-    parser.add_argument("--until", metavar="TIME", help="only turns kept before")
+    parser.add_argument("--out", metavar="FILE", help="file to write (default: standard output); its extension sets the format")
+    parser.add_argument("--format", choices=("jsonl", "csv", "parquet"), help="format (default: from the extension, or jsonl)")
+    parser.add_argument("--since", metavar="TIME", help=SINCE)
+    parser.add_argument("--until", metavar="TIME", help="only turns stored before this time")
     for name in ("agent", "service", "metric"):
         parser.add_argument(f"--{name}", action="append", default=[], metavar="NAME", help=f"only this {name}; repeatable")
-    parser.add_argument("--revisions", action="store_true", help="also what was superseded by a revision")
+    parser.add_argument("--revisions", action="store_true", help="include superseded revisions")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the scores. The file appears when it is complete.
+    """Write the scores. The file appears once it is complete.
 
     Raises:
-        AgentEvalError: the store cannot be read, the file not written, or an option is not allowed.
+        AgentEvalError: the store can't be read, the file can't be written, or an option is invalid.
     """
     config = load_config(args.config)
     ending = Path(args.out or "").suffix.removeprefix(".")
     kind = args.format or {"jsonl": "jsonl", "ndjson": "jsonl", "csv": "csv", "parquet": "parquet"}.get(ending, "jsonl")
     if kind == "parquet" and args.out is None:
-        raise ConfigError("--format parquet needs --out FILE: a Parquet file cannot be written to a stream")
+        raise ConfigError("--format: parquet can't be written to standard output; pass --out FILE")
     wanted = Wanted(
         since=moment(args.since, "--since"), until=moment(args.until, "--until"), agents=args.agent, services=args.service,
         metrics=[resolve(name)[0].name if ":" in name else name for name in args.metric], revisions=args.revisions,
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_known(name: str, reader: StoreReader) -> None:
-    """Refuse a name that is neither in the store nor in the catalogue. An application's own metrics are only in the store."""
+    """Refuse a metric that is neither in the store nor in the catalog. Your own metrics are only in the store."""
     if not reader.has_metric(name):
         try:
             resolve(name)

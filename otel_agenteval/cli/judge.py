@@ -1,4 +1,4 @@
-"""``otel-agenteval judge``: whether the configured judge can be talked into a verdict (``probe``), how well it judges (``bench``), and whether it still does (``drift``)."""
+"""``otel-agenteval judge``: check the configured judge with ``probe``, ``bench`` and ``drift``."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from .judge_drift import add_drift_arguments, run_drift
 from .options import add_config
 
 EXIT_CODES = {
-    OK: "no more attempts succeeded than --max-rate allows; the bench reached its end, and --min-agreement; no drift was shown",
-    FAILED: "more attempts succeeded than --max-rate allows; the bench agrees less than --min-agreement, or stopped at --max-usd; the judge has drifted",
-    UNUSABLE: "wrong use, no judge is configured, it could not be probed, or gave no score at all; the bench would cost more than --max-usd",
+    OK: "probe: at most --max-rate of the attempts succeeded; bench: finished with at least --min-agreement; drift: none was found",
+    FAILED: "probe: more than --max-rate succeeded; bench: agreement below --min-agreement, or stopped at --max-usd; drift: the judge drifted",
+    UNUSABLE: "an argument is invalid, or no judge is configured or none answered; bench: the estimate is above --max-usd",
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command to its parser."""
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    purpose = "try to talk it into a verdict, in more than sixty ways, and report how many attempts succeed"
+    purpose = "test the judge with more than sixty prompt injections, and report how many succeed"
     probe = commands.add_parser(
         "probe",
         help=purpose,
@@ -38,22 +38,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_config(probe)
     probe.add_argument(
-        "--max-rate", type=_share, default=0.0, metavar="SHARE", help="exit with code 1 when more succeed (default %(default)g)"
+        "--max-rate", type=_share, default=0.0, metavar="SHARE", help="exit with code 1 if more succeed (default %(default)g)"
     )
-    probe.add_argument("--metric", default=METRIC, metavar="NAME", help="whose prompts are probed (default %(default)s)")
-    probe.add_argument("--json", action="store_true", help="as one JSON object, with each attempt")
+    probe.add_argument("--metric", default=METRIC, metavar="NAME", help="metric whose prompts are tested (default %(default)s)")
+    probe.add_argument("--json", action="store_true", help="print one JSON object with each attempt")
     probe.set_defaults(run_command=_run_probe)
-    purpose = "measure how well it judges, on labelled cases: agreement, kappa, bias, cost"
+    purpose = "measure the judge on labeled cases: agreement, kappa, bias, cost"
     bench = commands.add_parser(
         "bench",
         help=purpose,
         description=f"M{purpose[1:]}.",
-        epilog=as_text({**EXIT_CODES, INTERRUPTED: "the bench was interrupted; its report has what there was"}),
+        epilog=as_text({**EXIT_CODES, INTERRUPTED: "interrupted; the report has the cases so far"}),
         formatter_class=parser.formatter_class,
     )
     add_bench_arguments(bench)
     bench.set_defaults(run_command=run_bench)
-    purpose = "find out whether it still judges as it did: a frozen set of cases, judged again"
+    purpose = "detect changes of the judge: judge the same cases again, and compare"
     drift = commands.add_parser(
         "drift", help=purpose, description=f"F{purpose[1:]}.", epilog=as_text(EXIT_CODES), formatter_class=parser.formatter_class
     )
@@ -67,18 +67,18 @@ def _share(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"{text} is not allowed; it must be a share from 0 to 1")
+        raise argparse.ArgumentTypeError(f"must be a share from 0 to 1, got {text}")
     return value
 
 
 def run(args: argparse.Namespace) -> int:
-    """Probe or measure the configured judge."""
+    """Run the chosen check of the configured judge."""
     code: int = args.run_command(args)
     return code
 
 
 def _run_probe(args: argparse.Namespace) -> int:
-    """Probe the configured judge, and print what succeeded.
+    """Send prompt injections to the configured judge, and print the results.
 
     Raises:
         ConfigError: no judge is configured.
@@ -86,7 +86,7 @@ def _run_probe(args: argparse.Namespace) -> int:
     config = load_config(args.config)
     judge = judge_from(config)
     if judge is None:
-        raise ConfigError("there is no judge to probe; set judge.base_url and judge.model in the configuration")
+        raise ConfigError("no judge is configured; set judge.base_url and judge.model")
     try:
         report = (lambda _: None) if args.json else _print_attempt
         found = probe(judge, metric=args.metric, threads=config.judge.max_concurrency, report=report)
@@ -111,7 +111,7 @@ def _print_attempt(attempt: Attempt) -> None:
 
 def _print_result(found: Probe) -> None:
     if found.fault is not None:
-        print(escaped(f"{found.model} cannot be probed: {found.fault}"), file=sys.stderr)
+        print(escaped(f"{found.model}: the probe can't start: {found.fault}"), file=sys.stderr)
         return
     errors = Counter(attempt.error_type for attempt in found.attempts if attempt.error_type is not None)
     if found.rate is None:

@@ -1,10 +1,11 @@
-"""``otel-agenteval judge bench``: how well the configured judge judges."""
+"""``otel-agenteval judge bench``: measure the configured judge on labeled cases."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable
 
 from ..config.loader import load_config
@@ -23,30 +24,32 @@ FORMATS = ("table", "json", "markdown")
 def add_bench_arguments(bench: argparse.ArgumentParser) -> None:
     """Add the arguments of the bench to its parser."""
     add_config(bench)
-    bench.add_argument("--families", metavar="NAMES", help="only these families of metrics, separated by commas (default: all)")
-    bench.add_argument("--metrics", metavar="NAMES", help="only these metrics, separated by commas (default: all)")
-    bench.add_argument("--limit", type=_count, metavar="N", help="at most so many cases, evenly from families and levels")
+    bench.add_argument("--families", metavar="NAMES", help="run only these metric families, separated by commas (default: all)")
+    bench.add_argument("--metrics", metavar="NAMES", help="run only these metrics, separated by commas (default: all)")
     bench.add_argument(
-        "--repeat", type=_count, default=1, metavar="K", help="ask each case so often, to see how stable the answers are"
+        "--limit", type=_count, metavar="N", help="maximum number of cases, spread evenly over families and levels"
     )
     bench.add_argument(
-        "--max-usd", type=_amount, metavar="USD", help="ask nothing if the estimate is above this, and stop once so much is spent"
+        "--repeat", type=_count, default=1, metavar="K", help="judge each case K times, to measure how stable the verdicts are"
     )
-    bench.add_argument("--yes", action="store_true", help="do not ask on a terminal before it starts")
-    bench.add_argument("--format", choices=FORMATS, default="table", help="how the report is written (default %(default)s)")
-    bench.add_argument("--out", metavar="FILE", help="write the report there instead of standard output")
+    bench.add_argument(
+        "--max-usd", type=_amount, metavar="USD", help="don't start if the estimate is higher, and stop when this much is spent"
+    )
+    bench.add_argument("--yes", action="store_true", help="start without confirmation")
+    bench.add_argument("--format", choices=FORMATS, default="table", help="format of the report (default %(default)s)")
+    bench.add_argument("--out", metavar="FILE", help="file for the report (default: standard output)")
     bench.add_argument(
         "--min-agreement",
         type=_share,
         default=0.0,
         metavar="SHARE",
-        help="exit with code 1 when the agreement is lower (default %(default)g)",
+        help="exit with code 1 if the agreement is lower (default %(default)g)",
     )
 
 
 def _count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not allowed; it must be a whole number from 1")
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1, got {text}")
     return int(text)
 
 
@@ -64,21 +67,21 @@ def _number(text: str, most: float, what: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value <= most or value == float("inf") or (what.startswith("an amount") and value == 0):
-        raise argparse.ArgumentTypeError(f"{text} is not allowed; it must be {what}")
+        raise argparse.ArgumentTypeError(f"must be {what}, got {text}")
     return value
 
 
 def run_bench(args: argparse.Namespace) -> int:
-    """Ask the configured judge about the labelled cases, and print how well it judges.
+    """Run the configured judge on the labeled cases, and print the report.
 
     Raises:
-        ConfigError: no judge is configured, a name has no cases, or the money does not suffice.
+        ConfigError: no judge is configured, a name has no cases, or the estimate is above ``--max-usd``.
     """
     cases = chosen(_names(args.families, "--families"), _names(args.metrics, "--metrics"), args.limit)
     config = load_config(args.config)
     judge = judge_from(config)
     if judge is None:
-        raise ConfigError("there is no judge to measure; set judge.base_url and judge.model in the configuration")
+        raise ConfigError("no judge is configured; set judge.base_url and judge.model")
     try:
         plan = estimate(cases, judge, repeat=args.repeat, prices=config.judge.prices)
         _check_money(plan, args.max_usd)
@@ -99,11 +102,19 @@ def run_bench(args: argparse.Namespace) -> int:
     finally:
         judge.close()
     summary = summarised(judge.model, found)
+    if summary.total.agreement is None:
+        print(f"{judge.model}: no case got a score{reasons_in(found.outcomes)}", file=sys.stderr)
     write_report(_reported(summary, args.format), args.out)
     return _code(summary, args.min_agreement)
 
 
 _THREADS = 8
+
+
+def reasons_in(outcomes: Iterable[Outcome]) -> str:
+    """Return the most common reason why cases got no score, in parentheses; empty if there is none."""
+    found = Counter(outcome.explanation or outcome.error_type for outcome in outcomes if outcome.value is None)
+    return f" ({found.most_common(1)[0][0]})" if found else ""
 
 
 def _names(text: str | None, option: str) -> list[str]:
@@ -114,27 +125,25 @@ def _check_money(plan: Estimate, most: float | None) -> None:
     if most is None:
         return
     if plan.cost_usd is None:
-        raise ConfigError("--max-usd: the price of the model is not known; set judge.prices in the configuration")
+        raise ConfigError("--max-usd: the price of the model is unknown; set judge.prices in the configuration")
     if plan.cost_usd > most:
-        raise ConfigError(
-            f"--max-usd: it would cost about ${plan.cost_usd:.2f}, which is above ${most:g}; take fewer cases with --limit"
-        )
+        raise ConfigError(f"--max-usd: the estimate of ${plan.cost_usd:.2f} is above ${most:g}; use fewer cases with --limit")
 
 
 def _planned(plan: Estimate) -> str:
     cost = "at an unknown price" if plan.cost_usd is None else f"about ${plan.cost_usd:.2f}"
-    return f"about {plan.questions:,} questions, {plan.input_tokens + plan.output_tokens:,} tokens, {cost}"
+    return f"about {plan.questions:,} judge calls, {plan.input_tokens + plan.output_tokens:,} tokens, {cost}"
 
 
 def _agreed(args: argparse.Namespace) -> bool:
     if args.yes or args.max_usd is not None or not sys.stdin.isatty():
         return True
-    print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
+    print("Start? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 class _Progress:
-    """One line on a terminal."""
+    """A progress line on a terminal."""
 
     def __init__(self) -> None:
         self._shown = sys.stderr.isatty()
@@ -195,7 +204,7 @@ def _reported(summary: Summary, form: str) -> str:
             [", ".join(f"{tag} {_percent(each.agreement)}" for tag, each in summary.languages.items())],
             bullet,
         ),
-        _listed("What it can be trusted with", summary.verdict, bullet),
+        _listed("Trust", summary.verdict, bullet),
     ]
     return "\n\n".join(parts)
 
@@ -203,10 +212,10 @@ def _reported(summary: Summary, form: str) -> str:
 def _took(summary: Summary) -> str:
     total, run = summary.total, summary.run
     cost = "cost unknown" if total.cost_usd is None else f"${total.cost_usd:.4f}"
-    stability = "" if total.stability is None else f", {_percent(total.stability)} of the cases got one level in all repeats"
+    stability = "" if total.stability is None else f", {_percent(total.stability)} of the cases got the same level in all repeats"
     stopped = {"interrupted": "; interrupted", "budget": "; stopped by --max-usd", None: ""}[run.stopped]
     tokens = f"{total.input_tokens:,} + {total.output_tokens:,} tokens"
-    return f"{len(run.outcomes)} of {run.planned} evaluations, {total.questions:,} questions, {tokens}, {cost}, {run.seconds:.0f} s{stability}{stopped}"
+    return f"{len(run.outcomes)} of {run.planned} evaluations, {total.questions:,} judge calls, {tokens}, {cost}, {run.seconds:.0f} s{stability}{stopped}"
 
 
 def _row(name: str, each: Measures) -> tuple[str, ...]:

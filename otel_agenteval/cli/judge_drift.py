@@ -1,4 +1,4 @@
-"""``otel-agenteval judge drift``: whether the configured judge still judges as it did."""
+"""``otel-agenteval judge drift``: detect whether the configured judge changed since a first run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .. import __version__
 from ..config.loader import load_config
 from ..config.root import Config
 from ..config.types import seconds
-from ..core.errors import ConfigError
+from ..core.errors import ConfigError, refusal
 from ..core.telemetry import Telemetry
 from ..evaluation.scored_turn import Root
 from ..judging.judge_bench.cases import BenchCase, chosen
@@ -28,6 +28,7 @@ from ..report.formatting import aligned
 from ..statistics.change import Found
 from ..statistics.changes import Change
 from .exit_codes import FAILED, OK, UNUSABLE
+from .judge_bench import reasons_in
 from .options import add_config, names_of
 
 _CASES = 60
@@ -38,39 +39,39 @@ _DELIVER = 10.0
 def add_drift_arguments(drift: argparse.ArgumentParser) -> None:
     """Add the arguments to its parser."""
     drift.add_argument(
-        "anchors", metavar="ANCHORS", help="the file of anchors: written when it is not there yet, compared with afterwards"
+        "anchors", metavar="ANCHORS", help="file with the scores of the first run; created if missing, compared with otherwise"
     )
     add_config(drift)
     drift.add_argument(
         "--cases",
         metavar="FILE",
-        help="your own cases: JSON lines with metric and turn (form turn.v1); default: those of the bench",
+        help="your own cases: JSON lines with metric and turn (turn.v1); default: cases of the bench",
     )
-    drift.add_argument("--metrics", metavar="NAMES", help="of the bench, only these metrics, separated by commas")
-    drift.add_argument("--limit", type=int, default=_CASES, metavar="N", help="at most so many cases (default %(default)s)")
+    drift.add_argument("--metrics", metavar="NAMES", help="use only these metrics of the bench, separated by commas")
+    drift.add_argument("--limit", type=int, default=_CASES, metavar="N", help="maximum number of cases (default %(default)s)")
     drift.add_argument(
         "--least",
         type=float,
         default=0.03,
         metavar="SIZE",
-        help="the smallest change of the mean that counts (default %(default)g)",
+        help="smallest change of the mean to report (default %(default)g)",
     )
     drift.add_argument(
         "--every",
         metavar="TIME",
-        help="again and again: 24h. A drift is sent through the configured outlets, as a change of scores is",
+        help="repeat at this interval, for example 24h, and send each drift through the configured outlets",
     )
-    drift.add_argument("--json", action="store_true", help="as one JSON object")
+    drift.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run_drift(args: argparse.Namespace) -> int:
-    """Judge the anchors, and say how far the judge has moved since they were frozen.
+    """Judge the cases, and print how the scores differ from those of the first run.
 
     Raises:
-        ConfigError: no judge is configured, or a file cannot be used.
+        ConfigError: no judge is configured, or a file can't be used.
     """
     if args.limit < 1:
-        raise ConfigError(f"--limit {args.limit}: it must be 1 or more")
+        raise ConfigError(refusal("--limit", str(args.limit), "must be a whole number from 1"))
     every = None if args.every is None else _period(args.every)
     config = load_config(args.config)
     metrics = [] if args.metrics is None else names_of(args.metrics, "--metrics")
@@ -90,7 +91,7 @@ def _period(text: str) -> float:
     except ValueError:
         found = 0.0
     if not found > 0:
-        raise ConfigError(f"--every: {text!r} is not allowed; it must be a duration above 0, as 24h")
+        raise ConfigError(refusal("--every", repr(text), "must be a duration above 0; example: 24h"))
     return found
 
 
@@ -99,20 +100,22 @@ def _look(
 ) -> tuple[int, Anchors | None]:
     judge = judge_from(config)
     if judge is None:
-        raise ConfigError("there is no judge to ask; set judge.base_url and judge.model in the configuration")
+        raise ConfigError("no judge is configured; set judge.base_url and judge.model")
     with contextlib.closing(judge):
         asked = cases if before is None else [case for case in cases if case.id in before.values]
         if not asked:
-            raise ConfigError(f"{path}: none of these cases is among its anchors")
+            raise ConfigError(
+                f"{path}: has no score of these cases; use another file, or the --cases and --metrics of the first run"
+            )
         found = run(judge, asked, threads=config.judge.max_concurrency or _THREADS)
         now = anchors_of(judge.model, found.outcomes)
     failed = len(asked) - len(now.values)
     if before is None:
         if not now.values:
-            print(f"{judge.model}: no case got a score", file=sys.stderr)
+            print(f"{judge.model}: no case got a score{reasons_in(found.outcomes)}", file=sys.stderr)
             return UNUSABLE, None
         write_anchors(path, now)
-        print(f"{path}: {len(now.values)} anchors of {now.model} written{_without(failed)}", file=sys.stderr)
+        print(f"{path}: scores of {len(now.values)} cases by {now.model} written{_without(failed)}", file=sys.stderr)
         return OK, now
     rows = drifts(before, found.outcomes, args.least)
     print(json.dumps(_as_data(before, now, rows, failed)) if args.json else _as_text(before, now, rows, failed), flush=True)
@@ -129,13 +132,13 @@ def _without(failed: int) -> str:
 
 
 def _announce(config: Config, drift: Drift, model: str) -> None:
-    """Say it wherever changes of scores are said."""
+    """Send a drift through the configured outlets, as a change of scores."""
     low, high = drift.interval
     found = Found("anchors", drift.before, drift.after, (low, high), time.time(), float(drift.anchors), (), None, None)
     name = "judge" if drift.family == ALL else f"judge:{drift.family}"
     change = Change(name, model, "changed", found, time.time())
     quiet = {"prometheus": None, "otlp_metrics": False, "jsonl": None, "otlp_file": None, "console": "off"}
-    config = load_config(config, overrides={"outlets": quiet})  # what shows scores has nothing to show here
+    config = load_config(config, overrides={"outlets": quiet})  # these outlets only show scores
     setup = Setup(config, Telemetry(), lambda: "judge-drift", __version__)
     outlets = FanOut(outlets_from(setup), setup.telemetry)
     try:
@@ -145,7 +148,7 @@ def _announce(config: Config, drift: Drift, model: str) -> None:
         outlets.close()
 
 
-_HEADS = ("", "anchors", "before", "now", "difference, 95 % interval", "p", "at another level", "")
+_HEADS = ("", "cases", "before", "now", "difference, 95 % interval", "p", "changed level", "")
 
 
 def _as_text(before: Anchors, now: Anchors, rows: Sequence[Drift], failed: int) -> str:
@@ -160,11 +163,11 @@ def _as_text(before: Anchors, now: Anchors, rows: Sequence[Drift], failed: int) 
         for row in rows
     ]  # fmt: skip
     changed = [
-        f"{what}: {was} then, {now_is} now"
-        for what, was, now_is in (("model", before.model, now.model), ("version of the prompts", before.version, now.version))
+        f"{what}: {was} before, {now_is} now"
+        for what, was, now_is in (("model", before.model, now.model), ("prompt version", before.version, now.version))
         if was != now_is
     ]
-    head = f"{now.model}: against the anchors of {before.made}{_without(failed)}"
+    head = f"{now.model}: compared with the scores of {before.made}{_without(failed)}"
     return "\n".join([head, *changed, aligned([_HEADS, *cells])])
 
 

@@ -1,7 +1,7 @@
 """The command line: ``otel-agenteval``.
 
-A command is a module of this package with a table ``EXIT_CODES`` and two functions, ``add_arguments`` and ``run``. Its name and what
-it is for stand in :data:`COMMANDS`, so that the list of commands imports none of them, and a command imports no other.
+A command is a module of this package with a table ``EXIT_CODES`` and two functions, ``add_arguments`` and ``run``. :data:`COMMANDS` has
+its name and purpose, so that ``--help`` imports no command.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ from ..core.terminal import LINES, escaped
 from .exit_codes import FAILED, INTERRUPTED, OK, UNUSABLE, as_text
 
 COMMANDS = {
-    "demo": "run a scripted agent and show its turns, their scores and /metrics; needs no network and no key",
+    "demo": "run a scripted agent and print its turns and scores; needs no network and no key",
     "eval": "score the turns of recorded traces",
-    "experiment": "run a task over a data set, and score the turns that it makes",
+    "experiment": "run a task on each case of a data set, and score its turns",
     "compare": "compare two versions, models or prompts on live traffic",
-    "estimates": "say what the scores of a store mean for all turns, judged or not",
-    "calibrate": "find out how far a judge can be trusted, by labels of people",
-    "turns": "print the turns of recorded traces, one JSON object (form turn.v1) per line",
-    "record": "run a program and keep its spans in a file that eval and turns read; needs no Collector",
-    "doctor": "find out why no score comes: what is installed, what a program sends, what a sidecar received",
+    "estimates": "estimate means and pass rates of all turns from sampled scores",
+    "calibrate": "compare a judge's scores with human labels",
+    "turns": "print the turns of recorded traces, one JSON object (turn.v1) per line",
+    "record": "run a program and write its spans to a file for eval and turns; needs no Collector",
+    "doctor": "find the reason why scores are missing: check packages, a program's spans, or a sidecar",
     "metrics": "list the metrics",
     "explain": "print the documentation of a metric",
     "check-config": "validate a configuration and print what is in effect",
     "serve": "run the sidecar: receive OTLP from Collectors and SDKs, score turns, serve /metrics",
-    "worker": "run the engine beyond one machine: spans from Kafka, judge jobs from Redis",
+    "worker": "read spans from Kafka, or judge jobs from Redis, on any number of machines",
     "backfill": "score stored traces: Parquet, OTLP/JSON, ClickHouse",
-    "why": "print the outcome of each metric on a turn, and its reason",
-    "ui": "look at turns, their scores and why, in a browser",
+    "why": "print each metric's result on a turn, with the reason",
+    "ui": "show turns and scores in a browser",
     "export": "write the scores of a store as JSON lines, CSV or Parquet",
     "judge": "check the configured judge",
     "completion": "print the script that completes this command line in a shell",
 }
-"""What each command is for. Its module has the same name, with an underscore for a hyphen."""
+"""The purpose of each command. Its module has the same name, with an underscore for a hyphen."""
 
 _log = logging.getLogger("otel_agenteval")
 
 
 class Command(Protocol):
-    """What the module of a command has."""
+    """The interface of a command's module."""
 
     EXIT_CODES: Mapping[int, str]
 
@@ -57,11 +57,11 @@ class Command(Protocol):
         """Add the arguments of the command to its parser."""
 
     def run(self, args: argparse.Namespace) -> int:
-        """Do it, and return the exit code."""
+        """Run the command and return its exit code."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; without a command print the help."""
+    """Run one command and return its exit code. Without a command, print the help."""
     arguments = sys.argv[1:] if argv is None else list(argv)
     if arguments[:1] not in (["serve"], ["worker"]):
         return _run(_parsed(arguments))
@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    if isinstance(sys.stdout, io.TextIOWrapper):  # agents write what a terminal's or file's encoding may not have
+    if isinstance(sys.stdout, io.TextIOWrapper):  # the encoding of a terminal or file may lack characters of an answer
         sys.stdout.reconfigure(errors="backslashreplace")
     if hasattr(args, "log_format"):
         from ..server import logformat
@@ -89,7 +89,7 @@ def _run(args: argparse.Namespace) -> int:
         else:
             print(f"otel-agenteval: {escaped(str(error), LINES)}", file=sys.stderr)
         return UNUSABLE
-    except BrokenPipeError:  # the reader of our output went away, as `head` does
+    except BrokenPipeError:  # the reader closed the pipe, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
     except KeyboardInterrupt:
@@ -105,30 +105,54 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
     name = arguments[0]
     if not name.startswith("-") and name not in COMMANDS:
         close = nearest(name, COMMANDS, 1)[0]
-        parser.error(f"there is no command {name!r}; did you mean {close!r}? `otel-agenteval --help` lists the commands")
-    return parser.parse_args(arguments)
+        parser.error(f"unknown command {name!r}; did you mean {close!r}? `otel-agenteval --help` lists the commands")
+    args, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        parser.error(_unknown(unknown, parser, name))
+    return args
+
+
+def _unknown(arguments: list[str], parser: argparse.ArgumentParser, command: str) -> str:
+    """Return the message about arguments that a command doesn't have."""
+    options = _options_of(parser, command)
+    name = next((argument.partition("=")[0] for argument in arguments if argument.startswith("--")), None)
+    if name is None:
+        return f"{command}: unexpected argument {arguments[0]!r}; `otel-agenteval {command} --help` lists the arguments"
+    return f"{command}: unknown option {name}; did you mean {nearest(name, options, 1)[0]}?"
+
+
+def _options_of(parser: argparse.ArgumentParser, command: str) -> list[str]:
+    """Return the long options of a command and of the commands below it."""
+    found: list[str] = []
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            below = action.choices.values() if command not in action.choices else [action.choices[command]]
+            found += [option for inner in below for option in _options_of(inner, command)]
+        else:
+            found += [option for option in action.option_strings if option.startswith("--")]
+    return found
 
 
 def command_named(name: str) -> Command:
-    """The module of a command."""
+    """Import the module of a command."""
     return cast("Command", importlib.import_module(f".{name.replace('-', '_')}", __package__))
 
 
 def build_parser(commands: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
-    """The parser of the command line.
+    """Return the parser of the command line.
 
     Args:
-        commands: those whose arguments are wanted. Of the others only the names are known, and their modules are not imported.
+        commands: the commands that get their arguments. The modules of all others aren't imported.
     """
     codes = {
         OK: "success",
-        FAILED: "the result is bad; the help of a command says when",
-        UNUSABLE: "wrong use, or something that the command needs cannot be read",
+        FAILED: "the result is bad; see the help of the command",
+        UNUSABLE: "an argument is invalid, or an input can't be read",
         INTERRUPTED: "interrupted",
     }
     parser = argparse.ArgumentParser(
         prog="otel-agenteval",
-        description="Scores for agent turns, from OpenTelemetry traces. `otel-agenteval COMMAND --help` says more about a command.",
+        description="Evaluate AI agent turns from OpenTelemetry traces. For the options of a command, run `otel-agenteval COMMAND --help`.",
         epilog=as_text(codes),
         formatter_class=HelpFormatter,
     )
@@ -145,8 +169,11 @@ def build_parser(commands: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
 
 
 class HelpFormatter(argparse.HelpFormatter):
-    """Wraps each line of a description by itself, so that a table of exit codes stays one."""
+    """Wraps each line of a description separately, which keeps the table of exit codes."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         lines = text.splitlines()
-        return "\n".join(textwrap.fill(line, width, subsequent_indent=" " * 7 if line.startswith(" ") else "") for line in lines)
+        return "\n".join(
+            textwrap.fill(line, width, subsequent_indent=" " * 7 if line.startswith(" ") else "", break_on_hyphens=False)
+            for line in lines
+        )

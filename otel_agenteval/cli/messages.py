@@ -1,4 +1,4 @@
-"""Messages of more than one command."""
+"""Messages that several commands print."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from ..metrics.bound_metric import BoundMetric
 
 
 def warn_of_missing_parameters(metrics: Sequence[BoundMetric]) -> None:
-    """Name the metrics that cannot be evaluated because a parameter is missing."""
+    """Print the metrics that lack a required parameter."""
     for metric in metrics:
         if metric.missing is not None:
-            print(f"{metric.name} is an error on every turn: its parameter {metric.missing!r} is required", file=sys.stderr)
+            print(
+                f"{metric.name}: the required parameter {metric.missing!r} is missing, so each score is an error", file=sys.stderr
+            )

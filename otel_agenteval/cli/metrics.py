@@ -16,18 +16,18 @@ from ..outlets.turn_text import columns
 from .exit_codes import OK, UNUSABLE
 
 EXIT_CODES = {
-    OK: "the metrics were listed; the filters may leave none",
-    UNUSABLE: "wrong use, or a filter that can match no metric",
+    OK: "the matching metrics were listed",
+    UNUSABLE: "an argument is invalid, or no metric can match a filter",
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command to its parser."""
-    parser.add_argument("--json", action="store_true", help="as one JSON list, with parameters and aliases")
-    parser.add_argument("--family", metavar="NAME", help="only those of a family")
-    parser.add_argument("--kind", choices=("code", "embed", "llm"), help="only those that compute, embed, or ask a judge")
-    parser.add_argument("--need", metavar="FIELD", help="only those that need a field of the turn, as in output or tool_calls")
-    parser.add_argument("--seed", metavar="NAME", help="only those of another catalogue or tool, as in trusys or deepeval")
+    parser.add_argument("--json", action="store_true", help="print one JSON list, with parameters and aliases")
+    parser.add_argument("--family", metavar="NAME", help="only metrics of this family")
+    parser.add_argument("--kind", choices=("code", "embed", "llm"), help="only computed, embedding-based or judged metrics")
+    parser.add_argument("--need", metavar="FIELD", help="only metrics that need this field of the turn, for example tool_calls")
+    parser.add_argument("--seed", metavar="NAME", help="only metrics that another tool has too, for example deepeval")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -47,12 +47,16 @@ def run(args: argparse.Namespace) -> int:
             family = metric.family
         lead = f"  {'*' if metric.inline else ' '} {metric.name:<28} "
         print(textwrap.fill(headline(metric), width, initial_indent=lead, subsequent_indent=" " * len(lead)))
-    print("\n* in the default inline pack.  More on one: otel-agenteval explain NAME")
+    print("\n* default metric.  For details: otel-agenteval explain NAME")
     return OK
 
 
 def _filtered(metrics: list[Metric], args: argparse.Namespace) -> list[Metric]:
-    """The metrics that match the filters. A filter that no metric can match is refused with the nearest value."""
+    """Return the metrics that match the filters.
+
+    Raises:
+        ConfigError: no metric can match a filter.
+    """
     choices: dict[str, tuple[str | None, Callable[[Metric], set[str]]]] = {
         "family": (args.family, lambda metric: {metric.family}),
         "need": (args.need, lambda metric: set(metric.needs)),
@@ -66,6 +70,8 @@ def _filtered(metrics: list[Metric], args: argparse.Namespace) -> list[Metric]:
             known = set().union(*(values_of(metric) for metric in catalog()))
             if wanted not in known:
                 close = nearest(wanted, known, 1)[0]
-                raise ConfigError(f"--{name}: {wanted!r} is unknown; did you mean {close!r}? (known: {', '.join(sorted(known))})")
+                raise ConfigError(
+                    f"--{name}: unknown value {wanted!r}; did you mean {close!r}? (allowed: {', '.join(sorted(known))})"
+                )
             metrics = [metric for metric in metrics if wanted in values_of(metric)]
     return [metric for metric in metrics if args.kind in (None, metric.kind)]

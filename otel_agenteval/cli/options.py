@@ -1,4 +1,4 @@
-"""Options that several commands have, each written once."""
+"""Options that several commands share, and the values they parse."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..config.types import seconds
-from ..core.errors import ConfigError
+from ..config.types import seconds, split_address
+from ..core.errors import ConfigError, refusal
 from ..core.terminal import LINES, escaped
 from ..server import logformat
 
@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     from ..outlets.sqlite.store import Wanted
 
 
+SINCE = "only turns stored since this time: 24h, 7d, 2026-11-20, 2026-11-20T12:00"
+
+
 class Arguments(Protocol):
-    """A parser, or a group of its arguments."""
+    """A parser or a group of arguments."""
 
     def add_argument(self, *names: Any, **options: Any) -> Any:
-        """As of both."""
+        """Add an argument."""
 
 
 def add_files(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
@@ -30,7 +33,7 @@ def add_files(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
         "files",
         nargs="+" if needed else "*",
         metavar="FILE",
-        help="OTLP/JSON lines, traces and logs, or what Jaeger, Zipkin, Tempo, Phoenix, Langfuse, Logfire or ConsoleSpanExporter writes; - is standard input; .gz and .zst are unpacked",
+        help="recorded traces: OTLP/JSON lines, or an export of Jaeger, Zipkin, Tempo, Phoenix, Langfuse, Logfire or ConsoleSpanExporter; - reads standard input; .gz and .zst are unpacked",
     )
 
 
@@ -41,9 +44,7 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
 
 def add_config(parser: Arguments) -> None:
     """Add the file of the configuration."""
-    parser.add_argument(
-        "--config", metavar="FILE", help="YAML configuration (default: OTEL_AGENTEVAL_CONFIG_FILE and environment)"
-    )
+    parser.add_argument("--config", metavar="FILE", help="YAML configuration (default: OTEL_AGENTEVAL_CONFIG_FILE)")
 
 
 def add_program(parser: argparse.ArgumentParser, purpose: str) -> None:
@@ -52,58 +53,62 @@ def add_program(parser: argparse.ArgumentParser, purpose: str) -> None:
 
 
 def program_of(args: argparse.Namespace) -> list[str]:
-    """The program with its arguments; empty if none was named."""
+    """Return the program and its arguments; empty if none was given."""
     program: list[str] = args.program
     return program[1:] if program[:1] == ["--"] else program
 
 
 def add_logging(parser: argparse.ArgumentParser) -> None:
-    """Add the options for the log of a command that runs for long."""
+    """Add the logging options of a long-running command."""
     parser.add_argument(
         "--log-format",
         choices=logformat.FORMATS,
         default=logformat.DEFAULT_FORMAT,
-        help="format of the log on standard error: text (the default), or one JSON object a line",
+        help="format of the log on standard error: text (the default) or one JSON object per line",
     )
     parser.add_argument(
         "--log-level",
         choices=logformat.LEVELS,
         default=logformat.DEFAULT_LEVEL,
-        help="the lowest level that is logged (default %(default)s)",
+        help="lowest level to log (default %(default)s)",
     )
 
 
 def add_store(parser: Arguments) -> None:
-    """Add the store, and the configuration that names it."""
-    parser.add_argument("--store", metavar="FILE", help="the store (default: outlets.store of the configuration)")
+    """Add the score store and the configuration."""
+    parser.add_argument(
+        "--store",
+        metavar="FILE",
+        help="score store: SQLite file or PostgreSQL address (default: outlets.store of the configuration)",
+    )
     add_config(parser)
 
 
 def add_grouping(parser: Arguments, default: str) -> None:
-    """Add what makes groups of a store's turns."""
+    """Add the key that groups the turns of a store."""
     parser.add_argument(
         "--by",
         default=default,
-        metavar="WHAT",
-        help="what makes groups: agent, service, service.version, model, judge_model, tenant, or an attribute that the store keeps (outlets.store.attributes); default %(default)s",
+        metavar="KEY",
+        help="group turns by agent, service, service.version, model, judge_model, tenant, or an attribute in outlets.store.attributes (default %(default)s)",
     )
 
 
 def add_turns(parser: Arguments) -> None:
-    """Add which turns of a store are wanted."""
+    """Add the filters for turns of a store."""
     for name in ("agent", "service", "metric"):
         parser.add_argument(f"--{name}", action="append", default=[], metavar="NAME", help=f"only this {name}; repeatable")
-    parser.add_argument("--since", metavar="TIME", help="only turns kept since: 24h, 7d, 2026-11-20, 2026-11-20T12:00")
-    parser.add_argument("--until", metavar="TIME", help="only turns kept before")
+    parser.add_argument("--since", metavar="TIME", help=SINCE)
+    parser.add_argument("--until", metavar="TIME", help="only turns stored before this time")
 
 
 def turns_wanted(args: argparse.Namespace) -> Wanted:
-    """Which turns are wanted.
+    """Return the filters for turns of a store.
 
     Raises:
-        ConfigError: a time is none.
+        ConfigError: a time is invalid.
     """
-    from ..outlets.sqlite.store import Wanted  # the other commands read no store
+    from ..outlets.sqlite.store import Wanted  # only some commands read a store
 
     return Wanted(
         since=moment(args.since, "--since"), until=moment(args.until, "--until"), agents=args.agent, services=args.service,
@@ -112,18 +117,18 @@ def turns_wanted(args: argparse.Namespace) -> Wanted:
 
 
 def add_report(parser: Arguments) -> None:
-    """Add the form of a report, and where it goes."""
+    """Add the format and the file of a report."""
     parser.add_argument(
-        "--format", choices=("table", "json", "markdown", "html"), default="table", help="a text (the default), or one of these"
+        "--format", choices=("table", "json", "markdown", "html"), default="table", help="format of the report (default: table)"
     )
-    parser.add_argument("--out", metavar="FILE", help="where to (default: standard output)")
+    parser.add_argument("--out", metavar="FILE", help="file for the report (default: standard output)")
 
 
 def write_report(text: str, out: str | None) -> None:
-    """Write a report.
+    """Write a report to a file or to standard output.
 
     Raises:
-        ConfigError: the file cannot be written.
+        ConfigError: the file can't be written.
     """
     if out is None:
         print(escaped(text, LINES))
@@ -131,26 +136,26 @@ def write_report(text: str, out: str | None) -> None:
     try:
         Path(out).write_text(f"{text}\n", encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"--out: {out} cannot be written: {error.strerror}") from None
+        raise ConfigError(f"--out: {out}: can't be written: {error.strerror}") from None
 
 
 def names_of(text: str, option: str) -> list[str]:
-    """The names in a list that is separated by commas.
+    """Parse a list of names, separated by commas.
 
     Raises:
-        ConfigError: there are none.
+        ConfigError: the list is empty.
     """
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
-        raise ConfigError(f"{option}: at least one name is required")
+        raise ConfigError(refusal(option, repr(text), "must be one or more names, separated by commas"))
     return names
 
 
 def moment(text: str | None, option: str) -> float | None:
-    """Seconds since the Unix epoch, from an ISO date or time (UTC by default) or from a duration before now: ``24h``.
+    """Parse an ISO date or time (UTC by default), or a duration before now such as ``24h``, into seconds since the Unix epoch.
 
     Raises:
-        ConfigError: it is neither.
+        ConfigError: the text is neither.
     """
     if text is None:
         return None
@@ -162,6 +167,24 @@ def moment(text: str | None, option: str) -> float | None:
         found = datetime.datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
     except ValueError:
         raise ConfigError(
-            f"{option}: {text!r} is not allowed; it must be how long ago (24h, 7d) or a date (2026-11-20, 2026-11-20T12:00)"
+            refusal(
+                option, repr(text), "must be a duration before now or a date; examples: 24h, 7d, 2026-11-20, 2026-11-20T12:00"
+            )
         ) from None
     return (found if found.tzinfo is not None else found.replace(tzinfo=datetime.timezone.utc)).timestamp()
+
+
+def check_address(option: str, text: str | None) -> None:
+    """Check the address that an option gives to a server; None and ``off`` are allowed.
+
+    Raises:
+        ConfigError: the address isn't HOST:PORT.
+    """
+    if text is None or text == "off":
+        return
+    try:
+        split_address(text)
+    except ValueError:
+        port = text.removeprefix(":")
+        example = f"127.0.0.1:{port}" if port.isdigit() else "127.0.0.1:8080"
+        raise ConfigError(refusal(option, repr(text), f"must be HOST:PORT; example: {example}")) from None

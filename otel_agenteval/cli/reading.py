@@ -1,4 +1,4 @@
-"""Reading recorded traces for a command: progress on a terminal, and what could not be read."""
+"""Progress and errors of commands that read recorded traces."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .exit_codes import OK, UNUSABLE
 
 
 def progress() -> Any:
-    """A function that shows the progress on a terminal; None where standard error is none."""
+    """Return a function that prints the progress; None if standard error isn't a terminal."""
     if not sys.stderr.isatty():
         return None
 
@@ -21,14 +21,15 @@ def progress() -> Any:
 
 
 def report_reading(reading: Reading) -> int:
-    """Print what could not be read, and return the exit code."""
+    """Print how many lines couldn't be read, and return the exit code."""
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
-    if reading.bad:
-        print(f"{reading.bad} of {reading.lines} lines or records could not be read", file=sys.stderr)
     if not reading.spans and not reading.logs:
-        print("no spans found in the given files", file=sys.stderr)
+        if not reading.bad:  # otherwise, each file already has a line
+            print("no spans found in the given files", file=sys.stderr)
         return UNUSABLE
+    if reading.bad:
+        print(f"{reading.bad:,} of {reading.lines:,} lines or records can't be read", file=sys.stderr)
     if not reading.turns:
-        print(f"{reading.spans:,} spans were read, but no agent or model call is among them: no turns", file=sys.stderr)
+        print(f"no turns: {reading.spans:,} spans were read, but none is an agent or a model call", file=sys.stderr)
     return OK

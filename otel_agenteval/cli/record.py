@@ -1,4 +1,4 @@
-"""``otel-agenteval record``: run a program and keep what its OpenTelemetry SDK makes, without a Collector."""
+"""``otel-agenteval record``: run a program and write its spans and log records to a file, without a Collector."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .options import add_program, program_of
 from .recorded_program import facts_about, run_recorded, why_nothing
 
 EXIT_CODES = {
-    0: "the program ended well",
-    UNUSABLE: "wrong use, the program cannot be started, or the file cannot be written; or the program's own exit code, as any other",
+    0: "the program exited with 0",
+    UNUSABLE: "an argument is invalid, the program can't be started, or the file can't be written; all other codes are the program's own",
 }
 _DEFAULT = "spans.jsonl"
 
@@ -33,20 +33,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out",
         default=_DEFAULT,
         metavar="FILE",
-        help=f"OTLP/JSON lines are appended to it; it is its owner's alone (default: {_DEFAULT})",
+        help=f"file to which OTLP/JSON lines are appended; only its owner can read it (default: {_DEFAULT})",
     )
-    add_program(parser, "what to run, as in: otel-agenteval record -- python app.py")
+    add_program(parser, "program to run: otel-agenteval record -- python app.py")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run it, and say what was recorded."""
+    """Run the program, and print how many spans and turns were recorded."""
     program = program_of(args)
     if not program:
-        raise AgentEvalError("what is to be run? For example: otel-agenteval record -- python app.py")
+        raise AgentEvalError("PROGRAM: required; example: otel-agenteval record -- python app.py")
     out = Path(args.out)
     fault = fault_of_file(str(out))
     if fault is not None:
-        raise AgentEvalError(f"--out {out}: {fault}")
+        raise AgentEvalError(f"--out: {out}: {fault}")
     before = out.stat().st_size if out.exists() else 0
     Path(about(str(out))).unlink(missing_ok=True)
     code = run_recorded(program, out)
@@ -67,5 +67,5 @@ def _report(out: Path, before: int, facts: Sequence[dict[str, Any]]) -> str:
     found = f"{out}: {reading.spans:,} spans, {reading.logs:,} log records, {reading.turns:,} turns"
     found += f" ({', '.join(f'{agent} {count:,}' for agent, count in agents.most_common(5))})" if agents else ""
     if before:
-        found += ", with what was in it before"
-    return f"{found}\nscore them: otel-agenteval eval {name}\nsee them:   otel-agenteval turns {name}"
+        found += ", including earlier recordings in the file"
+    return f"{found}\nto score them: otel-agenteval eval {name}\nto print them: otel-agenteval turns {name}"

@@ -1,4 +1,4 @@
-"""A program that is run while its spans are recorded, and what its processes said of themselves."""
+"""Running a program while its spans are recorded, and facts about its processes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ..instrumentation.recorder import about
 
 
 def run_recorded(program: Sequence[str], out: Path) -> int:
-    """Run a program whose spans and log records are appended to a file; its exit code, as a shell has it.
+    """Run a program, append its spans and log records to a file, and return its exit code as a shell does.
 
     Raises:
-        AgentEvalError: it cannot be started.
+        AgentEvalError: the program can't be started.
     """
     injected = str(Path(inject.__file__).parent)
     path = os.pathsep.join((injected, *filter(None, [os.environ.get("PYTHONPATH")])))
@@ -28,9 +28,9 @@ def run_recorded(program: Sequence[str], out: Path) -> int:
     try:
         process = subprocess.Popen(program, env=environment)  # noqa: S603 - the command that the user gave
     except OSError as error:
-        raise AgentEvalError(f"{program[0]}: cannot be started: {error.strerror or error}") from None
+        raise AgentEvalError(f"{program[0]}: can't be started: {error.strerror or error}") from None
     passed_on = [(one, signal.getsignal(one)) for one in (signal.SIGINT, signal.SIGTERM)]
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the program too, which decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal also sends it to the program, which decides
     signal.signal(signal.SIGTERM, lambda number, _: process.send_signal(number))
     try:
         code = process.wait()
@@ -41,7 +41,7 @@ def run_recorded(program: Sequence[str], out: Path) -> int:
 
 
 def facts_about(out: Path) -> list[dict[str, Any]]:
-    """What the processes of a recorded program said of themselves."""
+    """Return the facts that the processes of a recorded program wrote about themselves."""
     try:
         lines = Path(about(str(out))).read_bytes().splitlines()
     except OSError:
@@ -50,16 +50,16 @@ def facts_about(out: Path) -> list[dict[str, Any]]:
 
 
 def why_nothing(facts: Sequence[dict[str, Any]]) -> str:
-    """Why a program made no spans, by what its processes said."""
+    """Return the reason why a program made no spans."""
     pythons = {fact["python"] for fact in facts if "python" in fact}
     if not pythons:
         return (
-            "no Python that has otel-agenteval ran. Install it in the program's environment; programs in other languages send OTLP to "
-            "`otel-agenteval serve`"
+            "no Python with otel-agenteval ran. Install otel-agenteval in the program's environment. For programs in other languages, send OTLP "
+            "to `otel-agenteval serve`"
         )
     if not any(fact.get("made") == "TracerProvider" or "racer" in fact.get("made", "") for fact in facts):
         return (
-            "the program made no TracerProvider of the OpenTelemetry SDK. Set one up (README), or let "
-            "`opentelemetry-instrument` do it: otel-agenteval record -- opentelemetry-instrument python app.py"
+            "the program made no TracerProvider of the OpenTelemetry SDK. Create one, or let opentelemetry-instrument create it: "
+            "otel-agenteval record -- opentelemetry-instrument python app.py"
         )
-    return "a TracerProvider was made, and no span of it ended. Is an instrumentation installed and switched on?"
+    return "the program made a TracerProvider, but no span ended. Install and enable an instrumentation of your framework"

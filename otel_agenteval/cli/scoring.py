@@ -1,4 +1,4 @@
-"""What commands that score turns have in common: which metrics, which reports, gates, and what is said of models."""
+"""Options and messages of commands that score turns: metrics, reports, gates and models."""
 
 from __future__ import annotations
 
@@ -17,53 +17,51 @@ from .options import add_config, names_of
 
 
 def add_scoring(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say what is evaluated and what is written of it."""
-    parser.add_argument(
-        "--metrics", metavar="A,B", help="only these; with the parameters and policy that the configuration gives them"
-    )
+    """Add the options for metrics, reports and gates."""
+    parser.add_argument("--metrics", metavar="A,B", help="run only these metrics, as configured; @NAME is a group")
     add_config(parser)
     parser.add_argument(
         "--format",
         action="append",
         choices=("jsonl", "table", "junit", "markdown", "html"),
-        help="one JSON object per score (the default), a table per turn, JUnit XML, a summary for a pull request, or a page; repeatable",
+        help="one JSON object per score, a table per turn, JUnit XML, a summary for a pull request, or an HTML page; repeatable",
     )
     parser.add_argument(
         "--out",
         action="append",
         default=[],
         metavar="FILE",
-        help="file of the format in the same place (default: standard output)",
+        help="file for the --format at the same position (default: standard output)",
     )
     parser.add_argument(
-        "--no-content", action="store_true", help="leave out of the reports what was asked and answered; scores can quote it"
+        "--no-content", action="store_true", help="omit input and output from the reports; explanations can still quote them"
     )
-    parser.add_argument("--gate", action="store_true", help="exit with code 1 when a metric whose policy is gate fails")
+    parser.add_argument("--gate", action="store_true", help="exit with code 1 if a metric with policy: gate fails")
     parser.add_argument(
         "--baseline",
         metavar="FILE",
-        help="compare with an earlier run, as --format jsonl wrote it; with --gate no gate may regress",
+        help="compare with an earlier run, written by --format jsonl; with --gate, a gate that regresses fails",
     )
     parser.add_argument(
         "--fail-on-regression",
         metavar="A,B|all",
-        help="with --gate and --baseline: also exit with code 1 when one of these regresses",
+        help="with --gate and --baseline: also fail if one of these metrics regresses",
     )
 
 
 def warn_of_missing_models(
     metrics: Sequence[BoundMetric], judge: Judge | Bench | None, embedder: Embedder | InProcessEmbedder | None
 ) -> None:
-    """Say which metrics are skipped because there is nothing to ask."""
+    """Print the metrics that are skipped because no model is configured for them."""
     for kind, given, section in (("llm", judge, "judge"), ("embed", embedder, "embedder")):
         names = dict.fromkeys(metric.name for metric in asked_in(metrics) if metric.metric.kind == kind)
         if names and given is None:
             where = f"set {section}.base_url and {section}.model in the configuration"
-            print(f"no {section} is configured, so these metrics are skipped ({where}): {', '.join(names)}", file=sys.stderr)
+            print(f"no {section} is configured, so these metrics are skipped: {', '.join(names)}; {where}", file=sys.stderr)
 
 
 def close_models(judge: Judge | Bench | None, embedder: Embedder | InProcessEmbedder | None) -> None:
-    """Print what judge and embedder used, and release their connections."""
+    """Print the usage of judge and embedder, and close their connections."""
     for model in (judge, embedder):
         if model is None:
             continue
@@ -77,29 +75,31 @@ def close_models(judge: Judge | Bench | None, embedder: Embedder | InProcessEmbe
 
 
 def watched(args: argparse.Namespace, metrics: Sequence[BoundMetric]) -> set[str]:
-    """The metrics whose regression is a failure, besides the gates.
+    """Return the metrics whose regression is a failure, besides the gates.
 
     Raises:
-        ConfigError: one that is not evaluated or cannot regress, or an option without those that it needs.
+        ConfigError: a metric isn't evaluated or can't regress, or another option is missing.
     """
     if args.fail_on_regression is None:
         if args.gate and not any(metric.policy == "gate" for metric in metrics):
-            print("--gate: no metric has policy gate in the configuration, so none can fail", file=sys.stderr)
+            print("--gate: no metric has policy: gate in the configuration, so nothing can fail", file=sys.stderr)
         return set()
     if not args.gate or args.baseline is None:
-        raise ConfigError("--fail-on-regression needs --baseline FILE and --gate")
+        raise ConfigError("--fail-on-regression: requires --baseline FILE and --gate")
     names = names_of(args.fail_on_regression, "--fail-on-regression")
     watch = {name if name == "all" else resolve(name)[0].name for name in names}
     for name in sorted(watch - {"all"}):
         if name not in {metric.name for metric in metrics}:
-            raise ConfigError(f"--fail-on-regression: {name} is not evaluated in this run; name it in --metrics or --config")
+            raise ConfigError(
+                f"--fail-on-regression: {name} isn't evaluated in this run; add it to --metrics or the configuration"
+            )
         if resolve(name)[0].direction == "neutral":
-            raise ConfigError(f"--fail-on-regression: {name} is neutral: it can change, but not get worse")
+            raise ConfigError(f"--fail-on-regression: {name} is neutral and can't get worse; choose a metric with a direction")
     return watch
 
 
 def gated(args: argparse.Namespace, report: Report) -> int:
-    """The exit code with ``--gate``; what failed is printed."""
+    """Print the failed gates, and return the exit code."""
     if not args.gate or not report.failures:
         return OK
     for failure in report.failures:

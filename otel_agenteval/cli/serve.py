@@ -1,4 +1,4 @@
-"""``otel-agenteval serve``: the sidecar as a process, with its signals and its output."""
+"""``otel-agenteval serve``: run the sidecar until a signal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ConfigError
 from .exit_codes import FAILED, OK, UNUSABLE
-from .options import add_config, add_logging
+from .options import add_config, add_logging, check_address
 
 if TYPE_CHECKING:  # the help of the command costs the import of no server
     from ..config.root import Config
@@ -23,8 +23,8 @@ _log = logging.getLogger("otel_agenteval")
 
 EXIT_CODES = {
     OK: "stopped by a signal, and everything was delivered",
-    FAILED: "stopped by a signal, and something was lost or is left in the journal for the next start",
-    UNUSABLE: "wrong use, the configuration has a fault, or an address cannot be used",
+    FAILED: "stopped by a signal, and data was lost or is in the journal for the next start",
+    UNUSABLE: "an argument or the configuration is invalid, or an address can't be used",
 }
 
 
@@ -36,36 +36,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("grpc", "OTLP/gRPC (127.0.0.1:14317)"),
         ("http", "OTLP/HTTP, /healthz and /readyz (127.0.0.1:14318)"),
         ("metrics", "/metrics, /healthz and /readyz (127.0.0.1:19464)"),
-        ("web", "the API (127.0.0.1:19465)"),
+        ("web", "the web page and its API (127.0.0.1:19465)"),
     ):
-        parser.add_argument(f"--{name}", metavar="HOST:PORT", help=f"address of {what}; off is none")
+        parser.add_argument(f"--{name}", metavar="HOST:PORT", help=f"address of {what}; off disables it")
     parser.add_argument(
         "--processes",
         type=_processes,
         default=1,
         metavar="N",
-        help="number of processes, one for each core, on ports 10 apart, for a Collector that routes by trace id; /metrics covers all",
+        help="number of processes, on ports 10 apart, behind a Collector that routes by trace id; /metrics covers all (default: 1)",
     )
-    parser.add_argument("--journal", metavar="DIR", help="keep requests in this folder until their turns are delivered")
-    parser.add_argument("--child", type=int, help=argparse.SUPPRESS)  # its number among several; only their parent gives it
+    parser.add_argument(
+        "--journal", metavar="DIR", help="folder that keeps requests until the scores of their turns are delivered"
+    )
+    parser.add_argument("--child", type=int, help=argparse.SUPPRESS)  # set by the parent of several processes
     parser.add_argument(
         "--insecure",
         action="store_true",
-        help="listen to other machines although neither a token nor client certificates are required",
+        help="accept other machines without a token or client certificates",
     )
 
 
 def _processes(text: str) -> int:
     if text.isdigit() and 1 <= int(text) <= 256:
         return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not allowed; it must be a number from 1 to 256")
+    raise argparse.ArgumentTypeError(f"must be a number from 1 to 256, got {text!r}")
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve until SIGTERM or SIGINT.
 
     Raises:
-        ConfigError: the configuration is wrong, or cannot be served as it is.
+        ConfigError: the configuration is invalid.
     """
     from ..server.app import Service
     from ..server.main_thread import run_beside
@@ -74,9 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
     config = configured(args)
     if config.serve.grpc is None and config.serve.http is None:
-        raise ConfigError(
-            "serve.grpc and serve.http are both off, so that nothing could be received; set an address for one of them"
-        )
+        raise ConfigError("serve.grpc, serve.http: both are off, so no data can arrive; set an address for one of them")
     tune()
     allow_files()
     notifier = Notifier.from_environment()
@@ -94,10 +94,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def configured(args: argparse.Namespace) -> Config:
-    """The configuration, overridden by the command line."""
+    """Return the configuration, overridden by the command line."""
     from ..config.loader import load_config
 
     given = {name: getattr(args, name) for name in ("grpc", "http", "metrics", "web", "journal")}
+    for name in ("grpc", "http", "metrics", "web"):
+        check_address(f"--{name}", given[name])
     serve: dict[str, Any] = {name: None if value == "off" else value for name, value in given.items() if value is not None}
     if args.insecure:
         serve["insecure"] = True
@@ -126,57 +128,57 @@ async def _serve(service: Service, args: argparse.Namespace, notifier: Notifier)
         reporting.cancel()
     within = service.options.drain_timeout
     notifier.stopping(within)
-    _log.info("stopping: open turns are evaluated and scores delivered within %g s", within)
+    _log.info("stopping: evaluating open turns and delivering scores, for up to %g s", within)
     return await service.drain(watched=not running.orphaned)
 
 
 class _Running:
-    """What signals do to the sidecar, and the end of its parent.
+    """Reactions of the sidecar to signals, and to the end of its parent process.
 
     Args:
         service: the sidecar.
-        args: of the command line, for another configuration.
+        args: the command line, for a reload.
         notifier: reports reloads.
     """
 
     def __init__(self, service: Service, args: argparse.Namespace, notifier: Notifier) -> None:
         self.stop = asyncio.Event()
-        """Set when the process is to end."""
+        """Set when the process must end."""
         self.orphaned = False
-        """Whether the parent ended before us."""
+        """True if the parent ended first."""
         self._service = service
         self._args = args
         self._notifier = notifier
         self._is_up = self._reload_later = False
 
     def handle(self, number: int) -> None:
-        """Do what a signal asks for."""
+        """React to a signal."""
         if number != signal.SIGHUP:
             self._end()
         elif self._is_up:
             _reload(self._service, self._args, self._notifier)
         else:
             self._reload_later = True
-            _log.info("SIGHUP: the configuration is read again as soon as everything listens")
+            _log.info("SIGHUP: the sidecar reloads its configuration after the start")
 
     def started(self) -> None:
-        """Do what had to wait for the start."""
+        """Run a reload that had to wait for the start."""
         self._is_up = True
         if self._reload_later:
             self.handle(signal.SIGHUP)
 
     def parent_ended(self) -> None:
-        """End because the parent was killed: standard input is a pipe that only it holds open.
+        """End because the parent was killed. Standard input is a pipe that only the parent holds open.
 
-        With a journal that is done at once: the next start, which waits for the folder, goes on with all that is open.
+        With a journal, the process ends at once, because the next start continues all open turns.
         """
         asyncio.get_running_loop().remove_reader(0)
         if self.stop.is_set():
             return
         if self._service.options.journal is not None:
-            _log.error("the parent process has ended: this one ends too, and leaves to the next start what is not delivered yet")
+            _log.error("the parent process ended: this process ends too; the next start delivers the rest from the journal")
             os._exit(FAILED)
-        _log.error("the parent process has ended: this one ends too")
+        _log.error("the parent process ended: this process ends too")
         self.orphaned = True
         self._end()
 
@@ -186,14 +188,14 @@ class _Running:
 
 
 def _reload(service: Service, args: argparse.Namespace, notifier: Notifier) -> None:
-    """Read the configuration again, on SIGHUP. One with a fault changes nothing."""
+    """Reload the configuration on SIGHUP. An invalid one changes nothing."""
     notifier.reloading()
     try:
         fixed = service.reload(configured(args))
     except ConfigError as error:
         service.reload_failed()
-        _log.error("not reloaded, the former configuration stays in use: %s", error)
-        notifier.ready("not reloaded: the configuration has a fault, and the former one stays in use")
+        _log.error("SIGHUP: the configuration is invalid and was not reloaded: %s", error)
+        notifier.ready("not reloaded: the configuration is invalid")
         return
     notifier.ready("reloaded")
-    _log.info("reloaded%s", f"; changes that need a restart: {', '.join(fixed)}" if fixed else "")
+    _log.info("configuration reloaded%s", f"; restart to apply changes of {', '.join(fixed)}" if fixed else "")

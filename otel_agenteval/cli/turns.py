@@ -1,4 +1,4 @@
-"""``otel-agenteval turns``: the turns of recorded traces, or of a store."""
+"""``otel-agenteval turns``: print the turns of recorded traces or of a score store."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from ..turns.recorded_conversations import RecordedConversations
 from ..turns.recordings import Reading
 from ..turns.spool import Key, results
 from .exit_codes import OK, UNUSABLE
-from .options import add_files, add_jobs, add_store, moment
+from .options import SINCE, add_files, add_jobs, add_store, moment
 from .reading import progress, report_reading
 
 EXIT_CODES = {
-    OK: "the turns were printed; there may be none in the spans that were read, or none that is wanted in the store",
-    UNUSABLE: "wrong use, a file or the store cannot be read, or the files hold no spans",
+    OK: "the matching turns were printed",
+    UNUSABLE: "an argument is invalid, a file or the store can't be read, or the files have no spans",
 }
 _LATEST = 20
 _SHORT_ID = 8
@@ -40,26 +40,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--conversations",
         action="store_true",
-        help="give each turn what was said before it in its conversation (history), and print each conversation as a whole after them",
+        help="add the conversation so far (history) to each turn, and print each whole conversation after the turns",
     )
-    stored = parser.add_argument_group("turns of a store, the latest first, in place of files")
+    stored = parser.add_argument_group("turns of a store, latest first, instead of files")
     add_store(stored)
     for name in ("agent", "metric"):
-        stored.add_argument(f"--{name}", action="append", default=[], metavar="NAME", help=f"only with this {name}; repeatable")
-    stored.add_argument("--failed", action="store_true", help="only with a failed score, or an error of a metric")
-    stored.add_argument("--since", metavar="TIME", help="only kept since: 24h, 7d, 2026-11-20")
-    stored.add_argument("--limit", type=int, default=_LATEST, metavar="N", help="how many, at most (default %(default)s)")
-    stored.add_argument("--json", action="store_true", help="one JSON object a line, with all that is stored and the scores")
+        stored.add_argument(
+            f"--{name}", action="append", default=[], metavar="NAME", help=f"only turns with this {name}; repeatable"
+        )
+    stored.add_argument("--failed", action="store_true", help="only turns with a failed score or an error")
+    stored.add_argument("--since", metavar="TIME", help=SINCE)
+    stored.add_argument("--limit", type=int, default=_LATEST, metavar="N", help="maximum number of turns (default %(default)s)")
+    stored.add_argument("--json", action="store_true", help="print one JSON object per turn, with its scores")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print them.
+    """Print the turns.
 
     Raises:
-        ConfigError: neither files nor a store are named, or both are.
+        ConfigError: neither files nor a store are given, or both are.
     """
     if args.files and args.store is not None:
-        raise ConfigError("name either files or --store, not both")
+        raise ConfigError("FILE, --store: only one of them is allowed")
     if args.files:
         reading = Reading(progress())
         for line in results(
@@ -69,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         return report_reading(reading)
     config = load_config(args.config)
     if args.store is None and config.outlets.store is None:
-        raise ConfigError("name files of recorded traces, or a store: --store FILE")
+        raise ConfigError("FILE, --store: one of them is required; example: otel-agenteval turns spans.jsonl")
     wanted = Wanted(since=moment(args.since, "--since"), agents=args.agent, metrics=args.metric, failed=args.failed)
     with StoreReader(store_path(args.store, config)) as reader:
         for turn in reader.turns(wanted, max(0, args.limit)):
@@ -82,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _stored(turn: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
-    """A stored turn in a line or two: its short id, when, who, and what failed; then what was asked, if that is kept."""
+    """Return a line with a stored turn's short id, time, agent and failures, and a second line with its input if stored."""
     paint, width = Paint(colours_wanted(sys.stdout)), columns(sys.stdout)
     scores = [score_of_row(row) for row in rows]
     wrong = [escaped(short_name(score.metric)) for score in scores if outcome(score) in ("fail", "error")]
@@ -91,7 +93,7 @@ def _stored(turn: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
     facts += [f"{turn['duration_s']:.2f} s"] if turn["duration_s"] is not None else []
     facts += [f"${turn['cost_usd']:.4f}"] if turn["cost_usd"] is not None else []
     name = escaped(str(turn["turn_id"]))
-    short = name[: name.find(":") + 1 + _SHORT_ID]  # a tenant's name stands before
+    short = name[: name.find(":") + 1 + _SHORT_ID]  # a tenant's name comes first
     head = f"{paint(short, BOLD)}  {when:%Y-%m-%d %H:%M:%S}  {', '.join(facts)}"
     said = f"✗ {', '.join(wrong)}" if wrong else f"{len(scores)} scores"
     lines = [f"{head}  {paint(said, RED) if wrong else paint(said, DIM)}"]
@@ -102,12 +104,12 @@ def _stored(turn: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 class _Lines(NamedTuple):
-    """Prints turns, and conversations after them."""
+    """Renders turns as JSON, and conversations after them."""
 
     conversations: bool
 
     def __call__(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, str]]:
-        """JSON texts."""
+        """Yield JSON texts."""
         conversations = RecordedConversations(ConversationOptions(), whole=self.conversations, history=self.conversations)
         for key, turn in turns:
             conversations.take(turn)

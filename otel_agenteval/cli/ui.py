@@ -1,4 +1,4 @@
-"""``otel-agenteval ui``: look at turns, their scores and why, in a browser."""
+"""``otel-agenteval ui``: show turns and scores in a browser."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..config.loader import load_config
 from ..core import jsonio
 from ..core.errors import AgentEvalError, ConfigError
 from .exit_codes import OK, UNUSABLE
-from .options import add_config
+from .options import add_config, check_address
 
 if TYPE_CHECKING:  # the help of the command costs the import of no server
     from ..core.score import Score
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # the help of the command costs the import of no server
 
 EXIT_CODES = {
     OK: "stopped by a signal",
-    UNUSABLE: "wrong use, PATH cannot be read or holds nothing, or the address cannot be used",
+    UNUSABLE: "an argument is invalid, PATH can't be read or is empty, or the address can't be used",
 }
 _ADDRESS = "127.0.0.1:19475"
 _AT_ONCE = 200
@@ -40,15 +40,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "paths",
         metavar="PATH",
         nargs="+",
-        help="a score store (a file, or an address of PostgreSQL), recorded traces (a file or a folder of them, scored as `eval` does), or the JSON lines that `eval` or `experiment` wrote; several of the last two are compared, each by its name",
+        help="score store (file or PostgreSQL address), recorded traces (file or folder, scored as by `eval`), or JSON lines of `eval` or `experiment`; several PATHs, except stores, are compared by name",
     )
     parser.add_argument(
-        "--web", metavar="HOST:PORT", default=_ADDRESS, help=f"where the page is served (default: {_ADDRESS}; port 0: a free one)"
+        "--web",
+        metavar="HOST:PORT",
+        default=_ADDRESS,
+        help=f"address of the page (default: {_ADDRESS}; port 0 means any free port)",
     )
-    parser.add_argument("--labels", metavar="FILE", help="write labels that are given on the page to this file, for calibrate")
-    parser.add_argument("--trace-url", metavar="URL", help="address of a trace in your tracing backend, with {trace_id} in it")
-    parser.add_argument("--no-content", action="store_true", help="show nothing of what was said")
-    parser.add_argument("--metrics", metavar="A,B", help="of recorded traces: only these metrics")
+    parser.add_argument("--labels", metavar="FILE", help="file for labels given on the page, for calibrate")
+    parser.add_argument("--trace-url", metavar="URL", help="link to a trace in your tracing backend, with {trace_id} in it")
+    parser.add_argument("--no-content", action="store_true", help="hide messages, inputs and outputs")
+    parser.add_argument("--metrics", metavar="A,B", help="for recorded traces: run only these metrics")
     add_config(parser)
 
 
@@ -56,22 +59,23 @@ def run(args: argparse.Namespace) -> int:
     """Serve the page until a signal.
 
     Raises:
-        AgentEvalError: the path cannot be read, or the address cannot be used.
+        AgentEvalError: the path can't be read, or the address can't be used.
     """
     from ..config.page import PageOptions
     from ..outlets.sqlite.postgres import is_address
     from ..page.api import Api, Options
 
     given = {name: value for name, value in (("trace_url", args.trace_url), ("labels", args.labels)) if value is not None}
+    check_address("--web", args.web)
     config = load_config(args.config, overrides={"serve": {"web": args.web, "page": given}})
     page: PageOptions = config.serve.page
     with contextlib.ExitStack() as stack:
         path = args.paths[0]
         for one in args.paths:
             if is_address(one) and len(args.paths) > 1:
-                raise ConfigError("a store in PostgreSQL is shown alone; compare its versions on the page")
+                raise ConfigError(f"{one}: a store can't be combined with other paths; compare its versions on the page")
             if not is_address(one) and not Path(one).exists():
-                raise ConfigError(f"{one}: there is no such file or folder")
+                raise ConfigError(f"{one}: file or folder not found")
         if len(args.paths) > 1 or not (is_address(path) or _is_sqlite(Path(path))):
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="otel-agenteval-"))
             path = str(stored(args.paths, Path(folder) / "scores.db", config, args.metrics))
@@ -84,7 +88,7 @@ async def _serve(api: Api, address: str, token: str | None) -> None:
     """Serve the page until SIGINT or SIGTERM.
 
     Raises:
-        ConfigError: the address cannot be used, or others could read along.
+        ConfigError: the address can't be used, or is reachable from other machines without a token.
     """
     from ..outlets.sqlite.store import StoreReader
     from ..page.api import Reader
@@ -95,9 +99,7 @@ async def _serve(api: Api, address: str, token: str | None) -> None:
     from ..server.web import Web, credentials_in
 
     if token is None and not is_loopback(address):
-        raise ConfigError(
-            f"--web: {address} can be reached from other machines, and anyone there could read along; set serve.token, or use an address of this machine"
-        )
+        raise ConfigError(f"--web: {address} is reachable from other machines without a token; set serve.token, or use 127.0.0.1")
 
     def authorize(head: Head) -> Reader:
         name, given = credentials_in(head.headers.get("authorization")) or ("someone", None)
@@ -105,7 +107,7 @@ async def _serve(api: Api, address: str, token: str | None) -> None:
             raise Refusal("unauthenticated", "a token is required")
         return Reader("label", None, name)
 
-    StoreReader(api.path).close()  # says what is wrong with the store before anything is served
+    StoreReader(api.path).close()  # reports a broken store before the start
     web = Web(Guard(address, (), (), serves_page=True), authorize, api, _report_fault)
     server = HttpServer(web)
     over = asyncio.Event()
@@ -132,10 +134,10 @@ def _is_sqlite(path: Path) -> bool:
 
 
 def stored(paths: Sequence[str | Path], store: Path, config: Any, names: str | None) -> Path:
-    """A store with what paths hold. Of several, each is a version by its name, so that they can be compared.
+    """Write the turns of all paths into a store. Each of several paths becomes a version, so that they can be compared.
 
     Raises:
-        AgentEvalError: one of them holds nothing that can be shown.
+        AgentEvalError: a path has no turns or scores.
     """
     from ..config.store import StoreOptions
     from ..core.telemetry import Telemetry
@@ -147,7 +149,7 @@ def stored(paths: Sequence[str | Path], store: Path, config: Any, names: str | N
     outlet = StoreOutlet(wanted, Telemetry(), lambda: "ui", config.privacy.redact)
     for path in map(Path, paths):
         if _is_sqlite(path):
-            raise ConfigError(f"{path}: a store is shown alone; compare its versions on the page")
+            raise ConfigError(f"{path}: a store can't be combined with other paths; compare its versions on the page")
         same_name = sum(Path(other).name == path.name for other in paths) > 1
         count, batch = 0, list["ScoredTurn"]()
         for one in _scored_in(path, config, names):
@@ -160,7 +162,7 @@ def stored(paths: Sequence[str | Path], store: Path, config: Any, names: str | N
                 batch.clear()
         outlet.emit(batch)
         if not count:
-            raise AgentEvalError(f"{path}: there is neither a turn nor a score in it")
+            raise AgentEvalError(f"{path}: has no turns and no scores")
         print(f"{path}: {count:,} turns", file=sys.stderr)
     outlet.close()
     return store
@@ -178,7 +180,7 @@ def _scored_in(path: Path, config: Any, names: str | None) -> Iterator[ScoredTur
 
 
 def _as_version(scored: ScoredTurn, name: str) -> None:
-    """The same turns may have been scored twice: each run's are its own."""
+    """Make the ids of a turn and its scores unique to a version, because several versions can have the same turn."""
     scored.root.resource = {**scored.root.resource, "service.version": name}
     scored.turn.turn_id = f"{name}:{scored.turn.turn_id}"
     for score in scored.scores:
@@ -187,7 +189,7 @@ def _as_version(scored: ScoredTurn, name: str) -> None:
 
 
 def _of_recordings(files: list[str], config: Any, names: str | None) -> Iterator[ScoredTurn]:
-    """The turns of recorded traces with their scores."""
+    """Yield the scored turns of recorded traces."""
     from ..judging.models import embedder_from, judge_from
     from ..turns.recordings import load_turns
     from .evaluation import Evaluation
@@ -233,7 +235,7 @@ def _holds_scores(file: str) -> bool:
 
 
 def _of_scores(file: str) -> Iterator[ScoredTurn]:
-    """The turns of the scores that ``eval`` wrote, without what was said in them."""
+    """Yield the turns of the scores that ``eval`` wrote, without messages."""
     from ..core.score import FIELDS, Score
     from ..core.turn import Turn
 
@@ -247,7 +249,7 @@ def _of_scores(file: str) -> Iterator[ScoredTurn]:
                 known["references"] = {"case_id": row["case_id"]}
             score = Score.from_dict({key: row[key] for key in FIELDS if row.get(key) is not None})
         except (ValueError, KeyError, TypeError, AgentEvalError) as error:
-            raise AgentEvalError(f"{file}:{number}: this is no score as `eval` writes it: {error}") from None
+            raise AgentEvalError(f"{file}:{number}: must be a score written by eval: {error}") from None
         turns.setdefault(place["turn_id"], ({**place, **known}, []))[1].append(score)
     for about, scores in turns.values():
         yield _scored(Turn.from_dict(about), scores)

@@ -1,6 +1,6 @@
-"""``otel-agenteval why``: the outcome of each metric on a turn, and its reason.
+"""``otel-agenteval why``: print each metric's result on a turn, with the reason.
 
-A running sidecar remembers its last turns, and a store has all that it keeps. The command asks either.
+The command reads a score store, or the latest turns of a running sidecar.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from ..config.root import Config
 from ..config.serve import ServeOptions
 from ..config.types import http_url
 from ..core import jsonio
-from ..core.errors import AgentEvalError, ConfigError
+from ..core.errors import AgentEvalError, ConfigError, refusal
 from ..core.tenancy import qualified
 from ..core.terminal import escaped
+from ..outlets.sqlite.postgres import without_password
 from ..outlets.sqlite.store import StoreReader, score_of_row, store_path
 from ..outlets.turn_text import colours_wanted, columns, render_outcomes
 from .exit_codes import FAILED, OK, UNUSABLE
@@ -28,27 +29,25 @@ _TIMEOUT = 10.0
 _LARGEST_ANSWER = 16 * 2**20
 
 EXIT_CODES = {
-    OK: "the outcomes were printed",
-    FAILED: "the turn is unknown",
-    UNUSABLE: "wrong use, or neither the store nor the sidecar can be read",
+    OK: "the results were printed",
+    FAILED: "the turn wasn't found",
+    UNUSABLE: "an argument is invalid, or the store or the sidecar can't be read",
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command to its parser."""
     add_store(parser)
-    parser.add_argument(
-        "turn_id", metavar="TURN_ID", help="TRACE_ID-SPAN_ID of the turn's root, as in agenteval.turn.id, or the beginning of it"
-    )
-    parser.add_argument("--url", metavar="URL", help="ask a running sidecar instead, at its address of --web")
-    parser.add_argument("--json", action="store_true", help="as one JSON object")
+    parser.add_argument("turn_id", metavar="TURN_ID", help="turn id (agenteval.turn.id), or at least its first 4 characters")
+    parser.add_argument("--url", metavar="URL", help="read from a running sidecar instead, at its --web address")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the outcome of each metric on a turn.
+    """Print each metric's result on a turn.
 
     Raises:
-        AgentEvalError: the store or the sidecar cannot be read, or neither is configured.
+        AgentEvalError: the store or the sidecar can't be read, or neither is configured.
     """
     config = load_config(args.config)
     found = _of_url(args.url, args.turn_id, config) if args.url is not None else _of_store(args.store, args.turn_id, config)
@@ -56,7 +55,12 @@ def run(args: argparse.Namespace) -> int:
         scores = {score["metric"]: score for score in found.scores}
         print(escaped(json.dumps({"turn_id": found.turn_id, "metrics": found.outcomes, "scores": scores}, ensure_ascii=False)))
     elif found.outcomes is None:
-        print(f"no turn {args.turn_id} is known")
+        where = (
+            f"the latest turns of {args.url}"
+            if args.url is not None
+            else f"store {without_password(store_path(args.store, config))}"
+        )
+        print(escaped(f"turn {args.turn_id} not found in {where}"))
     else:
         print(f"turn {escaped(found.turn_id)}")
         scores_of = [score_of_row(row) for row in found.scores]
@@ -65,11 +69,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 class _Found(NamedTuple):
-    """What is known of a turn."""
+    """A turn's results and scores."""
 
     turn_id: str
     outcomes: dict[str, str] | None
-    """Of each metric; None for an unknown turn."""
+    """The result of each metric; None for an unknown turn."""
     scores: list[dict[str, Any]]
     """Rows of the store."""
 
@@ -81,7 +85,7 @@ def _of_store(path: str | None, short: str, config: Config) -> _Found:
 
 
 def _token_for(turn_id: str, options: ServeOptions) -> str | None:
-    """The token of the API, which covers all turns, or the token of the turn's tenant."""
+    """Return the API token, which covers all turns, or the token of the turn's tenant."""
     if options.token is not None:
         return options.token
     return next((tenant.token for tenant in options.tenants if turn_id.startswith(qualified(tenant.name, ""))), None)
@@ -95,7 +99,7 @@ def _of_url(url: str, turn_id: str, config: Config) -> _Found:
     try:
         base = http_url(url)
     except ValueError as error:
-        raise ConfigError(f"--url: {url!r} is not allowed; {error}") from None
+        raise ConfigError(refusal("--url", repr(url), str(error))) from None
     token = _token_for(turn_id, config.serve)
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
     try:
@@ -103,10 +107,10 @@ def _of_url(url: str, turn_id: str, config: Config) -> _Found:
         with client_to(base) as client:
             reply, body = answer_of(client, "GET", address, seconds=_TIMEOUT, most=_LARGEST_ANSWER, headers=headers)
     except httpx.HTTPError as error:
-        raise AgentEvalError(f"{base}: cannot be reached: {type(error).__name__}") from None
+        raise AgentEvalError(f"--url: {base} can't be reached: {type(error).__name__}") from None
     if reply.status_code == 401:
         raise AgentEvalError(
-            f"{base}: a token is required: serve.token in the configuration (--config, OTEL_AGENTEVAL_SERVE__TOKEN)"
+            f"--url: {base} requires a token; set serve.token in the configuration, or OTEL_AGENTEVAL_SERVE__TOKEN"
         )
     try:
         said: Any = jsonio.loads(body)
@@ -117,5 +121,5 @@ def _of_url(url: str, turn_id: str, config: Config) -> _Found:
         return _Found(str(said.get("turn_id", turn_id)), outcomes, [dict(score) for score in said.get("scores") or ()])
     except (ValueError, KeyError, TypeError, AttributeError):
         raise AgentEvalError(
-            f"{base}: the reply (status {reply.status_code}) has no metrics of a turn; --url takes the address that `serve` has for --web (serve.web)"
+            f"--url: {base} returned status {reply.status_code} without a turn; use the address of `serve --web` (serve.web)"
         ) from None

@@ -1,4 +1,4 @@
-"""``otel-agenteval worker``: the engine without receivers: it reads spans from Kafka, works on judge jobs, or both."""
+"""``otel-agenteval worker``: read spans from Kafka, run judge jobs, or both."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ..server.memory import tune
 from ..server.notify import Notifier, Progress
 from ..server.signals import Signals
 from .exit_codes import FAILED, OK, UNUSABLE
-from .options import add_config, add_logging
+from .options import add_config, add_logging, check_address
 
 _log = logging.getLogger("otel_agenteval")
 
 EXIT_CODES = {
     OK: "stopped by a signal, and everything was delivered",
-    FAILED: "stopped by a signal, and something was not delivered",
-    UNUSABLE: "wrong use, or the configuration has a fault",
+    FAILED: "stopped by a signal, and some data wasn't delivered",
+    UNUSABLE: "an argument or the configuration is invalid",
 }
 
 
@@ -37,18 +37,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--spans",
         metavar="URL",
-        help="kafka://BROKER:9092,BROKER:9092/TOPIC?group=NAME&logs=TOPIC: spans (OTLP protobuf or JSON) of a consumer group",
+        help="Kafka topic with spans in OTLP protobuf or JSON: kafka://BROKER:9092,BROKER:9092/TOPIC?group=NAME&logs=TOPIC",
     )
-    parser.add_argument("--judge", metavar="URL", help="redis://HOST:6379: work on the judge jobs of this server")
+    parser.add_argument("--judge", metavar="URL", help="Redis server with judge jobs: redis://HOST:6379")
     add_config(parser)
-    parser.add_argument("--metrics", metavar="HOST:PORT", help="address of /metrics; off is none")
-    parser.add_argument("--insecure", action="store_true", help="serve /metrics to other machines")
+    parser.add_argument("--metrics", metavar="HOST:PORT", help="address of /metrics; off disables it")
+    parser.add_argument("--insecure", action="store_true", help="accept requests to /metrics from other machines")
 
 
 def run(args: argparse.Namespace) -> int:
     """Work until SIGTERM or SIGINT."""
     if args.spans is None and args.judge is None:
-        raise ConfigError("worker: --spans kafka://BROKER:9092/TOPIC or --judge redis://HOST:6379 is required, or both")
+        raise ConfigError(
+            "--spans, --judge: at least one of them is required; examples: --spans kafka://BROKER:9092/TOPIC, --judge redis://HOST:6379"
+        )
     address = None if args.spans is None else Address.read(args.spans)
     config = configured(args)
     tune()
@@ -60,11 +62,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def configured(args: argparse.Namespace) -> Config:
-    """The configuration, overridden by the command line.
+    """Return the configuration, overridden by the command line.
 
     Raises:
-        ConfigError: jobs would be lost with the process, or there is nothing to work on.
+        ConfigError: the queue doesn't outlive the process, or no model is configured for the jobs.
     """
+    check_address("--metrics", args.metrics)
     serve: dict[str, Any] = {"grpc": None, "http": None, "journal": None, "web": None}
     if args.metrics is not None:
         serve["metrics"] = None if args.metrics == "off" else args.metrics
@@ -75,16 +78,16 @@ def configured(args: argparse.Namespace) -> Config:
     if args.judge is not None:
         queue = {"backend": "redis", "url": args.judge, "path": None, "work": True}
     elif config.judge.queue.backend == "redis":
-        queue = {"work": False}  # this one only reads spans; workers with --judge do the jobs
+        queue = {"work": False}  # workers with --judge run the jobs
     if queue:
         config = load_config(config, overrides={"judge": {"queue": queue}})
     if args.judge is not None and config.judge.base_url is None and config.embedder.base_url is None:
         raise ConfigError(
-            "worker --judge: neither a judge nor an embedder is configured; set judge.base_url and judge.model, or those of embedder"
+            "--judge: no judge and no embedder is configured; set judge.base_url and judge.model, or embedder.base_url and embedder.model"
         )
     if args.spans is not None and config.judge.base_url is not None and config.judge.queue.backend == "memory":
         raise ConfigError(
-            "worker --spans: judge.queue.backend: memory is not allowed, as its jobs are lost with the process; it must be redis or sqlite"
+            "judge.queue.backend: must be redis or sqlite for --spans, got memory; jobs in memory are lost when the process ends"
         )
     return config
 
@@ -96,14 +99,14 @@ async def _work(
     config = engine.config
     source = None
     if address is not None and patience is not None:
-        engine.keep_all()  # what is not delivered stays in the topic, because offsets are committed behind it
+        engine.keep_all()  # offsets are committed after delivery, so undelivered data stays in the topic
         source = KafkaSource(engine, service.receiver.feed, address, patience)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
 
     def take(number: int) -> None:
         if number == signal.SIGHUP:
-            _log.warning("SIGHUP: ignored; a worker reads its configuration at its start only")
+            _log.warning("SIGHUP: ignored; restart the worker to change its configuration")
             return
         stop.set()
         service.stop_taking()
@@ -123,7 +126,7 @@ async def _work(
     await stop.wait()
     notifier.stopping(config.serve.drain_timeout)
     reporting.cancel()
-    _log.info("stopping: finished turns are delivered; open turns and jobs are left to the other workers")
+    _log.info("stopping: delivering finished turns; other workers take over open turns and jobs")
     if source is not None:
         await loop.run_in_executor(None, source.stop, config.serve.drain_timeout)
     return await service.drain()

@@ -1,5 +1,5 @@
-"""What a user may say: one declaration per option gives its type, default, range, documentation and environment variable.
+"""The configuration: each option is declared once, with its type, default, range, documentation and environment variable.
 
-May import :mod:`~otel_agenteval.core`; of third parties, pydantic with its core, where something is given, and PyYAML.
-Start at :mod:`.root`: ``Config`` has one field per section, each in a module of its name; :mod:`.loader` makes it from a file and the environment.
+May import :mod:`~otel_agenteval.core`, PyYAML, and pydantic if an option is set.
+Start at :mod:`.root`: ``Config`` has one field per section, in a module of the same name. :mod:`.loader` reads it from a file and the environment.
 """

@@ -10,15 +10,15 @@ from .types import Count, Duration, Kind, Size
 
 
 class ConversationOptions(Section):
-    """Turns with one conversation id, evaluated as a whole when the conversation ends. Nothing is held while ``metrics`` is empty."""
+    """Metrics over all turns with one conversation id, evaluated when the conversation ends. No turn is held while ``metrics`` is empty."""
 
     metrics: Annotated[tuple[MetricEntry, ...], Kind("list of metrics, see [below](#metrics)")] = ()
-    """Metrics over the conversation: they see all its messages, and as history the turns before the last."""
+    """Metrics over the conversation. They receive all its messages, and the turns before the last one as history."""
     idle_timeout: Duration = 1800.0
-    """Seconds without a new turn after which a conversation has ended; a later turn resumes it."""
+    """Seconds without a new turn after which a conversation ends. A later turn resumes it."""
     max_open: Count = 10_000
-    """Maximum conversations held; beyond that the one that has been silent longest ends."""
+    """Maximum number of open conversations. Beyond it, the one that was idle longest ends."""
     max_turns: Count = 200
-    """Maximum turns held of one conversation; beyond that the oldest are dropped."""
+    """Maximum turns of one conversation. Beyond it, the oldest are dropped."""
     max_bytes: Size = 64 * 2**20
     """Maximum bytes of all conversations."""

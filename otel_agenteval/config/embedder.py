@@ -1,4 +1,4 @@
-"""Section ``embedder``: the server or model that ``embed_`` metrics ask for vectors."""
+"""Section ``embedder``: the embedding model of ``embed_`` metrics."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from .types import FilePath, Text
 
 
 class EmbedderOptions(ServiceOptions):
-    """The OpenAI-compatible server, or the model in this process, that ``embed_`` metrics get vectors from; without either they are skipped."""
+    """The embedding model of ``embed_`` metrics: an OpenAI-compatible server, or a model in this process. Without one, the metrics are skipped."""
 
     model: Text | None = None
-    """The model's name there; without ``base_url`` a model in this process: ``local/wordllama`` (extra ``[embed]``) or ``local/clip`` (extra ``[clip]``)."""
+    """Name of the model at the server. Without ``base_url``, a model in this process: ``local/wordllama`` (extra ``[embed]``) or ``local/clip`` (extra ``[clip]``)."""
     path: FilePath | None = None
-    """Folder of the model ``local/clip``: a CLIP or SigLIP model as ONNX files, see [media](../guides/evaluate-media.md#use-a-local-clip-model)."""
+    """Folder of ``local/clip``, a CLIP or SigLIP model as ONNX files, see [media](../guides/evaluate-media.md#use-a-local-clip-model)."""
     images: Literal["text", "object", "messages"] = "text"
-    """How a server is sent images: as texts (``data:`` uris), as objects ``{"image": ...}`` beside ``{"text": ...}`` (Jina and others), or as ``messages``, one image a request (vLLM)."""
+    """Format of images in requests: ``text`` (``data:`` URIs), ``object`` (``{"image": ...}``, as for Jina), or ``messages`` (one image per request, as for vLLM)."""

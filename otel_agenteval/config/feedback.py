@@ -1,4 +1,4 @@
-"""Section ``feedback``: what users say of turns."""
+"""Section ``feedback``: user feedback on turns."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from .types import Before, DurationOrZero, Kind, Share, name_list
 
 
 class FeedbackOptions(Section):
-    """How what users say of turns counts: thumbs, ratings, edited answers. It is the metric ``code_user_feedback``."""
+    """User feedback on turns (thumbs, ratings, edited answers), which becomes the metric ``code_user_feedback``."""
 
     threshold: Share = 0.5
-    """From which score on, of 0 to 1, a turn passes."""
+    """Score from 0 to 1 from which a turn passes."""
     attributes: Annotated[tuple[str, ...], Before(name_list("span attributes")), Kind("list of span attributes")] = ()
-    """Names of span attributes that are feedback. Events and log records are known by their names; no attribute is read that is not named here."""
+    """Span attributes with feedback. Feedback in events and log records needs no option."""
     wait: DurationOrZero = 60.0
-    """Seconds that feedback waits for a turn that is not known yet. Then it leaves with the ids that it came with."""
+    """Seconds that feedback waits for its turn. After that, the score is exported with the ids of the feedback."""

@@ -1,4 +1,4 @@
-"""Section ``judge.queue``: where judged metrics wait."""
+"""Section ``judge.queue``: the queue of judge jobs."""
 
 from __future__ import annotations
 
@@ -14,36 +14,34 @@ _QUEUE_SCHEMES = re.compile(r"(?:(?:redis|valkey)s?(?:\+(?:sentinel|cluster))?|u
 def _queue_url(value: Any) -> str:
     if isinstance(value, str) and _QUEUE_SCHEMES.fullmatch(value):
         return value
-    raise ValueError("it must be a URL as in redis://host:6379/0 (or rediss, unix, redis+sentinel, redis+cluster)")
+    raise ValueError("must be a URL with redis, rediss, unix, redis+sentinel or redis+cluster; example: redis://host:6379/0")
 
 
 class JobQueueOptions(Section):
-    """Where judged metrics wait for their turn."""
+    """The queue of judge jobs: evaluations of judged metrics that wait for their judge calls."""
 
     backend: Literal["memory", "sqlite", "redis"] = "memory"
-    """``memory``, which is lost with the process (and counted); ``sqlite``, a file that outlives it; or ``redis``, a server that any
-    number of processes share. The last two hold turns."""
+    """``memory`` is lost when the process ends (and counted), ``sqlite`` is a file that survives, and ``redis`` is a server that any
+    number of processes share. ``sqlite`` and ``redis`` hold the turns' content."""
     path: FilePath | None = None
-    """File for the backend ``sqlite``; its folder must exist. Processes of one machine may share it."""
+    """File of the backend ``sqlite``, in an existing folder. Processes of one machine can share it."""
     url: Annotated[str, Before(_queue_url), Kind("address")] | None = None
-    """Server for the backend ``redis``: ``redis://``, ``rediss://`` (TLS), ``unix://``, ``redis+sentinel://…/master``, ``redis+cluster://``; ``valkey`` may be written for ``redis``."""
+    """Server of the backend ``redis``: ``redis://``, ``rediss://`` (TLS), ``unix://``, ``redis+sentinel://…/master`` or ``redis+cluster://``. ``valkey`` is allowed instead of ``redis``."""
     name: Text = "agenteval"
-    """Prefix, in braces, of every key of the backend ``redis``; processes with the same prefix share their jobs."""
+    """Prefix of all keys of the backend ``redis``, written in braces. Processes with the same prefix share their jobs."""
     shards: Count = 1
-    """Parts of the backend ``redis``, spread over the nodes of a cluster; the same for all processes."""
+    """Number of parts of the backend ``redis``, spread over the nodes of a cluster. All processes need the same number."""
     work: Switch = True
-    """Whether this process works on the jobs too; false leaves them to other processes (``otel-agenteval worker --judge``)."""
+    """Run jobs in this process too. ``false`` leaves them to other processes (``otel-agenteval worker --judge``)."""
     max_bytes: Size = 64 * 2**20
-    """Bytes that may wait; what does not fit is dropped and counted, the least important first."""
+    """Maximum bytes of waiting jobs. Beyond it, the least important jobs are dropped and counted."""
     lease: Duration = 600.0
-    """Seconds after which another process takes over a job whose process has died. The lease is extended while the job runs."""
+    """Seconds after which another process takes over the job of a process that died. Running jobs extend their lease."""
     max_age: Duration = 86_400.0
-    """Seconds after which a job that is still waiting is dropped and counted, because its score comes too late."""
+    """Seconds after which a waiting job is dropped and counted."""
 
     def _check(self) -> None:
         if (self.backend == "sqlite") != (self.path is not None) or (self.backend == "redis") != (self.url is not None):
-            raise ValueError(
-                "it must be {backend: sqlite, path: FILE} or {backend: redis, url: redis://…}; memory has neither path nor url"
-            )
+            raise ValueError("must be {backend: memory}, {backend: sqlite, path: FILE} or {backend: redis, url: redis://…}")
         if not self.work and self.backend == "memory":
-            raise ValueError("work: false needs a backend that other processes share: sqlite or redis")
+            raise ValueError("work: false requires backend: sqlite or redis, which other processes can share")

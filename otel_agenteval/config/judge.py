@@ -1,4 +1,4 @@
-"""Section ``judge``: the models that ``llm_`` metrics ask."""
+"""Section ``judge``: the models behind ``llm_`` metrics."""
 
 from __future__ import annotations
 
@@ -15,104 +15,104 @@ from .types import Before, Count, Duration, FilePath, Kind, Share, Size, Text, U
 def _panelists(value: Any) -> Any:
     if isinstance(value, (list, tuple)) and len(value) != 1 and all(isinstance(item, str) and item.strip() for item in value):
         return tuple(item.strip() for item in value)
-    raise ValueError("it must be a list of two models or more, or an empty one")
+    raise ValueError("must be a list of two or more models, or an empty list")
 
 
 class CacheOptions(Section):
-    """Cached verdicts: the same question by the same version of a metric is sent to the same model only once."""
+    """Cached replies: the same judge call of the same metric version is sent to the same model only once."""
 
     path: FilePath | None = None
-    """SQLite file of the replies; its folder must exist. Processes of one machine may share it. Null switches the cache off."""
+    """SQLite file of the replies, in an existing folder. Processes of one machine can share it. Null switches the cache off."""
     ttl: Duration = 7 * 86400.0
-    """Seconds that a reply is kept."""
+    """Seconds for which a reply is kept."""
     max_bytes: Size = 256 * 2**20
-    """Maximum bytes of all replies; beyond that the oldest are deleted."""
+    """Maximum bytes of all replies. Beyond it, the oldest are deleted."""
     audit: Share = 0.01
-    """Share of judged turns whose questions are sent although the replies are cached; the new replies replace the cached ones."""
+    """Share of judged turns whose judge calls are sent in spite of a cached reply. The new replies replace the cached ones."""
 
 
 class ServerOptions(Section):
-    """Another server of judges. It serves the models ``NAME/MODEL``, where ``NAME`` is the server's name in ``judge.servers``."""
+    """An additional server of judges. Its models are named ``NAME/MODEL``, with the server's name in ``judge.servers``."""
 
     base_url: Url
-    """Address of the server, up to and including the version."""
+    """Address of the server, including the version."""
     api_key: Text | None = None
-    """Key of the server, as ``${env:NAME}``."""
+    """API key of the server, as ``${env:NAME}``."""
     provider: Literal["openai", "responses", "anthropic", "gemini", "bedrock"] | None = None
-    """Wire format; null means the format that the server is named after (``anthropic``), or else ``openai``."""
+    """API of the server. Null derives it from the server's name (``anthropic``), with ``openai`` as default."""
     endpoint: Literal["chat", "moderations"] = "chat"
-    """As ``judge.endpoint``."""
+    """Endpoint, as in ``judge.endpoint``."""
     requests_per_minute: Count | None = None
-    """Maximum requests per minute; null means no limit."""
+    """Maximum requests per minute. Null means no limit."""
     tokens_per_minute: Count | None = None
-    """Maximum input and output tokens per minute; null means no limit."""
+    """Maximum input and output tokens per minute. Null means no limit."""
 
 
 class JudgeChoice(Section):
-    """Another model for some metrics, or for the turns of some agents: ``{metric: llm_faithfulness, model: anthropic/claude-x}``."""
+    """A different model for some metrics or agents: ``{metric: llm_faithfulness, model: anthropic/claude-x}``."""
 
     metric: Patterns = ()
-    """Names of metrics, with ``*`` for any characters; all by default."""
+    """Names of metrics, with ``*`` for any characters (default: all)."""
     agent: Patterns = ()
-    """Names of agents that answered; all by default."""
+    """Names of agents, with ``*`` for any characters (default: all)."""
     model: Text
-    """The model's name at the judge's server, or ``SERVER/MODEL`` for one of ``judge.servers``."""
+    """Name of the model at the judge's server, or ``SERVER/MODEL`` for one of ``judge.servers``."""
 
 
 class SecondOptions(Section):
-    """A second judge, used where the first one's score is near its threshold. Where the two disagree, the second one's score counts."""
+    """A second judge for scores near their threshold. If the two judges disagree, the second judge's score counts."""
 
     model: Text | None = None
-    """Its name, as in ``judge.choose``; null means none."""
+    """Name of the model, as in ``judge.choose``. Null means no second judge."""
     margin: Share = 0.1
-    """How close to its threshold a score is in doubt, 0 to 1."""
+    """Distance from the threshold within which a score needs the second judge, 0 to 1."""
     tolerance: Share = 0.2
-    """How far two scores that both pass, or both fail, may be apart and still agree, 0 to 1."""
+    """Largest difference between two agreeing scores that both pass or both fail, 0 to 1."""
 
 
 class PanelOptions(Section):
-    """Several judges that all judge each turn, in place of one."""
+    """Several judges that all judge each turn, instead of one."""
 
     models: Annotated[tuple[str, ...], Before(_panelists), Kind("list of two models or more")] = ()
-    """Their names, as in ``judge.choose``; three or another odd number is best. Empty means that there is no panel."""
+    """Names of the models, as in ``judge.choose``. Use an odd number. Empty means no panel."""
     combine: Literal["median", "majority"] = "median"
-    """Which score counts: the median, or the median among the majority that passes or fails the turn."""
+    """Score of the panel: the median, or the median of the judges that agree with the majority on pass or fail."""
 
 
 class JudgeOptions(ServiceOptions):
-    """The model that ``llm_`` metrics ask; without one they are skipped."""
+    """The model behind ``llm_`` metrics. Without one, they are skipped."""
 
     provider: Literal["openai", "responses", "anthropic", "gemini", "bedrock"] | None = None
-    """Wire format; null takes it from the model's prefix (``anthropic/…``), or else ``openai``."""
+    """API of the server. Null derives it from the model's prefix (``anthropic/…``), with ``openai`` as default."""
     endpoint: Literal["chat", "moderations"] = "chat"
-    """``moderations`` sends the questions of ``llm_moderation`` to ``/moderations`` with this model; only OpenAI and compatible servers have it."""
+    """``moderations`` sends ``llm_moderation`` to ``/moderations``, which only OpenAI and compatible servers have."""
     max_input_tokens: Count = 100_000
-    """About how many tokens a question may have. Beyond that the longest texts of a turn are cut in the middle, and the score says so; safety metrics read everything, in parts."""
+    """Approximate maximum tokens of a judge call. Beyond it, the longest texts lose their middle, and the score's detail has ``input_truncated``. Safety metrics read everything, in parts."""
     incomplete: Literal["skip", "judge"] = "skip"
-    """Whether turns are judged that closed before everything below their root had ended (``complete: false``): half a turn costs as much, and misleads."""
+    """Skip or judge incomplete turns (``complete: false``). An incomplete turn costs as much, and its score can mislead."""
     attempts: Count = 5
-    """How often a metric is tried on a turn while the judge or embedder fails; after that its score is an error."""
+    """Maximum attempts to evaluate a metric on a turn while the judge or embedder fails. After that, the score is an error."""
     seed: Text | None = None
-    """Seed of the sampling by trace id; processes with the same seed choose the same turns."""
+    """Seed of the sampling by trace id. Processes with the same seed choose the same turns."""
     budget: BudgetOptions = BudgetOptions()
-    """What judges and embedders may spend."""
+    """Limits on the spending of judges and embedders."""
     queue: JobQueueOptions = JobQueueOptions()
-    """Where judged metrics wait."""
+    """The queue of judge jobs."""
     servers: Annotated[
         dict[str, ServerOptions],
         Kind("servers by their names, see [Use two judges](../guides/set-up-a-judge.md#use-two-judges-or-a-panel)"),
     ] = NO_ENTRIES
-    """More servers by name: ``{anthropic: {base_url: https://api.anthropic.com/v1, api_key: "${env:ANTHROPIC_API_KEY}"}}``."""
+    """Additional servers by name: ``{anthropic: {base_url: https://api.anthropic.com/v1, api_key: "${env:ANTHROPIC_API_KEY}"}}``."""
     choose: Annotated[
         tuple[JudgeChoice, ...],
         Kind("list of choices, see [Use two judges](../guides/set-up-a-judge.md#use-two-judges-or-a-panel)"),
     ] = ()
-    """Other models for some metrics or agents; the first that matches applies."""
+    """Different models for some metrics or agents. The first match applies."""
     second: SecondOptions = SecondOptions()
-    """A second judge, used where the first is in doubt."""
+    """A second judge for scores near their threshold."""
     panel: PanelOptions = PanelOptions()
-    """Several judges in place of one."""
+    """Several judges instead of one."""
     cache: CacheOptions = CacheOptions()
-    """Cached verdicts."""
+    """Cached replies."""
     encryption_key: Text | None = None
-    """Fernet key, as ``${env:NAME}``, that encrypts what queue and cache keep in files. Of several keys, separated by commas, the first encrypts and all decrypt. Needs the extra ``[encryption]``."""
+    """Fernet key that encrypts the files of queue and cache, as ``${env:NAME}``. Of several keys, separated by commas, the first encrypts and all decrypt. Requires the extra ``[encryption]``."""

@@ -1,4 +1,4 @@
-"""Where a value stands in a configuration: keys and indexes from the top."""
+"""Paths of values in a configuration: keys and indexes from the top."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ KeyPath = tuple[str | int, ...]
 
 
 def dotted(path: KeyPath) -> str:
-    """``metrics[2].code_latency``."""
+    """Return a path as text: ``metrics[2].code_latency``."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
 
 
 def placed(path: KeyPath, sources: Mapping[KeyPath, str]) -> str:
-    """How an error about a value begins: with its file and line or its variable, where known, and its path."""
+    """Return the beginning of an error about a value: its file and line or its variable, if known, and its path."""
     place = next((sources[path[:end]] for end in range(len(path), -1, -1) if path[:end] in sources), None)
     return ": ".join(part for part in (place, dotted(path)) if part)

@@ -1,15 +1,16 @@
-"""Configuration: one declaration per option gives its type, default, range, documentation and environment variable.
+"""Reading of the configuration from a file, the environment and code.
 
     load_config()                                     defaults < file < environment < code
     load_config("agenteval.yaml")
     load_config({"outlets": {"span_events": "notable"}})
 
-The file is YAML (numbers and booleans as in YAML 1.2: ``off`` and ``10:30`` are text) named by ``OTEL_AGENTEVAL_CONFIG_FILE``
-or by the caller; ``${env:NAME}`` and ``${env:NAME:-default}`` stand for environment variables. An option's environment
-variable is ``OTEL_AGENTEVAL_`` and its path joined by ``__``: ``OTEL_AGENTEVAL_TURN__IDLE_TIMEOUT=10s``; an empty one counts
-as unset, lists and mappings are written as YAML or JSON.
+The file is YAML 1.2, so ``off`` and ``10:30`` are text. ``OTEL_AGENTEVAL_CONFIG_FILE`` or the caller names it. ``${env:NAME}`` and
+``${env:NAME:-default}`` stand for environment variables.
 
-Everything wrong becomes one :class:`ConfigError` with one line per fault: where it stands, the value, and what is allowed.
+The environment variable of an option is ``OTEL_AGENTEVAL_`` and its path, joined by ``__``: ``OTEL_AGENTEVAL_TURN__IDLE_TIMEOUT=10s``.
+An empty variable counts as unset. Lists and mappings are written as YAML or JSON.
+
+All faults are reported in one :class:`ConfigError`, one line each.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from ..core.errors import ConfigError, nearest
+from ..core.errors import ConfigError, nearest, refusal
 from ..core.faults import Faults
 from .keypath import KeyPath
 from .messages import mapping_of, shown
@@ -30,9 +31,9 @@ ENV_PREFIX = "OTEL_AGENTEVAL_"
 
 
 RESERVED_ENV = (f"{ENV_PREFIX}ENABLED", f"{ENV_PREFIX}CONFIG_FILE")
-"""Variables that are no options: the switch, and the file's name."""
+"""Variables that aren't options: the switch, and the name of the file."""
 RECORD_ENV = f"{ENV_PREFIX}RECORD_FILE"
-"""Where ``otel-agenteval record`` has its program's processes write."""
+"""The file that ``otel-agenteval record`` passes to its program."""
 
 
 def load_config(
@@ -40,16 +41,16 @@ def load_config(
     env: Mapping[str, str] | None = None,
     overrides: Mapping[str, Any] | None = None,
 ) -> Config:
-    """The effective configuration: defaults < file < environment < code.
+    """Return the effective configuration: defaults < file < environment < code.
 
     Args:
-        config: a file's path (default: ``OTEL_AGENTEVAL_CONFIG_FILE``), a mapping of the file's form, which wins over
-            file and environment, or a Config, which is complete: neither is then read.
-        env: the environment; default ``os.environ``.
-        overrides: a mapping of the file's form that wins over everything.
+        config: the path of a file (default: ``OTEL_AGENTEVAL_CONFIG_FILE``), a mapping, which takes precedence over file and
+            environment, or a Config, which replaces both.
+        env: the environment (default: ``os.environ``).
+        overrides: a mapping that takes precedence over everything.
 
     Raises:
-        ConfigError: unknown keys or variables, values that are not allowed, a file that cannot be read.
+        ConfigError: a key or variable is unknown, a value is invalid, or the file can't be read.
     """
     if isinstance(config, Config) and not overrides:
         return config
@@ -57,10 +58,10 @@ def load_config(
 
 
 def load_what_is_right(file: str | os.PathLike[str], faults: Faults) -> Config:
-    """As :func:`load_config`, with all that is wrong in ``faults``; the configuration is that of the other options.
+    """Return the configuration of all valid options, and collect the errors of the others in ``faults``.
 
     Raises:
-        ConfigError: the file cannot be read at all, or a variable is unknown.
+        ConfigError: the file can't be read, or a variable is unknown.
     """
     config, lines = Config.as_far_as_right(*_gathered(file, os.environ, None))
     with faults:
@@ -74,7 +75,7 @@ def _gathered(
     env: Mapping[str, str],
     overrides: Mapping[str, Any] | None,
 ) -> tuple[dict[str, Any], dict[KeyPath, str]]:
-    """What all layers say, and the place of each value."""
+    """Return the merged values of all layers, and the place of each value."""
     data: dict[str, Any] = {}
     sources: dict[KeyPath, str] = {}
     if isinstance(config, Config):
@@ -84,13 +85,13 @@ def _gathered(
         if file:
             data, sources = _read_file(Path(file), env)
         elif config == "":
-            raise ConfigError("config: '' is not allowed; it must be the path of a YAML file")
+            raise ConfigError("config: must be the path of a YAML file, got ''")
         for path, value, variable in _from_env(env):
             data = _merge(data, _nested(path, value), (), sources, variable)
         if isinstance(config, Mapping):
             data = _merge(data, config, (), sources, None)
         elif config is not None and not isinstance(config, (str, os.PathLike)):
-            raise ConfigError(f"config: {type(config).__name__} is not allowed; it must be a Config, a mapping or a path")
+            raise ConfigError(f"config: must be a Config, a mapping or a path, got {type(config).__name__}")
     if overrides:
         data = _merge(data, overrides, (), sources, None)
     return data, sources
@@ -99,26 +100,28 @@ def _gathered(
 def _read_file(file: Path, env: Mapping[str, str]) -> tuple[dict[str, Any], dict[KeyPath, str]]:
     try:
         text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(f"{file}: file not found") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    from . import yaml  # imported on first use: many processes have no file
+        raise ConfigError(f"{file}: can't be read: {getattr(error, 'strerror', None) or error}") from None
+    from . import yaml  # imported on first use, because many processes have no file
 
     data, lines = yaml.load(text, str(file), env)
     if data is None:
         return {}, {}
     if not isinstance(data, dict):
-        raise ConfigError(f"{file}:1: {shown(data)} is not allowed; {mapping_of(Config)}")
+        raise ConfigError(refusal(f"{file}:1", shown(data), mapping_of(Config)))
     return data, lines
 
 
 _WHOLE_IN_LAYER = {("outlets", "prometheus")}
-"""Mappings that a later layer replaces: their keys exclude each other."""
+"""Mappings that a later layer replaces as a whole, because their keys exclude each other."""
 
 
 def _merge(
     below: Any, above: Mapping[Any, Any], path: KeyPath, sources: dict[KeyPath, str], origin: str | None
 ) -> dict[Any, Any]:
-    """``above`` over ``below``, mapping by mapping; lists are replaced. Keeps ``sources`` in step."""
+    """Merge ``above`` into ``below`` mapping by mapping, and update ``sources``. Lists are replaced."""
     merged = dict(below) if isinstance(below, Mapping) else {}
     for key, value in above.items():
         here = (*path, key)
@@ -128,7 +131,7 @@ def _merge(
             continue
         for known in [known for known in sources if known[: len(here)] == here]:
             del sources[known]
-        sources[here] = origin or ""  # code has no place to name
+        sources[here] = origin or ""  # values from code have no file or variable
         merged[key] = value
     return merged
 
@@ -140,7 +143,7 @@ def _nested(path: tuple[str, ...], value: Any) -> dict[str, Any]:
 
 
 def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, str]]:
-    """(path, value, variable) of each option in the environment, outer ones before those inside them."""
+    """Yield path, value and variable of each option in the environment, sections before their options."""
     given = sorted(
         (name for name, text in env.items() if name.startswith(ENV_PREFIX) and text.strip() and not _is_reserved(name)),
         key=lambda n: (n.count("__"), n),
@@ -158,7 +161,7 @@ def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, st
 
 
 def _is_reserved(name: str) -> bool:
-    return name in (*RESERVED_ENV, RECORD_ENV) or name.startswith(f"{ENV_PREFIX}TEST_")  # what this package's own tests are told
+    return name in (*RESERVED_ENV, RECORD_ENV) or name.startswith(f"{ENV_PREFIX}TEST_")  # used by this package's tests
 
 
 def _from_text(text: str, variable: str, env: Mapping[str, str]) -> Any:
@@ -172,10 +175,10 @@ def _from_text(text: str, variable: str, env: Mapping[str, str]) -> Any:
 
 
 def variables(section: type[Section] = Config) -> dict[str, tuple[str, ...]]:
-    """The environment variable of every option and section, and its path."""
+    """Return the path of each option and section by its environment variable."""
     return {variable_of(path): path for path in option_paths(section)}
 
 
 def variable_of(path: tuple[str, ...]) -> str:
-    """``OTEL_AGENTEVAL_TURN__IDLE_TIMEOUT``."""
+    """Return the environment variable of an option: ``OTEL_AGENTEVAL_TURN__IDLE_TIMEOUT``."""
     return ENV_PREFIX + "__".join(path).upper()

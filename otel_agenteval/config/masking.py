@@ -1,7 +1,7 @@
-"""Configurations as they may be shown: without secrets, wherever they stand.
+"""Masking of secrets in a configuration.
 
-Secrets are known by the name of their key, by what they look like, by their place in an address, and because an environment
-variable whose name says so holds them.
+A value is a secret by the name of its key, by its form, by its position in an address, or because an environment variable with the
+name of a secret has the same value.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import quote, quote_plus
 
 MASK = "****"
 _LEAST_KNOWN = 6
-"""Characters of a variable's value from which it is looked for elsewhere."""
+"""Minimum characters of a variable's value that is masked in other values."""
 _SECRET_KEY = re.compile(
     r"(?:^|[_.\s-]|(?<=[a-z])(?=[A-Z]))(?:api[_-]?key|key|token|password|passwd|pwd|pass|passphrase|passcode|secret|authorization|auth|credentials?|cookies?|"
     r"private|jaas[._-]config|user[._-]?info|connection[_-]?string|dsn|webhook(?:[_-]?url)?|secrets|passwords)$",
@@ -33,12 +33,12 @@ _QUERY = re.compile(
 
 
 def masked(value: Any, key: Any = "", env: Mapping[str, str] | None = None) -> Any:
-    """A value of a configuration, with its secrets masked.
+    """Return a value with its secrets masked.
 
     Args:
-        value: anything of mappings, lists and scalars.
-        key: what it stands under.
-        env: the environment whose secrets are known; default ``os.environ``.
+        value: a mapping, a list or a scalar.
+        key: the key of the value.
+        env: the environment with secrets (default: ``os.environ``).
     """
     return _masked(value, key, _known(os.environ if env is None else env))
 
@@ -49,7 +49,7 @@ def _masked(value: Any, key: Any, known: Collection[str]) -> Any:
             return dict.fromkeys(value, MASK)
         if _is_plural_of_secrets(key):
             return {_text(name, known): _hidden(inner) for name, inner in value.items()}
-        of_webhook = isinstance(key, str) and key.lower().endswith("webhook")  # whose address is all that it takes to write there
+        of_webhook = isinstance(key, str) and key.lower().endswith("webhook")  # the URL of a webhook is a secret
         return {
             _text(name, known): _masked(inner, "webhook_url" if of_webhook and name == "url" else name, known)
             for name, inner in value.items()
@@ -83,7 +83,7 @@ def _text(text: Any, known: Collection[str]) -> Any:
     for secret in known:
         text = text.replace(secret, MASK)
     text = _QUERY.sub(rf"\1{MASK}", _AUTHORITY.sub(_without_password, text))
-    from ..detectors.redaction.find import finds, may_hold  # imported on first use: few processes show a configuration
+    from ..detectors.redaction.find import finds, may_hold  # imported on first use, because few processes show a configuration
 
     if not may_hold(text) or "${" in text:
         return text
@@ -96,12 +96,12 @@ def _text(text: Any, known: Collection[str]) -> Any:
 
 
 def _without_password(found: re.Match[str]) -> str:
-    """``user:****@``; a name alone may be a token."""
+    """Return the masked user part of an address. A user name without a password is masked too, because it can be a token."""
     return f"{MASK}@" if found[1] is None else f"{found[1]}:{MASK}@"
 
 
 def _known(env: Mapping[str, str]) -> list[str]:
-    """What variables hold whose names say that they hold secrets, also as an address writes it; the longest first."""
+    """Return the values of variables with names of secrets, also percent-encoded, longest first."""
     held = {
         value
         for name, value in env.items()

@@ -1,4 +1,4 @@
-"""Section ``media``: which images, sounds and videos are opened for metrics, and how much of them."""
+"""Section ``media``: which images, audio and videos are opened for metrics, and their limits."""
 
 from __future__ import annotations
 
@@ -17,23 +17,21 @@ _BUCKET = re.compile(r"(s3|gs|gcs|abfs|az|adl|oss)://[^\s/]+(/\S*)?")
 def _hosts(value: Any) -> Any:
     items = _listed(value)
     if items is None or not all(_HOST.fullmatch(item.lower()) for item in items):
-        raise ValueError("it must be a list of hosts, as in cdn.example.com, *.example.com or media.example.com:8443")
+        raise ValueError("must be a list of hosts; examples: cdn.example.com, *.example.com, media.example.com:8443")
     return tuple(item.lower() for item in items)
 
 
 def _folders(value: Any) -> Any:
     items = _listed(value)
     if items is None or not all(item.startswith("/") or re.match(r"[A-Za-z]:[\\/]", item) for item in items):
-        raise ValueError("it must be a list of folders, by their whole paths")
+        raise ValueError("must be a list of absolute paths of folders")
     return items
 
 
 def _buckets(value: Any) -> Any:
     items = _listed(value)
     if items is None or not all(map(_BUCKET.fullmatch, items)):
-        raise ValueError(
-            "it must be a list of beginnings of addresses in object stores, as in s3://recordings/2026/ or gs://calls"
-        )
+        raise ValueError("must be a list of prefixes of object store addresses; examples: s3://recordings/2026/, gs://calls")
     return items
 
 
@@ -44,37 +42,37 @@ def _listed(value: Any) -> tuple[str, ...] | None:
 
 
 class MediaOptions(Section):
-    """What is opened of the images, sounds and videos of a turn. What travels inside of a turn always is; nothing else, unless it is allowed here."""
+    """Access to the images, audio and videos of a turn. Media inside a turn are always opened. Media at an address are opened only if an option allows it."""
 
     hosts: Annotated[tuple[str, ...], Before(_hosts), Kind("list of hosts")] = ()
-    """Hosts from which media are fetched (``cdn.example.com``, ``*.example.com``, ``media.example.com:8443``); addresses of others go to the judge as they are."""
+    """Hosts from which media are fetched (``cdn.example.com``, ``*.example.com``, ``media.example.com:8443``). Addresses at other hosts are sent to the judge unopened."""
     folders: Annotated[tuple[str, ...], Before(_folders), Kind("list of folders")] = ()
-    """Folders below which ``file:`` addresses are read."""
+    """Folders whose files can be opened by ``file:`` addresses."""
     buckets: Annotated[tuple[str, ...], Before(_buckets), Kind("list of addresses in object stores")] = ()
-    """Beginnings of addresses in object stores that are read (``s3://recordings/``). Needs the extra ``[fsspec]`` and the store's own package."""
+    """Prefixes of object store addresses that are opened (``s3://recordings/``). Requires the extra ``[fsspec]`` and the package of the store."""
     private_addresses: Switch = False
-    """Whether a host may have an address in a private network, or be this machine."""
+    """Allow hosts in a private network or on this machine."""
     max_bytes: Size = Rules.max_bytes
-    """Maximum bytes of one medium."""
+    """Maximum bytes of one image, audio or video."""
     max_pixels: Count = Rules.max_pixels
-    """Maximum pixels of one image, and of each picture of a video."""
+    """Maximum pixels of one image or video frame."""
     max_edge: Count = Rules.max_edge
-    """Pixels of the longer side of an image that a judge sees; larger ones are scaled down."""
+    """Maximum pixels of the longer side of an image for a judge. Larger images are scaled down."""
     fetch_timeout: Duration = Rules.fetch_timeout
-    """Seconds in which a medium must have come."""
+    """Maximum seconds to fetch one file."""
     decode_timeout: Duration = Rules.decode_timeout
-    """Seconds for which a sound or a video is measured; of a longer one the beginning counts."""
+    """Maximum seconds to decode audio or a video. After that, only the decoded beginning is measured."""
     decode_memory: Size = Rules.decode_memory
-    """Maximum memory of a process that decodes a sound or a video."""
+    """Maximum memory of a process that decodes audio or a video."""
     decode_total: Size = Rules.decode_total
-    """Maximum memory of all processes that decode at once. Others wait; one always runs."""
+    """Maximum memory of all concurrent decoding processes. Others wait. One process always runs."""
     transcriber: TranscriberOptions = TranscriberOptions()
 
     def rules(self) -> Rules:
-        """The same as the metrics take it.
+        """Return the access rules for metrics.
 
         Raises:
-            ValueError: the transcriber is not complete.
+            ValueError: the transcriber is incomplete.
         """
         given = {name: getattr(self, name) for name in options_of(MediaOptions) if name != "transcriber"}
         return Rules(**given, transcription=self.transcriber.wanted(), hears=not self.transcriber.instead_of_sound)

@@ -1,4 +1,4 @@
-"""Sections ``inline``, ``metrics`` and ``groups``: what is evaluated."""
+"""Sections ``inline``, ``metrics`` and ``groups``: the metrics to evaluate."""
 
 from __future__ import annotations
 
@@ -19,61 +19,61 @@ def _names(value: Any) -> Any:
         isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
     ):
         return value
-    raise ValueError(f"it must be one of {', '.join(_GROUPS)}, or a list of groups and metric names")
+    raise ValueError(f"must be one of {', '.join(_GROUPS)}, or a list of groups and metric names")
 
 
 class InlineOptions(Section):
-    """What is evaluated the moment a turn ends."""
+    """Metrics that run on each turn as soon as it closes."""
 
     metrics: Annotated[
         Group | tuple[str, ...],
         Before(_names),
         Kind("group, or list of groups and names"),
     ] = "default"
-    """A [group of metrics](metrics/README.md#groups) (``default``, ``safety``, ``quality``, ``cost``, ``all``), or a list of groups and metric names; ``-name`` takes one out of those before it."""
+    """A [group of metrics](metrics/README.md#groups) (``default``, ``safety``, ``quality``, ``cost``, ``all``), or a list of groups and metric names. ``-name`` removes an entry that an earlier group added."""
     budget: DurationOrZero = 0.005
-    """Seconds of the agent's thread that one turn may take, where an SDK needs its scores at once; the remaining metrics run on the worker."""
+    """Maximum seconds per turn on the agent's thread, for SDKs that need scores immediately. The remaining metrics run on the worker."""
     expected: Switch = True
-    """Whether `oa.expect(...)` turns on the `code_` metrics that can use what it gives, see [reference data](../concepts/reference-data.md#metrics-that-expect-turns-on). Never one that asks a model."""
+    """Let `oa.expect(...)` turn on the `code_` metrics that use its reference data, see [reference data](../concepts/reference-data.md#metrics-that-expect-turns-on). Judged metrics are never turned on."""
 
 
 FAULTY = "\0"
-"""In place of the name of an entry that could not be read, where the rest is looked at nevertheless."""
+"""The name of an invalid entry, while all other entries are still checked."""
 
 
 class MetricEntry(Section):
     """A metric with parameters: ``{code_max_duration: {max_seconds: 2}, policy: gate}``, or only its name."""
 
     name: str
-    """Canonical name, or a name from another catalogue (``trusys:icontains``)."""
+    """Name of the metric, or its name in another tool (``trusys:icontains``)."""
     params: dict[str, Any] = NO_ENTRIES
-    """The metric's parameters; its documentation names them."""
+    """Parameters of the metric, listed in its documentation."""
     policy: Literal["gate", "trend"] = "trend"
-    """``gate`` (must always pass) or ``trend`` (watch it)."""
+    """``gate`` if every turn must pass, ``trend`` to watch the mean."""
     when: Selector | None = None
-    """The turns that it is evaluated on; all by default."""
+    """Turns to evaluate (default: all)."""
     sample: SampleOptions | None = None
-    """For ``llm_`` and ``embed_`` metrics: which of those turns are judged; all by default."""
+    """Sampling of these turns, for ``llm_`` and ``embed_`` metrics (default: all)."""
 
     @classmethod
     def _read(cls, value: Any) -> Any:
         if isinstance(value, str):
             return {"name": value}
         if not isinstance(value, Mapping):
-            raise ValueError("it must be a metric's name, or {name: {parameters}, policy: gate | trend, when: {…}, sample: {…}}")  # noqa: TRY004 - pydantic reads it
-        names = [key for key in value if key not in _BESIDE_A_METRIC]
+            raise ValueError("must be the name of a metric or {name: {parameters}, policy: gate | trend, when: {…}, sample: {…}}")  # noqa: TRY004 - pydantic reads it
+        names = [key for key in value if key not in BESIDE_A_METRIC]
         if len(names) != 1:
             raise ValueError(
-                f"it must name exactly one metric beside policy, when and sample (here: {', '.join(map(str, names)) or 'none'})"
+                f"an entry must name exactly one metric, besides policy, when and sample; found {', '.join(map(str, names)) or 'none'}"
             )
         params = value[names[0]]
         if params is not None and not isinstance(params, Mapping):
-            raise ValueError(f"the parameters of {names[0]} must be a mapping")
-        rest = {key: value[key] for key in _BESIDE_A_METRIC if key in value}
+            raise ValueError(f"the parameters of {names[0]} must be a mapping; example: {{{names[0]}: {{threshold: 0.8}}}}")
+        rest = {key: value[key] for key in BESIDE_A_METRIC if key in value}
         return {"name": str(names[0]), "params": dict(params or {}), **rest}
 
     def to_dict(self) -> dict[str, Any]:
-        """``{name: {parameters}}``, with policy, selector and sampling beside it."""
+        """Return ``{name: {parameters}}`` with policy, selector and sampling."""
         shown = self.policy != "trend" or "policy" in self.options_given
         return {self.name: self.params, **({"policy": self.policy} if shown else {}), **_shared(self)}
 
@@ -84,7 +84,7 @@ def _shared(section: MetricEntry | GroupOptions) -> dict[str, Any]:
 
 def _at_least_one(entries: tuple[MetricEntry, ...]) -> tuple[MetricEntry, ...]:
     if not entries:
-        raise ValueError("it must be a list of at least one metric")
+        raise ValueError("must be a list of at least one metric")
     return entries
 
 
@@ -92,20 +92,20 @@ class GroupOptions(Section):
     """Metrics that share policy, selector and sampling: ``{policy: gate, when: {agent: travel}, metrics: [code_pii_leakage, code_secret_leak]}``."""
 
     metrics: Annotated[tuple[MetricEntry, ...], After(_at_least_one)]
-    """As under ``metrics``; an entry's own settings take precedence."""
+    """Entries as under ``metrics``. The settings of an entry take precedence."""
     policy: Literal["gate", "trend"] = "trend"
-    """The policy of entries without one."""
+    """Policy of entries without their own."""
     when: Selector | None = None
-    """The turns that entries without a selector are evaluated on; all by default."""
+    """Turns to evaluate, for entries without ``when`` (default: all)."""
     sample: SampleOptions | None = None
-    """Which of those turns are judged by the ``llm_`` and ``embed_`` metrics without sampling of their own; all by default."""
+    """Sampling for ``llm_`` and ``embed_`` entries without ``sample`` (default: all turns)."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The shared settings, and the metrics."""
+        """Return the shared settings and the metrics."""
         return {"policy": self.policy, **_shared(self), "metrics": written(self.metrics)}
 
     def entries(self) -> tuple[MetricEntry, ...]:
-        """Its metrics, with the shared settings filled in."""
+        """Return the metrics with the shared settings applied."""
         return tuple([self._filled(entry) for entry in self.metrics])
 
     def _filled(self, entry: MetricEntry) -> MetricEntry:
@@ -114,4 +114,4 @@ class GroupOptions(Section):
         return entry.replaced(**{key: value for key, value in shared.items() if key not in entry.options_given})
 
 
-_BESIDE_A_METRIC = ("policy", "when", "sample")
+BESIDE_A_METRIC = ("policy", "when", "sample")

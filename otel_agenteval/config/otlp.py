@@ -11,59 +11,59 @@ from .types import Before, Duration, DurationOrZero, FilePath, Kind, LogEvents, 
 
 
 def headers_of(value: Any) -> Any:
-    """Headers as they are configured: names in lower case."""
+    """Check headers, and return them with lower-case names."""
     if isinstance(value, Mapping) and all(
         isinstance(name, str) and _HEADER.fullmatch(name) and isinstance(text, str) and text.isprintable()
         for name, text in value.items()
     ):
         return {name.lower(): text for name, text in value.items()}
-    raise ValueError("it must be a mapping of header names to texts")
+    raise ValueError("must be a mapping of header names to texts; example: {x-api-key: SECRET}")
 
 
 _HEADER = re.compile(r"[A-Za-z0-9_.-]+")
 
 
 class SpoolOptions(Section):
-    """Files in which scores wait for their receiver, so that they outlive the process."""
+    """Files that keep undelivered scores across restarts."""
 
     directory: FilePath
-    """Folder, created if it is missing. Processes may share it; each uses a file of its own."""
+    """Folder of the files, created if missing. Processes can share it, because each uses its own file."""
     max_bytes: Size = 256 * 2**20
-    """Bytes that may wait in one file; what does not fit is dropped and counted."""
+    """Maximum bytes of one file. Scores beyond it are dropped and counted."""
 
 
 class OtlpOptions(Section):
-    """Scores sent to any OTLP endpoint over connections of our own: ``{endpoint: http://127.0.0.1:4317}``."""
+    """Scores exported directly to an OTLP endpoint: ``{endpoint: http://127.0.0.1:4317}``."""
 
     endpoint: Url
-    """Address of the receiver: ``http://HOST:PORT`` in plain text, ``https://…`` with TLS. Over HTTP, ``/v1/logs`` and so on are added."""
+    """Address of the receiver: ``http://HOST:PORT`` without TLS, ``https://…`` with TLS. For OTLP/HTTP, paths such as ``/v1/logs`` are appended."""
     protocol: Literal["grpc", "http"] = "grpc"
     """OTLP/gRPC, or OTLP/HTTP with protobuf."""
     headers: Annotated[dict[str, str], Before(headers_of), Kind("mapping of headers")] = NO_ENTRIES
-    """Sent with each request; secrets as ``${env:NAME}``."""
+    """Headers of each request, with secrets as ``${env:NAME}``."""
     compression: Literal["none", "gzip"] = "none"
-    """``gzip`` pays where the receiver is on another machine."""
+    """Compression of requests. Use ``gzip`` for a receiver on another machine."""
     timeout: Duration = 10.0
-    """Seconds that one request may take."""
+    """Maximum seconds of one request."""
     ca_file: FilePath | None = None
-    """PEM file of the authorities that may sign the receiver's certificate; null means those of the system."""
+    """PEM file of the authorities that sign the receiver's certificate. Null uses those of the system."""
     cert_file: FilePath | None = None
-    """PEM file of our own certificate, for receivers that ask for one."""
+    """PEM file of the client certificate, for receivers that require one."""
     key_file: FilePath | None = None
-    """PEM file of its key."""
+    """PEM file of the client certificate's key."""
     log_events: LogEvents = "auto"
-    """``gen_ai.evaluation.result`` log records under the Resource of the evaluated root, as ``outlets.log_events``, whose ``auto`` leaves them to this one. A sidecar writes no span events: there ``auto`` is all."""
+    """Which scores are exported as ``gen_ai.evaluation.result`` log records, with the values of ``outlets.log_events``. In a sidecar, which writes no span events, ``auto`` means all."""
     evaluate_spans: Literal["off", "linked", "child"] = "off"
-    """A span ``evaluate AGENT`` with the scores as its events, for backends that show nothing but spans: ``linked`` is a trace of its own with a link to the turn, ``child`` is part of the turn's trace."""
+    """Export a span ``evaluate AGENT`` with the scores as events, for backends that only show spans. ``linked`` makes a separate trace with a link to the turn, ``child`` adds the span to the turn's trace."""
     metrics_interval: DurationOrZero = 60.0
-    """Seconds between two exports of the metrics; 0 sends none."""
+    """Seconds between two exports of the metrics. 0 exports none."""
     retry_for: Duration = 3600.0
-    """Seconds after which scores are dropped that the receiver keeps refusing for now."""
+    """Seconds of retries before a score is dropped."""
     queue_bytes: Size = 16 * 2**20
-    """Bytes that may wait in memory; what does not fit is dropped and counted."""
+    """Maximum bytes of undelivered scores in memory. Scores beyond it are dropped and counted."""
     spool: SpoolOptions | None = None
-    """Files in which scores wait instead of in memory."""
+    """Files that keep undelivered scores, instead of memory."""
 
     def _check(self) -> None:
         if (self.cert_file is None) != (self.key_file is None):
-            raise ValueError("cert_file and key_file must be set together, or neither of them")
+            raise ValueError("set both cert_file and key_file, or neither")

@@ -1,7 +1,8 @@
-"""Section ``outlets``: where scores leave. The larger outlets have modules of their own."""
+"""Section ``outlets``: the destinations of scores. Larger outlets have separate modules."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from .otlp import OtlpOptions
@@ -12,42 +13,51 @@ from .webhook import WebhookOptions
 
 
 class PrometheusOptions(Section):
-    """Where Prometheus finds the metrics: exactly one of the two."""
+    """The endpoint that Prometheus scrapes: either a registry or a port."""
 
     registry: Literal["default"] | None = None
-    """``default`` joins the application's own ``/metrics``: no port is opened."""
+    """``default`` adds the metrics to the registry of ``prometheus_client``, for your own ``/metrics``. No port is opened."""
     port: Port | None = None
-    """Serve ``/metrics`` on a port of our own."""
+    """Port for a separate ``/metrics`` endpoint."""
+
+    @classmethod
+    def _read(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            raise ValueError(f"{_PROMETHEUS}; write {{port: {value}}}" if isinstance(value, int) else _PROMETHEUS)  # noqa: TRY004 - pydantic reads it
+        return value
 
     def _check(self) -> None:
         if (self.registry is None) == (self.port is None):
-            raise ValueError("it must be {registry: default}, {port: N} or null")
+            raise ValueError(_PROMETHEUS)
 
     def to_dict(self) -> dict[str, Any]:
-        """The one of the two that is set."""
+        """Return the option that is set."""
         return {"registry": self.registry} if self.port is None else {"port": self.port}
 
 
+_PROMETHEUS = "must be {port: N}, {registry: default} or null"
+
+
 class OutletOptions(Section):
-    """Where scores leave."""
+    """The destinations of scores."""
 
     span_events: Literal["all", "notable", "off"] = "all"
-    """Events on the turn's root span: all inline scores, ``notable`` ones (failed, errors, gates), or none."""
+    """Scores as events on the turn's root span: ``all`` inline scores, ``notable`` ones (failures, errors, gates), or none."""
     log_events: LogEvents = "auto"
-    """``gen_ai.evaluation.result`` log records: ``auto`` is one for each score that the exported span does not carry, and for every score with ``privacy.export_content``; ``notable`` are failed ones, errors and gates."""
+    """Scores as ``gen_ai.evaluation.result`` log records. ``auto`` exports each score that isn't on the exported span, or every score with ``privacy.export_content``. ``notable`` exports failures, errors and gates."""
     otlp_metrics: Switch = False
-    """The metrics through the Meter API, for applications that push them."""
+    """Export the metrics through OpenTelemetry's Meter API, for applications that push metrics."""
     prometheus: PrometheusOptions | None = PrometheusOptions.of(registry="default")
-    """The metrics with exemplars, for scraping; null switches this off."""
+    """Metrics with exemplars for Prometheus. Null switches them off."""
     jsonl: FilePath | None = None
-    """File to which scores are appended as JSON lines."""
+    """File for scores as JSON lines. The file is appended to."""
     otlp_file: FilePath | None = None
-    """File to which the spans of each turn are appended as OTLP/JSON lines, redacted, for ``eval``, ``turns`` and every other reader of that form."""
+    """File for the redacted spans of each turn as OTLP/JSON lines, which ``eval`` and ``turns`` read. The file is appended to."""
     console: Console = "off"
-    """Turns with what was said, redacted, and their scores on standard error, for development: ``all`` (``true``), ``failed`` ones, or ``off`` (``false``)."""
+    """Turns to print on standard error, with redacted messages and scores: ``all`` (``true``), ``failed`` or ``off`` (``false``). Meant for development."""
     store: StoreOptions | None = None
-    """Turns and scores kept in an SQLite file, which ``why``, ``export`` and pages read; null keeps none."""
+    """Score store for ``why``, ``export``, ``compare`` and the web page: an SQLite file or PostgreSQL. Null keeps none."""
     webhook: WebhookOptions | None = None
-    """Messages to Slack, Teams, PagerDuty or any URL about failed gates and metrics below their floor; null sends none."""
+    """Messages to Slack, Teams, PagerDuty or any URL about failed gates and metrics below their floor. Null sends none."""
     otlp: OtlpOptions | None = None
-    """Scores sent to an OTLP endpoint over connections of our own, as a sidecar does; null sends none."""
+    """Scores exported directly to an OTLP endpoint. Null exports none."""

@@ -1,4 +1,4 @@
-"""Section ``serve.page``: what the web page shows, and to whom."""
+"""Section ``serve.page``: content and access of the web page."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from .types import Before, FilePath, Kind, Switch, Text
 
 def _trace_url(value: Any) -> Any:
     if not isinstance(value, str) or not value.startswith(("http://", "https://")) or "{trace_id}" not in value:
-        raise ValueError("it must be an address with {trace_id} in it, as in https://grafana.example/explore?trace={trace_id}")
+        raise ValueError("must be a URL with {trace_id}; example: https://grafana.example/explore?trace={trace_id}")
     if "@" in value.split("/")[2] or not value.isprintable() or " " in value:
-        raise ValueError("it must be an address without credentials")
+        raise ValueError("must be a URL without credentials")
     return value
 
 
 class PageOptions(Section):
-    """The web page at ``serve.web``, of a sidecar that keeps its scores (``outlets.store``)."""
+    """The web page at ``serve.web``. It requires a score store (``outlets.store``)."""
 
     content: Switch = False
-    """Whether what was said in a turn is shown, as far as ``outlets.store.content`` keeps it."""
+    """Show the messages of a turn, if ``outlets.store.content`` stores them."""
     trace_url: Annotated[str, Before(_trace_url), Kind("address with {trace_id}")] | None = None
-    """Address of a trace in your tracing backend, with ``{trace_id}`` in it; each turn links to it."""
+    """Link to a trace in your tracing backend, with ``{trace_id}`` in it."""
     labels: FilePath | None = None
-    """The file that labels given on the page are written to, for ``calibrate``; null means that nobody may label."""
+    """File for labels given on the page, for ``calibrate``. Null disables labeling."""
     read_token: Text | None = None
-    """A token with which the page and its API may be read, without giving labels. It needs ``serve.token``."""
+    """Token for read-only access to the page and its API. Requires ``serve.token``."""

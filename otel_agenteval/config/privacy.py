@@ -1,4 +1,4 @@
-"""Section ``privacy``: what is taken out before content leaves."""
+"""Section ``privacy``: redaction before content leaves the process."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .types import Before, Kind, Switch
 def _kinds(value: Any) -> Any:
     if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
         return tuple(value)
-    raise ValueError("it must be a list of email, phone, card, ssn and secret")
+    raise ValueError("must be a list of email, phone, card, ssn and secret")
 
 
 class PrivacyOptions(Section):
-    """What is taken out of a turn before its content leaves the process, to a judge, an embedder or the file of a queue."""
+    """Redaction of a turn's content before it leaves the process, for a judge, an embedder, an outlet or a queue."""
 
     redact: Annotated[
         tuple[Literal["email", "phone", "card", "ssn", "secret"], ...],
@@ -27,6 +27,6 @@ class PrivacyOptions(Section):
         "card",
         "secret",
     )
-    """Kinds of personal data and secrets that are replaced by their kind and a number (``[EMAIL_1]``), in names and ids by their kind and a hash (``[PHONE-9f3a0c1b2d4e]``); scores that are computed in this process see everything."""
+    """Kinds of personal data and secrets to redact. In content, ``[EMAIL_1]`` replaces a value. In names and ids, ``[PHONE-9f3a0c1b2d4e]`` does. ``code_`` metrics read the original."""
     export_content: Switch = False
-    """Whether log events of scores carry the turn's input and output (``agenteval.turn.input``, ``agenteval.turn.output``), redacted and cut to 4,096 characters each."""
+    """Add the turn's input and output (``agenteval.turn.input``, ``agenteval.turn.output``) to the log events of scores, redacted and truncated to 4,096 characters each."""

@@ -1,4 +1,4 @@
-"""Section ``queue``: between the agent's threads and our worker."""
+"""Section ``queue``: the queue between your agent's threads and the worker thread."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from .types import Size
 
 
 class QueueOptions(Section):
-    """The queue between the agent's threads and our worker."""
+    """The queue between your agent's threads and the worker thread."""
 
     max_bytes: Size = 64 * 2**20
-    """Bytes that may wait; what does not fit is dropped and counted."""
+    """Maximum bytes of waiting turns. Turns beyond it are dropped and counted."""

@@ -1,4 +1,4 @@
-"""Section ``references``: what turns are compared with."""
+"""Section ``references``: reference data for turns."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from .types import Before, FilePath, Kind, Switch
 
 
 def _accepted(value: Any) -> Any:
-    """A list of attributes, whose references are named by their last parts, or ``{attribute: reference}``."""
+    """Parse a list of attributes, or ``{attribute: reference}``. In a list, the last part of an attribute names its reference."""
     if isinstance(value, (list, tuple)) and all(isinstance(item, str) and item for item in value):
         return {item: re.split(r"[.:]", item)[-1] for item in value}
     if isinstance(value, Mapping) and all(isinstance(item, str) and item for pair in value.items() for item in pair):
         return dict(value)
-    raise ValueError("it must be a list of span attributes (baggage:key for baggage), or a mapping of them to reference names")
+    raise ValueError("must be a list of span attributes, or a mapping of them to reference names; example: [baggage:case_id]")
 
 
 def _templates(value: Any) -> Any:
     items = [value] if isinstance(value, str) else value
     if isinstance(items, (list, tuple)) and all(isinstance(item, str) and _is_template(item) for item in items):
         return tuple(items)
-    raise ValueError("it must be a template or a list of them, with {documents} and other text in it, and each place once")
+    raise ValueError("must be one or more templates with {documents} and other text, and each placeholder at most once")
 
 
 def _is_template(text: str) -> bool:
@@ -36,25 +36,28 @@ def _is_template(text: str) -> bool:
 def _ids(value: Any) -> Any:
     if isinstance(value, Mapping) and all(_is_mapped(found, wanted) for found, wanted in value.items()):
         return dict(value)
-    raise ValueError("it must be a mapping of retrieved ids to those of references, with * at most once on each side")
+    raise ValueError("must be a mapping of retrieved ids to reference ids, with * at most once on each side")
 
 
 def _is_mapped(found: Any, wanted: Any) -> bool:
     return isinstance(found, str) and isinstance(wanted, str) and wanted.count("*") <= found.count("*") <= 1
 
 
+_GIVEN = "must be a mapping of reference names to values; example: {when: {agent: travel}, expected_tools: [search]}"
+
+
 class GivenReferences(Section):
-    """References for the turns that a selector matches: ``{when: {agent: travel}, expected_tools: [search, book]}``."""
+    """Reference data for some turns: ``{when: {agent: travel}, expected_tools: [search, book]}``."""
 
     when: Selector | None = None
-    """The turns that they apply to; all by default."""
+    """Turns that the reference data applies to (default: all)."""
     references: dict[str, Any]
-    """By name, as the metrics call them."""
+    """Values by reference name."""
 
     @classmethod
     def _read(cls, value: Any) -> Any:
         if not isinstance(value, Mapping):
-            raise ValueError("it must be a mapping of references, with or without when")  # noqa: TRY004 - pydantic reads it
+            raise ValueError(_GIVEN)  # noqa: TRY004 - pydantic reads it
         if "references" in value:
             return dict(value)
         return {
@@ -63,24 +66,24 @@ class GivenReferences(Section):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """The references with their selector beside them."""
+        """Return the references and their selector."""
         return {**self.references, **({} if self.when is None else {"when": self.when.to_dict()})}
 
 
 class ReferenceOptions(Section):
-    """What turns are compared with, besides what ``expect()`` gives in code, which takes precedence."""
+    """Reference data for turns. References from ``expect()`` in code take precedence."""
 
     accept_from: Annotated[dict[str, str], Before(_accepted), Kind("list, or mapping")] = NO_ENTRIES
-    """Attributes of the root span (``baggage:key`` for baggage) from which references are accepted: a list, or ``{attribute: reference}``. All others are ignored."""
+    """Attributes of the root span (``baggage:key`` for baggage) that are read as references: a list, or ``{attribute: reference}``. All others are ignored."""
     given: Annotated[tuple[GivenReferences, ...], Kind("list, see [reference data](../concepts/reference-data.md)")] = ()
-    """References for agents, services or routes; the first that matches applies."""
+    """Reference data for agents, services or routes. The first match applies."""
     retrievers: PatternsOrNone = ()
-    """Tools that look things up (``*`` for any characters): their results are the turn's context where no retrieval span gives one."""
+    """Tools whose results are the turn's context, if it has no retrieval span. ``*`` matches any characters."""
     prompts: Annotated[tuple[str, ...], Before(_templates), Kind("text or list of texts")] = ()
-    """Templates of prompts that hold documents, with `{documents}` and mostly `{question}` in them: the documents become the turn's context where no retrieval span gives one, the question its input."""
+    """Prompt templates with `{documents}` and usually `{question}`. If a turn has no retrieval span, the documents become its context and the question its input."""
     document_ids: Annotated[dict[str, str], Before(_ids), Kind("mapping of ids")] = NO_ENTRIES
-    """Ids of retrieved documents and what references call them; `*` stands for the same text on both sides."""
+    """Mapping of retrieved document ids to reference ids. `*` stands for the same text on both sides."""
     trim: Switch = False
-    """Whether white space at the end of an answer and of its ground truth counts for nothing."""
+    """Ignore white space at the end of an answer and of its ground truth."""
     dataset: FilePath | None = None
-    """JSON lines, CSV or Parquet file of cases: ``case_id`` or ``input``, and references in the other columns."""
+    """JSON lines, CSV or Parquet file of cases, with ``case_id`` or ``input``, and references in the other columns."""

@@ -26,58 +26,58 @@ from .types import DurationOrZero, Kind
 
 
 class Config(Section):
-    """Everything that can be set. Once read, durations are in seconds and sizes in bytes."""
+    """The whole configuration. Durations are in seconds, sizes in bytes."""
 
     turn: TurnOptions = TurnOptions()
-    """When a turn closes, and how much may be held in memory until then."""
+    """Closing of turns, and memory limits of open turns."""
     exit_timeout: DurationOrZero = 5.0
-    """Seconds that the process may wait for scores when it exits."""
+    """Maximum seconds to finish scores at the exit of the process."""
     inline: InlineOptions = InlineOptions()
-    """What is evaluated the moment a turn ends."""
+    """Metrics that run on each turn as soon as it closes."""
     metrics: Annotated[tuple[MetricEntry, ...], Kind("list of metrics, see [below](#metrics)")] = ()
-    """Metrics that need parameters or a policy; a metric of the inline pack is replaced by the one configured here."""
+    """Metrics with parameters, a policy, a selector or sampling. An entry replaces the default metric of the same name."""
     groups: Annotated[dict[str, GroupOptions], Kind("groups by their names, see [below](#groups)")] = NO_ENTRIES
-    """Groups of metrics that share policy, selector and sampling; evaluated besides ``metrics``, and selected by ``eval --metrics @NAME``."""
+    """Groups of metrics that share policy, selector and sampling. They run in addition to ``metrics``. ``eval --metrics @NAME`` selects one."""
     references: ReferenceOptions = ReferenceOptions()
-    """What turns are compared with."""
+    """Reference data for turns."""
     conversation: ConversationOptions = ConversationOptions()
     """Metrics over whole conversations."""
     feedback: FeedbackOptions = FeedbackOptions()
-    """What users say of turns."""
+    """User feedback on turns."""
     statistics: StatisticsOptions = StatisticsOptions()
-    """What is said of many turns."""
+    """Fleet estimates and detected changes."""
     judge: JudgeOptions = JudgeOptions()
-    """The model that ``llm_`` metrics ask."""
+    """The model behind ``llm_`` metrics."""
     embedder: EmbedderOptions = EmbedderOptions()
-    """The server or model that ``embed_`` metrics get vectors from."""
+    """The embedding model of ``embed_`` metrics."""
     media: MediaOptions = MediaOptions()
-    """What is opened of the images, sounds and videos of a turn."""
+    """Access to the images, audio and videos of a turn."""
     privacy: PrivacyOptions = PrivacyOptions()
-    """What is taken out before content leaves."""
+    """Redaction before content leaves the process."""
     outlets: OutletOptions = OutletOptions()
-    """Where scores leave."""
+    """The destinations of scores."""
     queue: QueueOptions = QueueOptions()
-    """The queue between the agent's threads and our worker."""
+    """The queue between your agent's threads and the worker thread."""
     serve: ServeOptions = ServeOptions()
-    """The sidecar: where it listens, and what it accepts from whom."""
+    """The sidecar: addresses, access and limits."""
 
     __slots__ = ("_sources",)
     _sources: dict[KeyPath, str]
 
     def __init__(self, /, **options: Any) -> None:
-        """Every option by name, as a value, or in the form that a file has.
+        """Make a configuration from options by name, as values or in the form of a file.
 
         Raises:
-            ConfigError: unknown options, values that are not allowed: all of them, a line each.
+            ConfigError: an option is unknown or a value invalid, one line for each.
         """
         self._validate(options, {})
 
     @classmethod
     def from_sources(cls, data: Mapping[Any, Any], sources: dict[KeyPath, str]) -> Config:
-        """A configuration read from files and variables, whose errors say which: ``sources`` has the place of each value.
+        """Make a configuration from files and variables. Errors name the place of a value, from ``sources``.
 
         Raises:
-            ConfigError: as above.
+            ConfigError: an option is unknown or a value invalid, one line for each.
         """
         config = cls.__new__(cls)
         config._validate(data, sources)
@@ -85,7 +85,7 @@ class Config(Section):
 
     @classmethod
     def as_far_as_right(cls, data: Mapping[Any, Any], sources: dict[KeyPath, str]) -> tuple[Config, list[str]]:
-        """A configuration of those options that are right, and what is wrong with the others, a line each."""
+        """Make a configuration of the valid options, and return the errors of the others."""
         from pydantic_core import ValidationError
 
         lines: dict[str, None] = {}
@@ -117,9 +117,9 @@ class Config(Section):
     __hash__ = None  # type: ignore[assignment]  # parameters are mappings
 
     def metric_entries(self, group: str | None = None) -> list[tuple[KeyPath, MetricEntry]]:
-        """Each configured metric with its path: those of ``metrics`` and all groups in order, or those of one group.
+        """Return the configured metrics with their paths, from ``metrics`` and all groups, or from one group.
 
-        Names and parameters of the metrics are checked when they are selected.
+        Names and parameters aren't checked here.
         """
         groups = self.groups if group is None else {group: self.groups[group]}
         own = self.metrics if group is None else ()
@@ -129,16 +129,16 @@ class Config(Section):
         return [(path, entry) for path, entry in found if entry.name != FAULTY]
 
     def where(self, path: KeyPath) -> str:
-        """How an error about a value begins: with its file and line or its variable, and its path."""
+        """Return the beginning of an error about a value: its file and line or its variable, and its path."""
         return placed(path, self._sources)
 
 
 _MOST_ROUNDS = 20
-"""One fault can hide another below it: so often is the rest looked at again."""
+"""Maximum number of validations, because one error can hide others."""
 
 
 def _without(data: Any, path: KeyPath) -> Any:
-    """Data without what stands at a path, or else without what stands around it. Entries of metrics keep their places."""
+    """Return the data without the value at a path. Entries of lists are replaced, so that the others keep their index."""
     if not path:
         return {}
     key, rest = path[0], path[1:]

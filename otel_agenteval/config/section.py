@@ -1,7 +1,6 @@
-"""What every section of a configuration is: options that do not change, and no others.
+"""The base class of configuration sections: an immutable set of declared options.
 
-Options are declared by annotations. What is given is read by pydantic, which is imported then: a process that goes by the defaults, as most
-agents do, holds no schemas.
+Options are declared by annotations. pydantic parses them and is imported only if an option is set, because most agents use the defaults.
 """
 
 from __future__ import annotations
@@ -18,24 +17,24 @@ if typing.TYPE_CHECKING:
 _options: dict[type, dict[str, Option]] = {}
 _validators: dict[type, Any] = {}
 NO_ENTRIES: dict[str, Any] = {}
-"""The default of an option that is a mapping by names."""
+"""The default of an option that maps names to values."""
 
 
 class Option(NamedTuple):
-    """How an option is declared."""
+    """The declaration of an option."""
 
     annotation: Any
     metadata: tuple[Any, ...]
-    """What ``Annotated`` adds to it."""
+    """Metadata of ``Annotated``."""
     default: Any
     """``...`` when the option is required."""
 
 
 class Section:
-    """A mapping of options. Each option is an annotation: its type, its default, and its meaning in the text below it.
+    """A set of options. Each option is an annotation with a type, a default, and its documentation below.
 
     Raises:
-        pydantic.ValidationError: a value that is not allowed, or a required one that is missing.
+        pydantic.ValidationError: a value is invalid, or a required one is missing.
     """
 
     __slots__ = ("__dict__", "__pydantic_extra__", "__pydantic_fields_set__", "__pydantic_private__")
@@ -54,7 +53,7 @@ class Section:
 
     @classmethod
     def of(cls, **options: Any) -> Self:
-        """A section with these options, which are known to be right."""
+        """Make a section from options without checking them."""
         section = cls.__new__(cls)
         section._fill(options)
         return section
@@ -66,15 +65,15 @@ class Section:
 
     @classmethod
     def _read(cls, value: Any) -> Any:
-        """Bring what is given into the form of a mapping. Overridden where there is a shorter form."""
+        """Convert a shorter form into a mapping. Subclasses with such a form override this method."""
         return value
 
     def _check(self) -> None:
-        """Refuse options that do not go together, by a ValueError. Overridden where there are any."""
+        """Raise ValueError if options exclude each other. Subclasses with such options override this method."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """How pydantic reads the section."""
+        """Return the schema that pydantic parses the section with."""
         from pydantic_core import core_schema as schemas
 
         fields = {}
@@ -92,41 +91,41 @@ class Section:
 
     @property
     def options_given(self) -> set[str]:
-        """Names of the options that were given, even if with their defaults."""
+        """The names of the options that were set, even to their defaults."""
         return self.__pydantic_fields_set__
 
     def replaced(self, **options: Any) -> Self:
-        """The section with other values, which are known to be right, for some options."""
+        """Return a copy with other values for some options, without checking them."""
         section = type(self).of(**{**vars(self), **options})
         object.__setattr__(section, "__pydantic_fields_set__", {*self.options_given, *options})
         return section
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Refuses options: whoever holds a configuration relies on it."""
+        """Raise ConfigError, because a configuration is immutable."""
         raise _frozen(name)
 
     def __delattr__(self, name: str) -> None:
-        """Refuses options."""
+        """Raise ConfigError, because a configuration is immutable."""
         raise _frozen(name)
 
     def __eq__(self, other: object) -> bool:
-        """Whether the options are equal."""
+        """Return True if the options are equal."""
         return type(self) is type(other) and vars(self) == vars(other)
 
     def __hash__(self) -> int:
-        """Of a section whose values can be hashed."""
+        """Return the hash of a section with hashable values."""
         return hash((type(self), *vars(self).values()))
 
     def __copy__(self) -> Self:
-        """Itself: it never changes."""
+        """Return the section itself, because it is immutable."""
         return self
 
     def __deepcopy__(self, memo: object) -> Self:
-        """Itself."""
+        """Return the section itself."""
         return self
 
     def __setstate__(self, state: tuple[dict[str, Any], dict[str, Any]]) -> None:
-        """What was pickled."""
+        """Restore a pickled section."""
         object.__setattr__(self, "__dict__", state[0])
         for name, value in state[1].items():
             object.__setattr__(self, name, value)
@@ -135,7 +134,7 @@ class Section:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
 
     def to_dict(self) -> dict[str, Any]:
-        """The section in the form that is read, defaults included and secrets as they are."""
+        """Return the section in the form of a file, with defaults and unmasked secrets."""
         return {
             name: written(getattr(self, name), option.metadata, option.annotation)
             for name, option in options_of(type(self)).items()
@@ -156,7 +155,7 @@ def _checked(section: Section) -> Section:
 
 
 def _frozen(name: str) -> ConfigError:
-    return ConfigError(f"{name}: a configuration is frozen once it is made; load_config(config, overrides={{…}}) makes another")
+    return ConfigError(f"{name}: a configuration is immutable; load_config(config, overrides={{…}}) returns a changed copy")
 
 
 def _hints(section: type[Section]) -> dict[str, Any]:
@@ -165,7 +164,7 @@ def _hints(section: type[Section]) -> dict[str, Any]:
 
 
 def options_of(section: type[Section]) -> Mapping[str, Option]:
-    """The declarations of a section's options."""
+    """Return the declarations of a section's options."""
     found = _options.get(section)
     if found is None:
         found = _options[section] = {}
@@ -176,7 +175,7 @@ def options_of(section: type[Section]) -> Mapping[str, Option]:
 
 
 def validator_of(section: type[Section]) -> Any:
-    """What reads a section; of its schema nothing else is kept."""
+    """Return pydantic's validator of a section. The rest of the schema isn't kept."""
     found = _validators.get(section)
     if found is None:
         from pydantic import TypeAdapter
@@ -186,7 +185,7 @@ def validator_of(section: type[Section]) -> Any:
 
 
 def written(value: Any, metadata: Any = (), annotation: Any = None) -> Any:
-    """A value in the form that is read: ``5m``, ``4MiB``, sections as mappings."""
+    """Return a value in the form of a file: ``5m``, ``4MiB``, sections as mappings."""
     if isinstance(value, Section):
         return value.to_dict()
     if isinstance(value, (tuple, list)):
@@ -198,7 +197,7 @@ def written(value: Any, metadata: Any = (), annotation: Any = None) -> Any:
 
 
 def kind_of(metadata: Any, annotation: Any) -> Kind | None:
-    """The kind of an option, also of one that may be null."""
+    """Return the kind of an option, also of an optional one."""
     for item in metadata:
         if isinstance(item, Kind):
             return item
@@ -207,7 +206,7 @@ def kind_of(metadata: Any, annotation: Any) -> Kind | None:
 
 
 def section_of(annotation: Any) -> type[Section] | None:
-    """The section that an option is, also one that may be null."""
+    """Return the section class of an option, also of an optional one."""
     if isinstance(annotation, type) and issubclass(annotation, Section):
         return annotation
     if get_origin(annotation) in (tuple, dict):
@@ -216,14 +215,14 @@ def section_of(annotation: Any) -> type[Section] | None:
 
 
 def entry_of(annotation: Any) -> type[Section] | None:
-    """The section that each entry of an option is: of a list, or of a mapping by names that the user chooses."""
+    """Return the section class of the entries of a list or mapping."""
     if get_origin(annotation) not in (tuple, dict):
         return None
     return next((part for part in get_args(annotation) if isinstance(part, type) and issubclass(part, Section)), None)
 
 
 def option_paths(section: type[Section]) -> list[tuple[str, ...]]:
-    """The path of every option and section within a section, in the order of their declaration."""
+    """Return the paths of all options and sections in a section, in the order of declaration."""
     found: list[tuple[str, ...]] = []
     for name, option in options_of(section).items():
         found.append((name,))

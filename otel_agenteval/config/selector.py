@@ -1,4 +1,4 @@
-"""The key ``when``: which turns something applies to."""
+"""The key ``when``: a selector of turns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def _patterns(value: Any) -> Any:
     items = [value] if isinstance(value, str) else value
     if isinstance(items, (list, tuple)) and items and all(isinstance(item, str) and item for item in items):
         return tuple(items)
-    raise ValueError("it must be a text or a list of texts, with * for any characters")
+    raise ValueError("must be a text or a list of texts; * matches any characters")
 
 
 def _some_patterns(value: Any) -> Any:
@@ -27,14 +27,14 @@ Steps = Annotated[tuple[Literal["tool", "llm", "retrieval", "sub_agent", "handof
 
 
 class Selector(Section):
-    """Which turns something applies to. All conditions must hold; each takes one value or several, with ``*`` for any characters."""
+    """A selector of turns. All conditions must hold. Each condition has one or more values, with ``*`` for any characters."""
 
     agent: Patterns = ()
-    """Name of the agent that answered."""
+    """Name of the turn's agent."""
     service: Patterns = ()
-    """``service.name`` of the root's resource."""
+    """``service.name`` of the root span's resource."""
     model: Patterns = ()
-    """Model of any call of the turn."""
+    """Model of at least one model call of the turn."""
     conversation: Patterns = ()
     """Conversation id."""
     step: Steps = ()
@@ -43,5 +43,5 @@ class Selector(Section):
     """Attributes of the turn's root span."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The conditions that it has."""
+        """Return the conditions that are set."""
         return {name: written(value) for name in options_of(type(self)) if (value := getattr(self, name))}

@@ -1,4 +1,4 @@
-"""What the sections of judge and embedder share: a model server, its limits and its prices."""
+"""The options of a model server, its limits and its prices, shared by judge and embedder."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from .types import Before, Count, Duration, Kind, Text, Url, finite_number
 
 
 def _prices(value: Any) -> Any:
-    """Prices by model: ``{qwen3: {input: 0.2, output: 0.6}}``."""
+    """Parse prices by model: ``{qwen3: {input: 0.2, output: 0.6}}``."""
     if not isinstance(value, Mapping) or not all(isinstance(name, str) and _is_price(price) for name, price in value.items()):
         raise ValueError(
-            "it must be a mapping of models to {input, output, cached_input}, USD per million tokens (the last may be left out)"
+            "must be a mapping of models to prices in USD per million tokens; example: {qwen3: {input: 0.2, output: 0.6}}"
         )
     return {name: {key: float(amount) for key, amount in price.items()} for name, price in value.items()}
 
@@ -27,23 +27,23 @@ def _is_price(value: Any) -> bool:
 
 
 class ServiceOptions(Section):
-    """A model server. It is used when it has an address and a model."""
+    """A model server. It is used if both ``base_url`` and ``model`` are set."""
 
     base_url: Url | None = None
-    """Address of the server, up to and including the version: ``http://127.0.0.1:11434/v1``. Null means that there is none."""
+    """Address of the server, including the version: ``http://127.0.0.1:11434/v1``. Null means no server."""
     model: Text | None = None
-    """The model's name there."""
+    """Name of the model at the server."""
     api_key: Text | None = None
-    """Key of the server, as ``${env:NAME}``."""
+    """API key of the server, as ``${env:NAME}``."""
     timeout: Duration = 30.0
-    """Seconds that one attempt may take."""
+    """Maximum seconds of one attempt."""
     deadline: Duration = 120.0
-    """Seconds that one question may take, including retries and waiting in line."""
+    """Maximum seconds of one call, including retries and waiting."""
     max_concurrency: Count = 8
-    """Maximum questions at once; more wait."""
+    """Maximum concurrent calls. Others wait."""
     requests_per_minute: Count | None = None
-    """Maximum requests per minute; null means no limit."""
+    """Maximum requests per minute. Null means no limit."""
     tokens_per_minute: Count | None = None
-    """Maximum input and output tokens per minute; null means no limit."""
+    """Maximum input and output tokens per minute. Null means no limit."""
     prices: Annotated[dict[str, dict[str, float]], Before(_prices), Kind("mapping of prices")] = NO_ENTRIES
-    """USD per million tokens by model, ``{qwen3: {input: 0.2, output: 0.6, cached_input: 0.1}}``, where the table of list prices has none."""
+    """USD per million tokens, for models without a list price: ``{qwen3: {input: 0.2, output: 0.6, cached_input: 0.1}}``. ``cached_input`` is optional."""

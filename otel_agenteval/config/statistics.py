@@ -1,4 +1,4 @@
-"""Section ``statistics``: what is said of many turns."""
+"""Section ``statistics``: fleet estimates and detected changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _detect(value: Any) -> Any:
         return value
     if isinstance(value, str) and value in ("true", "false"):
         return value == "true"
-    raise ValueError("it must be auto, true or false")
+    raise ValueError("must be auto, true or false")
 
 
 def _state(value: Any) -> Any:
@@ -21,24 +21,24 @@ def _state(value: Any) -> Any:
 
 
 class ChangeOptions(Section):
-    """How changes of scores are looked for, by metric and agent."""
+    """Detection of changes in scores, by metric and agent."""
 
     detect: Annotated[Literal["auto"] | bool, Before(_detect), Kind("`auto`, `true` or `false`")] = "auto"
-    """Whether they are: ``auto`` in the sidecar only, which sees the turns of all processes."""
+    """Detect changes. ``auto`` detects them only in the sidecar, which receives the turns of all processes."""
     false_alarm_every: Count = 100_000
-    """Scores of one series in which one change may be reported without cause."""
+    """Average number of scores of one series between two false alarms."""
     least: Share = 0.01
-    """The smallest change of a mean of scores from 0 to 1 that counts."""
+    """Smallest change of a mean to report, for scores from 0 to 1."""
     reference: Count = 200
-    """Scores from which a series learns what is usual, before anything is reported."""
+    """Number of scores that make the baseline of a series. Until then, no change is reported."""
 
 
 class StatisticsOptions(Section):
-    """What is said of many turns: fleet estimates, and changes."""
+    """Fleet estimates and detected changes."""
 
     changes: ChangeOptions = ChangeOptions()
-    """When scores have changed."""
+    """Detection of changes in scores."""
     calibration: FilePath | None = None
-    """What ``otel-agenteval calibrate --format json`` wrote: the pass rates of its metrics are also shown corrected by the mistakes that the labels have shown."""
+    """Output of ``otel-agenteval calibrate --format json``. The pass rates of its metrics are also shown with a correction for the judge's mistakes."""
     state: Annotated[str | None, Before(_state), Kind("`auto` or path")] = "auto"
-    """File that keeps estimates and what is usual over restarts; ``auto`` is one under ``$XDG_STATE_HOME`` in the sidecar, and none elsewhere. null keeps nothing."""
+    """File that keeps estimates and baselines across restarts. ``auto`` is a file under ``$XDG_STATE_HOME`` in the sidecar, and no file elsewhere. Null keeps none."""

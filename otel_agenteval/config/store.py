@@ -1,4 +1,4 @@
-"""Section ``outlets.store``: turns and scores kept in an SQLite file, or in PostgreSQL."""
+"""Section ``outlets.store``: the score store, an SQLite file or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from .types import Before, Duration, FilePath, Kind, Size, Switch, name_list
 
 
 class StoreOptions(Section):
-    """Turns and scores kept in an SQLite file or in PostgreSQL: ``{path: scores.db}``, or only the path."""
+    """The score store, an SQLite file or PostgreSQL: ``{path: scores.db}``, or only the path."""
 
     path: FilePath
-    """The file, whose folder must exist and which processes of one machine may share; or the address of a PostgreSQL database, ``postgresql://user:${env:PASSWORD}@host/database``, for any number of machines (extra ``[postgres]``)."""
+    """SQLite file in an existing folder, which processes of one machine can share. Or, for any number of machines, a PostgreSQL database: ``postgresql://user:${env:PASSWORD}@host/database`` (extra ``[postgres]``)."""
     max_age: Duration = 30 * 86400.0
-    """Seconds after which a turn is deleted, with its scores."""
+    """Seconds after which a turn and its scores are deleted."""
     max_bytes: Size = 2**30
-    """Size of the file at which the oldest turns are deleted; PostgreSQL goes by age alone."""
+    """Maximum size of the file. Beyond it, the oldest turns are deleted. PostgreSQL ignores this option."""
     queue_bytes: Size = 64 * 2**20
-    """Bytes of memory for what waits while the store cannot be written. Beyond it the oldest is dropped and counted; with a journal nothing is, and senders wait."""
+    """Maximum memory of turns that wait while the store can't be written. Beyond it, the oldest are dropped and counted. With a journal, senders wait instead."""
     content: Switch = False
-    """Whether each turn is kept with its messages, redacted as ``privacy.redact`` says."""
+    """Store the messages of each turn, redacted by ``privacy.redact``."""
 
     attributes: Annotated[tuple[str, ...], Before(name_list("attributes")), Kind("list of attributes")] = ()
-    """Names of span or resource attributes that are kept with each turn, for ``compare --by``: ``gen_ai.prompt.version``."""
+    """Span or resource attributes to store with each turn, for ``compare --by``: ``gen_ai.prompt.version``."""
 
     @classmethod
     def _read(cls, value: Any) -> Any:

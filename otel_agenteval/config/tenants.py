@@ -1,4 +1,4 @@
-"""Section ``serve.tenants``: who may send, with which token, and how much."""
+"""Section ``serve.tenants``: senders with their own tokens and limits."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 def _tenant_name(value: Any) -> str:
     if isinstance(value, str) and _TENANT.fullmatch(value):
         return value
-    raise ValueError(
-        "it must be a name of letters, digits, '.', '_' and '-', which begins with a letter or digit and has at most 64 characters"
-    )
+    raise ValueError("must be a name of at most 64 letters, digits, '.', '_' and '-', starting with a letter or digit")
 
 
 def _labels(value: Any) -> dict[str, str]:
@@ -27,42 +25,40 @@ def _labels(value: Any) -> dict[str, str]:
         clash = next((key for key in value if key.startswith(("agenteval.", "gen_ai."))), None)
         if clash is None:
             return {key.strip(): str(label).lower() if label.__class__ is bool else str(label) for key, label in value.items()}
-    raise ValueError("it must be a mapping of names to texts, and no name may begin with agenteval. or gen_ai.")
+    raise ValueError("must be a mapping of names to texts, without names that start with agenteval. or gen_ai.")
 
 
 class QuotaOptions(Section):
-    """How much one tenant may send. Beyond that its senders, and no others, are asked to retry."""
+    """Limits of one tenant. Beyond a limit, the tenant's senders must retry. Other tenants aren't affected."""
 
     bytes_per_second: Size | None = None
-    """Bytes of unpacked requests per second on average, in bursts of up to one second's worth. Null means no limit."""
+    """Maximum average bytes of decompressed requests per second, with bursts of one second's volume. Null means no limit."""
     spans_per_second: Count | None = None
-    """Spans per second on average, in bursts of up to one second's worth. Null means no limit."""
+    """Maximum average spans per second, with bursts of one second's volume. Null means no limit."""
     open_turns: Count | None = None
-    """Maximum turns held open; at the limit new ones are refused. Null means no limit."""
+    """Maximum open turns. At the limit, new turns are refused. Null means no limit."""
 
 
 class TenantOptions(Section):
-    """A sender, or a group of them, with its own token: ``{name: shop, token: "${env:SHOP_TOKEN}", quotas: {spans_per_second: 2000}}``."""
+    """A sender or group of senders with its own token: ``{name: shop, token: "${env:SHOP_TOKEN}", quotas: {spans_per_second: 2000}}``."""
 
     name: Annotated[str, Before(_tenant_name)]
-    """Attached to its turns and scores as ``agenteval.tenant``, and part of their ids."""
+    """Name of the tenant. Its turns and scores carry it as ``agenteval.tenant`` and in their ids."""
     token: Text
-    """What its senders give as ``Authorization: Bearer …``, written as ``${env:NAME}``; no two tenants may have the same."""
+    """Token of the senders, sent as ``Authorization: Bearer …`` and configured as ``${env:NAME}``. It must be unique."""
     quotas: QuotaOptions = QuotaOptions()
-    """How much it may send."""
+    """Limits of the tenant."""
     labels: Annotated[dict[str, str], Before(_labels)] = NO_ENTRIES
-    """Attributes added to its scores: ``{team: checkout, plan: gold}``."""
+    """Attributes to add to the tenant's scores: ``{team: checkout, plan: gold}``."""
 
 
 def _once(tenants: tuple[TenantOptions, ...]) -> tuple[TenantOptions, ...]:
     for index, tenant in enumerate(tenants):
         for earlier, other in enumerate(tenants[:index]):
             if tenant.name == other.name:
-                raise ValueError(
-                    f"each tenant needs a name of its own, but tenants[{earlier}] and tenants[{index}] are both {tenant.name!r}"
-                )
+                raise ValueError(f"tenants[{earlier}] and tenants[{index}] have the same name {tenant.name!r}; use unique names")
             if tenant.token == other.token:
                 raise ValueError(
-                    f"each tenant needs a token of its own, but {other.name!r} (tenants[{earlier}]) and {tenant.name!r} (tenants[{index}]) have the same one"
+                    f"{other.name!r} (tenants[{earlier}]) and {tenant.name!r} (tenants[{index}]) have the same token; use unique tokens"
                 )
     return tenants

@@ -7,15 +7,15 @@ from .types import FilePath
 
 
 class TlsOptions(Section):
-    """Certificate of the server, in PEM files. They are read again on SIGHUP."""
+    """Certificate of the server, in PEM files. SIGHUP reloads them."""
 
     cert_file: FilePath | None = None
-    """Certificate, with its chain; null means no encryption."""
+    """Certificate with its chain. Null means no TLS."""
     key_file: FilePath | None = None
-    """Its private key."""
+    """Private key of the certificate."""
     client_ca_file: FilePath | None = None
-    """Authority of the clients' certificates: if set, only clients with such a certificate are served."""
+    """Authority of client certificates. If set, clients without such a certificate are refused."""
 
     def _check(self) -> None:
         if (self.cert_file is None) != (self.key_file is None) or (self.client_ca_file is not None and self.cert_file is None):
-            raise ValueError("cert_file and key_file must be set together, or neither of them; client_ca_file needs both")
+            raise ValueError("set both cert_file and key_file, or neither; client_ca_file requires both")

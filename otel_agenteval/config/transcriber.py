@@ -1,4 +1,4 @@
-"""Section ``media.transcriber``: who writes down what is said in recordings that came without a transcript."""
+"""Section ``media.transcriber``: transcription of audio without a transcript."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from .types import Duration, FilePath, Switch, Text, Url
 
 
 class TranscriberOptions(Section):
-    """Writes down what is said in recordings that come without a transcript: a server with OpenAI's ``/audio/transcriptions``, or a model in this process. Neither by default."""
+    """Transcription of audio without a transcript, by a server with OpenAI's ``/audio/transcriptions`` or a model in this process. Off by default."""
 
     base_url: Url | None = None
-    """Address of the server, up to and including the version: ``http://127.0.0.1:8000/v1``."""
+    """Address of the server, including the version: ``http://127.0.0.1:8000/v1``."""
     model: Text | None = None
-    """The model's name there; needed with ``base_url``."""
+    """Name of the model at the server. Required with ``base_url``."""
     api_key: Text | None = None
-    """Key of the server, as ``${env:NAME}``."""
+    """API key of the server, as ``${env:NAME}``."""
     path: FilePath | None = None
-    """Folder of a model for faster-whisper (extra ``[asr]``), instead of a server."""
+    """Folder of a faster-whisper model (extra ``[asr]``), instead of a server."""
     language: Text | None = None
-    """ISO 639-1 code of what is spoken, as in ``de``; null leaves it to the model."""
+    """ISO 639-1 code of the spoken language, such as ``de``. Null lets the model detect it."""
     timeout: Duration = Transcription.timeout
-    """Seconds in which a recording must be written down."""
+    """Maximum seconds to transcribe one recording."""
     instead_of_sound: Switch = False
-    """Whether judges read the transcript and are not sent the sound: for models that cannot hear."""
+    """Send the transcript instead of the audio to judges, for models without audio input."""
 
     def wanted(self) -> Transcription | None:
-        """The same as the metrics take it; None where there is neither server nor model.
+        """Return the transcription settings for metrics; None without a server or a model.
 
         Raises:
-            ValueError: something is missing, or one thing too many.
+            ValueError: an option is missing, or options exclude each other.
         """
         if self.path is not None:
             if self.base_url is not None or self.model is not None:
-                raise ValueError("path is a model in this process: it goes with no base_url and no model")
+                raise ValueError("path excludes base_url and model; set either a server or a local model")
             return Transcription(path=self.path, language=self.language, timeout=self.timeout)
         if (self.base_url is None) != (self.model is None):
             missing, given = ("model", "base_url") if self.model is None else ("base_url", "model")
-            raise ValueError(f"{missing} is required, because {given} is set")
+            raise ValueError(f"{given} requires {missing}")
         if self.base_url is None:
             if self.instead_of_sound:
-                raise ValueError("instead_of_sound needs who writes down what is said: base_url and model, or path")
+                raise ValueError("instead_of_sound requires base_url and model, or path")
             return None
         return Transcription(self.base_url, self.model or "", self.api_key, None, self.language, self.timeout)

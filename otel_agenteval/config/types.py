@@ -1,6 +1,6 @@
-"""The types of options: what reads a value, how it is described in the documentation, and what writes it again.
+"""The types of options: each has a reader, a description for the documentation, and a writer.
 
-Readers raise ValueError with the clause that follows "… is not allowed; ": what the value must be.
+Readers raise ValueError with the rule, which starts with *must be*. An example or a fix follows after a semicolon.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SIZE = re.compile(rf"([0-9]{{1,13}}(?:\.[0-9]+)?)\s*({'|'.join(_BYTES)})?")
 
 @dataclass(frozen=True)
 class Kind:
-    """What the documentation says of a type of values, and how a value is written where YAML has no notation for it."""
+    """The description of a type for the documentation, and its writer if YAML has no notation for its values."""
 
     described: str
     write: Callable[[Any], Any] | None = None
@@ -31,7 +31,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Before:
-    """Reads a value, before it is compared with its type. pydantic asks it for its schema."""
+    """A reader that pydantic calls before it checks the type."""
 
     read: Callable[[Any], Any]
 
@@ -44,7 +44,7 @@ class Before:
 
 @dataclass(frozen=True)
 class After:
-    """Checks a value that has its type."""
+    """A check that pydantic calls after it has checked the type."""
 
     check: Callable[[Any], Any]
 
@@ -59,35 +59,35 @@ class After:
 
 
 def seconds(value: Any) -> float:
-    """A duration in seconds from ``"5m"``, ``"1h30m"`` or ``"5ms"``; a bare number is milliseconds.
+    """Parse a duration such as ``"5m"``, ``"1h30m"`` or ``"5ms"`` into seconds. A number without a unit is milliseconds.
 
     Raises:
-        ValueError: anything else.
+        ValueError: the value isn't a duration.
     """
     number = finite_number(value)
     found = number / 1000 if number is not None else _with_units(value)
     if found is not None and found <= _LONGEST:
         return found
-    raise ValueError("it must be a duration up to 365d (5m, 1h30m, 2s, 5ms, or a number of milliseconds)")
+    raise ValueError("must be a duration up to 365d; examples: 30s, 5m, 1h30m, 5ms (a number without a unit is milliseconds)")
 
 
 def size(value: Any) -> int:
-    """A size in bytes from ``"4MiB"`` or ``"64kB"``; a bare number is bytes.
+    """Parse a size such as ``"4MiB"`` or ``"64kB"`` into bytes. A number without a unit is bytes.
 
     Raises:
-        ValueError: anything else.
+        ValueError: the value isn't a size.
     """
     found = _SIZE.fullmatch(_plain_text(value))
     if found is None or float(found[1]) * _BYTES[found[2] or "B"] < 1:
-        raise ValueError("it must be a size from 1 byte (4MiB, 64kB, or a number of bytes)")
+        raise ValueError("must be a size from 1 byte; examples: 4MiB, 64kB (a number without a unit is bytes)")
     return int(float(found[1]) * _BYTES[found[2] or "B"])
 
 
 def whole_number(value: Any, least: int, most: int, allowed: str) -> int:
-    """A whole number within bounds, also written as text.
+    """Parse a whole number within limits, also from text.
 
     Raises:
-        ValueError: anything else; ``allowed`` is the message.
+        ValueError: the value is something else. ``allowed`` is the message.
     """
     text = _plain_text(value)
     if not re.fullmatch(r"[0-9]{1,13}", text) or not least <= int(text) <= most:
@@ -96,7 +96,7 @@ def whole_number(value: Any, least: int, most: int, allowed: str) -> int:
 
 
 def finite_number(value: Any) -> float | None:
-    """A finite number from 0, also written as text; None for anything else."""
+    """Parse a finite number from 0, also from text. Return None for other values."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
@@ -107,22 +107,22 @@ def finite_number(value: Any) -> float | None:
 
 
 def split_address(value: Any) -> tuple[str, int]:
-    """Host and port of ``127.0.0.1:4318``, ``[::1]:4318`` or ``localhost:0`` (any free port).
+    """Parse ``127.0.0.1:4318``, ``[::1]:4318`` or ``localhost:0`` (any free port) into host and port.
 
     Raises:
-        ValueError: anything else.
+        ValueError: the value isn't an address.
     """
     found = _ADDRESS.fullmatch(value.strip()) if isinstance(value, str) else None
     if found is None or int(found[3]) > 65535:
-        raise ValueError("it must be HOST:PORT, as in 127.0.0.1:4318 or [::1]:4318 (port 0 is any free one; null is none)")
+        raise ValueError("must be HOST:PORT or null; examples: 127.0.0.1:4318, [::1]:4318 (port 0 means any free port)")
     return found[1] or found[2], int(found[3])
 
 
 def http_url(value: Any) -> str:
-    """The address of a server, without the slash at its end. Keys belong into headers: it has no credentials and no query.
+    """Return the URL of a server without its trailing slash. Credentials and queries aren't allowed, because keys belong in headers.
 
     Raises:
-        ValueError: anything else; the message holds nothing of it.
+        ValueError: the value isn't such a URL. The message doesn't quote it.
     """
     text = value.strip() if isinstance(value, str) else ""
     try:
@@ -131,18 +131,18 @@ def http_url(value: Any) -> str:
     except ValueError:
         good = False
     if not good or parts.query or parts.fragment or "@" in text or not text.isprintable() or " " in text:
-        raise ValueError("it must be an address that begins with http:// or https://, without credentials, query or fragment")
+        raise ValueError("must be a URL that starts with http:// or https://, without credentials, query or fragment")
     return text.rstrip("/")
 
 
 def file_path(value: Any) -> str:
-    """The path of a file, from text or a ``Path``.
+    """Return the path of a file, from text or a ``Path``.
 
     Raises:
-        ValueError: anything else.
+        ValueError: the value isn't a path.
     """
     if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
-        raise ValueError("it must be the path of a file")
+        raise ValueError("must be the path of a file")
     return str(os.fspath(value))
 
 
@@ -155,14 +155,14 @@ def _with_units(value: Any) -> float | None:
 
 
 def _plain_text(value: Any) -> str:
-    """A whole number or text, as text: the environment has nothing else."""
+    """Return a whole number or text as text, the form of environment variables. Other values become empty."""
     return str(value).strip() if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
 
 
 def _positive(value: Any) -> float:
     found = seconds(value)
     if found <= 0:
-        raise ValueError("it must be a duration above 0")
+        raise ValueError("must be a duration above 0; example: 30s")
     return found
 
 
@@ -170,28 +170,28 @@ def _delay(value: Any) -> Any:
     try:
         return "auto" if value == "auto" else seconds(value)
     except ValueError as error:
-        raise ValueError(str(error).replace("it must be", "it must be auto or", 1)) from None
+        raise ValueError(str(error).replace("must be", "must be auto or", 1)) from None
 
 
 def _switch(value: Any) -> bool:
-    """Only ``true`` is true, in any case; ``1`` and ``yes`` are refused rather than guessed at."""
+    """Parse ``true`` or ``false`` in any case. ``1`` and ``yes`` are refused."""
     text = value.strip().lower() if isinstance(value, str) else value
     if text is True or text == "true":
         return True
     if text is False or text == "false":
         return False
-    raise ValueError("it must be true or false")
+    raise ValueError("must be true or false")
 
 
 def _amount(value: Any, *allowed: str) -> str:
-    """One of some words; ``true`` and ``false`` in any case are ``all`` and ``off``."""
+    """Parse one of the allowed words. ``true`` means ``all``, and ``false`` means ``off``."""
     if value is True or value is False:
         return "all" if value else "off"
     text = value.strip() if isinstance(value, str) else ""
     found = {"true": "all", "false": "off"}.get(text.lower(), text)
     if found in allowed:
         return found
-    raise ValueError(f"it must be {', '.join(allowed[:-1])} or {allowed[-1]} (true is all, false is off)")
+    raise ValueError(f"must be {', '.join(allowed[:-1])} or {allowed[-1]} (true means all, false means off)")
 
 
 def _log_events(value: Any) -> str:
@@ -203,27 +203,27 @@ def _console(value: Any) -> str:
 
 
 def _count(value: Any) -> int:
-    return whole_number(value, 1, 10**12, "it must be a whole number from 1")
+    return whole_number(value, 1, 10**12, "must be a whole number from 1")
 
 
 def _port(value: Any) -> int:
-    return whole_number(value, 0, 65535, "it must be a port from 0 (any that is free) to 65535")
+    return whole_number(value, 0, 65535, "must be a port from 0 (any free port) to 65535")
 
 
 def _share(value: Any) -> float:
     number = finite_number(value)
     if number is None or number > 1:
-        raise ValueError("it must be a share from 0 to 1")
+        raise ValueError("must be a share from 0 to 1")
     return number
 
 
 def name_list(what: str) -> Callable[[Any], tuple[str, ...]]:
-    """What checks a list of names of something."""
+    """Return a reader of a list of names."""
 
     def read(value: Any) -> tuple[str, ...]:
         if isinstance(value, (list, tuple)) and all(isinstance(item, str) and item.strip() for item in value):
             return tuple(item.strip() for item in value)
-        raise ValueError(f"it must be a list of {what}")
+        raise ValueError(f"must be a list of {what}")
 
     return read
 
@@ -236,14 +236,14 @@ def _address(value: Any) -> str:
 def _text(value: Any) -> str:
     if isinstance(value, str) and value.strip():
         return value.strip()
-    raise ValueError("it must be a text that is not empty")
+    raise ValueError("must be a non-empty text")
 
 
 # --- writing -------------------------------------------------------------------------------------------------------
 
 
 def duration_text(duration: float) -> str:
-    """Seconds as they are written in a configuration: ``5m``, ``1.5s``, ``5ms``."""
+    """Return a duration in the form of a file: ``5m``, ``1.5s``, ``5ms``."""
     for unit in ("h", "m", "s"):
         if duration >= _SECONDS[unit] and (duration / _SECONDS[unit]).is_integer():
             return f"{duration / _SECONDS[unit]:.0f}{unit}"
@@ -251,7 +251,7 @@ def duration_text(duration: float) -> str:
 
 
 def size_text(count: int) -> str:
-    """Bytes as they are written in a configuration: ``4MiB``, ``64kB``, ``1000001B``."""
+    """Return a size in the form of a file: ``4MiB``, ``64kB``, ``1000001B``."""
     return next(f"{count // factor}{unit}" for unit, factor in _BYTES.items() if count % factor == 0)
 
 
@@ -273,13 +273,13 @@ LogEvents = Annotated[
     Before(_log_events),
     Kind("`auto`, `all` (`true`), `notable` or `off` (`false`)"),
 ]
-"""Which scores leave as log events."""
+"""Which scores are exported as log events."""
 Console = Annotated[
     Literal["all", "failed", "off"],
     Before(_console),
     Kind("`all` (`true`), `failed` or `off` (`false`)"),
 ]
-"""Which turns are shown on the terminal."""
+"""Which turns are printed on the terminal."""
 Port = Annotated[int, Before(_port), Kind("port")]
 Address = Annotated[str, Before(_address), Kind("HOST:PORT")]
 Url = Annotated[str, Before(http_url), Kind("http(s) address")]

@@ -1,4 +1,4 @@
-"""A configuration as YAML that can be read again, apart from its secrets."""
+"""The effective configuration as YAML, with masked secrets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def effective_yaml(config: Config) -> str:
-    """The configuration as YAML with all defaults; secrets are shown as ``****``, wherever they stand."""
-    from . import yaml  # imported on first use: few processes show a configuration
+    """Return the configuration as YAML with all defaults. Secrets are shown as ``****``."""
+    from . import yaml  # imported on first use, because few processes show a configuration
 
     return yaml.dump(masked(config.to_dict()))

@@ -1,7 +1,7 @@
-"""YAML in and out: safe, with YAML 1.2's plain scalars, ``${env:NAME}``, and the line of every value.
+"""Safe YAML 1.2 reading and writing, with ``${env:NAME}`` and the line of each value.
 
-The older rules that the parser comes with read ``off`` as false, ``10:30`` as 630 and ``2026-11-21`` as a date; here only
-``true`` and ``false`` are booleans. Duplicate keys are refused.
+PyYAML's default rules are YAML 1.1, which reads ``off`` as false, ``10:30`` as 630 and ``2026-11-21`` as a date. Here, only ``true``
+and ``false`` are booleans. Duplicate keys are refused.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ _VARIABLE = re.compile(r"\$\$(?=\{)|\$\{env:(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}
 
 _MAX_CHARACTERS = 2_000_000
 _MAX_VALUES = 200_000
-"""A few lines of aliases of aliases stand for billions of values; what reads them would write them out."""
+"""Aliases of aliases can expand a few lines into billions of values."""
 
 
 class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012 - the shape that the base class has; ours begins empty
 
     def construct_decimal(self, node: yaml.ScalarNode) -> int:
-        """An integer; a leading 0 does not make it octal."""
+        """Return a decimal integer, also with a leading 0."""
         return int(self.construct_scalar(node))
 
 
 class _Dumper(yaml.SafeDumper):
     def ignore_aliases(self, data: Any) -> bool:
-        """Repeated values are written out: people read this."""
+        """Return True, because repeated values are easier to read than aliases."""
         return True
 
 
@@ -49,7 +49,9 @@ def _set_up() -> None:
     for name, pattern, first in _CORE_TYPES:
         resolver = (f"tag:yaml.org,2002:{name}", re.compile(rf"(?:{pattern})\Z"), first)
         _Loader.add_implicit_resolver(*resolver)
-        _Dumper.add_implicit_resolver(*resolver)  # beside the older rules: text that either would misread is quoted
+        _Dumper.add_implicit_resolver(
+            *resolver
+        )  # in addition to the YAML 1.1 rules, so that text is quoted if one of them applies
     _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_decimal)
     _Dumper.add_multi_representer(object, lambda dumper, value: dumper.represent_str(str(value)))
 
@@ -58,17 +60,16 @@ _set_up()
 
 
 def load(text: str, origin: str, env: Mapping[str, str], *, lines: bool = True) -> tuple[Any, dict[KeyPath, str]]:
-    """The document, and where each of its values stands: ``origin:line``, or only ``origin`` without ``lines``.
+    """Parse a document, and return it with the place of each value: ``origin:line``, or only ``origin`` without ``lines``.
 
-    ``${env:NAME}`` and ``${env:NAME:-default}`` become the variable's value (an empty one counts as unset); ``$${`` is a
-    literal ``${``. A value that was a variable and is not quoted can be a number, a boolean or null.
+    ``${env:NAME}`` and ``${env:NAME:-default}`` become the value of the variable. An empty variable counts as unset. ``$${`` is a
+    literal ``${``. An unquoted value from a variable can be a number, a boolean or null.
 
     Raises:
-        ConfigError: not YAML, a duplicate key, a variable that is not set and has no default; too large, also once its
-            aliases are written out.
+        ConfigError: the text isn't YAML or is too large, a key is duplicate, or a variable is unset and has no default.
     """
     if len(text) > _MAX_CHARACTERS:
-        raise ConfigError(f"{origin}: the text is larger than {_MAX_CHARACTERS:,} characters")
+        raise ConfigError(f"{origin}: must have at most {_MAX_CHARACTERS:,} characters, got {len(text):,}")
     loader: Any = _Loader(text)
     reader = _Reader(loader, origin, env, lines)
     try:
@@ -83,21 +84,21 @@ def load(text: str, origin: str, env: Mapping[str, str], *, lines: bool = True) 
     except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(f"{origin}: not YAML: {str(error).splitlines()[0]}") from None
     except RecursionError:
-        raise ConfigError(f"{origin}: the values are nested too deep") from None
+        raise ConfigError(f"{origin}: values are nested too deeply") from None
     finally:
         loader.dispose()
 
 
 def dump(value: Any) -> str:
-    """YAML text that :func:`load` (and any YAML 1.1 reader) reads as the same; unknown objects become their ``str``."""
+    """Return YAML text for :func:`load` and any YAML 1.1 reader. Objects of other types are written as text."""
     return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
 
 
 def expanded(text: str, where: str, env: Mapping[str, str]) -> str:
-    """A text with the values of variables in it, as :func:`load` puts them in.
+    """Return a text with variables replaced by their values, as in :func:`load`.
 
     Raises:
-        ConfigError: one is not set, or not written as it should be; ``where`` is said in front.
+        ConfigError: a variable is unset or malformed. The message starts with ``where``.
     """
 
     def value_of(found: re.Match[str]) -> str:
@@ -105,18 +106,20 @@ def expanded(text: str, where: str, env: Mapping[str, str]) -> str:
             return "$"
         if found[1] is None:
             raise ConfigError(
-                f"{where}: {found.string[found.start() :][:40]!r} is not allowed; a variable is written ${{env:NAME}} or ${{env:NAME:-default}}"
+                f"{where}: must be ${{env:NAME}} or ${{env:NAME:-default}}, got {found.string[found.start() :][:40]!r}"
             )
         value = env.get(found[1]) or found[2]
         if value is None:
-            raise ConfigError(f"{where}: the variable {found[1]} is not set; a default is written ${{env:{found[1]}:-default}}")
+            raise ConfigError(
+                f"{where}: environment variable {found[1]} isn't set; set it, or write ${{env:{found[1]}:-default}}"
+            )
         return value
 
     return _VARIABLE.sub(value_of, text)
 
 
 class _Reader:
-    """Walks the parsed nodes before anything is made of them."""
+    """Checks the parsed nodes and replaces variables, before Python values are made of the nodes."""
 
     def __init__(self, loader: Any, origin: str, env: Mapping[str, str], lines: bool) -> None:
         self._loader = loader
@@ -124,7 +127,7 @@ class _Reader:
         self._env = env
         self._lines = lines
         self._weights: dict[int, int] = {}
-        """How many values each node stands for."""
+        """The number of values of each node, including expanded aliases."""
         self._weight = 0
         self._around: set[int] = set()
         self.places: dict[KeyPath, str] = {}
@@ -135,11 +138,9 @@ class _Reader:
     def walk(self, node: yaml.Node, path: KeyPath) -> None:
         self.places.setdefault(path, self.place(node.start_mark))
         if id(node) in self._around:
-            raise ConfigError(
-                f"{self.place(node.start_mark)}: {dotted(path)}: an alias may not stand for a value that contains it"
-            )
+            raise ConfigError(f"{self.place(node.start_mark)}: {dotted(path)}: an alias refers to a value that contains it")
         known = self._weights.get(id(node))
-        if known is not None:  # an alias: its variables are already put in
+        if known is not None:  # an alias, whose variables are already replaced
             self._count(known, node)
             return
         before = self._weight
@@ -159,7 +160,7 @@ class _Reader:
         self._weight += values
         if self._weight > _MAX_VALUES:
             raise ConfigError(
-                f"{self.place(node.start_mark)}: the text stands for more than {_MAX_VALUES:,} values, those of aliases counted each time"
+                f"{self.place(node.start_mark)}: must have at most {_MAX_VALUES:,} values, including expanded aliases"
             )
 
     def _walk_mapping(self, node: yaml.MappingNode, path: KeyPath) -> None:

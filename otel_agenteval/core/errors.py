@@ -128,6 +128,15 @@ class NotASpan(ValueError):
     """A message contains no usable span or log record. The text states the reason."""
 
 
+def refusal(where: str, shown: str, rule: str) -> str:
+    """Return the message about a value: ``turn.max_open: must be a whole number from 1, got 0``.
+
+    ``rule`` starts with *must be*. What follows a semicolon in it, an example or a fix, comes after the value.
+    """
+    must, semicolon, fix = rule.partition("; ")
+    return f"{where}: {must}, got {shown}{semicolon}{fix}"
+
+
 def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     """Return the ``count`` known names most similar to ``name``, best match first.
 

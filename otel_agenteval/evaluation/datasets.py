@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -69,8 +70,16 @@ def rows_in(source: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _rows_of_file(path: str, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the line number and content of each row in a JSON lines, CSV or Parquet file."""
+    """Yield the line number and row of a JSON lines, CSV or Parquet file.
+
+    Raises:
+        ConfigError: the file can't be read, or has another format.
+    """
     try:
+        with Path(path).open("rb") as file:
+            other = _other_format(file.read(_HEAD))
+        if other is not None:
+            raise ConfigError(f"{where}: {path}: must be JSON lines, CSV or Parquet, got {other}")
         if path.endswith(".parquet"):
             table = require("pyarrow.parquet", feature="reading a Parquet data set", extra="parquet").read_table(path)
             yield from enumerate(table.to_pylist(), 1)
@@ -84,16 +93,32 @@ def _rows_of_file(path: str, where: str) -> Iterator[tuple[int, dict[str, Any]]]
                     if line.strip():
                         yield number, _object(line, f"{where}: {path}:{number}")
     except (OSError, UnicodeDecodeError, csv.Error) as problem:
-        raise ConfigError(f"{where}: {path}: cannot be read: {getattr(problem, 'strerror', None) or problem}") from None
+        missing = isinstance(problem, FileNotFoundError)
+        why = "file not found" if missing else f"can't be read: {getattr(problem, 'strerror', None) or problem}"
+        raise ConfigError(f"{where}: {path}: {why}") from None
+
+
+_HEAD = 64
+_SHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
+"""How .xlsx, .ods and .xls files begin."""
+
+
+def _other_format(head: bytes) -> str | None:
+    """Return the format of a file that isn't a data set, with a fix; None for all others."""
+    if head.startswith(_SHEETS):
+        return "a spreadsheet or ZIP file; save the sheet as CSV"
+    if head.removeprefix(codecs.BOM_UTF8).lstrip()[:1] == b"[":
+        return "a JSON array; write one object per line, for example with jq -c '.[]'"
+    return None
 
 
 def _object(line: str, where: str) -> dict[str, Any]:
     try:
         row = jsonio.loads(line)
     except ValueError as problem:
-        raise ConfigError(f"{where}: not JSON: {problem}") from None
+        raise ConfigError(f"{where}: must be one JSON object per line; {problem}") from None
     if not isinstance(row, dict):
-        raise ConfigError(f"{where}: a case must be a JSON object")
+        raise ConfigError(f"{where}: must be a JSON object, got {type(row).__name__}")
     return row
 
 

@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import math
 import operator
+import re
 import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..core import jsonio
-from ..core.errors import ConfigError, JudgeError, MetricError, NoModel, nearest
+from ..core.errors import ConfigError, JudgeError, MetricError, NoModel, nearest, refusal
 from ..core.late_imports import late_imports
 from ..core.score import GATED, SHED, Facts, Policy, Score
 from ..core.threads import is_meant_for_host
@@ -446,6 +447,10 @@ def _inner_in(metric: Metric, params: Mapping[str, Any]) -> Iterator[BoundMetric
 def _checked(metric: Metric, name: str, value: Any) -> Any:
     parameter = metric.parameters.get(name)
     if parameter is None:
+        if name in _BESIDE_A_METRIC:
+            raise ConfigError(
+                f"{metric.name}.{name}: isn't a parameter of the metric; move {name} one level up, beside the name {metric.name}"
+            )
         close = nearest(name, metric.parameters, 1) if metric.parameters else []
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise ConfigError(f"{metric.name}.{name}: unknown parameter{hint} (parameters: {', '.join(metric.parameters) or 'none'})")
@@ -460,5 +465,15 @@ def _checked(metric: Metric, name: str, value: Any) -> Any:
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         path = ".".join(str(part) for part in (metric.name, name, *first["loc"]))
-        problem = first["msg"].removeprefix("Value error, ").replace("Input should", "must", 1)
-        raise ConfigError(f"{path}: {problem}, got {reprlib.repr(value)}") from None
+        rule = first["msg"].removeprefix("Value error, ").replace("Input should", "must", 1).partition(", unable to")[0]
+        raise ConfigError(refusal(path, reprlib.repr(value), rule + _unit_hint(value))) from None
+
+
+_BESIDE_A_METRIC = ("policy", "when", "sample")
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?s(?:ec(?:onds?)?)?")
+
+
+def _unit_hint(value: Any) -> str:
+    """Return the fix for a duration such as ``5s``. For other values, return an empty string."""
+    found = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
+    return f"; write {found[1]} without a unit" if found is not None else ""

@@ -16,6 +16,7 @@ for a configuration that can't work. It never receives OpenTelemetry objects.
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import importlib.metadata
 import importlib.util
@@ -592,10 +593,20 @@ def _of_other_tool(name: str) -> Meaning:
         if name in _METRICS:  # added after the index was generated
             return Meaning(_METRICS[name], {}, {})
         close = nearest(name, [*_METRICS, *_ALIASES, *other_tools.names()])
-        raise ConfigError(f"unknown metric {name!r}; did you mean {', '.join(close)}?")
+        alike = difflib.SequenceMatcher(None, name, close[0]).ratio() >= _ALIKE
+        own = (
+            ""
+            if alike
+            else " For a metric of your own, import its module, or declare it as an entry point (otel_agenteval.metrics)."
+        )
+        raise ConfigError(f"unknown metric {name!r}; did you mean {', '.join(close)}?{own}")
     ours = _find(found.ours)
     assert ours is not None, found.ours
     return Meaning(ours, dict(found.preset), found.parameters, found.note)
+
+
+_ALIKE = 0.75
+"""The similarity from which an unknown name is a misspelled one."""
 
 
 def _negated(name: str, positive: Meaning) -> Meaning:

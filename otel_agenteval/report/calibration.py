@@ -116,7 +116,7 @@ def read_labels(path: str) -> list[Label]:
         found.append(Label(turn, word in _GOOD, row.get("metric") or None))
     labels = [label for label in found if label is not None]
     if not labels:
-        raise ConfigError(f"labels: {path}: there is none")
+        raise ConfigError(f"labels: {path}: no label in the file")
     return labels
 
 

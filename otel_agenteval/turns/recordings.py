@@ -138,7 +138,10 @@ def read_items(paths: Iterable[str | Path], seen: Reading, say: Report) -> Itera
     """Yield the spans and log records in files, which :func:`load_turns` describes."""
     faults = Faults(say)
     for path, number, line in read_lines(paths, seen, faults):
+        before = seen.spans + seen.logs
         yield from items_in(line, seen, functools.partial(faults, path, number))
+        if seen.spans + seen.logs > before:
+            faults.readable(path)
     faults.end()
 
 
@@ -158,8 +161,8 @@ _MOST_REPORTED = 10
 class Faults:
     """Reports errors in recordings.
 
-    On standard error, only the first errors of a file are printed, with the number of the others. A file in a wrong
-    format has an error in every line.
+    On standard error, a file gets at most ten lines and a count of the others. A file without any span or log record gets
+    one line.
 
     Args:
         say: called with one line for each error.
@@ -167,26 +170,85 @@ class Faults:
 
     def __init__(self, say: Report) -> None:
         self._say = say
-        self._path, self._count = "", 0
+        self._path, self._count, self._is_readable = "", 0, False
+        self._held: list[str] = []
 
     def __call__(self, path: str, number: int | None, why: str) -> None:
         """Report an error in a file or in one of its lines. Files must come one after another."""
         self.more(path, 1)
-        if self._say is not to_stderr or self._count <= _MOST_REPORTED:
-            self._say(f"{path}: {why}" if number is None else f"{path}:{number}: {why}")
+        line = f"{path}: {why}" if number is None else f"{path}:{number}: {why}"
+        if self._say is not to_stderr:
+            self._say(line)
+        elif self._count <= _MOST_REPORTED:
+            self._held.append(line)
+            if self._is_readable or number is None:
+                self._tell()
 
     def more(self, path: str, count: int) -> None:
-        """Count further errors in a file, whose details aren't known."""
+        """Count further faults of a file."""
+        self._begin(path)
+        self._count += count
+
+    def readable(self, path: str) -> None:
+        """Note that a file has spans or log records."""
+        self._begin(path)
+        self._is_readable = True
+        self._tell()
+
+    def end(self) -> None:
+        """Finish the report about the last file."""
+        if self._held and not self._is_readable and all(": not JSON" in line or ": not OTLP" in line for line in self._held):
+            to_stderr(f"{self._path}: must be recorded traces, got {_kind_of(self._path, self._held[0])}")
+        else:
+            self._tell()
+            if self._count > _MOST_REPORTED and self._say is to_stderr:
+                to_stderr(f"{self._path}: {self._count - _MOST_REPORTED:,} more lines or records can't be read")
+        self._path, self._count, self._is_readable, self._held = "", 0, False, []
+
+    def _begin(self, path: str) -> None:
         if path != self._path:
             self.end()
             self._path = path
-        self._count += count
 
-    def end(self) -> None:
-        """Print the number of unreported errors of the last file."""
-        if self._count > _MOST_REPORTED and self._say is to_stderr:
-            to_stderr(f"{self._path}: {self._count - _MOST_REPORTED:,} more lines or records could not be read")
-        self._path, self._count = "", 0
+    def _tell(self) -> None:
+        for line in self._held:
+            to_stderr(line)
+        self._held.clear()
+
+
+_CASE_KEYS = frozenset(("case_id", "input", "ground_truth", "references", "expected_output"))
+_HEAD = 16_384
+
+
+def _kind_of(path: str, fault: str) -> str:
+    """Return the kind of a file without spans, and what to do with such a file."""
+    try:
+        with open_recording(path) if path != "-" else io.BytesIO() as stream:
+            head = stream.read(_HEAD)
+    except Exception:  # packed files have errors of their own, and the fault says enough
+        head = b""
+    if head.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
+        return "a spreadsheet or ZIP file"
+    if b"\0" in head or _is_binary(head):
+        return "a binary file"
+    first = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace").strip().partition("\n")[0]
+    try:
+        row = jsonio.loads(first)
+    except ValueError:
+        row = None
+    if isinstance(row, dict) and {"metric", "turn_id"} <= row.keys():
+        return f"scores; `otel-agenteval ui {path}` shows them"
+    columns = set(row) if isinstance(row, dict) else {name.strip(' "') for name in first.split(",")}
+    if columns & _CASE_KEYS:
+        return f"a data set; run your agent on it with `otel-agenteval experiment MODULE:FUNCTION {path}`"
+    if path.endswith((".csv", ".tsv")):
+        return "CSV"
+    return f"text without spans (line {fault.removeprefix(f'{path}:')})"
+
+
+def _is_binary(head: bytes) -> bool:
+    text = head.decode("utf-8", "replace")
+    return text.count("\ufffd") > len(text) / 20
 
 
 def items_in(line: bytes, seen: Reading, say: Report) -> Iterator[SpanRecord | OtlpLog]:
@@ -215,7 +277,7 @@ def items_in(line: bytes, seen: Reading, say: Report) -> Iterator[SpanRecord | O
 
 
 _OTHER_KINDS = (
-    (b"PAR1", "Parquet file; use `otel-agenteval backfill`"),
+    (b"PAR1", "a Parquet file; use `otel-agenteval backfill`"),
     (b"\xff\xfe", "UTF-16 text; convert the file to UTF-8"),
     (b"\xfe\xff", "UTF-16 text; convert the file to UTF-8"),
 )
@@ -236,7 +298,7 @@ def _lines(path: str, seen: Reading, faults: Fault) -> Iterator[tuple[int, bytes
                     if kind is not None:
                         seen.lines += 1
                         seen.bad += 1
-                        faults(path, None, f"cannot be read: {kind}")
+                        faults(path, None, f"must be recorded traces, got {kind}")
                         return
                     line = read.removeprefix(codecs.BOM_UTF8)
                 if not line.strip():
@@ -248,7 +310,7 @@ def _lines(path: str, seen: Reading, faults: Fault) -> Iterator[tuple[int, bytes
         except Exception as problem:  # each compression library raises its own errors
             seen.lines += 1
             seen.bad += 1
-            faults(path, number + 1, f"cannot be read from this line on: {problem}")
+            faults(path, number + 1, f"can't be read from this line on: {problem}")
 
 
 def open_recording(path: str) -> IO[bytes] | gzip.GzipFile | io.BufferedReader:
@@ -270,5 +332,7 @@ def open_recording(path: str) -> IO[bytes] | gzip.GzipFile | io.BufferedReader:
         return Path(path).open("rb")
     except IsADirectoryError:
         raise AgentEvalError(f"{path}: must be a file, got a folder; example: {path.rstrip('/')}/*.jsonl") from None
+    except FileNotFoundError:
+        raise AgentEvalError(f"{path}: file not found") from None
     except OSError as problem:
-        raise AgentEvalError(f"{path}: cannot be read: {problem.strerror or problem}") from None
+        raise AgentEvalError(f"{path}: can't be read: {problem.strerror or problem}") from None

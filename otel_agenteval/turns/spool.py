@@ -180,6 +180,7 @@ def _kept(paths: Iterable[str | Path], folder: Path, processes: Processes, seen:
     found: dict[int, list[Place]] = defaultdict(list)
     noted: dict[str, list[tuple[int | None, str]]] = defaultdict(list)
     untold: Counter[str] = Counter()
+    readable: set[str] = set()
 
     def note(path: str, number: int | None, why: str) -> None:
         noted[path].append((number, why))
@@ -190,10 +191,14 @@ def _kept(paths: Iterable[str | Path], folder: Path, processes: Processes, seen:
         seen.bad += kept.bad
         noted[kept.path] += kept.faults
         untold[kept.path] += kept.bad - len(kept.faults)
+        if kept.spans or kept.logs:
+            readable.add(kept.path)
         for slot, place in kept.places.items():
             found[slot].append(place)
     faults = Faults(say)
     for path in dict.fromkeys(map(str, paths)):
+        if path in readable:
+            faults.readable(path)
         # Lines are read ahead, so errors of a whole file are noted before those of its lines.
         for number, why in sorted(noted[path], key=lambda fault: fault[0] or 0):
             faults(path, number, why)

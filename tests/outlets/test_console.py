@@ -60,7 +60,7 @@ def test_it_is_off_by_default(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_any_other_word_is_an_error() -> None:
-    with pytest.raises(oa.ConfigError, match=r"outlets\.console: 'loud' is not allowed; it must be all, failed or off"):
+    with pytest.raises(oa.ConfigError, match=r"outlets\.console: must be all, failed or off"):
         oa.load_config({"outlets": {"console": "loud"}})
 
 

@@ -69,19 +69,19 @@ def spans(count: int, trace: int = 1) -> bytes:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([{"name": "a"}], "serve.tenants[0].token is required"),
-        ([{"token": "t"}], "serve.tenants[0].name is required"),
-        ([{**A, "token": ""}], "serve.tenants[0].token: '' is not allowed; it must be a text"),
+        ([{"name": "a"}], "serve.tenants[0].token: required"),
+        ([{"token": "t"}], "serve.tenants[0].name: required"),
+        ([{**A, "token": ""}], "serve.tenants[0].token: must be a non-empty text"),
         ([{**A, "token": " "}], "serve.tenants[0].token"),
-        ([{**A, "name": "a:b"}], "serve.tenants[0].name: 'a:b' is not allowed; it must be a name of letters"),
+        ([{**A, "name": "a:b"}], "serve.tenants[0].name: must be a name of"),
         ([{**A, "quota": {}}], "serve.tenants[0].quota: unknown key; did you mean 'quotas'?"),
         ([{**A, "quotas": {"spans": 1}}], "serve.tenants[0].quotas.spans: unknown key"),
-        ([{**A, "quotas": {"spans_per_second": 0}}], "serve.tenants[0].quotas.spans_per_second: 0 is not allowed"),
+        ([{**A, "quotas": {"spans_per_second": 0}}], "serve.tenants[0].quotas.spans_per_second: must be"),
         ([{**A, "labels": {"gen_ai.agent.name": "x"}}], "serve.tenants[0].labels"),
-        ([A, {**B, "name": "a"}], "each tenant needs a name of its own, but tenants[0] and tenants[1] are both 'a'"),
+        ([A, {**B, "name": "a"}], "tenants[0] and tenants[1] have the same name 'a'"),
         (
             [A, {**B, "token": "token-a"}],
-            "each tenant needs a token of its own, but 'a' (tenants[0]) and 'b' (tenants[1]) have the same one",
+            "'a' (tenants[0]) and 'b' (tenants[1]) have the same token",
         ),
     ],
 )
@@ -93,7 +93,7 @@ def test_a_tenant_that_is_not_allowed_is_named_with_its_path(given: Any, message
 
 
 def test_the_token_of_the_api_is_no_tenant_s() -> None:
-    with pytest.raises(ConfigError, match="tenant 'a' has the same one") as error:
+    with pytest.raises(ConfigError, match="tenant 'a'") as error:
         load_config({"serve": {"token": "token-a", "tenants": [A]}})
     assert "token-a" not in str(error.value)
 

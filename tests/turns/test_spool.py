@@ -108,11 +108,7 @@ def test_what_cannot_be_read_is_told_and_counted_alike(tmp_path: Path, spooled: 
     assert told() == by_batches
     lines, counts = by_batches
     assert counts == (33, 33)
-    assert lines[0].startswith(f"{file}:1: not JSON")
-    assert lines[10:] == [
-        f"{file}: 22 more lines or records could not be read",
-        f"{other}:1: not JSON: {lines[-1].partition('JSON: ')[2]}",
-    ]
+    assert [line.partition(": ")[0] for line in lines] == [str(file), str(other)]
 
 
 def test_what_is_written_down_is_private_and_removed(recorded: Any, spooled: None, tmp_path: Path, monkeypatch: Any) -> None:

@@ -1,1 +1,1 @@
-"""What ``otel-agenteval doctor`` looks at: each module gives findings about one place where scores can get lost."""
+"""The checks of ``otel-agenteval doctor``: each module returns findings about one possible cause of missing scores."""

@@ -1,4 +1,4 @@
-"""What is configured, and whether the judge can be asked."""
+"""Checks of the configured metrics and of the judge."""
 
 from __future__ import annotations
 
@@ -11,24 +11,22 @@ from .finding import BAD, GOOD, Finding, Findings
 
 
 def configuration_findings(metrics: Selected) -> Findings:
-    """How many metrics there are, and what they lack."""
+    """Yield the number of metrics, and what they lack."""
     yield Finding(GOOD, f"{len(metrics.computed)} computed and {len(metrics.judged)} judged metrics on each turn")
     for metric in (*metrics.of_turns, *metrics.of_conversations):
         if metric.missing is not None:
-            yield Finding(BAD, f"{metric.name} is an error on every turn: its parameter {metric.missing} is required")
+            yield Finding(BAD, f"{metric.name}: the required parameter {metric.missing!r} is missing, so each score is an error")
         extra = metric.metric.extra
         if extra is not None and not extra_installed(extra):
-            yield Finding(BAD, f"{metric.name} needs packages that are not installed", f"pip install 'otel-agenteval[{extra}]'")
+            yield Finding(BAD, f"{metric.name}: its packages aren't installed", f"pip install 'otel-agenteval[{extra}]'")
 
 
 def judge_findings(config: Config, metrics: Selected) -> Findings:
-    """Whether the judge answers, and tells a good answer from a bad one: two questions."""
+    """Check with two judge calls that the judge answers and scores a good case better than a bad one."""
     judge = judge_from(config)
     if judge is None:
         if any(metric.metric.kind == "llm" for metric in metrics.judged):
-            yield Finding(
-                BAD, "llm_ metrics are configured, and no judge: they are skipped", "set judge.base_url and judge.model"
-            )
+            yield Finding(BAD, "llm_ metrics are skipped: no judge is configured", "set judge.base_url and judge.model")
         return
     try:
         found = probe(judge, [])
@@ -37,11 +35,11 @@ def judge_findings(config: Config, metrics: Selected) -> Findings:
     model = found.model or "judge"
     if found.fault is None:
         yield Finding(
-            GOOD, f"{model} answers, and tells a good answer from a bad one; `otel-agenteval judge bench` measures how well"
+            GOOD, f"{model} answers, and scores a good case better than a bad one; `otel-agenteval judge bench` measures how well"
         )
     else:
         yield Finding(
             BAD,
-            f"the judge {model} cannot be used: {found.fault}",
-            "judge.base_url, judge.model and judge.api_key say whom to ask",
+            f"the judge {model} can't be used: {found.fault}",
+            "check judge.base_url, judge.model and judge.api_key",
         )

@@ -1,4 +1,4 @@
-"""What is installed beside the agent, and what the environment says to it."""
+"""Checks of the installed packages and of environment variables."""
 
 from __future__ import annotations
 
@@ -21,45 +21,47 @@ LIBRARIES = {
     "groq": "openinference-instrumentation-groq", "autogen-agentchat": "openinference-instrumentation-autogen-agentchat",
     "boto3": "openinference-instrumentation-bedrock", "ollama": "opentelemetry-instrumentation-ollama", "cohere": "opentelemetry-instrumentation-cohere",
 }  # fmt: skip
-"""Agent frameworks and model SDKs that trace nothing by themselves, each with an instrumentation of it."""
+"""Agent frameworks and model SDKs without tracing of their own, each with its instrumentation."""
 _LIMITS = ("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT", "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT")
 
 
 def python_findings(env: Mapping[str, str]) -> Findings:
-    """The interpreter, the SDK, and variables that switch tracing off."""
+    """Check the interpreter, the SDK, and variables that switch tracing off."""
     packages = installed()
     sdk = packages.get("opentelemetry-sdk", "none")
     yield Finding(
         GOOD, f"Python {platform.python_version()}, otel-agenteval {__version__}, opentelemetry-sdk {sdk} ({sys.executable})"
     )
     if env.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
-        yield Finding(BAD, "OTEL_SDK_DISABLED=true: the SDK makes no spans", "unset it")
+        yield Finding(BAD, "OTEL_SDK_DISABLED=true: the SDK makes no spans", "unset OTEL_SDK_DISABLED")
     sampler = env.get("OTEL_TRACES_SAMPLER", "")
     if "always_off" in sampler:
         yield Finding(
-            BAD, f"OTEL_TRACES_SAMPLER={sampler}: no span is recorded", "unset it, or wrap your sampler: oa.record_all(sampler)"
+            BAD,
+            f"OTEL_TRACES_SAMPLER={sampler}: no span is recorded",
+            "unset OTEL_TRACES_SAMPLER, or wrap your sampler: oa.record_all(sampler)",
         )
     elif "ratio" in sampler:
         ratio = env.get("OTEL_TRACES_SAMPLER_ARG", "1.0")
         yield Finding(
             NOTE,
-            f"OTEL_TRACES_SAMPLER={sampler} ({ratio}): turns of other traces are not seen",
-            "oa.record_all(sampler) records all and exports the sample",
+            f"OTEL_TRACES_SAMPLER={sampler} ({ratio}): turns of unsampled traces are missing",
+            "oa.record_all(sampler) records all traces and exports the sampled ones",
         )
     for name in _LIMITS:
         if env.get(name, "").strip():
-            yield Finding(NOTE, f"{name}={env[name]}: longer messages are cut, and metrics see what is left", "unset it")
+            yield Finding(NOTE, f"{name}={env[name]}: longer messages are truncated", f"unset {name}")
     wanted = env.get("OTEL_AGENTEVAL_ENABLED", "")
     if wanted and "opentelemetry-distro" not in packages and "opentelemetry-instrumentation" not in packages:
         yield Finding(
             BAD,
-            f"OTEL_AGENTEVAL_ENABLED={wanted}, but opentelemetry-instrument, which reads it, is not installed",
+            f"OTEL_AGENTEVAL_ENABLED={wanted} has no effect: opentelemetry-instrument isn't installed",
             "pip install opentelemetry-distro",
         )
 
 
 def instrumentation_findings(env: Mapping[str, str]) -> Findings:
-    """What traces, whether it can, and whether it captures what was said."""
+    """Check that each instrumentation works and captures content."""
     found = sorted(instrumentations())
     of_target: dict[str, list[Instrumentation]] = {}
     for one in found:
@@ -67,9 +69,9 @@ def instrumentation_findings(env: Mapping[str, str]) -> Findings:
         if capture is None or not _is_genai(one):
             continue
         if one.is_broken:
-            have = ", ".join(f"{target} {installed().get(target, 'is not installed')}" for target in one.targets)
-            what = f"{one.name} {one.version} does not trace: it needs {' or '.join(one.unmet)} ({have})"
-            yield Finding(BAD, what, "install versions that go together")
+            have = ", ".join(f"{target} {installed().get(target, 'not installed')}" for target in one.targets)
+            what = f"{one.name} {one.version} makes no spans: it requires {' or '.join(one.unmet)} ({have})"
+            yield Finding(BAD, what, "install compatible versions")
         if one.unmet and len(one.unmet) == len(one.targets):
             continue
         for target in one.targets:
@@ -81,8 +83,8 @@ def instrumentation_findings(env: Mapping[str, str]) -> Findings:
             names = " and ".join(one.name for one in several)
             yield Finding(
                 NOTE,
-                f"{names} both trace {target}: each call has two spans",
-                "they are counted once, but one instrumentation costs less",
+                f"{names} both trace {target}: each call makes two spans",
+                "scores count each call once; remove one instrumentation to reduce overhead",
             )
     yield from _by_themselves(env)
     missing = [
@@ -91,13 +93,13 @@ def instrumentation_findings(env: Mapping[str, str]) -> Findings:
     for name in missing:
         yield Finding(
             NOTE,
-            f"{name} {installed()[name]} is installed, and no instrumentation of it",
+            f"{name} {installed()[name]} is installed without an instrumentation",
             f"if your agent uses it: pip install {LIBRARIES[name]}",
         )
 
 
 def _is_genai(one: Instrumentation) -> bool:
-    """Whether an instrumentation is one of models or agents: there are others of web servers and databases under the same names."""
+    """Return True if an instrumentation traces models or agents, not a web server or a database."""
     return (
         one.name.startswith("openinference-") or "genai" in one.name or any(target in _GENAI_LIBRARIES for target in one.targets)
     )
@@ -110,7 +112,7 @@ _GENAI_LIBRARIES = frozenset((
 
 
 def _is_traced_otherwise(name: str, found: Sequence[Instrumentation]) -> bool:
-    """Whether another package traces it: langgraph is traced with langchain-core, and some bring their own tracing along."""
+    """Return True if another package traces the library, as langchain-core's instrumentation traces langgraph."""
     with_it = {"langgraph": "langchain-core", "boto3": "botocore"}.get(name)
     if with_it is not None and (name == "boto3" or any(with_it in one.targets for one in found)):
         return True
@@ -134,7 +136,7 @@ _OWN_TRACING = (
 
 
 def _by_themselves(env: Mapping[str, str]) -> Findings:
-    """Frameworks and SDKs that trace by themselves."""
+    """Check frameworks and SDKs that make spans without an instrumentation."""
     for name in _OWN_TRACING:
         version = installed().get(name)
         capture = of_package(name)
@@ -145,11 +147,11 @@ def _by_themselves(env: Mapping[str, str]) -> Findings:
 def _content(what: str, capture: Capture, env: Mapping[str, str]) -> Finding:
     on = capture.is_on(env)
     if on is None:
-        return Finding(NOTE, f"{what}: the program says whether content is captured", capture.advice)
+        return Finding(NOTE, f"{what}: your program decides whether content is captured", capture.advice)
     if on:
         return Finding(GOOD, f"{what} captures content")
     off = [f"{name}={env[name]}" for name in capture.off if env.get(name)]
     advice = (
         f"unset {', '.join(off)}" if off else f"set {', '.join(f'{key}={value}' for key, value in capture.variables.items())}"
     )
-    return Finding(BAD, f"{what} leaves out what was said: most metrics have nothing to look at", advice)
+    return Finding(BAD, f"{what} doesn't capture content, so most metrics are skipped", advice)

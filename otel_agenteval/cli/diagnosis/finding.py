@@ -1,4 +1,4 @@
-"""One thing that somebody finds out."""
+"""A finding of ``otel-agenteval doctor``."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ GOOD, NOTE, BAD = "good", "note", "bad"
 
 
 class Finding(NamedTuple):
-    """One thing that is as it should be, worth knowing, or in the way."""
+    """A result of a check: good, a note, or a problem."""
 
     level: str
     text: str
     advice: str = ""
-    """What to do about it."""
+    """The fix."""
 
 
 Findings = Iterator[Finding]

@@ -1,4 +1,4 @@
-"""What a program sends, by running it."""
+"""Checks of a program's spans. The program is run."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from ..recorded_program import facts_about, run_recorded, why_nothing
 from .finding import BAD, GOOD, NOTE, Finding, Findings
 
 _MOST_REASON = 40
-"""Characters of the reason why a metric was skipped."""
+"""Maximum characters of a reason for a skipped metric."""
 
 
 def program_findings(program: Sequence[str], config: Config, metrics: Selected) -> Findings:
-    """Run a program, and look at its spans."""
+    """Run a program, and check its spans."""
     with tempfile.TemporaryDirectory(prefix="otel-agenteval-") as folder:
         out = Path(folder) / "spans.jsonl"
         code = run_recorded(program, out)
         if code:
-            yield Finding(NOTE, f"it ended with exit code {code}")
+            yield Finding(NOTE, f"the program exited with code {code}")
         facts = facts_about(out)
         others = sorted({fact["python"] for fact in facts if fact.get("python") not in (None, sys.executable)})
         if others:
-            yield Finding(NOTE, f"it ran in another Python, {others[0]}: what stands above is not about that one")
+            yield Finding(NOTE, f"the program ran in another Python, {others[0]}; the checks above are about this one")
         if not out.exists():
-            yield Finding(BAD, f"no span: {why_nothing(facts)}")
+            yield Finding(BAD, f"no spans: {why_nothing(facts)}")
             return
         reading = Reading()
         items = list(read_items([out], reading, lambda line: None))
@@ -48,25 +48,25 @@ def program_findings(program: Sequence[str], config: Config, metrics: Selected) 
 
 
 def span_findings(spans: Sequence[SpanRecord], reading: Reading) -> Findings:
-    """Who made the spans."""
+    """Yield the instrumentation scopes of the spans."""
     scopes = Counter(span.scope or "a tracer without a name" for span in spans)
     named = ", ".join(f"{scope} {count}" for scope, count in scopes.most_common(6))
-    yield Finding(GOOD, f"{reading.spans:,} spans and {reading.logs:,} log records came ({named})")
+    yield Finding(GOOD, f"{reading.spans:,} spans and {reading.logs:,} log records arrived ({named})")
     cut = sum(span.truncated for span in spans)
     if cut:
         yield Finding(NOTE, f"{cut} spans lost attributes to a limit", "raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT")
 
 
 def turn_findings(turns: Sequence[Turn], spans: Sequence[SpanRecord]) -> Findings:
-    """Which turns they make, and whether these say what was said."""
+    """Check that the spans form turns with content."""
     if not turns:
         names = sorted({one.name for one in (of_scope(span.scope) for span in spans) if one is not None})
         advice = (
-            f"spans of {', '.join(names)} came, but none of a model or an agent"
+            f"spans of {', '.join(names)} arrived, but none is an agent or a model call"
             if names
-            else "install an instrumentation of your framework, and switch it on"
+            else "install and enable an instrumentation of your framework"
         )
-        yield Finding(BAD, "no agent's turn among them", advice)
+        yield Finding(BAD, "the spans have no turn", advice)
         return
     agents = Counter(turn.agent or "an agent without a name" for turn in turns)
     yield Finding(GOOD, f"{len(turns):,} turns: {', '.join(f'{name} {count}' for name, count in agents.most_common(5))}")
@@ -76,22 +76,22 @@ def turn_findings(turns: Sequence[Turn], spans: Sequence[SpanRecord]) -> Finding
         advice = "; ".join(f"{one.name}: {one.advice}" for one in known.values() if one.advice)
         yield Finding(
             BAD,
-            f"{len(silent):,} of {len(turns):,} turns do not say what was asked or answered",
-            advice or "docs/guides/capture-content.md has what makes instrumentations capture content",
+            f"{len(silent):,} of {len(turns):,} turns have neither input nor output",
+            advice or "see docs/guides/capture-content.md",
         )
     else:
-        yield Finding(GOOD, "they say what was asked and answered")
+        yield Finding(GOOD, "all turns have input or output")
     unfinished = [turn for turn in turns if not turn.complete]
     if unfinished:
         yield Finding(
             NOTE,
-            f"{len(unfinished):,} turns have no end: their root span never ended",
-            "let the program end its spans before it exits",
+            f"{len(unfinished):,} turns are incomplete: a span never ended",
+            "end all spans before the program exits",
         )
 
 
 def metric_findings(turns: Sequence[Turn], config: Config, metrics: Selected) -> Findings:
-    """Which of the configured metrics apply to them, and why the others do not."""
+    """Yield how many computed metrics apply to the turns, and why the others don't."""
     applied: Counter[str] = Counter()
     reasons: dict[str, Counter[str]] = {}
     references = ReferenceSources(config)
@@ -102,9 +102,9 @@ def metric_findings(turns: Sequence[Turn], config: Config, metrics: Selected) ->
             else:
                 applied[score.metric] += 1
     never = {name: found for name, found in reasons.items() if name not in applied}
-    yield Finding(GOOD if applied else BAD, f"{len(applied)} of {len(applied) + len(never)} computed metrics apply to them")
+    yield Finding(GOOD if applied else BAD, f"{len(applied)} of {len(applied) + len(never)} computed metrics apply to the turns")
     for reason in dict.fromkeys(found.most_common(1)[0][0] for found in never.values()):
         names = [name for name, found in never.items() if found.most_common(1)[0][0] == reason]
         kind, _, lacks = reason.partition(":")
         why = f"no {lacks.replace('_', ' ')} in the spans" if kind == "missing" else reason
-        yield Finding(NOTE, f"{why}: {', '.join(names)} {'has' if len(names) == 1 else 'have'} nothing to say")
+        yield Finding(NOTE, f"{why}: {', '.join(names)} {'is' if len(names) == 1 else 'are'} skipped")

@@ -1,4 +1,4 @@
-"""What a running sidecar received, and what came of it."""
+"""Checks of a running sidecar, from its metrics page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from ...core.errors import ConfigError
+from ...core.errors import ConfigError, refusal
 from ...core.outbound import answer_of, client_to
 from .finding import BAD, GOOD, NOTE, Finding, Findings
 
@@ -19,7 +19,7 @@ _LARGEST_PAGE = 64 * 2**20
 
 
 class _Page:
-    """A page of metrics."""
+    """A parsed metrics page."""
 
     def __init__(self, text: str) -> None:
         self._samples: dict[str, list[tuple[dict[str, str], float]]] = {}
@@ -31,21 +31,21 @@ class _Page:
         return name in self._samples
 
     def total(self, name: str, **labels: str) -> float:
-        """The sum over the samples with these labels."""
+        """Return the sum over the samples with these labels."""
         return sum(
             value for have, value in self._samples.get(name, ()) if all(have.get(key) == one for key, one in labels.items())
         )
 
     def by(self, label: str, name: str, **labels: str) -> dict[str, float]:
-        """The sums that are not 0, by one label."""
+        """Return the sums by one label, without zeros."""
         found = {have[label]: self.total(name, **labels, **{label: have[label]}) for have, _ in self._samples.get(name, ())}
         return {value: total for value, total in found.items() if total}
 
 
 def sidecar_findings(url: str, headers: Mapping[str, str]) -> Findings:
-    """What a running sidecar received, made of it, and whether anybody reads its metrics. ``headers`` are sent along, for a proxy before it."""
+    """Check what a running sidecar received and evaluated, and that Prometheus scrapes it. ``headers`` are for a proxy."""
     if not url.startswith(("http://", "https://")):
-        raise ConfigError(f"--url {url}: it must begin with http:// or https://")
+        raise ConfigError(refusal("--url", repr(url), "must start with http:// or https://"))
     address = url.rstrip("/").removesuffix("/metrics")
     try:
         sent = {"User-Agent": "otel-agenteval-doctor", **headers}
@@ -58,14 +58,14 @@ def sidecar_findings(url: str, headers: Mapping[str, str]) -> Findings:
     except (httpx.HTTPError, ValueError) as error:
         refused = isinstance(error, httpx.HTTPStatusError) and error.response.status_code in (401, 403)
         where = (
-            "a proxy before it wants to know who asks: --header 'Authorization: Bearer …'"
+            "if a proxy requires credentials, pass --header 'Authorization: Bearer …'"
             if refused
-            else "is it the address `metrics` in the lines with which `otel-agenteval serve` starts?"
+            else "use the metrics address that `otel-agenteval serve` prints at its start"
         )
-        yield Finding(BAD, f"no answer: {error}", where)
+        yield Finding(BAD, f"{address}/metrics can't be read: {error}", where)
         return
     if "agenteval_build_info" not in page:
-        yield Finding(BAD, "this is no page of otel-agenteval's", "name the address of the sidecar's /metrics")
+        yield Finding(BAD, f"{address}/metrics isn't a page of otel-agenteval", "use the address of the sidecar's /metrics")
         return
     yield from _received(page)
     yield from _evaluated(page)
@@ -74,17 +74,17 @@ def sidecar_findings(url: str, headers: Mapping[str, str]) -> Findings:
     if clients:
         yield Finding(GOOD, f"scraped by {', '.join(sorted(clients))}")
     else:
-        yield Finding(NOTE, "no Prometheus has scraped it yet", f"scrape_configs: [{{job_name: agenteval, {target}}}]")
+        yield Finding(NOTE, "Prometheus hasn't scraped the sidecar yet", f"scrape_configs: [{{job_name: agenteval, {target}}}]")
 
 
 def _received(page: _Page) -> Findings:
     requests = sum(page.total(_REQUESTS, signal="traces", outcome=outcome) for outcome in _TAKEN)
     turns = page.total("agenteval_turns_total")
     if not requests:
-        yield Finding(BAD, "no span was ever received", "point an OTLP exporter at it: docs/operate/collector.md")
+        yield Finding(BAD, "the sidecar received no spans", "send OTLP to it: docs/operate/collector.md")
     elif not turns:
-        why = "are there spans of an agent or a model among them, and has turn.idle_timeout passed?"
-        yield Finding(BAD, f"{requests:,.0f} requests with spans, and no turn", why)
+        why = "check that agent or model spans are among them, and wait for turn.idle_timeout"
+        yield Finding(BAD, f"{requests:,.0f} requests with spans, but no turn", why)
     else:
         yield Finding(GOOD, f"{requests:,.0f} requests with spans, {turns:,.0f} turns")
     for outcome, count in page.by("outcome", _REQUESTS).items():
@@ -94,10 +94,10 @@ def _received(page: _Page) -> Findings:
 
 def _evaluated(page: _Page) -> Findings:
     if page.total("agenteval_turns_total") and not page.total(_RESULTS):
-        yield Finding(BAD, "no metric gave a result", "otel-agenteval check-config FILE shows what is in effect")
+        yield Finding(BAD, "no metric has a result", "run otel-agenteval check-config FILE to see the effective configuration")
     failed = page.by("metric", _RESULTS, outcome="error")
     for metric in sorted(failed, key=lambda name: -failed[name])[:_MOST_METRICS]:
         yield Finding(NOTE, f"{metric} failed {failed[metric]:,.0f} times", f"otel-agenteval explain {metric}")
     gated = page.total("agenteval_judge_requests_total", outcome="gated")
     if gated:
-        yield Finding(NOTE, f"{gated:,.0f} questions to the judge waited for room in its budget", "judge.budget")
+        yield Finding(NOTE, f"{gated:,.0f} judge calls waited for the budget", "raise judge.budget, or lower sample.rate")

@@ -194,13 +194,13 @@ class Transport:
         except TimeoutError:
             fault = NotAnswered(f"no reply within {left:g} s", "timeout", transient=True)
         except OSError as error:
-            fault = NotAnswered(f"can't reach the server: {_reason_of(error)}", "unreachable", transient=True)
+            fault = NotAnswered(f"can't reach {self.base_url}: {_reason_of(error)}", "unreachable", transient=True)
         except ReplyTooLarge as error:
             fault = NotAnswered(str(error), "reply_too_large", status=error.status)
         except ImportError:
             fault = NotAnswered("can't use the SOCKS proxy; run pip install 'httpx[socks]'", "unreachable")
         except (ValueError, RuntimeError) as error:
-            fault = NotAnswered(f"can't send the request: {type(error).__name__}", "unreachable")
+            fault = NotAnswered(f"can't send the request to {self.base_url}: {type(error).__name__}", "unreachable")
         raise fault  # outside the handler, so that the error doesn't contain another library's exception
 
     def close(self) -> None:
@@ -289,7 +289,7 @@ def _status_in(error: object) -> int | None:
 
 
 def _reason_of(error: OSError) -> str:
-    """Return the reason for a failed connection, without address or content."""
+    """Return the reason for a failed connection, without content."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate isn't trusted ({error.verify_message}); set SSL_CERT_FILE to a file with trusted certificates"
     return str(error) if isinstance(error, BrokenAnswer) else type(error).__name__

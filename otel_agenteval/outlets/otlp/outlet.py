@@ -182,17 +182,17 @@ class OtlpOutlet(Outlet):
         """Count records or spans that were sent, or dropped for the reason ``outcome``."""
         self.records.finish(outcome, items)
         if outcome != "sent":
-            self._warn_once(outcome, f"{items} records were dropped")
+            self._warn_once(outcome, f"{items} records were dropped for")
 
     def failed(self, reason: str) -> None:
         """Count a failed request."""
         self._telemetry.add(semconv.EMIT_ERRORS, outlet=self.name, reason=reason)
-        self._warn_once(reason, "a request failed")
+        self._warn_once(reason, "a request failed to")
 
     def _warn_once(self, reason: str, what: str) -> None:
         if reason not in self._warned_of:
             self._warned_of.add(reason)
-            _log.warning("outlet otlp: %s: %s (further failures are only counted)", what, reason)
+            _log.warning("outlet otlp: %s %s: %s (further failures are only counted)", what, self._wanted.endpoint, reason)
 
     # --- metrics
 

@@ -514,7 +514,8 @@ class StoreReader:
             self._db = _read_postgres(self.path)
             return
         if not Path(self.path).is_file():
-            raise StoreError(f"{self.path}: file not found")
+            folder = Path(self.path).absolute().parent
+            raise StoreError(f"{self.path}: {'file not found' if folder.is_dir() else f'folder not found: {folder}'}")
         try:
             self._db = open_to_read(self.path, SCHEMA, _BUSY_SECONDS)
         except sqlite3.Error as error:
