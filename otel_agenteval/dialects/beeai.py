@@ -1,4 +1,8 @@
-"""Parser for BeeAI under OpenInference: spans of events, and tool arguments with options."""
+"""Parser for BeeAI under OpenInference: spans of events, and tool arguments with options.
+
+In TypeScript, a call or a tool has no span of its own, only one span for each of its events: ``start`` with its input, then
+``success`` or ``error`` with its output, and an empty ``finish``. The last part of ``target`` is the event.
+"""
 
 from __future__ import annotations
 
@@ -7,29 +11,66 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core import jsonio
+from ..core.turn import ErrorInfo
 from ..spans.record import SpanRecord
-from .step import INNER, TOOL, Step
+from .step import AGENT, INNER, LLM, TOOL, Step, as_text
 
 MARKS: frozenset[str] = frozenset()
-SCOPES = re.compile(r"openinference\.instrumentation\.beeai\b")
+SCOPES = re.compile(r"openinference\.instrumentation\.beeai\b|@arizeai/openinference-instrumentation-beeai$")
+_EVENTS = {
+    "LLM": {"start": LLM, "success": LLM, "error": LLM},
+    "TOOL": {"success": TOOL, "error": TOOL},
+}
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return INNER for an event (``error``, ``retry``).
+    """Return the role of an event's span, or None for any other span.
 
-    Its span has the kind of its run but no class name.
+    In Python, an event (``error``, ``retry``) has the kind of its run but no class name.
     """
-    if "openinference.span.kind" not in attributes or "metadata.class_name" in attributes:
+    kind, target = attributes.get("openinference.span.kind"), attributes.get("target")
+    if target.__class__ is str and "traceId" in attributes:
+        return _EVENTS.get(str(kind), {}).get(target.rpartition(".")[2], INNER)
+    if kind is None or "metadata.class_name" in attributes:
         return None
     return INNER if "metadata.path" in attributes else None
 
 
 def read(record: SpanRecord, step: Step) -> None:
     """Fill the fields that no earlier dialect has filled."""
+    get = record.attributes.get
+    target = get("target")
     if step.role == INNER:
         step.agent = ""
+    elif target.__class__ is str and "traceId" in record.attributes:
+        _read_event(get, step, target.split("."))
     elif step.role == TOOL:
-        raw = record.attributes.get("input.value")
+        raw = get("input.value")
         value = jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:8] == '{"input"' else None
         if isinstance(value, Mapping) and value.keys() <= {"input", "options"}:
             step.tool_arguments = value["input"]
+    elif step.role == AGENT and "traceId" in record.attributes:
+        step.agent, step.agent_is_class = as_text(get("source")), True
+        step.output_value = _text_in(get("output.value"))
+
+
+def _read_event(get: Any, step: Step, target: list[str]) -> None:
+    event = target[-1]
+    if event == "error":
+        step.error = ErrorInfo(as_text(get("exception.type")) or "error", as_text(get("exception.message")))
+    if step.role == TOOL:
+        step.tool_name = target[-2] if len(target) > 1 else None
+        step.tool_unnamed = True  # ``getWeather`` for ``get_weather``
+        step.tool_arguments = get("tool.parameters")
+    else:
+        step.deferred, step.apart = event == "start", event != "start"
+        step.output_messages = get("output.value")  # the flattened messages lack tool requests
+        step.input_messages = get("input.value")
+        if event == "error":
+            step.finish_reason = "error"
+
+
+def _text_in(raw: Any) -> Any:
+    """Return the text of ``{"role": "assistant", "text": …}``."""
+    value = jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] == "{" else None
+    return value["text"] if isinstance(value, Mapping) and value.keys() == {"role", "text"} else raw

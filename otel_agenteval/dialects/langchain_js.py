@@ -2,7 +2,7 @@
 
 Every chain is a ``workflow``. A graph's span contains its whole run, and the model's messages name the agent. A tool's span
 has its class name. The tool's own name is in the message that it returns. Model calls contain only texts, so the spans of
-the provider's SDK are better.
+the provider's SDK are better. Outside a workflow of the application, each span is a trace of its own.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core import jsonio
+from ..core.bounded import sum_of
 from ..spans.record import SpanRecord
-from .step import AGENT, CHAIN, LLM, TOOL, Step, as_text
+from .step import AGENT, CHAIN, LLM, TOOL, Step, as_int, as_text
 
 MARKS: frozenset[str] = frozenset()
 SCOPES = re.compile(r"@traceloop/instrumentation-langchain$")
 _GRAPHS = ("CompiledStateGraph", "LangGraph", "CompiledGraph", "AgentExecutor", "ReactAgent")
+_TYPES = {"AIMessage": "ai", "AIMessageChunk": "ai", "HumanMessage": "human", "ToolMessage": "tool", "SystemMessage": "system"}
 _CLASSES = frozenset(("DynamicStructuredTool", "DynamicTool", "StructuredTool", "Tool", "unknown"))
 
 
@@ -35,7 +37,10 @@ def read(record: SpanRecord, step: Step) -> None:
     if step.role == LLM:
         step.texts_only = True
     elif step.role == AGENT:
-        step.agent = _speaker(get("traceloop.entity.output")) or as_text(get("gen_ai.agent.name"))
+        messages = _messages_in(get("traceloop.entity.output"))
+        step.agent = _speaker(messages) or as_text(get("gen_ai.agent.name"))
+        if not record.parent_id:
+            _read_run(messages, step)
     elif step.role == TOOL:
         message = _message_in(get("traceloop.entity.output"))
         name = as_text(get("traceloop.entity.name")) or record.name.removeprefix("execute_tool ")
@@ -54,11 +59,41 @@ def _message_in(raw: Any) -> Mapping[str, Any]:
     return inner if isinstance(inner, Mapping) else {}
 
 
-def _speaker(raw: Any) -> str | None:
+def _messages_in(raw: Any) -> list[tuple[str | None, Mapping[str, Any], Any]]:
+    """Return type, fields and the whole of each message of a run."""
+    messages = _message_in(raw).get("messages") if raw.__class__ is str and '"messages"' in raw else None
+    return [
+        (_TYPES.get(str(_last(message.get("id"))), as_text(fields.get("type"))), fields, message)
+        for message in (messages if isinstance(messages, list) else ())
+        if isinstance(message, Mapping) and (fields := _message_in(message))
+    ]
+
+
+def _last(path: Any) -> Any:
+    return path[-1] if isinstance(path, list) and path else None
+
+
+def _speaker(messages: list[tuple[str | None, Mapping[str, Any], Any]]) -> str | None:
     """Return the agent that wrote the last model message of a run."""
-    messages = _message_in(raw).get("messages") if raw.__class__ is str and '"name"' in raw else None
-    for message in reversed(messages) if isinstance(messages, list) else ():
-        inner = _message_in(message)
-        if isinstance(message, Mapping) and ("AIMessage" in str(message.get("id")) or inner.get("type") == "ai"):
-            return as_text(inner.get("name"))
-    return None
+    return next((as_text(fields.get("name")) for kind, fields, _ in reversed(messages) if kind == "ai"), None)
+
+
+def _read_run(messages: list[tuple[str | None, Mapping[str, Any], Any]], step: Step) -> None:
+    """Fill the model calls and their tokens from the messages of a run whose calls are other traces."""
+    if not messages or messages[-1][0] != "ai":
+        return
+    step.calls_model = step.overwritten = True
+    step.input_messages = [message for *_, message in messages[:-1]]
+    step.output_messages = [messages[-1][2]]
+    about = messages[-1][1].get("response_metadata")
+    if isinstance(about, Mapping):
+        step.model, step.provider = as_text(about.get("model_name")), as_text(about.get("model_provider"))
+        step.finish_reason = as_text(about.get("finish_reason"))
+    used = []
+    for kind, fields, _ in reversed(messages):
+        if kind == "human":
+            break
+        if kind == "ai" and isinstance(fields.get("usage_metadata"), Mapping):
+            used.append(fields["usage_metadata"])
+    step.input_tokens = sum_of(as_int(usage.get("input_tokens")) for usage in used)
+    step.output_tokens = sum_of(as_int(usage.get("output_tokens")) for usage in used)

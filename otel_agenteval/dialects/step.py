@@ -89,7 +89,7 @@ class Step:
     guesses_tokens: bool = False
     """True if tokens were estimated from texts. A span below with the provider's own count is better."""
     calls_model: bool = False
-    """True for a run that called a model but was canceled before that call had a span."""
+    """True for a run that called a model whose calls have no spans in this trace."""
 
     input_messages: Any = None
     """Raw messages before a model, or the user's on an agent: text, JSON text or values."""

@@ -53,3 +53,27 @@ def test_several_results_in_one_message():
         ("call-0", "result 0"),
         ("call-1", "result 1"),
     ]
+
+
+JAVASCRIPT = "@arizeai/openinference-instrumentation-beeai"
+
+
+@pytest.mark.parametrize(
+    ("kind", "event", "role"),
+    [
+        ("LLM", "start", "llm"), ("LLM", "success", "llm"), ("LLM", "finish", "inner"), ("TOOL", "start", "inner"),
+        ("TOOL", "success", "tool"), ("TOOL", "error", "tool"), ("AGENT", "start", "inner"), (None, "error", "inner"),
+    ],
+)  # fmt: skip
+def test_role_of_javascript_event_depends_on_its_name(kind, event, role):
+    attributes = {"target": f"a.b.{event}", "traceId": "x", **({"openinference.span.kind": kind} if kind else {})}
+    assert role_of(attributes, JAVASCRIPT, f"a.b.{event}-1") == role
+
+
+def test_failed_model_call_has_its_error_in_javascript():
+    attributes = {
+        "openinference.span.kind": "LLM", "target": "backend.openai.chat.error", "traceId": "x",
+        "exception.type": "RetryError", "exception.message": "rate limit",
+    }  # fmt: skip
+    step = read(span(1, 0, "backend.openai.chat.error-1", attributes, scope=JAVASCRIPT))
+    assert (step.apart, step.error.type, step.error.message) == (True, "RetryError", "rate limit")

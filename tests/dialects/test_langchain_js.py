@@ -124,3 +124,17 @@ def test_a_call_without_its_request_for_a_tool():
         chat(2, 1, user="Look!", calls=asked, at=1, scope="@traceloop/instrumentation-openai"),
     )
     assert [call.name for message in turn.messages for call in message.tool_calls] == ["look"]
+
+
+def test_run_alone_in_its_trace_has_calls_from_messages():
+    used = {"usage_metadata": {"input_tokens": 10, "output_tokens": 2}, "response_metadata": {"model_name": "gpt-4o"}}
+    asked = [{"id": "c1", "name": "look", "args": {"at": 1}, "type": "tool_call"}]
+    said = [
+        message("HumanMessage", content="Look!"),
+        message("AIMessage", content="", tool_calls=asked, **used),
+        message("ToolMessage", content="A cat.", name="look", tool_call_id="c1"),
+        message("AIMessage", content="There is a cat.", **used),
+    ]
+    turn = turn_of(one(1, "workflow", name="LangGraph", attributes={"traceloop.entity.output": json.dumps({"messages": said})}))
+    assert (turn.output, len(turn.llm_calls), turn.usage.input_tokens, turn.usage.output_tokens) == ("There is a cat.", 2, 20, 4)
+    assert [(call.name, call.arguments, call.result) for call in turn.tool_calls] == [("look", {"at": 1}, "A cat.")]

@@ -90,11 +90,15 @@ class CallReader(StepReader):
             )
             if same is not None:
                 _fill_call(same, step)
+                if step.apart and same.record.parent_id == step.record.parent_id and same.duration_s is None:
+                    same.duration_s = (step.record.end_ns - same.record.start_ns) / 1e9
                 continue
             leaves.append(step)
             if step.response_id:
                 by_response[step.response_id] = step
             if senders is not None:
+                if step.deferred:
+                    senders[step.record.scope, step.record.parent_id] = step
                 sender = self._parent(step)
                 if sender is not None:
                     senders[sender.record.scope, sender.record.parent_id] = step
