@@ -262,7 +262,7 @@ class BoundMetric:
         """Return the metric's first need that the turn doesn't meet."""
         for need, read, present_when_empty in self._needs:
             known = read(turn)
-            if known is None or not (known or present_when_empty or isinstance(known, (int, float))):  # 0 is a ground truth
+            if known is None or not (known or present_when_empty or isinstance(known, (int, float))):  # 0 is a valid ground truth
                 return need
         return None
 
@@ -316,7 +316,7 @@ class BoundMetric:
         """Run :meth:`evaluate` from an event loop. A metric that calls a model runs on a thread."""
         if self._service is None:
             return self.evaluate(turn)
-        import asyncio  # imported by now, wherever a coroutine runs
+        import asyncio  # already imported if a coroutine runs
 
         return await asyncio.to_thread(self.evaluate, turn, judge=judge, embedder=embedder)
 
@@ -361,7 +361,7 @@ class BoundMetric:
             return self._skipped({"reason": "not_applicable"})
         else:
             value = found
-        if value is None and label is not None:  # a classification without anything to compare it with
+        if value is None and label is not None:  # a label without an expectation
             return Score.of(self._facts, None, None, "ok", label, explanation, detail, also, None)
         if value is None or not isinstance(value, (int, float)) or not math.isfinite(value):
             raise MetricError("invalid_value", f"{self.name}: must return a finite number, got {value!r}")
@@ -458,7 +458,7 @@ def _checked(metric: Metric, name: str, value: Any) -> Any:
 
     try:
         adapter: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(parameter.annotation, config={"arbitrary_types_allowed": True})
-    except pydantic.PydanticUserError:  # the annotation is a model, which has a config of its own
+    except pydantic.PydanticUserError:  # the annotation is a model with its own config
         adapter = pydantic.TypeAdapter(parameter.annotation)
     try:
         return adapter.validate_python(value)

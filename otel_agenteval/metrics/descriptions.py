@@ -12,6 +12,7 @@ from .other_tools import names_of
 from .registry import Metric
 
 _SCALE = re.compile(r" \((?:1\.0|1|0) = [^)]*\)\.?$")
+_UNITS = {"s": "seconds", "{item}": "count", "{token}": "tokens", "{level}": "level"}
 _BOUNDS = (("ge", "≥ "), ("gt", "> "), ("le", "≤ "), ("lt", "< "), ("min_length", "at least "))
 
 
@@ -47,7 +48,7 @@ def value_of(metric: Metric) -> str:
     """Return a metric's unit, better direction and default threshold in one line."""
     if metric.type == "boolean":
         return "1 passes, 0 fails" if metric.direction != "neutral" else "1 if found, otherwise 0; neither is a failure"
-    unit = "" if metric.unit == "1" else f"{metric.unit}, "
+    unit = "" if metric.unit == "1" else f"{_UNITS.get(metric.unit, metric.unit)}, "
     better = {"up": "higher is better", "down": "lower is better", "neutral": "no better direction"}[metric.direction]
     if metric.threshold is None:
         return f"{unit}{better}"

@@ -47,7 +47,7 @@ def _differs(name: str, how: str) -> Row:
     return Row(name, None, {}, {}, how)
 
 
-# --- how some values are read ----------------------------------------------------------------------------------------
+# --- conversions of values --------------------------------------------------------------------------------------------
 
 
 def _parts_shown(value: Any) -> Mapping[str, Any]:

@@ -102,7 +102,7 @@ def written(spelling: Spelling) -> str:
     return spelling.ours if isinstance(spelling, Converted) else spelling
 
 
-# --- how values are read ---------------------------------------------------------------------------------------------
+# --- conversions -------------------------------------------------------------------------------------------------------
 
 
 def _number(value: Any) -> float:

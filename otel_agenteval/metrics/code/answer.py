@@ -28,9 +28,9 @@ _FILTER_ERRORS = (
     "contentfilter", "contentpolicy", "responsibleai", "guardrail", "promptblocked", "blockedprompt", "prohibitedcontent",
     "safetyfilter", "moderationblocked",
 )  # fmt: skip
-# Printable for Unicode, yet nothing to read: Hangul fillers and the blank braille pattern.
+# Printable in Unicode but blank: Hangul fillers and the blank braille pattern.
 _BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-# A model's dated or numbered release: the request says "m", the response "m-2024-08-06".
+# A model's release: the request has "m", the response "m-2024-08-06".
 _RELEASE = re.compile(r"[-@](?:[0-9]{3}[0-9-]*|latest)")
 
 

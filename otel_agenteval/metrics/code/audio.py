@@ -21,7 +21,7 @@ def _reference(turn: Turn) -> str:
     """Return the reference transcript, or ``""``."""
     given = turn.ground_truth
     if isinstance(given, (dict, list, tuple)):
-        raise MetricError("invalid_reference", "ground_truth must be one text: the right transcript")
+        raise MetricError("invalid_reference", "ground_truth: must be one text, the correct transcript")
     return jsonio.text_of(given)
 
 

@@ -165,7 +165,7 @@ def _choose(wanted: Literal["auto", "monty", "bubblewrap"]) -> sandboxes.Name | 
         return usable[0] if usable else None
     if wanted not in usable:
         sandboxes.require_package(wanted)
-        raise MetricError("sandbox_unavailable", f"the sandbox {wanted} cannot be used on this machine")
+        raise MetricError("sandbox_unavailable", f"sandbox: {wanted} is not available on this machine")
     return wanted
 
 

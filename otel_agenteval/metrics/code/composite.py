@@ -53,7 +53,7 @@ def _inner_scores(subject: Subject, metrics: Sequence[BoundMetric] | None, param
     if not isinstance(subject, Turn):
         return list(subject)
     if metrics is None:
-        raise MetricError("missing_parameter", f"parameter {parameter!r} is required to evaluate a turn")
+        raise MetricError("missing_parameter", f"{parameter}: required to evaluate a turn")
     return [inner.evaluate(subject) for inner in metrics]
 
 
@@ -154,15 +154,15 @@ def code_weighted_score(
     """
     if entries is not None:
         if metrics is not None or weights is not None:
-            raise MetricError("invalid_parameter", "entries and metrics or weights exclude each other")
+            raise MetricError("invalid_parameter", "entries: not allowed together with metrics or weights")
         metrics, weights = [entry.metric for entry in entries], [entry.weight for entry in entries]
     scores = _inner_scores(subject, metrics, "entries")
     if not scores:
         return skip("all_inner_null", used=[], excluded=[])
     if weights is None:
-        raise MetricError("missing_parameter", "parameter 'entries' or 'weights' is required")
+        raise MetricError("missing_parameter", "entries: required, unless you set metrics and weights")
     if len(scores) != len(weights):
-        raise MetricError("invalid_parameter", f"there are {len(weights)} weights for {len(scores)} scores")
+        raise MetricError("invalid_parameter", f"weights: must have one number per score ({len(scores)}), got {len(weights)}")
     reasons = [_excluded(score, include_booleans) for score in scores]
     used = [(score, weight) for score, weight, reason in zip(scores, weights, reasons, strict=True) if reason is None]
     excluded = [{"name": score.metric, "reason": reason} for score, reason in zip(scores, reasons, strict=True) if reason]
@@ -234,7 +234,7 @@ def code_not(subject: Subject, *, metric: InnerMetric | None = None) -> Result:
     """
     inner = _primary(subject, metric)
     if inner is not None and inner.status == "error":
-        raise MetricError(inner.error_type or "inner_error", f"{inner.metric} is an error, which has no opposite")
+        raise MetricError(inner.error_type or "inner_error", f"{inner.metric}: the inner metric failed")
     if inner is None or not _has_value(inner):
         return skip("inner_null")
     value = inner.value or 0.0
@@ -242,7 +242,7 @@ def code_not(subject: Subject, *, metric: InnerMetric | None = None) -> Result:
     if inner.type == "boolean":
         return Result(float(not value), passed=not value, detail=detail)
     if not -EPSILON <= value <= 1 + EPSILON:
-        raise MetricError("invalid_value", f"{inner.metric} is {value:g}; only a value in 0..1 has an opposite")
+        raise MetricError("invalid_value", f"{inner.metric}: must be from 0 to 1, got {value:g}")
     return Result(min(max(1.0 - value, 0.0), 1.0), detail=detail)
 
 
@@ -318,7 +318,7 @@ def code_task_oracle(turn: Turn, *, oracle: Annotated[Oracle, BeforeValidator(_o
     try:
         found = oracle(turn)
     except SystemExit:
-        raise MetricError("SystemExit", "the oracle tried to end the process") from None
+        raise MetricError("SystemExit", "oracle: tried to exit the process") from None
     if isinstance(found, Score):
         return _from_score(found)
     if isinstance(found, Result):
@@ -328,7 +328,9 @@ def code_task_oracle(turn: Turn, *, oracle: Annotated[Oracle, BeforeValidator(_o
     if isinstance(found, bool):
         return Result(float(found), passed=found)
     if not isinstance(found, (int, float)):
-        raise MetricError("invalid_value", f"the oracle gave a {type(found).__name__}, which is not a bool, number or Score")
+        raise MetricError(
+            "invalid_value", f"oracle: must return a bool, number, Score, Result or None, got {type(found).__name__}"
+        )
     return Result(_as_float(found))
 
 
@@ -336,12 +338,12 @@ def _as_float(number: float) -> float:
     try:
         return float(number)
     except OverflowError:
-        raise MetricError("invalid_value", "the oracle gave a number that is too large") from None
+        raise MetricError("invalid_value", "oracle: returned a number that is too large") from None
 
 
 def _from_score(score: Score) -> Result:
     if score.status == "error":
-        raise MetricError(score.error_type or "oracle_error", score.explanation or "the oracle gave an error")
+        raise MetricError(score.error_type or "oracle_error", score.explanation or "oracle: returned an error")
     if score.status == "skipped" or score.value is None:
         return skip(str(score.detail.get("reason") or "not_applicable"))
     return Result(

@@ -135,7 +135,7 @@ def _traces(turn: Turn) -> list[tuple[str, dict[Signal, float]]]:
     if traces is None:
         return []
     if not isinstance(traces, (list, tuple)):
-        raise MetricError("invalid_session", "session.traces must be a list")
+        raise MetricError("invalid_session", "session.traces: must be a list")
     known = [(place, trace) for place, trace in enumerate(traces) if isinstance(trace, Mapping)]
     return [(jsonio.text_of(trace.get("trace_id")) or str(place), _signals(trace.get("signals"))) for place, trace in known]
 
@@ -186,7 +186,7 @@ def code_agent_reliability(
     if not risks:
         return vacuous(1.0, total_traces=len(traces), traces_evaluated=0)
     worst = sorted((risk for _, _, risk in risks), reverse=True)
-    # 0.15 * 20 is 3 traces, also where binary fractions make it a little more
+    # without the tolerance, rounding errors could make 0.15 * 20 more than 3 traces
     k = max(1, math.ceil(len(worst) * top_k - EPSILON))
     mean_top_k = sum(worst[:k]) / k
     raw_risk = (1 - ensemble) * mean_top_k + ensemble * worst[0]

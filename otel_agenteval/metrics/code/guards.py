@@ -35,7 +35,7 @@ from ..lib.screen import look_at_output
 from ..registry import Result, metric, skip, vacuous
 
 _SHOWN = 200  # characters of a finding
-_LISTED = 10  # findings that a detail names; it counts all
+_LISTED = 10  # findings in a detail, which counts all
 
 
 # --- tools -------------------------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ def code_repeated_tool_calls(turn: Turn, *, max_repeats: Annotated[int, annotate
         worst = repeated[0]
         why = f"{worst['name']} was called {worst['count']} times with the same arguments"
         return Result(False, explanation=why, detail={"repeated": repeated[:_LISTED]})
-    for name in often:  # could the unknown ones be the repetition?
+    for name in often:  # could calls with unknown arguments be the repetition?
         most = max((n for (other, text), n in counts.items() if other == name and text is not None), default=0)
         if most + counts[name, None] > max_repeats and counts[name, None]:
             return skip("missing:arguments")
@@ -218,7 +218,7 @@ def _validator(schema: str) -> Any:
     """Return a validator, compiled once per schema text, or None if the schema can't be used."""
     jsonschema_rs = require("jsonschema_rs", feature="code_tool_schema_validity", extra="structured")
     try:
-        # linear-time patterns: the schema and the arguments are foreign
+        # linear-time patterns, because schema and arguments are untrusted
         return jsonschema_rs.validator_for(jsonio.loads(schema), retriever=_refuse, pattern_options=jsonschema_rs.RegexOptions())
     except (ValueError, TypeError, RecursionError, jsonschema_rs.ReferencingError):
         return None
@@ -230,7 +230,7 @@ def _violated(validator: Any, arguments: Any) -> str | None:
         if validator.is_valid(arguments):
             return ""
         error = next(iter(validator.iter_errors(arguments)), None)
-    except (ValueError, TypeError, OverflowError, RecursionError):  # values that JSON does not have
+    except (ValueError, TypeError, OverflowError, RecursionError):  # values outside JSON
         return None
     path = [part for part in getattr(error, "schema_path", ()) if isinstance(part, str)]
     return path[-1] if path else "schema"

@@ -44,7 +44,7 @@ def _modalities(turn: Turn) -> set[str]:
 def _phrases(text: str, phrases: tuple[str, ...], word_boundaries: bool) -> Iterator[str]:
     for phrase in phrases:
         if word_boundaries:
-            words = r"\s+".join(phrase.split())  # of our own list: letters and spaces only
+            words = r"\s+".join(phrase.split())  # the list only has letters and spaces
             if re.search(rf"\b{words}\b", text):
                 yield phrase
         elif phrase in text:

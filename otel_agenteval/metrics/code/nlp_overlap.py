@@ -176,7 +176,7 @@ def _method4(candidate: Sequence[str], references: Sequence[Sequence[str]], max_
             zeros += 1
             common = math.log(len(candidate)) / (5 * 2**zeros)
         precisions.append(common / max(1, counts.total()))
-    # A precision that is still 0 (an output of one word) is left out, and the weights of the others stay as they are.
+    # A precision that is still 0 (an output of one word) is skipped. The other weights don't change.
     return math.exp(sum(math.log(precision) for precision in precisions if precision) / max_n), precisions
 
 
@@ -223,7 +223,7 @@ def code_gleu(
     Source: HPD GleuEvaluator.
     """
     if min_n > max_n:
-        raise MetricError("invalid_parameter", f"min_n {min_n} is greater than max_n {max_n}")
+        raise MetricError("invalid_parameter", f"min_n: must be at most max_n ({max_n}), got {min_n}")
     output = turn.output or ""
     texts = _references(turn, references)
     unusable = _unusable(output, texts)
@@ -345,7 +345,7 @@ def _rouge(turn: Turn, reference: Texts | None, tokenizer: Tokenizer, measure: M
     if max(len(candidate), sum(map(len, wanted))) > variant.words:
         return skip("too_long")
     match = variant.matcher(candidate)
-    # A reference of too few words has nothing to overlap with, which only an output like it meets.
+    # A reference with too few words has no n-grams, so only an equally short output matches.
     alike = float(len(candidate) < variant.least)
     matches = [match(tokens) if len(tokens) >= variant.least else _Match(alike, alike, alike) for tokens in wanted]
     values: list[float] = [getattr(found, measure) for found in matches]
@@ -524,5 +524,5 @@ def _aligned(candidate: Sequence[str], wanted: Sequence[str], alpha: float, beta
     if not matches:
         return _Alignment(0.0, 0, 0.0, 0.0, 0)
     precision, recall = matches / len(candidate), matches / len(wanted)
-    mean = min(1.0, precision * recall / (alpha * precision + (1 - alpha) * recall))  # rounding can lift 1 a little
+    mean = min(1.0, precision * recall / (alpha * precision + (1 - alpha) * recall))  # rounding can exceed 1
     return _Alignment((1 - gamma * (chunks / matches) ** beta) * mean, matches, precision, recall, chunks)

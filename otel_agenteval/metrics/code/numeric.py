@@ -40,7 +40,7 @@ _EXACT_INTEGERS = Decimal(10) ** 15
 def _decimal(text: str) -> Decimal | None:
     try:
         return Decimal(text.replace(",", ""))
-    except decimal.InvalidOperation:  # an exponent beyond all bounds
+    except decimal.InvalidOperation:  # an exponent out of range
         return None
 
 
@@ -96,7 +96,7 @@ def _compared(turn: Turn, value: str | float, extract: Extract, holds: Callable[
     """Return the result of ``holds`` on the output's number and the configured one."""
     wanted = _configured(value)
     if wanted is None:
-        raise MetricError("invalid_parameter", "value must be a number")
+        raise MetricError("invalid_parameter", "value: must be a number")
     number = _number(turn.output or "", extract)
     if number is None:
         return Result(False, detail={"reason": "no_number", "number": None, "value": _shown(wanted)})

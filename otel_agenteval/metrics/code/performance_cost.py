@@ -314,12 +314,12 @@ def code_perplexity(turn: Turn) -> Result:
     """
     logprobs = turn.logprobs or []
     if not all(_is_logprob(value) for value in logprobs):
-        raise MetricError("invalid_logprobs", "logprobs must be finite numbers that are not above 0")
+        raise MetricError("invalid_logprobs", "logprobs: must be finite numbers of at most 0")
     try:
         mean = min(0.0, math.fsum(logprobs) / len(logprobs))
         value = math.exp(-mean)
     except OverflowError:
-        raise MetricError("invalid_logprobs", "logprobs are so low that the perplexity is not a number") from None
+        raise MetricError("invalid_logprobs", "logprobs: too low to compute a perplexity") from None
     return Result(value, detail={"tokens": len(logprobs), "mean_logprob": mean, "normalised_score": 1 / (1 + value)})
 
 

@@ -153,7 +153,7 @@ def code_pii_leakage(
         texts.append(("output", turn.output))
     if not texts:
         if not check_input and not check_output:
-            raise MetricError("invalid_parameter", "check_input and check_output are both off: there is nothing to search")
+            raise MetricError("invalid_parameter", "check_input, check_output: at least one must be true")
         return skip("missing:input" if check_input else "missing:output")
     truncated = len(texts[0][1]) > SCAN_LIMIT or len(texts[-1][1]) > SCAN_LIMIT
     if ruleset == "precise":
@@ -296,7 +296,7 @@ def code_privacy_budget(
 def _epsilon(turn: Turn, given: Any) -> float:
     if given is None:
         on_spans = [span.attributes.get(_EPSILON_ATTRIBUTE) for span in turn.spans]
-        given = [value for value in on_spans if _is_amount(value)]  # telemetry can say anything; what was given is checked
+        given = [value for value in on_spans if _is_amount(value)]  # ignore invalid telemetry, but validate provided values
     listed = given if isinstance(given, (list, tuple)) else [given]
     return _amount(sum(_amount(value, "epsilon") for value in listed), "epsilon")
 
@@ -307,7 +307,7 @@ def _is_amount(value: Any) -> bool:
 
 def _amount(value: Any, name: str) -> float:
     if not _is_amount(value):
-        raise MetricError("invalid_privacy", f"privacy.{name} must be a number from 0")
+        raise MetricError("invalid_privacy", f"privacy.{name}: must be a number from 0")
     return float(value)
 
 
@@ -400,7 +400,7 @@ def code_consent_compliance(
     if not given or not output:
         return Result(True, detail={"vacuous": True, "violations": [], "num_violations": 0})
     if not isinstance(given, Mapping):
-        raise MetricError("invalid_consent", "metadata.consent must be an object of kinds of data and whether they are allowed")
+        raise MetricError("invalid_consent", "metadata.consent: must be an object with true or false for each data type")
     refused = [str(kind) for kind, allowed in given.items() if str(kind).strip() and not _is_yes(allowed)]
     lower = output.lower()
     if match == "name":

@@ -56,7 +56,7 @@ def code_turn_autonomy(
     duration = min(1.0, (turn.duration_s or 0.0) / max_duration_s)
     w1, w2, w3, w4 = weights
     value = 1 + 9 * (w1 * iterations + w2 * denied + w3 * stop + w4 * duration)
-    # Scaled before rounding: one decimal's tie (4.45) is a tie only in tenths, not in binary.
+    # Scale before rounding, because a tie such as 4.45 isn't exact in binary.
     return Result(
         round(value * 10) / 10,
         detail={"iterations": iterations, "denied_rate": denied, "stop": stop, "duration": duration},

@@ -22,16 +22,16 @@ def _rating(score: Score) -> Rating:
     elif score.direction == "down" and score.type == "numeric":
         severity = score.value
     else:
-        raise MetricError("invalid_rating", f"{score.metric} is not a severity: it has neither detail.score nor direction down")
+        raise MetricError("invalid_rating", f"{score.metric}: must be a severity, with detail.score or direction down")
     if severity is None:
-        raise MetricError("invalid_rating", f"the score in the rating of {score.metric} is not a finite number")
+        raise MetricError("invalid_rating", f"{score.metric}: detail.score must be a finite number")
     return Rating(severity, action_word(written.get("recommended_action")), _judge_passed(score.metric, written.get("passed")))
 
 
 def _judge_passed(metric_name: str, value: Any) -> bool | None:
     said = as_boolean(value)
     if said is None and value is not None:
-        raise MetricError("invalid_rating", f"'passed' in the rating of {metric_name} is not a word for yes or no")
+        raise MetricError("invalid_rating", f"{metric_name}: detail.passed must mean yes or no")
     return said
 
 

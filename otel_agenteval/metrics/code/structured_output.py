@@ -106,12 +106,12 @@ def _violations_of_texts(schema: Schema, texts: Sequence[str]) -> list[dict[str,
     """
     feature = "code_contains_json with a schema"
     if not texts:
-        _violations(schema, None, feature)  # a schema that is not valid is an error whatever the output
+        _violations(schema, None, feature)  # an invalid schema is always an error
     first = None
     for text in texts:
         try:
             value = jsonio.loads(text)
-        except ValueError:  # nested deeper than documents are read
+        except ValueError:  # nested too deeply
             continue
         violations = _violations(schema, value, feature)
         if not violations:
@@ -359,8 +359,8 @@ def code_array_length(
     turn: Turn,
     *,
     value: Bound | None = None,
-    min: Bound | None = None,  # noqa: A002 - the catalogue's parameter name
-    max: Bound | None = None,  # noqa: A002 - the catalogue's parameter name
+    min: Bound | None = None,  # noqa: A002 - the catalog's parameter name
+    max: Bound | None = None,  # noqa: A002 - the catalog's parameter name
     path: str = "$",
 ) -> Result:
     """Check that the output is JSON with an array of the expected length.
@@ -380,9 +380,9 @@ def code_array_length(
     Source: Trusys array-length.
     """
     if value is None and min is None and max is None:
-        raise MetricError("missing_parameter", "code_array_length: one of 'value', 'min' and 'max' is required")
+        raise MetricError("missing_parameter", "code_array_length: set value, min or max")
     if value is None and min is not None and max is not None and min > max:
-        raise MetricError("invalid_parameter", f"code_array_length: min {min} is more than max {max}")
+        raise MetricError("invalid_parameter", f"code_array_length.min: must be at most max ({max}), got {min}")
     output = turn.output or ""
     if too_long(output):
         return skip("too_long")
@@ -440,7 +440,7 @@ def _schema_of(given: Any) -> Schema:
     except ValueError:
         schema = None
     if not isinstance(schema, (dict, bool)):
-        raise MetricError("invalid_schema", "not a usable JSON Schema: neither an object nor a boolean, nor the JSON text of one")
+        raise MetricError("invalid_schema", "schema: must be an object or boolean, or its JSON text")
     return schema
 
 

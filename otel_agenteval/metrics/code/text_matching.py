@@ -88,7 +88,7 @@ def code_equals_ground_truth(turn: Turn) -> Result:
 def _wanted(value: TextOrNumber) -> str:
     text = rendered(value)
     if not text:
-        raise MetricError("invalid_parameter", "value must not be empty: every text contains the empty text")
+        raise MetricError("invalid_parameter", "value: must not be empty, because every text contains an empty text")
     return text
 
 
@@ -290,11 +290,11 @@ def code_regex_match(
     Source: HPD OutputMatchesRegexEvaluator.
     """
     output = turn.output or ""
-    regex.compiled(pattern, flags)  # before the clock starts: it happens once
+    regex.compiled(pattern, flags)  # compile before timing starts
     started = time.thread_time()
     found = regex.search(pattern, output, flags)
     if (time.thread_time() - started) * 1000 > timeout_ms:
-        raise MetricError("timeout", f"the search took longer than {timeout_ms} ms")
+        raise MetricError("timeout", f"pattern: the search took longer than {timeout_ms} ms")
     detail: dict[str, object] = {"truncated": True} if len(output) > regex.SCAN_LIMIT else {}
     if found is not None:
         detail |= {"span": list(found.span()), "matched": found.group()[:_SHOWN]}
@@ -310,8 +310,8 @@ Bound = Annotated[int, Ge(0)]
 def code_word_count(
     turn: Turn,
     *,
-    min: Bound | None = None,  # noqa: A002 - the catalogue's parameter name
-    max: Bound | None = None,  # noqa: A002 - the catalogue's parameter name
+    min: Bound | None = None,  # noqa: A002 - the catalog's parameter name
+    max: Bound | None = None,  # noqa: A002 - the catalog's parameter name
     exact: Bound | None = None,
     tokenizer: Literal["words", "whitespace"] = "words",
 ) -> Result:
@@ -410,7 +410,7 @@ def code_refusal(
     """
     if method == "answer":
         if tuple(phrases) != REFUSAL_PHRASES:
-            raise MetricError("invalid_parameter", "phrases are only looked for with method: phrases; leave out one of the two")
+            raise MetricError("invalid_parameter", "phrases: only allowed with `method: phrases`")
         refusal = refusal_in(turn.output or "", turn.input or "", bool(turn.tool_calls))
         if refusal is None:
             return Result(False)

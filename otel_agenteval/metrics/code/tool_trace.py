@@ -82,7 +82,7 @@ def code_tool_selection(
     calls = turn.tool_calls or []
     expected = [(_lower(name), name) for name in map(entry_name, entries)]
     wanted = {key for key, _ in expected}
-    called = {_lower(call.name): call.name for call in reversed(calls)}  # reversed: the first spelling is kept
+    called = {_lower(call.name): call.name for call in reversed(calls)}  # reversed, to keep the first spelling
     matched = [name for key, name in expected if key in called]
     missed = [name for key, name in expected if key not in called]
     extra = list(dict.fromkeys(called[key] for call in calls if (key := _lower(call.name)) not in wanted))
@@ -151,7 +151,7 @@ def code_tool_arguments(
 
 def _required_names(given: Any) -> dict[str, list[str]]:
     if not isinstance(given, dict):
-        raise MetricError("invalid_reference", f"required_arguments must be an object, not {type(given).__name__}")
+        raise MetricError("invalid_reference", f"required_arguments: must be an object, got {type(given).__name__}")
     required: dict[str, list[str]] = {}
     for tool, names in given.items():
         listed = names if isinstance(names, (list, tuple)) else () if names is None else (names,)
@@ -374,8 +374,8 @@ def code_tool_call_count(
     *,
     tool: ToolName,
     count: Count | None = None,
-    min: Count | None = None,  # noqa: A002 - the catalogue's parameter name
-    max: Count | None = None,  # noqa: A002 - the catalogue's parameter name
+    min: Count | None = None,  # noqa: A002 - the catalog's parameter name
+    max: Count | None = None,  # noqa: A002 - the catalog's parameter name
 ) -> Result:
     """Check that a tool was called the expected number of times.
 
@@ -393,7 +393,7 @@ def code_tool_call_count(
     Source: HPD ToolCallCountEvaluator.
     """
     if count is None and min is None and max is None:
-        raise MetricError("missing_parameter", "code_tool_call_count: count, min or max is required")
+        raise MetricError("missing_parameter", "code_tool_call_count: set count, min or max")
     actual = len(_calls_of(turn, tool))
     if count is not None:
         passed = actual == count

@@ -157,7 +157,7 @@ def _common_subsequence(first: Sequence[str], second: Sequence[str]) -> int:
     for place, item in enumerate(first):
         places[item] = places.get(item, 0) | 1 << place
     full = (1 << len(first)) - 1
-    row = full  # a bit is 0 where the row's length grows
+    row = full  # a bit is 0 if the row's length grows there
     for item in second:
         hits = row & places.get(item, 0)
         row = (row + hits | row - hits) & full
@@ -393,7 +393,9 @@ def code_workflow_performance_efficiency(
     given = {"duration": max_duration_s, "cost": max_total_cost, "tokens": max_tokens}
     limits = {good: limit for good, limit in given.items() if limit is not None}
     if not limits:
-        raise MetricError("missing_parameter", "set at least one of max_duration_s, max_total_cost, max_tokens")
+        raise MetricError(
+            "missing_parameter", "code_workflow_performance_efficiency: set max_duration_s, max_total_cost or max_tokens"
+        )
     components: dict[str, float] = {}
     detail: dict[str, Any] = {"components": components}
     for good, limit in limits.items():

@@ -68,7 +68,7 @@ def _with_context(embedder: Embeds, text: str, context: Sequence[str], aggregate
     """Return the similarity of a text to the whole context, or to its chunks."""
     if all(_blank(chunk) for chunk in context):
         return skip("missing:context")
-    # An embedder refuses a text without words, so a blank chunk has no likeness to anything.
+    # Embedders refuse a text without words, so a blank chunk has no similarity.
     chunks = [_SEPARATOR.join(context)] if aggregate == "joined" else [chunk for chunk in context if not _blank(chunk)]
     first, *others = embedder.embed([text, *chunks])
     found = [cosine(first, other) for other in others]
@@ -120,7 +120,7 @@ def embed_query_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["joi
     return _with_context(embedder, turn.input or "", turn.context, aggregate)
 
 
-# --- a configured text
+# --- configured text
 
 
 class _Likeness(NamedTuple):
@@ -154,7 +154,7 @@ def embed_similar(
     embedder: Embeds,
     *,
     value: Words | Annotated[list[Words], MinLen(1)],
-    metric: Literal["cosine", "dot", "euclidean"] = "cosine",  # the parameter's name in the catalogue
+    metric: Literal["cosine", "dot", "euclidean"] = "cosine",  # the parameter's name in the catalog
     threshold: float = 0.75,
     inverse: bool = False,
 ) -> Result:

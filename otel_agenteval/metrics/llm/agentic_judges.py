@@ -307,7 +307,7 @@ def llm_argument_correctness(turn: Turn, judge: Asks) -> Result:
     if not given:
         return vacuous(1.0, **detail, verdicts=[])
     if len(given) < len(calls):
-        raise MetricError("invalid_reply", f"the judge gave {len(given)} verdicts for {len(calls)} tool calls")
+        raise MetricError("invalid_reply", f"verdicts: must be one per tool call ({len(calls)}), got {len(given)}")
     given = given[: len(calls)]
     right = [as_boolean(verdict_of(entry)) for entry in given]
     if None in right:
@@ -336,7 +336,7 @@ def _found(extracted: Mapping[str, Any]) -> str:
     return "\n".join([wanted, *(f"Why call {number}: {reason}" for number, reason in enumerate(reasons, 1) if reason)])
 
 
-# --- the way
+# --- steps and plan
 
 
 _ANSWER_CHARS = 400

@@ -84,7 +84,7 @@ def _expected_labels(expected: str | Sequence[str] | None, labels: Sequence[str]
     wanted = [expected] if isinstance(expected, str) else expected
     unknown = next((label for label in wanted if label.upper() not in known), None)
     if unknown is not None:
-        raise MetricError("invalid_parameter", f"expected: {unknown!r} is none of the labels {', '.join(labels)}")
+        raise MetricError("invalid_parameter", f"expected: must be one of {', '.join(labels)}, got {unknown!r}")
     return {known[label.upper()] for label in wanted}
 
 

@@ -37,7 +37,7 @@ def _spoken(messages: Iterable[Message]) -> list[Message]:
     return [message for message in messages if says_something(message)]
 
 
-# --- how a judge reads a conversation: a line for each message, so that none can look like another
+# --- conversation text for the judge, with one line per message so that no message can imitate another
 
 
 def _line(role: str, text: str | None) -> str:
@@ -52,7 +52,7 @@ def _lines(messages: Iterable[Message], first: int = 1) -> str:
     return _numbered((_line(message.role, message.content) for message in messages), first)
 
 
-# --- what came before the answer
+# --- before the answer
 
 
 def _answers(turn: Turn) -> list[str]:
@@ -224,7 +224,7 @@ def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
     return _judged(reply)
 
 
-# --- the conversation as a whole
+# --- whole conversation
 
 
 @metric(version="2", threshold=0.5, aliases=("trusys:conversational-g-eval",), spellings={"value": "criteria"})

@@ -108,7 +108,7 @@ def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "
         return result
     reply = judge.ask(
         "statements",
-        prompts.STATEMENTS,  # without the context, which would colour what it finds
+        prompts.STATEMENTS,  # without the context, which would bias the list
         {"question": question, "answer": answer},
         '{"statements": ["<statement>", ...]}',
     )
@@ -451,7 +451,7 @@ def llm_hallucination(turn: Turn, judge: Asks) -> Result:
         return skip("empty_output")
     reply = judge.ask(
         "claims",
-        prompts.CLAIMS,  # without the context, which would colour what it finds
+        prompts.CLAIMS,  # without the context, which would bias the list
         {"answer": answer},
         '{"claims": ["<claim>", ...]}',
     )

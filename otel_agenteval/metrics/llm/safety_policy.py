@@ -26,7 +26,7 @@ PolicyText = Annotated[str, StringConstraints(pattern=r"\S")]
 
 _MESSAGES = 12
 _CALL_CHARACTERS, _REASONING_CHARACTERS, _SYSTEM_CHARACTERS = 600, 1_200, 4_000
-_CALLS = 200  # a turn that went in circles must not be larger than what a judge can read
+_CALLS = 200  # limits turns with loops to a size that a judge can read
 _WITH_SYSTEM = frozenset(("prompt_injection", "jailbreak_attempt", "sensitive_data_leak"))
 """Risks for which the judge needs the agent's instructions, because they may be overridden or disclosed."""
 _WITH_FINDINGS = frozenset(("prompt_injection", "sensitive_data_leak", "ungrounded_sensitive_attributes"))
