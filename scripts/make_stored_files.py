@@ -6,15 +6,13 @@ killed: jobs stay claimed, write-ahead logs are not merged, and a journal's last
 
     PYTHONPATH=. python scripts/make_stored_files.py tests/data/stores/NAME.tar.xz
 
-The archive holds ``scores.db``, ``queue.db`` with what was spent, ``verdicts.db``, ``spool/``, ``journal/``, ``redis.json`` (each key as the
-server's ``DUMP`` gives it) and ``made.json``, which says when and from what. Nothing is made anew for an archive that stands: a new format gets
+The archive holds ``scores.db``, ``spool/``, ``journal/`` and ``made.json``, which says when and from what. Nothing is made anew for an archive that stands: a new format gets
 an archive of its own.
 """
 
 from __future__ import annotations
 
 import argparse
-import base64
 import json
 import signal
 import socket
@@ -30,9 +28,6 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-
-import redis
-from get_servers import get
 
 ANSWERED, TURNS = 2, 6
 """Questions that the model answers, and turns that are judged: one is asked about when the process is killed, the others wait."""
@@ -161,35 +156,6 @@ def make_files(folder: Path) -> None:
     )
 
 
-def make_redis(folder: Path) -> None:
-    """Jobs, leases and what was spent on a server of Redis."""
-    port = free_port()
-    server = subprocess.Popen(
-        [str(get("redis-server")), "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", ""],
-        stdout=subprocess.DEVNULL,
-    )
-    client = redis.Redis(port=port)
-    try:
-
-        def up() -> bool:
-            try:
-                return bool(client.ping())
-            except redis.exceptions.ConnectionError:
-                return False
-
-        wait_until(up, "redis-server")
-        run_agent(
-            Model(ANSWERED), {"backend": "redis", "url": f"redis://127.0.0.1:{port}", "lease": "10m"},
-            {"budget": {"calls_per_hour": 1000}}, {},
-        )  # fmt: skip
-        keys = {key.decode(): base64.b64encode(client.dump(key)).decode() for key in sorted(client.keys("*"))}
-        version = client.info("server")["redis_version"]
-    finally:
-        server.terminate()
-        server.wait()
-    (folder / "redis.json").write_text(json.dumps({"redis_version": version, "keys": keys}, indent=1))
-
-
 def trace_of(number: int) -> bytes:
     """An OTLP request in JSON with the root of one turn."""
     attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "travel"}
@@ -243,7 +209,6 @@ def main() -> int:
         folder = Path(temporary, "files")
         folder.mkdir()
         make_files(folder)
-        make_redis(folder)
         make_journal(folder)
         git = ["git", "rev-parse", "HEAD"]
         commit = subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()

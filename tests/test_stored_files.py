@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sqlite3
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
@@ -17,25 +15,18 @@ from typing import Any, NamedTuple
 import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
-from otel_agenteval.core import semconv
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.core.sqlite import Schema, Step, open_file, open_to_read
-from otel_agenteval.judging.models import VerdictCache, cache
-from otel_agenteval.judging.queues import Counter, Job, JobQueue, SqliteQueue, SqliteSpendBook
+from otel_agenteval.judging.models import cache
 from otel_agenteval.judging.queues import sqlite as queue
-from otel_agenteval.judging.queues.redis import RedisQueue
 from otel_agenteval.outlets.otlp import spool
 from otel_agenteval.outlets.sqlite import store
 from otel_agenteval.outlets.sqlite.store import SCORE_COLUMNS, TURN_COLUMNS, Retention, ScoreStore, StoreError, StoreReader
 from otel_agenteval.server.journal_folder import ALONE, JournalFolder
-from tests.support.judges import ScriptedModels
 from tests.support.process import ROOT, environment
-from tests.support.redis_server import RedisServer
-from tests.support.rig import Rig
 from tests.support.stored_files import ARCHIVES, StoredFiles
 
 ROOM = 1 << 30
-HOUR = Counter("", "calls", 3600.0)
 
 
 class Kind(NamedTuple):
@@ -113,82 +104,6 @@ def test_a_store_is_read_before_and_after_it_migrates(stored: StoredFiles) -> No
         assert (reader.why(turns[0]["turn_id"]) or {})["code_new"] == "dropped: why"
 
 
-def check_queue(found: JobQueue, advance: Callable[[float], None]) -> None:
-    """Three jobs wait and one is claimed; it comes back at the end of its lease. What is done is not taken in again."""
-    assert found.depth == 4
-    first = found.claim(10, 3600.0)
-    assert [job.attempts for job in first] == [1, 1, 1]
-    advance(601)
-    (again,) = found.claim(10, 3600.0)
-    assert again.attempts == 2
-    for job in (*first, again):
-        assert b"llm_relevance" in job.payload
-        assert b"Which capital has country" in job.payload
-    assert found.put_many([again]) == []
-    assert found.ack_many([*first, again]) == []
-    assert (found.depth, found.bytes) == (0, 0)
-
-
-def test_a_queue_gives_its_jobs_back_and_knows_what_was_claimed_done_and_spent(stored: StoredFiles) -> None:
-    clock = stored.clock()
-    done = {row[0] for row in sqlite3.connect(stored.queue).execute("SELECT id FROM done")}
-    found = SqliteQueue(stored.queue, ROOM, clock)
-    assert len(done) == 2
-    assert found.put_many([Job(one, b"") for one in done]) == []
-    check_queue(found, clock.advance)
-    found.close()
-    book = SqliteSpendBook(stored.queue)
-    assert book.used(HOUR, stored.made_at) == 3.0  # two answers, and the question that was on its way
-    book.close()
-
-
-def test_jobs_of_a_stored_queue_are_judged(stored: StoredFiles, models: ScriptedModels) -> None:
-    stored.make_recent()
-    models.play(*[{"score": 90, "reason": "It names the city."}] * 4)
-    judge = {"base_url": models.url, "model": "scripted", "queue": {"backend": "sqlite", "path": stored.queue}}
-    config = {"judge": judge, "metrics": ["llm_relevance"], "inline": {"metrics": []}, "outlets": {"store": stored.store}}
-    with Rig(config, clock=stored.clock(later=660)) as rig:
-        assert rig.engine.drain(20, judges=True)
-        assert {key[2]: value for key, value in rig.count(semconv.RESULTS).items()} == {"pass": 4}
-    with StoreReader(stored.store) as reader:
-        assert sum(row["metric"] == "llm_relevance" for row in reader.rows()) == 6
-
-
-def test_a_queue_of_the_first_version_gets_its_leases(tmp_path: Path) -> None:
-    path = str(tmp_path / "queue.db")
-    with closing(sqlite3.connect(path)) as db:
-        db.executescript(
-            queue._FIRST_TABLES
-            + "DROP TABLE spent; INSERT INTO jobs (id, payload, size, priority, attempts, due, claimed) VALUES ('a', 'x', 257, 0, 0, 0, 0);"
-        )
-    found = SqliteQueue(path, ROOM)
-    (job,) = found.claim(1, 60.0)
-    assert (job.id, found.ack(job), found.depth) == ("a", True, 0)
-    found.close()
-
-
-def test_jobs_in_redis_come_back(stored: StoredFiles, tmp_path: Path) -> None:
-    server = RedisServer(tmp_path / "redis")
-    try:
-        with server.client() as client:
-            stored.restore_redis(client)
-        clock = stored.clock()
-        found = RedisQueue(server.url, ROOM, clock)
-        check_queue(found, clock.advance)
-        found.close()
-    finally:
-        server.stop()
-
-
-def test_a_cache_still_knows_its_replies(stored: StoredFiles) -> None:
-    known = VerdictCache(stored.cache, 86_400.0, ROOM, clock=stored.clock())
-    assert [json.loads(reply)["score"] for reply in known.values()] == [90, 90]
-    assert known.bytes > 0
-    known["new"] = "reply"
-    known.close()
-    assert (VerdictCache(stored.cache, 86_400.0, ROOM, clock=stored.clock())["new"], known.faults) == ("reply", 0)
-
-
 def test_what_waits_in_a_spool_is_sent(stored: StoredFiles) -> None:
     with closing(open_file(Path(stored.spool, "outbox-0.db"), spool.SCHEMA, exclusive=True)) as db:
         batches = db.execute("SELECT signal, items, body FROM batches ORDER BY number").fetchall()
@@ -222,7 +137,6 @@ def test_a_file_that_migrated_has_the_tables_of_a_new_one(stored: StoredFiles, k
         with closing(open_file(path, kind.schema)) as db:
             names = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'index', 'trigger')")]
             facts = {name: {tuple(row[1:5]) for row in db.execute(f"PRAGMA table_info({name})")} for name in names}
-        facts.pop("versions", None)  # of a queue from before the steps were numbered
         return {name: rows for name, rows in facts.items() if not name.startswith("sqlite_")}
 
     assert tables(stored.folder / kind.file) == tables(stored.folder / "new.db")

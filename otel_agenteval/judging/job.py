@@ -1,7 +1,7 @@
 """Judge jobs: the metric, the turn, the inclusion probability, and the metrics that wait.
 
 A queue stores the payload: a JSON head, a line feed, and the turn as JSON in ``turn.v1`` form. Only :class:`Payload` reads
-and writes it. Queues outlive processes, so each payload has a version number, and every later version can read it.
+and writes it. Queues outlive processes, so each payload has a version number.
 """
 
 from __future__ import annotations
@@ -20,12 +20,8 @@ from ..metrics.bound_metric import BoundMetric
 from .queues import Job
 from .sampling import Chance, upstream_probability
 
-VERSION = 2
-"""Version of the payload format.
-
-Version 0 had no version number and is otherwise the same as 1. Version 2 is written if composites wait for the score.
-"""
-_WITHOUT_COMPOSITES = 1
+VERSION = 1
+"""Version of the payload format."""
 _INNER = "inner "
 SCORE_BYTES = 8 * 1024
 """Assumed size of a judged score in the worker's queue."""
@@ -188,21 +184,20 @@ class Payload:
         """Return the stored form."""
         root = self.root
         head = {
-            "v": VERSION if self.gathering is not None else _WITHOUT_COMPOSITES, "key": self.key, "metric": self.metric, "turn_id": self.turn_id, "revision": self.revision, "agent": self.agent,
+            "v": VERSION, "key": self.key, "metric": self.metric, "turn_id": self.turn_id, "revision": self.revision, "agent": self.agent,
             "conversation": self.conversation, "new": self.new, "supersedes": self.supersedes, "at": self.at,
             "counted_as": self.counted_as, "absorbs": list(self.absorbs), "place": self.place, "chance": list(self.chance),
             "decided": None if self.decided is None else self.decided._asdict(),
             "then": [one.written() for one in self.then], "sources": dict(self.sources),
             "trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}", "sampled": root.sampled,
             "trace_state": root.trace_state.to_header() if root.trace_state else "", "resource": dict(root.resource),
-            **({"tenant": root.tenant, "labels": dict(root.labels)} if root.tenant is not None else {}),
-            **({"gathering": self.gathering.written()} if self.gathering is not None else {}),
+            "tenant": root.tenant, "labels": dict(root.labels), "gathering": None if self.gathering is None else self.gathering.written(),
         }  # fmt: skip
         return jsonio.dumps(head).encode() + b"\n" + self.body
 
     @classmethod
     def decode(cls, data: bytes) -> Payload:
-        """Parse the stored form of this version or an earlier one.
+        """Parse the stored form.
 
         Raises:
             NewerPayload: a later version wrote the payload.
@@ -210,19 +205,19 @@ class Payload:
         """
         text, _, body = data.partition(b"\n")
         head: dict[str, Any] = jsonio.loads(text)
-        if head.get("v", 0) > VERSION:
+        if head["v"] > VERSION:
             raise NewerPayload
-        decided = head["decided"]
+        decided, gathering = head["decided"], head["gathering"]
         state = TraceState.from_header([head["trace_state"]]) if head["trace_state"] else None
         root = Root(
-            int(head["trace_id"], 16), int(head["span_id"], 16), head["sampled"], state, head["resource"], head.get("tenant"),
-            head.get("labels", {}),
+            int(head["trace_id"], 16), int(head["span_id"], 16), head["sampled"], state, head["resource"], head["tenant"],
+            head["labels"],
         )  # fmt: skip
         return cls(
             head["key"], head["metric"], head["turn_id"], head["revision"], head["agent"], head["at"], head["place"],
-            Chance(*head["chance"]), root, body, head["conversation"], head["new"], head["supersedes"], head.get("counted_as"),
-            tuple(head.get("absorbs", ())), head["sources"], None if decided is None else Decision(**decided),
-            tuple(map(Waiting.read, head["then"])), Gathering.read(head["gathering"]) if "gathering" in head else None,
+            Chance(*head["chance"]), root, body, head["conversation"], head["new"], head["supersedes"], head["counted_as"],
+            tuple(head["absorbs"]), head["sources"], None if decided is None else Decision(**decided),
+            tuple(map(Waiting.read, head["then"])), None if gathering is None else Gathering.read(gathering),
         )  # fmt: skip
 
     def turn(self) -> Turn:

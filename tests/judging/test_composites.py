@@ -468,17 +468,6 @@ def test_eval_makes_them_too_and_asks_once(models: ScriptedModels, tmp_path: Pat
     assert len(models.requests) == 2
 
 
-def test_jobs_of_turns_without_composites_are_written_as_before(models: ScriptedModels) -> None:
-    with Rig(config(models, ONE, {MEAN: {"metrics": [TWO]}})) as rig:
-        judging = rig.engine.judging
-        assert judging is not None
-        judging.may_start = False
-        rig.run()
-        rig.scored()
-        heads = [json.loads(job.payload.partition(b"\n")[0]) for job in judging.queue.claim(9, 5)]
-        assert {head["metric"]: head["v"] for head in heads} == {ONE: 1, TWO: 2}
-
-
 def test_what_composites_wait_for_survives_writing(models: ScriptedModels) -> None:
     score = oa.Score("code_x", 0.5, label="pass", passed=True, detail={"a": [1]}, direction="down")
     chance = Chance(0.25, "rate")

@@ -21,10 +21,9 @@ from otel_agenteval.config.loader import load_config
 from otel_agenteval.config.writing import effective_yaml
 from otel_agenteval.core import semconv
 from otel_agenteval.core.errors import ConfigError
-from otel_agenteval.judging.queues import Job, queue_from, redis
+from otel_agenteval.judging.queues import Job, queue_from
 from otel_agenteval.judging.queues.connect import connect
 from otel_agenteval.judging.queues.redis import GROUP, RedisQueue
-from otel_agenteval.judging.queues.redis_server import Script
 from tests.support.certificates import Authority
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
@@ -315,40 +314,6 @@ def test_a_job_is_acknowledged_when_its_score_was_kept(server: RedisServer, mode
             other.execute("ROLLBACK")
         assert rig.engine.drain(20, judges=True)
     assert kept_when_acknowledged == [2]
-
-
-def test_a_worker_of_an_earlier_version_takes_over_and_finishes(server: RedisServer, clock: FakeClock) -> None:
-    """It knows nothing of tokens: what it claims is not the earlier holder's any more, and what it leaves is claimed as ever."""
-    queue = RedisQueue(server.url, ROOM, clock)
-    keys = queue._shards[0][:-1]
-    grant = next(line for line in redis._CLAIM.splitlines() if "HSET', tokens" in line)
-    earlier = Script((redis._COMMON + redis._CLAIM).replace(grant, "").replace("if #claimed > 0 then keep_tokens(lease) end", ""))
-    finish = (
-        (redis._COMMON + redis._FINISH)
-        .replace(" and owns(job, ARGV[i + 1])", "")
-        .replace("redis.call('HDEL', tokens, job.id)", "")
-    )
-    client = server.client()
-
-    def claim() -> list[bytes]:
-        at = repr(clock.time_ns() / 1e9)
-        return [row[0] for row in earlier(client, keys, (GROUP, at, 1, "60.0", "earlier", ""))]
-
-    queue.put_many(jobs("a", "b"))
-    [late] = queue.claim(1, 1.0)
-    clock.advance(2)
-    assert claim() == [b"a"]
-    assert not queue.ack(late)
-    assert queue.extend([late], 60.0) == ["a"]
-    assert Script(finish)(client, keys, (GROUP, repr(clock.time_ns() / 1e9), 10, "a", "", 0, "")) == []
-    assert queue.depth == 1
-    assert claim() == [b"b"]
-    clock.advance(61)
-    [taken_over] = queue.claim(1, 1.0)
-    assert (taken_over.id, taken_over.attempts) == ("b", 2)
-    assert queue.ack(taken_over)
-    assert queue.depth == 0
-    queue.close()
 
 
 # --- ways to a server

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import sqlite3
 import tarfile
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
+from otel_agenteval.judging.models import VerdictCache
+from otel_agenteval.judging.queues import Counter, Job, SqliteQueue, SqliteSpendBook
 from tests.support.clock import FakeClock
 from tests.support.process import ROOT
 
@@ -18,7 +18,7 @@ ARCHIVES = sorted((ROOT / "tests" / "data" / "stores").glob("*.tar.xz"))
 
 
 class StoredFiles:
-    """One archive: six turns, four jobs of which one is claimed, two replies, what they cost, and three requests in a journal.
+    """One archive with six turns and three requests in a journal, and a new queue and cache.
 
     Args:
         archive: what to unpack.
@@ -32,6 +32,10 @@ class StoredFiles:
         self.folder = folder
         self.store, self.queue, self.cache = (str(folder / name) for name in ("scores.db", "queue.db", "verdicts.db"))
         self.spool, self.journal = str(folder / "spool"), folder / "journal"
+        for path in (self.queue, self.cache):
+            for suffix in ("", "-wal"):
+                Path(path + suffix).unlink(missing_ok=True)
+        _write_judging_files(self.queue, self.cache)
         self.made_at: float = json.loads((folder / "made.json").read_text())["at"]
 
     def clock(self, later: float = 0.0) -> FakeClock:
@@ -43,7 +47,14 @@ class StoredFiles:
         with closing(sqlite3.connect(self.store, isolation_level=None)) as db:
             db.execute("UPDATE turns SET stored_at = ?", (time.time(),))
 
-    def restore_redis(self, client: Any) -> None:
-        """Put the keys of Redis into a server."""
-        for key, content in json.loads((self.folder / "redis.json").read_text())["keys"].items():
-            client.restore(key, 0, base64.b64decode(content))
+
+def _write_judging_files(queue: str, cache: str) -> None:
+    """Write a job, spending and a reply, because judging has one schema version only."""
+    jobs, book, replies = SqliteQueue(queue, 1 << 30), SqliteSpendBook(queue), VerdictCache(cache, 86_400.0, 1 << 30)
+    jobs.put_many([Job("a", b"{}")])
+    book.add([(Counter("", "calls", 3600.0), 1.0)], 0.0)
+    replies["a"] = "{}"
+    for file in (jobs, book, replies):
+        file.close()
+    for path in (queue, cache):
+        Path(f"{path}-wal").touch()  # copied with the file by some tests

@@ -21,19 +21,17 @@ from ...core.sqlite import Schema, SqliteFile, Step
 
 _OVERHEAD = 128
 _MARKER = re.compile(r"\[(EMAIL|PHONE|CARD|SSN|SECRET)_(\d+)\]")
-_FIRST_TABLES = """
-CREATE TABLE IF NOT EXISTS verdicts (
+_TABLES = """
+CREATE TABLE verdicts (
     number INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, reply BLOB NOT NULL, size INTEGER NOT NULL, at REAL NOT NULL
 );
-CREATE INDEX IF NOT EXISTS by_age ON verdicts (at);
-CREATE TABLE IF NOT EXISTS total (bytes INTEGER NOT NULL);
-INSERT INTO total SELECT 0 WHERE NOT EXISTS (SELECT * FROM total);
-CREATE TRIGGER IF NOT EXISTS kept AFTER INSERT ON verdicts BEGIN UPDATE total SET bytes = bytes + new.size; END;
-CREATE TRIGGER IF NOT EXISTS gone AFTER DELETE ON verdicts BEGIN UPDATE total SET bytes = bytes - old.size; END;
+CREATE INDEX by_age ON verdicts (at);
+CREATE TABLE total (bytes INTEGER NOT NULL);
+INSERT INTO total VALUES (0);
+CREATE TRIGGER kept AFTER INSERT ON verdicts BEGIN UPDATE total SET bytes = bytes + new.size; END;
+CREATE TRIGGER gone AFTER DELETE ON verdicts BEGIN UPDATE total SET bytes = bytes - old.size; END;
 """
-SCHEMA = Schema(
-    "verdict cache", 0x4F414543, steps=(Step(_FIRST_TABLES),), unnumbered=frozenset(("verdicts", "total"))  # "OAEC"
-)  # fmt: skip
+SCHEMA = Schema("verdict cache", 0x4F414543, (Step(_TABLES),))  # "OAEC"
 _ANEW: ContextVar[bool] = ContextVar("otel_agenteval_anew", default=False)
 
 

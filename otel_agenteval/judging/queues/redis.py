@@ -5,8 +5,7 @@ lag show the amount of work to monitoring and autoscaling tools. Sorted sets hol
 Each change is one atomic script.
 
 XCLAIM takes over a lease at its own end, because XAUTOCLAIM supports only one age for all. A hash has the token of each job's
-last lease, with its attempt number. An older version grants no tokens. When it claims a job, the attempt number changes, and
-the earlier lease ends.
+last lease.
 
 Streams are never trimmed. A job is removed when it is acknowledged, or when a more important one needs its room.
 
@@ -79,10 +78,8 @@ local function payload(job)
 end
 local function free(level, bytes) redis.call('HINCRBY', totals, 'free' .. level, bytes) end
 local function owns(job, fence)
-  local found = redis.call('HGET', tokens, job.id)
-  if not found then return false end
-  local attempts, token = string.match(found, '^(%d+) (.*)$')
-  return tonumber(attempts) == job.attempts and string.sub(token, 1, #fence) == fence
+  local token = redis.call('HGET', tokens, job.id)
+  return token and string.sub(token, 1, #fence) == fence
 end
 local function keep_tokens(lease) redis.call('EXPIRE', tokens, math.ceil(math.max(REMEMBERED, 4 * lease))) end
 local function rest(job, due)
@@ -210,7 +207,7 @@ while #claimed < n do
     write(job)
     free(job.level, -job.size)
     redis.call('ZADD', wait, text(now + lease), job.id)
-    redis.call('HSET', tokens, job.id, string.format('%d %s', job.attempts, token))
+    redis.call('HSET', tokens, job.id, token)
     claimed[#claimed + 1] = {job.id, body, job.priority, tostring(job.attempts)}
   end
 end

@@ -25,39 +25,26 @@ _PAUSE = 1.0
 _REMEMBERED_SECONDS = 86_400.0
 _REMEMBERED = 200_000
 _DEAD_LETTERS = 1_000
-_FIRST_TABLES = """
-CREATE TABLE IF NOT EXISTS jobs (
+_TABLES = """
+CREATE TABLE jobs (
     number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, payload BLOB NOT NULL, size INTEGER NOT NULL,
-    priority INTEGER NOT NULL, attempts INTEGER NOT NULL, due REAL NOT NULL, claimed INTEGER NOT NULL
+    priority INTEGER NOT NULL, attempts INTEGER NOT NULL, due REAL NOT NULL, claimed INTEGER NOT NULL,
+    token TEXT NOT NULL DEFAULT ''
 );
-CREATE INDEX IF NOT EXISTS by_priority ON jobs (priority DESC, number);
-CREATE TABLE IF NOT EXISTS done (id TEXT PRIMARY KEY, at REAL NOT NULL, reason TEXT);
-CREATE INDEX IF NOT EXISTS by_time ON done (at);
-CREATE TABLE IF NOT EXISTS totals (jobs INTEGER NOT NULL, bytes INTEGER NOT NULL);
-INSERT INTO totals SELECT 0, 0 WHERE NOT EXISTS (SELECT * FROM totals);
-CREATE TRIGGER IF NOT EXISTS added AFTER INSERT ON jobs BEGIN UPDATE totals SET jobs = jobs + 1, bytes = bytes + new.size; END;
-CREATE TRIGGER IF NOT EXISTS removed AFTER DELETE ON jobs BEGIN UPDATE totals SET jobs = jobs - 1, bytes = bytes - old.size; END;
-CREATE TABLE IF NOT EXISTS spent (
+CREATE INDEX by_priority ON jobs (priority DESC, number);
+CREATE TABLE done (id TEXT PRIMARY KEY, at REAL NOT NULL, reason TEXT);
+CREATE INDEX by_time ON done (at);
+CREATE TABLE totals (jobs INTEGER NOT NULL, bytes INTEGER NOT NULL);
+INSERT INTO totals VALUES (0, 0);
+CREATE TRIGGER added AFTER INSERT ON jobs BEGIN UPDATE totals SET jobs = jobs + 1, bytes = bytes + new.size; END;
+CREATE TRIGGER removed AFTER DELETE ON jobs BEGIN UPDATE totals SET jobs = jobs - 1, bytes = bytes - old.size; END;
+CREATE TABLE spent (
     account TEXT NOT NULL, unit TEXT NOT NULL, length REAL NOT NULL, slot INTEGER NOT NULL, amount REAL NOT NULL,
     PRIMARY KEY (account, unit, length, slot)
 ) WITHOUT ROWID;
 """
-_TOKENS = """
-CREATE TRIGGER IF NOT EXISTS claimed_without_token AFTER UPDATE OF attempts ON jobs
-WHEN new.attempts > old.attempts AND new.token = old.token AND new.token <> ''
-BEGIN UPDATE jobs SET token = '' WHERE number = new.number; END;
-"""
-"""Second schema step. Its trigger ends a lease when the first version, which has no tokens, claims the job."""
-
-SCHEMA = Schema(
-    "judge queue", 0x4F414551,  # "OAEQ"
-    steps=(
-        Step(_FIRST_TABLES),
-        Step(_TOKENS, columns={"jobs": {"token": "TEXT NOT NULL DEFAULT ''"}}),
-    ),
-    unnumbered=frozenset(("jobs", "done", "totals", "spent", "versions", "verdicts", "total")),
-)  # fmt: skip
-"""Schema for jobs and spending. Files from before schema versions can also contain a verdict cache, which is left unchanged."""
+SCHEMA = Schema("judge queue", 0x4F414551, (Step(_TABLES),))  # "OAEQ"
+"""Schema for jobs and spending."""
 _OURS = "id = :id AND token <> '' AND substr(token, 1, length(:fence)) = :fence"
 """SQL condition that the given lease is a job's last one."""
 _EXTEND, _GIVE_BACK, _REMOVE = (
