@@ -408,7 +408,7 @@ def test_each_kind_of_score_has_its_line(score: oa.Score, shown: str) -> None:
 
 def test_what_was_not_captured_is_not_shown_as_empty() -> None:
     assert "agent     (not captured)" in render_turn(oa.Turn(), [])
-    assert "agent     (nothing)" in render_turn(oa.Turn(output=""), [])
+    assert "agent     (empty)" in render_turn(oa.Turn(output=""), [])
 
 
 def test_the_summary_counts_outcomes_and_averages_what_was_evaluated() -> None:

@@ -96,7 +96,7 @@ class FeedbackJoiner:
         if scored.new:
             self.count("in_trace")
 
-    # --- feedback that comes by itself
+    # --- feedback outside the turn's trace
 
     def take(self, given: Given, *, last: bool) -> Sequence[ScoredTurn]:
         """Return the turn with the feedback as a score.

@@ -74,9 +74,9 @@ def _rendered(scored: ScoredTurn, width: int, colour: bool) -> str:
     if scored.judged is not None:
         return render_scores(scored.scores, width, title=f"{title} · judged by {scored.judged.model or 'a model'}", colour=colour)
     if scored.said_later:
-        return render_scores(scored.scores, width, title=f"{title} · said by its user", colour=colour)
+        return render_scores(scored.scores, width, title=f"{title} · user feedback", colour=colour)
     if scored.conversation:
-        return render_scores(scored.scores, width, title=f"{title} · the conversation", colour=colour)
+        return render_scores(scored.scores, width, title=f"{title} · conversation", colour=colour)
     if scored.supersedes is not None:
         title += f" · revision {turn.revision}"
     redactor = scored.redactor

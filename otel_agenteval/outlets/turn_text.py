@@ -108,12 +108,12 @@ def _facts_of(turn: Turn) -> Iterator[str]:
         f"closed: {turn.close_reason or 'unknown'}"
         + ("" if turn.complete else ", incomplete")
         + (", truncated" if turn.truncated else "")
-        + (", read by its shape" if turn.reading == "inferred" else "")
+        + (", inferred" if turn.reading == "inferred" else "")
     )
 
 
 def _content(text: str | None, clean: Callable[[str], str]) -> str:
-    return "(not captured)" if text is None else _plain(clean(text)) or "(nothing)"
+    return "(not captured)" if text is None else _plain(clean(text)) or "(empty)"
 
 
 def _calls(calls: Sequence[ToolCall]) -> Iterator[str]:

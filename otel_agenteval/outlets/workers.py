@@ -86,7 +86,7 @@ class Workers:
         self._asked: set[str] = set()
         self._others: list[Snapshot] = []
 
-    # --- what this process counted
+    # --- counts of this process
 
     def note(self) -> None:
         """Record that counts changed. Costs next to nothing in a program with one process."""
@@ -139,7 +139,7 @@ class Workers:
             self._begin()
             self._changed.set()
 
-    # --- what the others counted
+    # --- counts of other processes
 
     def others(self, name: str) -> Sequence[Snapshot]:
         """Return the counts of other processes. Files are read once per scrape.

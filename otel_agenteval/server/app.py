@@ -311,13 +311,13 @@ class Service:
         Raises:
             ConfigError: the configuration is invalid. Nothing has changed.
         """
-        self.reload_failed()  # until it is done
+        self.reload_failed()  # until the reload succeeds
         self._check_ready_outlets(config)
         found, before = config.serve, self.options
         fixed = [f"serve.{name}" for name in _AT_START if getattr(found, name) != getattr(before, name)]
         kept = found.replaced(**{name: getattr(before, name) for name in _AT_START})
         if self._tls_context is not None and found.tls == before.tls:
-            tls_context(found.tls)  # fails before the one in use is touched
+            tls_context(found.tls)  # an error must not affect the context in use
             self._tls_context.load_cert_chain(str(found.tls.cert_file), found.tls.key_file)
         fixed = [*self.engine.reload(as_sidecar(config)), *fixed]
         self.options = kept
@@ -436,8 +436,11 @@ class Service:
     def ledger(self) -> dict[str, Any]:
         """Return the counts of everything received since startup, by outcome.
 
-        Three sums always hold. Spans received are scored, not used or held.
-        A metric's results are as many as the turns that it applies to. Records made are delivered, waiting or failed.
+        Three equations always hold:
+
+            spans received = scored + not used + held
+            results of a metric = turns with that metric
+            records made = delivered + waiting + failed
         """
         engine = self.engine
         spans = engine.status.spans()

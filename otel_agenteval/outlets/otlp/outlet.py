@@ -102,7 +102,7 @@ class OtlpOutlet(Outlet):
         telemetry.watch(semconv.QUEUE_SIZE, lambda: [({"queue": "otlp"}, self._sender.spool.bytes)])
         telemetry.watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "otlp"}, self._sender.spool.max_bytes)])
 
-    # --- what the pipeline calls
+    # --- methods for the pipeline
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
         """Encode a batch and queue it for the sending thread."""
