@@ -19,7 +19,7 @@ from .redaction.secrets import secrets
 from .redaction.views import MAX_LAYERS, View, first_view, next_view
 from .screen import Look, Words
 from .secret_values import PUBLIC, looks_drawn, may_be_chosen, needs_no_secret
-from .secrets import SCAN_LIMIT, is_sample, secret_spans
+from .tokens import SCAN_LIMIT, is_sample, secret_spans
 
 
 class Credential(NamedTuple):

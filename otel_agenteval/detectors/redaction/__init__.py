@@ -2,7 +2,7 @@
 
 Start with :func:`~otel_agenteval.detectors.redaction.find.finds`. ``views`` decodes a text in layers and maps positions back to the
 original. ``emails``, ``numbers`` and ``secrets`` search one view. Secrets are recognized in three ways: by their format
-(``rules``), by a name (``words``) next to a value (``values``) in a known notation (``named``, ``tables``), or by their
+(:mod:`..tokens`), by a name (``words``) next to a value (``values``) in a known notation (``named``, ``tables``), or by their
 position in a command (``commands``). These modules import nothing from
 OpenTelemetry and no large packages.
 """

@@ -1,6 +1,6 @@
 """Secrets: access tokens, private keys, passwords, and values next to the name of a secret.
 
-A token is recognized by its prefix (:mod:`.rules`), also if it wraps across lines. At the end of a text, the beginning of a
+A token is recognized by its prefix (:mod:`..tokens`), also if it wraps across lines. At the end of a text, the beginning of a
 token is enough, because a truncated secret still reveals most of it. Other secrets are recognized by the name before them:
 ``password=…``, ``"client_secret": "…"``, ``Authorization: …``, ``?token=…``, ``scheme://user:…@host``. Placeholders, code and
 ordinary words after such a name don't count.
@@ -12,11 +12,12 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator
+from functools import cache
 
+from ..tokens import Token, shaped_tokens, tokens
 from .commands import in_commands
 from .named import named
 from .patterns import lazy
-from .rules import SHAPED, TOKENS, Prefixed
 from .values import PLACEHOLDER, is_mixed, is_nothing, is_template
 from .words import lower
 
@@ -33,9 +34,9 @@ def secrets(text: str) -> Iterator[Span]:
     yield from _keys(text)
     yield from _tokens(text)
     yield from _jwts(text)
-    for mark, pattern in SHAPED:
-        if mark in text:
-            yield from (found.span() for found in pattern.finditer(text))
+    for form in shaped_tokens():
+        if form.may_be_in(text):
+            yield from (found.span() for found in form.pattern.finditer(text))
     lowered = lower(text)
     yield from _headers(text, lowered)
     yield from _in_urls(text, lowered)
@@ -126,25 +127,19 @@ def _decoded(text: str) -> bytes | None:
 
 # --- tokens
 
-_PREFIXES = tuple(
-    (
-        lazy(("" if token.glued else r"(?<![A-Za-z0-9])") + f"(?:{token.prefix})"),
-        lazy(f"[{token.body}]{{1,{token.most}}}"),
-        token,
+
+@cache
+def _prefixes() -> tuple[tuple[str, re.Pattern[str], re.Pattern[str], Token], ...]:
+    """Return each kind of token after the literal start, the prefix and the body that it has."""
+    return tuple(
+        (
+            token.literal(),
+            lazy(("" if token.glued else r"(?<![A-Za-z0-9])") + f"(?:{token.prefix})"),
+            lazy(f"[{token.body}]{{1,{token.most}}}"),
+            token,
+        )
+        for token in tokens()
     )
-    for token in TOKENS
-)
-
-
-def _literal(prefix: str) -> str:
-    """Return the literal start of a prefix pattern, for a fast check."""
-    plain = re.match(r"[A-Za-z0-9_-]*", prefix)
-    found = plain.group() if plain is not None else ""
-    remainder = prefix[len(found) :]
-    return found[:-1] if remainder[:1] in ("?", "*", "{") else found
-
-
-_LITERALS = tuple(_literal(token.prefix) for token in TOKENS)
 
 
 _RUN_OF_TOKEN = lazy(r"[A-Za-z0-9+/_.~=%-]{8,}")
@@ -155,7 +150,7 @@ def _tokens(text: str) -> Iterator[Span]:
     runs = " ".join(run for run in _RUN_OF_TOKEN.findall(text) if not _NOT_OF_PROSE.isdisjoint(run[1:]))
     if not runs:
         return
-    for (prefix, body, token), literal in zip(_PREFIXES, _LITERALS, strict=True):
+    for literal, prefix, body, token in _prefixes():
         if literal and literal not in runs:
             continue
         for found in prefix.finditer(text):
@@ -164,7 +159,7 @@ def _tokens(text: str) -> Iterator[Span]:
                 yield found.start(), end
 
 
-def _end_of(text: str, at: int, body: re.Pattern[str], token: Prefixed) -> int | None:
+def _end_of(text: str, at: int, body: re.Pattern[str], token: Token) -> int | None:
     """Return the end of a token's body, or None if it isn't valid."""
     run = body.match(text, at)
     if run is None:

@@ -1,0 +1,156 @@
+"""Find access tokens by their published formats, at almost no cost for texts without any.
+
+``data/tokens.json`` lists the formats. Sources are the issuers' documentation and the public rules of scanners such as gitleaks,
+detect-secrets and trufflehog. The patterns are written for this project. Redaction recognizes all formats. Scores name a secret by
+those with a type, and describe it by position, length and its first four characters, which are the public prefix of nearly all
+formats. They never contain the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+from .lists import table
+from .redaction.patterns import lazy
+
+SCAN_LIMIT = 100_000
+"""Characters of a text that are scanned."""
+
+
+class Token(NamedTuple):
+    """A kind of token with a distinctive prefix, and a body with a known length and character set."""
+
+    prefix: str
+    """A regular expression."""
+    body: str
+    """Allowed characters of the body, as a character class."""
+    least: int
+    most: int
+    glued: bool = True
+    """True if a token may directly follow a letter or digit."""
+    cut: bool = True
+    """True if the beginning of a token at the end of a text counts too."""
+    type: str = ""
+
+    def literal(self) -> str:
+        """Return the literal start of the prefix, for a fast check."""
+        plain = re.match(r"[A-Za-z0-9_-]*", self.prefix)
+        found = plain.group() if plain is not None else ""
+        remainder = self.prefix[len(found) :]
+        return found[:-1] if remainder[:1] in ("?", "*", "{") else found
+
+
+class Format(NamedTuple):
+    """A kind of secret recognized by its overall pattern."""
+
+    pattern: re.Pattern[str]
+    literals: tuple[str, ...]
+    """The pattern matches only texts with at least one of these."""
+    type: str = ""
+
+    def may_be_in(self, text: str) -> bool:
+        """Return True if a text contains one of the literals."""
+        return any(literal in text for literal in self.literals)
+
+
+@cache
+def _table() -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = table("tokens.json")
+    return found
+
+
+@cache
+def tokens() -> tuple[Token, ...]:
+    """Return the kinds of tokens with a prefix."""
+    return tuple(Token(**row) for row in _table()["prefixed"])
+
+
+@cache
+def shaped_tokens() -> tuple[Format, ...]:
+    """Return the kinds of tokens without a distinctive prefix."""
+    return _formats("shaped")
+
+
+def _formats(key: str) -> tuple[Format, ...]:
+    return tuple(Format(lazy(row["pattern"]), tuple(row["literals"]), row.get("type", "")) for row in _table()[key])
+
+
+@cache
+def _answer_formats() -> tuple[Format, ...]:
+    """Return the formats with a type.
+
+    A format that contains another one comes before it, because overlapping matches are reported once.
+    """
+    prefixed = (
+        Format(
+            lazy(rf"(?<![A-Za-z0-9_])(?:{token.prefix})[{token.body}]{{{token.least},{token.most}}}(?<!\.)(?![A-Za-z0-9_])"),
+            (token.literal(),),
+            token.type,
+        )
+        for token in tokens()
+        if token.type
+    )
+    shaped = (form for form in shaped_tokens() if form.type)
+    return (*prefixed, *shaped, *_formats("in_answers"))
+
+
+_PLACEHOLDERS = ("example", "placeholder", "redacted", "xxxx", "your", "****", "....", "1234567890123456")
+_SAMPLE_CLAIMS = ("IjEyMzQ1Njc4OTAi", "kpvaG4gRG9l", "Sm9obiBEb2", "pvaG4gRG9lI")
+"""``"1234567890"`` and ``John Doe`` in base64, from the sample on jwt.io."""
+_SAMPLE_PASSWORDS = frozenset(
+    {
+        "pass",
+        "root",
+        "admin",
+        "postgres",
+        "guest",
+        "test",
+        "mysecretpassword",
+        "password",
+        "passwd",
+        "pwd",
+        "pw",
+        "secret",
+        "token",
+        "xxx",
+        "changeme",
+        "***",
+    }
+)
+
+
+def secret_spans(text: str) -> Iterator[tuple[str, int, int]]:
+    """Yield the format, start and end of each secret.
+
+    Placeholders and documentation samples are left out.
+    """
+    text = text[:SCAN_LIMIT]
+    taken: list[tuple[int, int]] = []
+    for form in _answer_formats():
+        if form.may_be_in(text):
+            for found in form.pattern.finditer(text):
+                start, end = found.span()
+                if is_sample(form.type, found.group()) or any(a < end and start < b for a, b in taken):
+                    continue
+                taken.append((start, end))
+                yield form.type, start, end
+
+
+def is_sample(type_: str, secret: str) -> bool:
+    """Return True if a match is a placeholder or a documentation sample."""
+    if type_.endswith(("private_key", "account_key")):
+        return False
+    if type_ == "url_password":
+        user, _, secret = secret.rpartition("@")[0].split("://", 1)[1].partition(":")
+        if secret == user:
+            return True
+        if secret[0] in "{[<$%" or secret.casefold() in _SAMPLE_PASSWORDS:
+            return True
+    if type_ == "jwt" and any(claim in secret for claim in _SAMPLE_CLAIMS):
+        return True
+    plain = secret.casefold()
+    tail = secret[-16:]
+    return any(word in plain for word in _PLACEHOLDERS) or len(set(tail)) < min(6, len(tail) // 2)
