@@ -10,6 +10,7 @@ looks there. Needs Prometheus (``make servers``) and what ``make tools`` install
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import math
 import sys
@@ -27,6 +28,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+from PIL import Image
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -93,7 +95,9 @@ def draw(name: str, choice: dict[str, str], prometheus: Prometheus, start: float
             continue
         box = (at["x"] / 24, top - at["h"] / (rows + 3), at["w"] / 24, at["h"] / (rows + 3))
         _panel(figure, panel, box, Asked(prometheus, start, end, choice), rows + 3)
-    figure.savefig(file, facecolor="white", pil_kwargs={"optimize": True})
+    drawn = io.BytesIO()
+    figure.savefig(drawn, facecolor="white")
+    Image.open(drawn).convert("RGB").quantize(64, dither=Image.Dither.NONE).save(file, optimize=True)
     plt.close(figure)
 
 
