@@ -1,4 +1,8 @@
-"""Load the word lists and tables in ``data``."""
+"""Load the word lists and tables in ``data`` on first use.
+
+A list is a text file with sections. Each section has its name in brackets, one entry per line, and an empty line before it. An
+open box (``␣``) stands for a space at the start or end of an entry. The lines before the first section are a comment.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,12 @@ from ..core import jsonio
 FOLDER = Path(__file__).with_name("data")
 
 
+def sections(name: str) -> dict[str, list[str]]:
+    """Return the entries of each section of a list."""
+    _, *blocks = (FOLDER / name).read_text(encoding="utf-8").replace("␣", " ").rstrip("\n").split("\n\n[")
+    return {head: entries.split("\n") for head, _, entries in (block.partition("]\n") for block in blocks)}
+
+
 def table(name: str) -> Any:
-    """Return the content of a JSON file in ``data``."""
+    """Return the content of a JSON table."""
     return jsonio.loads((FOLDER / name).read_bytes())

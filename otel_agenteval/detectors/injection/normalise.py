@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterator
 from urllib.parse import unquote
 
-from .languages import LATIN, OTHER_SCRIPTS, Language
+from .languages import Language, latin_triggers, other_triggers
 from .quads import has_piece
 
 # --- fast pre-check ------------------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ def _has_foreign_piece(text: str) -> bool:
         text = text.translate(_NOTHING)
     if _FOREIGN_LETTER.search(text) and _LATIN_AND_FOREIGN.search(text):
         return True
-    for _, pieces in OTHER_SCRIPTS:
+    for _, pieces in other_triggers():
         for piece in pieces:
             if piece in text:
                 return True
@@ -123,12 +123,12 @@ def languages_of(text: str) -> list[Language]:
     words = None if len(text) < _SHORT else set(text.split())
     found = [
         language
-        for language, pieces in LATIN
+        for language, pieces in latin_triggers()
         if language.name == "en"
         or ((words is None or not words.isdisjoint(_COMMON[language.name])) and any(piece in letters for piece in pieces))
     ]
     if not text.isascii():
-        found += [language for language, pieces in OTHER_SCRIPTS if any(piece in text for piece in pieces)]
+        found += [language for language, pieces in other_triggers() if any(piece in text for piece in pieces)]
     return found
 
 

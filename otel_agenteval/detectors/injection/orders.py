@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ...core import jsonio
 from ..text_model import text_model
 from .calls import OWN, calls
-from .languages import ATTACK, ENGLISH_WORDS, PEOPLE, REPORTED, REVEAL, Language, Words, compiled
+from .languages import ATTACK, ENGLISH_WORDS, REPORTED, REVEAL, Language, Words, compiled, people
 from .normalise import SUSPICIOUS, disguises, folded, is_harmless, languages_of, payloads, squeezed, without_entities
 from .pieces import Quick, quick
 from .readers import HUMANS, marked
@@ -259,7 +259,7 @@ def _weigh(sentence: str, words: Words, language: Language, tools: Sequence[str]
     addressed = addressed and _ADVISES.search(sentence) is None
     wants = order > 0 or says or hides or steals or (sends is not None and address) or favours or acts is not None
     to_agent = user or addressed or favours or probes or role or _SECRET_FILE.search(sentence) is not None
-    return _Sentence(order, addressed, wants, not (role or probes) and PEOPLE.search(sentence) is not None, to_agent)
+    return _Sentence(order, addressed, wants, not (role or probes) and people().search(sentence) is not None, to_agent)
 
 
 _ADVISES = quick(

@@ -1,0 +1,52 @@
+"""The word lists and tables of detectors have the form that their loader expects."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from otel_agenteval.detectors import tokens
+from otel_agenteval.detectors.injection.languages import Language, languages
+from otel_agenteval.detectors.lists import FOLDER, sections
+
+LISTS = sorted(str(path.relative_to(FOLDER)).replace("\\", "/") for path in FOLDER.rglob("*.txt"))
+PATTERNS = ("injection/",)
+"""Folders and files whose entries are regular expressions."""
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_list_has_sections_of_unique_entries(name: str) -> None:
+    text = Path(FOLDER, name).read_text(encoding="utf-8")
+    assert text.startswith("# "), "the first line describes the list"
+    assert text.endswith("\n")
+    assert not [line for line in text.split("\n") if line != line.strip()], "an open box stands for a space at either end"
+    for section, entries in sections(name).items():
+        assert re.fullmatch(r"[a-z][a-z0-9_ -]*", section), section
+        assert all(entries), f"{section} has an empty line"
+        assert sorted(set(entries)) == sorted(entries), f"{section} has an entry twice"
+
+
+@pytest.mark.parametrize("name", [name for name in LISTS if name.startswith(PATTERNS)])
+def test_each_entry_of_a_pattern_list_compiles(name: str) -> None:
+    for entries in sections(name).values():
+        for entry in entries:
+            re.compile(entry)
+
+
+def test_every_file_of_injection_words_is_a_language() -> None:
+    assert {f"injection/{language.name}.txt" for language in languages()} == {
+        name for name in LISTS if name.startswith("injection/")
+    }
+    fields = set(Language._fields) - {"name", "spaced"}
+    for language in languages():
+        assert sections(f"injection/{language.name}.txt").keys() == fields
+
+
+def test_token_formats_compile_and_have_a_literal() -> None:
+    for form in (*tokens.shaped_tokens(), *tokens._answer_formats()):
+        re.compile(form.pattern.pattern)
+        assert form.literals
+    for token in tokens.tokens():
+        re.compile(f"(?:{token.prefix})[{token.body}]{{{token.least},{token.most}}}")
