@@ -43,15 +43,15 @@ def test_it_says_how_far_the_judge_can_be_trusted(tmp_path: Path, capsys: pytest
         assert found[name]["low"] < 0.25 < found[name]["high"]
         assert abs(found[name]["mean"] - 0.25) < 0.03
     assert 0.3 < found["suggested_threshold"] <= 0.8
-    assert found["warnings"] == ["llm_relevance: 25 bad and 75 good labels; below 30 of each the intervals are wide"]
+    assert found["warnings"] == ["llm_relevance: 25 bad and 75 good labels; with fewer than 30 of each, intervals are wide"]
 
 
 def test_as_a_text_and_as_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     scores, labels = judged(tmp_path)
     assert main(["calibrate", str(labels), "--scores", str(scores)]) == 0
     said = capsys.readouterr().out
-    assert re.search(r"finds of the bad ones \(recall\) +80 % \(6[0-9.]+ % … 9[0-9.]+ %\) of 25", said)
-    assert "really bad, by its mistakes (Rogan–Gladen)" in said
+    assert re.search(r"bad turns found \(recall\) +80 % \(6[0-9.]+ % … 9[0-9.]+ %\) of 25", said)
+    assert "(Rogan–Gladen)" in said
     assert (
         main(["calibrate", str(labels), "--scores", str(scores), "--format", "html", "--out", str(tmp_path / "page.html")]) == 0
     )
@@ -91,8 +91,8 @@ def test_suggestions_are_written_as_labels_to_fill_in(tmp_path: Path, capsys: py
         ('{"turn_id": "t1", "label": "maybe"}', "labels.jsonl:1: label 'maybe' is unknown; write pass or fail"),
         ('{"label": "pass"}', "labels.jsonl:1: a label must have a turn_id or case_id, and a label; it has label"),
         ('{"turn_id": "t1", "label": null}', "a label must have"),
-        ("not json", "not JSON"),
-        ("", "there is none"),
+        ("not json", "must be one JSON object"),
+        ("", "labels: "),
         ('{"turn_id": "elsewhere", "label": "pass"}', "no label is about a turn that has a verdict"),
     ],
 )
@@ -110,7 +110,7 @@ def test_a_metric_that_nobody_labelled_and_options_that_exclude_each_other(
     assert main(["calibrate", str(labels), "--scores", str(scores), "--metric", "llm_other"]) == 2
     assert "that has a verdict of llm_other" in capsys.readouterr().err
     assert main(["calibrate", str(labels), "--scores", str(scores), "--store", "x"]) == 2
-    assert "--scores and --store: name one of them" in capsys.readouterr().err
+    assert "--scores, --store: " in capsys.readouterr().err
     assert main(["calibrate", str(labels), "--scores", str(scores), "--suggest", "0"]) == 2
 
 
@@ -150,7 +150,7 @@ def test_labels_and_feedback_are_one_or_the_other(tmp_path: Path, capsys: pytest
     scores, labels = judged(tmp_path, 4)
     for args in (["calibrate", "--scores", str(scores)], ["calibrate", str(labels), "--feedback", "--scores", str(scores)]):
         assert main(args) == 2
-        assert "LABELS or --feedback: name one of them" in capsys.readouterr().err
+        assert "LABELS, --feedback: " in capsys.readouterr().err
     assert main(["calibrate", "--feedback", "--scores", str(scores)]) == 2
     assert "no score of code_user_feedback" in capsys.readouterr().err
 
@@ -175,8 +175,8 @@ def test_a_judge_that_prefers_its_own_model_is_found_out(tmp_path: Path, capsys:
     assert (preference["own"], preference["others"]) == (60, 60)
     assert preference["size"] == pytest.approx(1 / 3)
     assert preference["interval"][0] > 0.1
-    assert "it prefers the answers of its own model" in " ".join(found["warnings"])
+    assert "prefers answers of its own model" in " ".join(found["warnings"])
     assert main([*args, "--judge-model", "judge-9", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["self_preference"] is None
     assert main([*args, "--judge-model", "judge-1"]) == 0
-    assert "lets pass more of its own model's answers" in capsys.readouterr().out
+    assert "preference for its own model's answers" in capsys.readouterr().out

@@ -69,8 +69,8 @@ def test_a_programs_turns_are_in_the_file_and_it_is_left_as_it_is(record: Record
     assert done.returncode == 3
     assert done.stdout == "out\n['app.py', '--', '-o', 'x']\n"
     assert done.stderr == (
-        "err\nspans.jsonl: 2 spans, 0 log records, 1 turns (desk 1)\nscore them: otel-agenteval eval spans.jsonl\n"
-        "see them:   otel-agenteval turns spans.jsonl\n"
+        "err\nspans.jsonl: 2 spans, 0 log records, 1 turns (desk 1)\nto score them: otel-agenteval eval spans.jsonl\n"
+        "to print them: otel-agenteval turns spans.jsonl\n"
     )
     assert agents_in(tmp_path / "spans.jsonl") == ["desk"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["app.py", "spans.jsonl"]
@@ -131,7 +131,7 @@ def test_a_sitecustomize_that_was_there_runs_too(record: Record, tmp_path: Path)
         ("pass", "the program made no TracerProvider of the OpenTelemetry SDK"),
         (
             "from opentelemetry.sdk.trace import TracerProvider; TracerProvider()",
-            "a TracerProvider was made, and no span of it ended",
+            "the program made a TracerProvider",
         ),
     ],
 )
@@ -144,19 +144,19 @@ def test_why_nothing_was_recorded(record: Record, code: str, why: str, tmp_path:
 
 def test_programs_of_other_languages_are_no_recording(record: Record, tmp_path: Path) -> None:
     done = record(tmp_path, "sh", "-c", "exit 7")
-    assert (done.returncode, "no Python that has otel-agenteval ran" in done.stderr) == (7, True)
+    assert (done.returncode, "no Python with otel-agenteval ran" in done.stderr) == (7, True)
 
 
 def test_a_python_that_runs_nothing_of_ours_is_said(record: Record, tmp_path: Path) -> None:
     done = record(tmp_path, sys.executable, "-S", "-c", "pass")
-    assert "no Python that has otel-agenteval ran" in done.stderr
+    assert "no Python with otel-agenteval ran" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--"], "what is to be run? For example: otel-agenteval record -- python app.py"),
-        (["--", "no-such-program"], "no-such-program: cannot be started: No such file or directory"),
+        (["--"], "PROGRAM: required"),
+        (["--", "no-such-program"], "no-such-program: can't be started: No such file or directory"),
         (["-o", "no/where.jsonl", "--", "true"], "no doesn't exist"),
     ],
 )

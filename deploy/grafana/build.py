@@ -1,10 +1,10 @@
-"""Write the Grafana dashboards, which are code, as the JSON that Grafana loads.
+"""Write the Grafana dashboards, as the JSON that Grafana loads.
 
     python deploy/grafana/build.py            # rewrites deploy/grafana/dashboards/*.json
-    python deploy/grafana/build.py --check    # exit status 1 when a file is out of step, and says which
+    python deploy/grafana/build.py --check    # exit with 1 and name the file if a file is stale
 
-Every metric is named by its OTLP name and looked up in ``otel_agenteval.core.semconv``: a panel cannot ask for a metric that
-does not exist. Needs the package ``grafana-foundation-sdk`` (extra ``dev``).
+Every metric is looked up by its OTLP name in ``otel_agenteval.core.semconv``, so a panel can't query a metric that doesn't
+exist. Requires the package ``grafana-foundation-sdk`` (extra ``dev``).
 """
 
 from __future__ import annotations
@@ -51,33 +51,33 @@ def _selector(labels: str) -> str:
 
 
 def rate(name: str, labels: str = "", window: str = WINDOW, part: str = "") -> str:
-    """Increase per second of a counter, or of a histogram's part (``_bucket``, ``_sum``, ``_count``)."""
+    """Return the increase per second of a counter, or of a histogram's part (``_bucket``, ``_sum``, ``_count``)."""
     return f"rate({_SERIES[name]}{part}{_selector(labels)}[{window}])"
 
 
 def rates(name: str, by: str, labels: str = "") -> str:
-    """The same, added up by labels."""
+    """Return the increase per second, summed by labels."""
     return f"sum by ({by}) ({rate(name, labels)})"
 
 
 def mean(name: str, labels: str, by: str) -> str:
-    """Mean of what a histogram of ours observed."""
+    """Return the mean of a histogram's values."""
     return f"sum by ({by}) ({rate(name, labels, part='_sum')}) / (sum by ({by}) ({rate(name, labels, part='_count')}) > 0)"
 
 
 def estimate(labels: str, by: str) -> str:
-    """Estimated mean over all turns; several instances count by how much each of them knows."""
+    """Return the estimated mean over all turns, with instances weighted by their effective sample size."""
     known = gauge(semconv.ESTIMATE_N, labels)
     return f"sum by ({by}) ({gauge(semconv.ESTIMATE_MEAN, labels)} * {known}) / (sum by ({by}) ({known}) > 0)"
 
 
 def gauge(name: str, labels: str = "") -> str:
-    """The present values of a gauge."""
+    """Return the current values of a gauge."""
     return f"{_SERIES[name]}{_selector(labels)}"
 
 
 def share(name: str, part: str, whole: str, by: str = "", window: str = WINDOW) -> str:
-    """Share, 0 to 1, that ``part`` (labels) has in ``whole``; series where nothing of ``part`` came are 0."""
+    """Return the share of ``part`` (labels) in ``whole``, 0 to 1. Series without ``part`` are 0."""
     added = f"sum by ({by}) " if by else "sum"
     total = f"{added}({rate(name, whole, window)})"
     return f"({added}({rate(name, part, window)}) or {total} * 0) / ({total} > 0)"
@@ -204,42 +204,42 @@ def fleet() -> Dashboard:
     """All agents: quality, cost, latency, errors, and how much of it judges have seen."""
     turns, verdicts = semconv.TURNS, 'metric="code_turn_error"'
     chosen = f'outcome!~"sampled_out|skipped|superseded",{JUDGED}'
-    found = _new("agenteval-fleet", "Agents: fleet overview", "Quality, cost, latency, errors and coverage of judging.")
+    found = _new("agenteval-fleet", "Agents: fleet overview", "Quality, cost, latency, errors and judge coverage of all agents.")
     found.with_variable(_services()).with_variable(_agents())
     found.with_row(Row("The time range at a glance"))
     found.with_panel(
         number(
-            "Turns per minute", "One turn is a user's request and all that was done to answer it.", "short",
+            "Turns per minute", "A turn is one user request and everything the agent did to answer it.", "short",
             f"60 * sum({rate(turns, AGENT_AND_SERVICE, '$__range')})",
         )
     )  # fmt: skip
     found.with_panel(
         number(
-            "Verdicts that pass", "Of all metrics with a verdict, the share that passed.", units.PercentUnit,
+            "Verdicts that pass", "Share of passed verdicts, over all metrics.", units.PercentUnit,
             passed(window="$__range"), bad_below=0.9,
         )
     )  # fmt: skip
     found.with_panel(
         number(
-            "Turns without error", "Turns whose root did not end in an error.", units.PercentUnit,
+            "Turns without error", "Share of turns whose root span didn't end in an error.", units.PercentUnit,
             passed(labels=f"{verdicts},{AGENT}", window="$__range"), bad_below=0.95,
         )
     )  # fmt: skip
     found.with_panel(
         number(
-            "Turn time, p95", "19 of 20 turns are faster. Interpolated in the histogram's buckets.", units.Seconds,
+            "Turn time, p95", "95 % of the turns are faster. Interpolated from histogram buckets.", units.Seconds,
             f"histogram_quantile(0.95, sum by (le) ({rate(semconv.TURN_DURATION, AGENT_AND_SERVICE, '$__range', '_bucket')}))",
         )
     )  # fmt: skip
     found.with_panel(
         number(
-            "Cost per hour", "Of the agents' model calls, where their price is known.", units.Dollars,
+            "Cost per hour", "Cost of the agents' model calls with known prices.", units.Dollars,
             f"3600 * sum({rate(semconv.TURN_COST, AGENT_AND_SERVICE, '$__range')})", decimals=2,
         )
     )  # fmt: skip
     found.with_panel(
         number(
-            "Judged, of what was chosen", "Of the judged metrics' results that sampling let through, the share that has a score.",
+            "Judge coverage", "Share of sampled turns with a score, over all judged metrics.",
             units.PercentUnit,
             share(semconv.RESULTS, f'outcome=~"pass|fail|ok|vacuous",{JUDGED}', chosen, window="$__range"), bad_below=0.9,
         )
@@ -247,13 +247,13 @@ def fleet() -> Dashboard:
     found.with_row(Row("Quality"))
     found.with_panel(
         lines(
-            "Verdicts that pass, by agent", "Share of passes in passes and failures, all metrics together.", units.PercentUnit,
+            "Verdicts that pass, by agent", "Share of passed verdicts, over all metrics.", units.PercentUnit,
             (passed("agent"), "{{agent}}"), most=1,
         )
     )  # fmt: skip
     found.with_panel(
         bars(
-            "Metrics that fail most", "Share of failures in the metric's verdicts, over the time range.", units.PercentUnit,
+            "Metrics that fail most", "Share of failed verdicts of each metric in the time range.", units.PercentUnit,
             "topk(10, "
             + share(semconv.RESULTS, f'outcome="fail",{AGENT}', f'outcome=~"pass|fail",{AGENT}', "metric", "$__range")
             + " > 0)", "{{metric}}",
@@ -262,13 +262,13 @@ def fleet() -> Dashboard:
     found.with_panel(
         lines(
             "Judged metrics: estimated means",
-            "Over all turns of the last hour, not only those that were judged; the dashboard of one metric has the interval.",
+            "Means over all turns of the last hour, judged or not. The dashboard of one metric has the intervals.",
             units.Short, (estimate(f'window="1h",{AGENT}', "agent, metric"), "{{agent}}: {{metric}}"), most=1,
         )
     )  # fmt: skip
     found.with_panel(
         bars(
-            "Scores that have changed", "By how much their mean moved, of the changes that were found within the last day.", units.Short,
+            "Changed scores", "Change of the mean, for changes that were detected in the last day.", units.Short,
             f"min by (metric, agent, verdict) ({gauge(semconv.CHANGE_SIZE, AGENT)} and on (metric, agent, verdict) "
             f"(time() - {gauge(semconv.CHANGE_TIME, AGENT)} < 86400))", "{{agent}}: {{metric}} ({{verdict}})",
         )
@@ -277,7 +277,7 @@ def fleet() -> Dashboard:
     cost = rate(semconv.TURN_COST, AGENT_AND_SERVICE)
     found.with_panel(
         lines(
-            "Cost per hour, by agent", "Of the agents' model calls, where their price is known.", units.Dollars,
+            "Cost per hour, by agent", "Cost of the agents' model calls with known prices.", units.Dollars,
             (f"3600 * sum by (agent) ({cost})", "{{agent}}"), stacked=True,
         )
     )  # fmt: skip
@@ -289,7 +289,7 @@ def fleet() -> Dashboard:
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Turn time", "Median and 95th percentile, interpolated in the histogram's buckets.", units.Seconds,
+            "Turn time", "Median and 95th percentile, interpolated from histogram buckets.", units.Seconds,
             (quantile(0.5, semconv.TURN_DURATION, AGENT_AND_SERVICE, "agent"), "{{agent}} p50"),
             (quantile(0.95, semconv.TURN_DURATION, AGENT_AND_SERVICE, "agent"), "{{agent}} p95"), exemplars=True,
         )
@@ -297,7 +297,7 @@ def fleet() -> Dashboard:
     found.with_row(Row("Errors"))
     found.with_panel(
         lines(
-            "Turns in error, by agent", "Share of turns whose root ended in an error.", units.PercentUnit,
+            "Turns in error, by agent", "Share of turns whose root span ended in an error.", units.PercentUnit,
             (
                 share(semconv.RESULTS, f'outcome="fail",{verdicts},{AGENT}', f'outcome=~"pass|fail",{verdicts},{AGENT}', "agent"),
                 "{{agent}}",
@@ -306,13 +306,13 @@ def fleet() -> Dashboard:
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Metrics that could not be computed", "Results that are errors; an error is never a score.", units.CountsPerSecond,
+            "Metric errors", "Results without a value because the metric failed.", units.CountsPerSecond,
             (rates(semconv.RESULTS, "metric", f'outcome="error",{AGENT}'), "{{metric}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Turns, by how they closed", "A turn may be complete whatever closed it; complete=false says that a part is missing.",
+            "Turns, by close reason", "Why turns closed. Incomplete turns have complete=false, whatever the reason.",
             units.CountsPerSecond,
             (f"sum by (close_reason) ({rate(turns, AGENT_AND_SERVICE)})", "{{close_reason}}"), stacked=True,
         )
@@ -320,13 +320,13 @@ def fleet() -> Dashboard:
     found.with_row(Row("Coverage of judging"))
     found.with_panel(
         lines(
-            "What came of judged metrics", "sampled_out is by choice; gated means the budget had no room, dropped that the queue had none.",
+            "Results of judged metrics", "sampled_out: not chosen by sampling. gated: waiting for the budget. dropped: the queue was full.",
             units.CountsPerSecond, (rates(semconv.RESULTS, "outcome", JUDGED), "{{outcome}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Share of turns that are judged", "With a score, of all turns that the metric applies to.", units.PercentUnit,
+            "Share of turns that are judged", "Share of turns with a score, of all turns that the metric applies to.", units.PercentUnit,
             (
                 share(semconv.RESULTS, f'outcome=~"pass|fail|ok",{JUDGED}', f'outcome!~"skipped|superseded",{JUDGED}', "metric"),
                 "{{metric}}",
@@ -335,10 +335,10 @@ def fleet() -> Dashboard:
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Judge: spending per hour, and what is left", "What judge and embedder cost, and the least that is left of an instance's budget.",
+            "Judge: spending per hour and remaining budget", "Cost of judge and embedder, and the smallest remaining budget of an instance.",
             units.Dollars,
             (f"3600 * sum({rate(semconv.JUDGE_SPENT)})", "spent per hour"),
-            (f"min({gauge(semconv.BUDGET_REMAINING)})", "least that is left"),
+            (f"min({gauge(semconv.BUDGET_REMAINING)})", "remaining budget"),
         )
     )  # fmt: skip
     return found
@@ -346,7 +346,7 @@ def fleet() -> Dashboard:
 
 def agent() -> Dashboard:
     """One agent."""
-    found = _new("agenteval-agent", "Agents: one agent", "What one agent does, how well, how fast and for how much.")
+    found = _new("agenteval-agent", "Agents: one agent", "Traffic, quality, latency and cost of one agent.")
     found.with_variable(_services()).with_variable(_agents(several=False))
     found.with_row(Row("Traffic"))
     turns = rate(semconv.TURNS, AGENT_AND_SERVICE)
@@ -358,13 +358,13 @@ def agent() -> Dashboard:
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Turns that were seen as a whole", "The others closed before their root ended, or lost spans.", units.PercentUnit,
+            "Complete turns", "Share of turns without missing spans. Incomplete turns closed before their root ended, or lost spans.", units.PercentUnit,
             (share(semconv.TURNS, f'complete="true",{AGENT_AND_SERVICE}', AGENT_AND_SERVICE), "complete"), most=1,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Tokens per turn", "Of the turns' model calls. Input has cached tokens, output has reasoning.", units.Short,
+            "Tokens per turn", "Tokens of the model calls. Input includes cached tokens, and output includes reasoning.", units.Short,
             (
                 rates(semconv.TURN_TOKENS, "token_type", AGENT_AND_SERVICE) + f" / ignoring(token_type) group_left () (sum({turns}) > 0)",
                 "{{token_type}}",
@@ -374,7 +374,7 @@ def agent() -> Dashboard:
     found.with_row(Row("Quality"))
     found.with_panel(
         bars(
-            "Verdicts that pass, by metric", "Over the time range, the worst first.", units.PercentUnit,
+            "Verdicts that pass, by metric", "Share of passed verdicts in the time range, worst first.", units.PercentUnit,
             f"sort({passed('metric', window='$__range')})", "{{metric}}",
         )
     )  # fmt: skip
@@ -386,20 +386,20 @@ def agent() -> Dashboard:
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Mean scores", "Of metrics from 0 to 1. A metric that always gives the same score says nothing.", units.Short,
+            "Mean scores", "Means of metrics from 0 to 1. A metric with a constant score isn't informative.", units.Short,
             (mean(semconv.SCORE, AGENT_AND_SERVICE, "metric"), "{{metric}}"), most=1,
         )
     )  # fmt: skip
     found.with_row(Row("Time and money"))
     found.with_panel(
         spread(
-            "Turn time", "Turns per bucket. The points are turns of which a trace was kept: they open it.", units.Seconds,
+            "Turn time", "Turns per bucket. Points are turns with an exported trace. Select one to open its trace.", units.Seconds,
             f"sum by (le) (increase({_SERIES[semconv.TURN_DURATION]}_bucket{{{AGENT_AND_SERVICE}}}[{WINDOW}]))", exemplars=True,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Cost per hour, by model", "The model is that of the call that wrote the answer.", units.Dollars,
+            "Cost per hour, by model", "The model of the call that wrote the answer.", units.Dollars,
             (f"3600 * sum by (model) ({rate(semconv.TURN_COST, AGENT_AND_SERVICE)})", "{{model}}"), span=12, stacked=True,
         )
     )  # fmt: skip
@@ -409,7 +409,7 @@ def agent() -> Dashboard:
 def metric() -> Dashboard:
     """One metric, down to the traces behind it."""
     found = _new(
-        "agenteval-metric", "Agents: one metric", "How one metric is spread, for which agents, and the traces behind it."
+        "agenteval-metric", "Agents: one metric", "Distribution of one metric, by agent and model, with links to traces."
     )
     found.with_variable(_services()).with_variable(_agents())
     results = _SERIES[semconv.RESULTS]
@@ -420,13 +420,13 @@ def metric() -> Dashboard:
     found.with_row(Row("Values"))
     found.with_panel(
         spread(
-            "How the values are spread", "Results per bucket. The points are single turns: they open their trace.", units.Short,
+            "Distribution of values", "Results per bucket. Points are single turns. Select one to open its trace.", units.Short,
             f"sum by (le) (increase({{{bucket}}}[{WINDOW}]))", exemplars=True,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Quantiles", "Interpolated in the histogram's buckets. The points are single turns: they open their trace.", units.Short,
+            "Quantiles", "Interpolated from histogram buckets. Points are single turns. Select one to open its trace.", units.Short,
             *(
                 (f"histogram_quantile({q}, sum by (le) (rate({{{bucket}}}[{WINDOW}])))", f"p{round(q * 100)}")
                 for q in (0.1, 0.5, 0.9)
@@ -435,21 +435,21 @@ def metric() -> Dashboard:
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Mean, by agent", "Of the values that were observed.", units.Short,
+            "Mean, by agent", "Mean of the observed values.", units.Short,
             (f"sum by (agent) (rate({{{total}}}[{WINDOW}])) / (sum by (agent) (rate({{{count}}}[{WINDOW}])) > 0)", "{{agent}}"),
             span=12,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Mean, by model", "The model is that of the call that wrote the answer.", units.Short,
+            "Mean, by model", "The model of the call that wrote the answer.", units.Short,
             (f"sum by (model) (rate({{{total}}}[{WINDOW}])) / (sum by (model) (rate({{{count}}}[{WINDOW}])) > 0)", "{{model}}"),
             span=12,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Estimate for all turns", "Of judged metrics: mean over the last hour's turns, judged or not, and the widest 95 % interval of an instance.",
+            "Estimate for all turns", "For judged metrics: mean over all turns of the last hour, judged or not, with the widest 95 % interval of an instance.",
             units.Short,
             (estimate(last_hour, "metric"), "mean"),
             (f"min({gauge(semconv.ESTIMATE_LOW, last_hour)})", "low"),
@@ -458,20 +458,20 @@ def metric() -> Dashboard:
     )  # fmt: skip
     found.with_panel(
         lines(
-            "What the estimate rests on", "How many turns, drawn alike, would tell as much: unequal chances and conditions make it fewer than were judged.",
+            "Effective sample size", "Number of equally sampled turns with the same precision. Unequal sampling makes it smaller than the number of judged turns.",
             units.Short, (f"sum by (agent) ({gauge(semconv.ESTIMATE_N, last_hour)})", "{{agent}}"), span=12,
         )
     )  # fmt: skip
     found.with_row(Row("Verdicts"))
     found.with_panel(
         lines(
-            "What came of it", "Results per second: verdicts, values without one (ok), and why there was none.",
+            "Results, by outcome", "Results per second: verdicts, values without a verdict (ok), and reasons for a missing value.",
             units.CountsPerSecond, (rates(semconv.RESULTS, "outcome", this), "{{outcome}}"), span=12, stacked=True,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Verdicts that pass, by agent", "Share of passes in passes and failures.", units.PercentUnit,
+            "Verdicts that pass, by agent", "Share of passed verdicts.", units.PercentUnit,
             (passed("agent", this), "{{agent}}"), span=12, most=1,
         )
     )  # fmt: skip
@@ -480,41 +480,45 @@ def metric() -> Dashboard:
 
 def itself() -> Dashboard:
     """The evaluation's own health."""
-    found = _new("agenteval-self", "Agents: health of the evaluation", "What comes in, what is lost and why, what it costs.")
+    found = _new(
+        "agenteval-self",
+        "Agents: health of the evaluation",
+        "Received data, dropped data with reasons, and resource use of otel-agenteval.",
+    )
     found.with_row(Row("What comes in, and what is lost"))
     found.with_panel(
         lines(
-            "Spans", "Received, by instance.", units.CountsPerSecond,
+            "Spans", "Received spans, by instance.", units.CountsPerSecond,
             (rates(semconv.SPANS_RECEIVED, "instance"), "{{instance}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Spans that were not used", "By reason.", units.CountsPerSecond,
+            "Dropped spans, by reason", "Spans that no turn contains.", units.CountsPerSecond,
             (rates(semconv.SPANS_DROPPED, "reason"), "{{reason}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Open turns", "Not closed yet, by instance. turn.max_open bounds them.", units.Short,
+            "Open turns", "Turns that aren't closed yet, by instance. turn.max_open is their limit.", units.Short,
             (f"sum by (instance) ({gauge(semconv.TURNS_OPEN)})", "{{instance}}"),
         )
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Late spans", "That came after their turn was closed.", units.CountsPerSecond,
+            "Late spans", "Spans that arrived after their turn closed.", units.CountsPerSecond,
             (rates(semconv.LATE_SPANS, "instance"), "{{instance}}"),
         )
     )  # fmt: skip
     found.with_panel(
         lines(
-            "How late", "95th percentile of the time from the close to the span: turn.decision_delay above it takes them in.",
+            "Delay of late spans", "95th percentile of the time between the close of a turn and a late span. A longer turn.decision_delay includes those spans.",
             units.Seconds, (quantile(0.95, semconv.LATE_SPAN_AGE, ""), "p95"),
         )
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Results that are missing", "By what took them: an error, the budget (gated), or a full queue (dropped).",
+            "Missing results", "Results without a value, by reason: error, gated (waiting for the budget) or dropped (full queue).",
             units.CountsPerSecond,
             (rates(semconv.RESULTS, "outcome", 'outcome=~"error|gated|dropped"'), "{{outcome}}"), stacked=True,
         )
@@ -522,39 +526,39 @@ def itself() -> Dashboard:
     found.with_row(Row("Load"))
     found.with_panel(
         lines(
-            "Queues", "How full the fullest one of all instances is.", units.PercentUnit,
+            "Queues", "Fill level of the fullest instance, by queue.", units.PercentUnit,
             (f"max by (queue) ({gauge(semconv.QUEUE_SIZE)} / {gauge(semconv.QUEUE_CAPACITY)})", "{{queue}}"), most=1,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Time of a turn's metrics", "Mean and 95th percentile, by kind of metric.", units.Seconds,
+            "Metric time per turn", "Mean and 95th percentile, by kind of metric.", units.Seconds,
             (mean(semconv.METRIC_DURATION, "", "kind"), "{{kind}} mean"),
             (quantile(0.95, semconv.METRIC_DURATION, "", "kind"), "{{kind}} p95"),
         )
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Load level", "What is left out while an instance cannot follow: 1 llm metrics, 2 embed too, 3 heavy code metrics too.", units.Short,
+            "Load level", "Metrics that an overloaded instance skips. 1: llm, 2: also embed, 3: also heavy code metrics.", units.Short,
             (f"max by (instance) ({gauge(semconv.LOAD_LEVEL)})", "{{instance}}"), most=3,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Sidecar: requests, by outcome", "Refused ones come again, but for those that are malformed or not allowed.", units.CountsPerSecond,
+            "Sidecar: requests, by outcome", "Senders retry refused requests, except for malformed or unauthorized ones.", units.CountsPerSecond,
             (rates(semconv.SERVE_REQUESTS, "outcome"), "{{outcome}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Results that were dropped, by reason", "What was in the way of a judged metric.", units.CountsPerSecond,
+            "Dropped results, by reason", "Judged metrics without a result because their evaluation was dropped.", units.CountsPerSecond,
             (rates(semconv.DROPPED, "reason"), "{{reason}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_row(Row("Sidecar: who sends, and what runs"))
     found.with_panel(
         lines(
-            "Requests that were refused, by outcome", "Share of all requests. overloaded, throttled, stopping and error are sent again.",
+            "Refused requests, by outcome", "Share of all requests. Senders retry overloaded, throttled, stopping and error.",
             units.PercentUnit,
             (
                 f"sum by (outcome) ({rate(semconv.SERVE_REQUESTS, REFUSED)}) / on () group_left () (sum({rate(semconv.SERVE_REQUESTS)}) > 0)",
@@ -564,81 +568,81 @@ def itself() -> Dashboard:
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Connections, by listener", "Open ones.", units.Short,
+            "Open connections, by listener", "Number of open connections.", units.Short,
             (f"sum by (listener) ({gauge(semconv.SERVE_CONNECTIONS)})", "{{listener}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Connections that were refused", "Closed at once: there were too many, of all or of one client.", units.CountsPerSecond,
+            "Refused connections", "Connections beyond the limit of all clients or of one client.", units.CountsPerSecond,
             (rates(semconv.SERVE_CONNECTIONS_REFUSED, "listener"), "{{listener}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Requests under way", "Admitted and not answered yet. serve.max_requests bounds them.", units.Short,
+            "Requests in progress", "Admitted requests without a response yet. serve.max_requests is their limit.", units.Short,
             (f"sum by (instance) ({gauge(semconv.SERVE_RUNNING)})", "{{instance}}"),
         )
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Journal: oldest request", "How long ago it came. A turn that is open, or an outlet that does not take its scores, holds it.", units.Seconds,
+            "Journal: age of the oldest request", "A request stays in the journal while a turn is open, or while an outlet can't deliver its scores.", units.Seconds,
             (f"max by (instance) ({gauge(semconv.JOURNAL_AGE)})", "{{instance}}"),
         )
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Journal: writes that failed", "Their requests were not acknowledged.", units.CountsPerSecond,
+            "Journal: failed writes", "The requests of failed writes weren't acknowledged.", units.CountsPerSecond,
             (rates(semconv.JOURNAL_FAILURES, "instance"), "{{instance}}"),
         )
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Instances, by version", "Of this package, and of Python.", units.Short,
+            "Instances, by version", "Versions of otel-agenteval and of Python.", units.Short,
             (f"count by (version, python) ({gauge(semconv.BUILD_INFO)})", "{{version}} on {{python}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Configuration taken", "Of sidecars: 1, or 0 while a configuration that was read again is not in use, for it has a fault.", units.Short,
+            "Configuration reloaded", "1 if the last reload of a sidecar succeeded, 0 if its configuration was invalid.", units.Short,
             (f"min by (instance) ({gauge(semconv.RELOAD_OK)})", "{{instance}}"), most=1,
         )
     )  # fmt: skip
     found.with_row(Row("What goes out"))
     found.with_panel(
         lines(
-            "Outlets: what they could not do", "Errors per second.", units.CountsPerSecond,
+            "Outlet errors", "Errors per second, by outlet and reason.", units.CountsPerSecond,
             (rates(semconv.EMIT_ERRORS, "outlet, reason"), "{{outlet}}: {{reason}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Scores that left, by outlet", "Of outlets that send or store single scores: sent, or why not.", units.CountsPerSecond,
+            "Exported scores, by outlet", "Scores per second that an outlet sent, or the reason why it didn't.", units.CountsPerSecond,
             (rates(semconv.EMIT_RECORDS, "outlet, outcome"), "{{outlet}}: {{outcome}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Span events, by outcome", "In-process only; ending is the good one.", units.CountsPerSecond,
+            "Span events, by outcome", "In-process only. ending means that the events are on the exported span.", units.CountsPerSecond,
             (rates(semconv.SPAN_EVENTS, "outcome"), "{{outcome}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_row(Row("Judge"))
     found.with_panel(
         lines(
-            "Questions, by outcome", "gated were not asked: the budget was used up.", units.CountsPerSecond,
+            "Judge calls, by outcome", "gated calls waited, because the budget was used up.", units.CountsPerSecond,
             (rates(semconv.JUDGE_REQUESTS, "outcome"), "{{outcome}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Spending per hour", "Where prices are known.", units.Dollars,
+            "Spending per hour", "Cost of judge and embedder, for models with known prices.", units.Dollars,
             (f"3600 * sum by (instance) ({rate(semconv.JUDGE_SPENT)})", "{{instance}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Left of the budget", "In US dollars, by instance, metric (none: all together) and window.", units.Dollars,
+            "Remaining budget", "US dollars by instance, metric (empty: all metrics) and window.", units.Dollars,
             (gauge(semconv.BUDGET_REMAINING), "{{instance}} {{metric}} per {{window}}"),
         )
     )  # fmt: skip

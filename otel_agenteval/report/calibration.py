@@ -285,25 +285,25 @@ def _estimate(found: Estimate | None) -> str:
 def _rows(trust: Trust) -> Iterator[tuple[str, str]]:
     of = trust.confusion
     said_bad = trust.said_bad / trust.judged if trust.judged else None
-    yield "labelled turns", f"{of.n}: {of.bad} bad, {of.good} good"
+    yield "labeled turns", f"{of.n}: {of.bad} bad, {of.good} good"
     yield "found, missed, false alarms, passed", f"{of.found}, {of.missed}, {of.alarms}, {of.passed}"
-    yield "says what people say", _share(of.agreement, of.n)
-    yield "the same beyond chance (kappa)", "–" if of.kappa is None else number(of.kappa)
-    yield "finds of the bad ones (recall)", _share(of.recall, of.bad)
-    yield "right of its alarms (precision)", _share(of.precision, of.found + of.alarms)
-    yield "lets pass of the good ones (specificity)", _share(of.specificity, of.good)
-    yield "calls bad, of all turns", _share(said_bad, trust.judged)
-    yield "really bad, by its mistakes (Rogan–Gladen)", _estimate(trust.corrected)
-    yield "really bad, by labels and scores (PPI++)", _estimate(trust.predicted)
+    yield "agreement with people", _share(of.agreement, of.n)
+    yield "agreement beyond chance (kappa)", "–" if of.kappa is None else number(of.kappa)
+    yield "bad turns found (recall)", _share(of.recall, of.bad)
+    yield "correct alarms (precision)", _share(of.precision, of.found + of.alarms)
+    yield "good turns passed (specificity)", _share(of.specificity, of.good)
+    yield "turns that the metric fails", _share(said_bad, trust.judged)
+    yield "estimated bad turns (Rogan–Gladen)", _estimate(trust.corrected)
+    yield "estimated bad turns (PPI++)", _estimate(trust.predicted)
     if (own := trust.preference) is not None:
         low, high = own.interval
         yield (
-            "lets pass more of its own model's answers",
+            "preference for its own model's answers",
             f"{percent(own.size)} ({percent(low)} … {percent(high)}), of {own.own} own and {own.others} others, p = {own.p:.3f}",
         )
     if trust.corrected is not None:
         at = of.precision_at(trust.corrected.mean)
-        yield "right of its alarms at that rate", percent(at)
+        yield "correct alarms at that rate", percent(at)
     if trust.threshold is not None:
         fitted = trust.threshold.confusion
         yield (
@@ -316,12 +316,14 @@ def warnings_of(trust: Trust) -> list[str]:
     """Return warnings about the reliability of the results."""
     of, found = trust.confusion, []
     if min(of.bad, of.good) < _FEW:
-        found.append(f"{trust.metric}: {of.bad} bad and {of.good} good labels; below {_FEW} of each the intervals are wide")
+        found.append(
+            f"{trust.metric}: {of.bad} bad and {of.good} good labels; with fewer than {_FEW} of each, intervals are wide"
+        )
     if of.recall is not None and of.specificity is not None and of.recall + of.specificity <= 1:
-        found.append(f"{trust.metric}: it does not distinguish bad turns from good ones better than chance")
+        found.append(f"{trust.metric}: doesn't distinguish bad turns from good ones better than chance")
     own = trust.preference
     if own is not None and own.p < _SURE and own.size > 0:
-        found.append(f"{trust.metric}: it prefers the answers of its own model: let another one judge them")
+        found.append(f"{trust.metric}: prefers answers of its own model; use another judge for them")
     return found
 
 
@@ -338,8 +340,8 @@ def as_text(found: Sequence[Trust]) -> str:
 def as_html(found: Sequence[Trust]) -> str:
     """Format the results as a web page."""
     tables = [text_table(trust.metric, ("", "with 95 % interval"), _rows(trust)) for trust in found]
-    notes = [text_table("Before relying on it", ("",), [[warning] for trust in found for warning in warnings_of(trust)])]
-    return page("How far the judge can be trusted", ["<h1>How far the judge can be trusted</h1>", *tables, *notes])
+    notes = [text_table("Warnings", ("",), [[warning] for trust in found for warning in warnings_of(trust)])]
+    return page("Judge calibration", ["<h1>Judge calibration</h1>", *tables, *notes])
 
 
 def as_data(found: Iterable[Trust]) -> list[dict[str, Any]]:

@@ -156,10 +156,10 @@ def _compare_series(found: Comparison, earlier: Series, series: Series, watched:
 
 def _why_not(earlier: Series, series: Series) -> str | None:
     if earlier.facts.version != series.facts.version:
-        return f"version {earlier.facts.version} then, {series.facts.version} now"
+        return f"version {earlier.facts.version} before, {series.facts.version} now"
     if earlier.parameters != series.parameters:
         return "its parameters have changed"
-    return f"unit {earlier.facts.unit} then, {series.facts.unit} now" if earlier.facts.unit != series.facts.unit else None
+    return f"unit {earlier.facts.unit} before, {series.facts.unit} now" if earlier.facts.unit != series.facts.unit else None
 
 
 Reading = Callable[[Row], float | None]
@@ -177,7 +177,7 @@ def _measures(found: Comparison, earlier: Series, series: Series) -> Iterator[tu
         yield "pass rate", lambda row: None if row.passed is None else float(row.passed)
     else:
         was, now = ("none" if bound is None else f"{bound:g}" for bound in (earlier.facts.threshold, facts.threshold))
-        found.not_compared.append((series.label, f"pass rate: threshold {was} then, {now} now"))
+        found.not_compared.append((series.label, f"pass rate: threshold {was} before, {now} now"))
 
 
 def _by_case(rows: Iterable[Row], reading: Reading, paired_by: str | None) -> dict[str, float]:

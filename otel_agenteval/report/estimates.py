@@ -90,7 +90,7 @@ def as_markdown(rows: Sequence[Row]) -> str:
 
 def as_html(rows: Sequence[Row]) -> str:
     """Format the estimates as a web page."""
-    title = "What the scores say of all turns"
+    title = "Estimates for all turns"
     return page(title, [f"<h1>{escape(title)}</h1>", text_table("By group and metric", _HEADS, map(_cells, rows))])
 
 

@@ -61,7 +61,7 @@ class Report:
         found = [f"{count(self.gates_failed, 'gate score')} failed"] if self.gates_failed else []
         if self.comparison is not None:
             found += [f"regression of {change.label}: {describe_change(change)}" for change in self.comparison.regressions]
-            found += [f"{label} could not be compared: nothing but errors in this run" for label in self.comparison.lost]
+            found += [f"{label} can't be compared: this run has only errors" for label in self.comparison.lost]
         return found
 
     @property
@@ -74,7 +74,7 @@ class Report:
         """Return a summary in one line."""
         scored = f"{count(len(self.run.turns), 'turn')}, {count(len(self.run.series), 'metric')}"
         if not self.failures:
-            return f"{scored}: {'every gate passed' if self.decides else 'nothing gates'}"
+            return f"{scored}: {'every gate passed' if self.decides else 'no gates'}"
         regressions = len(self.failures) - bool(self.gates_failed)
         faults = [f"{count(self.gates_failed, 'gate score')} failed"] if self.gates_failed else []
         return f"{scored}: {', '.join(faults + ([count(regressions, 'regression')] if regressions else []))}"
@@ -131,7 +131,7 @@ def p_value(p: float) -> str:
 def describe_pairing(comparison: Comparison) -> str:
     """Describe how the turns of two runs are paired."""
     before, after = comparison.turns
-    sizes = f"{count(before, 'turn')} then, {count(after, 'turn')} now"
+    sizes = f"{count(before, 'turn')} before, {count(after, 'turn')} now"
     if comparison.paired_by:
         return f"{sizes}; {count(comparison.pairs, 'pair')} by {comparison.paired_by}"
     matches = f"only {count(comparison.pairs, 'id')} in both" if comparison.pairs else "no id in both"
@@ -142,7 +142,7 @@ def remarks(comparison: Comparison) -> list[str]:
     """Return remarks on metrics that are new, missing, not compared, or have more errors."""
     found = [f"New: {', '.join(comparison.new)}"] if comparison.new else []
     found += [f"Missing in this run: {', '.join(comparison.missing)}"] if comparison.missing else []
-    found += [f"More errors: {label}, {before:,} then, {now:,} now" for label, before, now in comparison.errored]
+    found += [f"More errors: {label}, {before:,} before, {now:,} now" for label, before, now in comparison.errored]
     by_reason: dict[str, list[str]] = {}
     for label, reason in comparison.not_compared:
         by_reason.setdefault(reason, []).append(label)

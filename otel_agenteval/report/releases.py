@@ -135,7 +135,7 @@ def _cells(line: Line) -> tuple[str, ...]:
     needed = (
         "–"
         if line.needed is None
-        else "more than there can be"
+        else "more than exist"
         if min(line.needed) < 0
         else f"{line.needed[0]:,} and {line.needed[1]:,}"
     )
@@ -150,11 +150,11 @@ def warnings_of(found: Releases) -> list[str]:
     """Return warnings about the reliability of the comparison."""
     said = []
     if min(found.turns) < _FEW:
-        said.append(f"{found.turns[0]} and {found.turns[1]} turns: below {_FEW} the intervals are wide")
+        said.append(f"{found.turns[0]} and {found.turns[1]} turns: with fewer than {_FEW}, intervals are wide")
     if found.alone:
-        said.append(f"only one of them has: {', '.join(found.alone)}")
+        said.append(f"metrics in only one group: {', '.join(found.alone)}")
     if found.others:
-        said.append(f"left out: {', '.join(found.others)}")
+        said.append(f"groups not compared: {', '.join(found.others)}")
     return said
 
 
@@ -176,9 +176,7 @@ def as_markdown(found: Releases) -> str:
 
 def as_html(found: Releases) -> str:
     """Format the comparison as a web page."""
-    notes = (
-        [text_table("Before relying on it", ("",), [[warning] for warning in warnings_of(found)])] if warnings_of(found) else []
-    )
+    notes = [text_table("Warnings", ("",), [[warning] for warning in warnings_of(found)])] if warnings_of(found) else []
     table = text_table("After minus before, corrected for the number of metrics", _HEADS, map(_cells, found.lines))
     return page(_title(found), [f"<h1>{escape(found.before)} and {escape(found.after)}</h1>", table, *notes])
 

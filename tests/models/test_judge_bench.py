@@ -308,7 +308,7 @@ def test_the_command_asks_the_configured_server_and_reports_in_json(bench: Any, 
     assert len(server.requests) == len(found["outcomes"]) == family["questions"] == len(fields())
     assert family["input_tokens"] == 100 * len(fields())
     assert family["cost_usd"] == pytest.approx(len(fields()) * 120 * 10 / 1e6)
-    assert f"{len(fields())} cases, about {len(fields())} questions" in err
+    assert f"{len(fields())} cases, about {len(fields())} judge calls" in err
 
 
 def test_the_table_and_the_markdown_say_the_same(bench: Any, server: Server, tmp_path: Path) -> None:
@@ -362,7 +362,7 @@ def test_nothing_is_asked_when_it_would_cost_more_than_is_allowed(bench: Any, se
     assert "the estimate of $0." in err
     status, _, err = bench(*FIELDS, "--max-usd", "5")
     assert (status, server.requests) == (2, [])
-    assert "the price of the model is not known" in err
+    assert "the price of the model is unknown" in err
 
 
 def test_it_stops_once_the_money_is_spent(bench: Any, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

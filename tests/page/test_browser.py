@@ -200,7 +200,7 @@ def test_a_selection_is_exported(tab: Any, page: ServedPage) -> None:
     rows_in(tab)
     tab.locator("summary", has_text="Export").click()
     with tab.expect_download() as found:
-        tab.get_by_role("link", name="Cases for experiment").click()
+        tab.get_by_role("link", name="Export cases for experiment").click()
     cases = Path(found.value.path()).read_text(encoding="utf-8").splitlines()
     assert len(cases) == len(list(page.all_turns(metric="code_refusal", outcome="fail")))
 
@@ -256,7 +256,7 @@ def test_a_turn_shows_what_it_is_compared_with_and_what_its_judge_is_asked(brows
             tab.wait_for_selector("text=Paris, since 508.")
             assert tab.locator(".mark", has_text="inferred").count() == 1
             tab.locator(".scores summary").first.click()
-            tab.locator("summary", has_text="question to the judge").click()
+            tab.locator("summary", has_text="judge call").click()
             tab.wait_for_selector("text=Reply with one JSON object of this form")
 
 
@@ -274,11 +274,11 @@ def test_a_turn_shows_what_its_judge_was_asked_as_it_was_sent(browser: Any, tmp_
         for tab in opened(browser, served.url):
             tab.goto(f"/turn/{turn['turn_id']}")
             tab.locator(".scores summary").first.click()
-            tab.locator("summary", has_text="question to the judge").click()
+            tab.locator("summary", has_text="judge call").click()
             tab.wait_for_selector("text=How relevant is <b>this</b>?")
             assert tab.locator("text=Once more.").count() == 1
             assert "As they were sent." in tab.text_content(".scores")
-            assert "No reply came." in tab.text_content(".scores")
+            assert "The judge didn't reply." in tab.text_content(".scores")
             tab.locator("summary", has_text="reply").click()
             tab.wait_for_selector("text={cut")
 
@@ -590,7 +590,7 @@ def test_an_error_of_the_server_is_said(browser: Any, tmp_path: Path) -> None:
         tab = context.new_page()
         tab.goto("/")
         tab.wait_for_selector("[role=alert]")
-        assert "file not found" in tab.text_content("[role=alert]")
+        assert "not found" in tab.text_content("[role=alert]")
         context.close()
 
 

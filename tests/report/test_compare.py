@@ -153,7 +153,7 @@ def test_a_watched_metric_that_only_errs_now_is_a_failure() -> None:
     for i in range(30):
         after.add(about(i), oa.Score("code_a", status="error", error_type="JudgeError"))
     comparison = compare(run_of({"code_a": GOOD}), after, "b", {"code_a"})
-    assert Report(after, comparison).failures == ["code_a could not be compared: nothing but errors in this run"]
+    assert Report(after, comparison).failures == ["code_a can't be compared: this run has only errors"]
     assert comparison.errored == [("code_a", 0, 30)]
     assert compare(run_of({"code_a": GOOD}), after, "b").lost == []
 
@@ -166,7 +166,7 @@ def test_turns_pair_by_case_where_the_ids_of_a_run_are_new() -> None:
     before = run_of({"code_a": GOOD}, cases=cases)
     comparison = compare(before, run_of({"code_a": BAD}, prefix="x", cases=[*cases[:20], *map(str, range(10))]), "b")
     assert (comparison.paired_by, comparison.pairs, only(comparison).counts) == ("case id", 20, (20, 20))
-    assert describe_pairing(comparison) == "30 turns then, 30 turns now; 20 pairs by case id"
+    assert describe_pairing(comparison) == "30 turns before, 30 turns now; 20 pairs by case id"
 
 
 def test_too_few_common_ids_are_no_pairing() -> None:
@@ -206,7 +206,7 @@ def test_a_number_with_a_bound_is_compared_by_its_verdicts_too() -> None:
     ]
     moved = compare(run(GOOD, 0.6), run(BAD, 0.5), "b")
     assert [change.measure for change in moved.changes] == ["mean"]
-    assert moved.not_compared == [("code_a", "pass rate: threshold 0.6 then, 0.5 now")]
+    assert moved.not_compared == [("code_a", "pass rate: threshold 0.6 before, 0.5 now")]
 
 
 # --- what cannot be compared
@@ -224,8 +224,8 @@ def test_new_missing_and_incomparable_metrics_are_named() -> None:
         "New: code_new",
         "Missing in this run: code_gone",
         "Not compared (no values in this run): code_empty",
-        "Not compared (version 1 then, 2 now): code_v",
-        "Not compared (unit s then, 1 now): code_u",
+        "Not compared (version 1 before, 2 now): code_v",
+        "Not compared (unit s before, 1 now): code_u",
         "Not compared (its parameters have changed): code_p",
     ]
     assert comparison.changes == []
@@ -283,7 +283,7 @@ def test_a_baseline_without_scores_is_refused(content: str, tmp_path: Path) -> N
 
 
 def test_a_missing_baseline_is_named(tmp_path: Path) -> None:
-    with pytest.raises(AgentEvalError, match="cannot be read: No such file"):
+    with pytest.raises(AgentEvalError, match="file not found"):
         Run.read(str(tmp_path / "nowhere.jsonl"))
 
 

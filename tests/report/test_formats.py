@@ -155,7 +155,7 @@ def test_markdown_stays_within_githubs_limit() -> None:
 def test_markdown_shows_what_changed() -> None:
     text = render_markdown(compared())
     assert text.startswith("### ❌ 30 turns, 3 metrics: 1 regression\n")
-    assert "**Against `main.jsonl`**: 30 turns then, 30 turns now; 30 pairs by turn id." in text
+    assert "**Against `main.jsonl`**: 30 turns before, 30 turns now; 30 pairs by turn id." in text
     assert re.search(r"\| `code_a` \| mean \| 0\.85 \| 0\.45 \| −0\.4 \|.*\| < 0\.001 \| 30 pairs \| ❌ regression \|", text)
     assert "No change shown in 1 other measure." in text
     assert "- `Missing in this run: code_gone`" in text
@@ -164,9 +164,9 @@ def test_markdown_shows_what_changed() -> None:
 @pytest.mark.parametrize(
     ("report", "heading"),
     [
-        (Report(run_of({"code_a": [1]})), "### ℹ️ 1 turn, 1 metric: nothing gates"),
+        (Report(run_of({"code_a": [1]})), "### ℹ️ 1 turn, 1 metric: no gates"),
         (Report(run_of({"code_a": [True]}, policy="gate")), "### ✅ 1 turn, 1 metric: every gate passed"),
-        (Report(Run()), "### ℹ️ 0 turns, 0 metrics: nothing gates"),
+        (Report(Run()), "### ℹ️ 0 turns, 0 metrics: no gates"),
     ],
 )
 def test_markdown_says_whether_anything_could_fail(report: Report, heading: str) -> None:

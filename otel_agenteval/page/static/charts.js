@@ -8,7 +8,7 @@ export const colourOf = (place) => COLOURS[place % COLOURS.length];
 export function Chart({ title, lines, since, until, step, unit = "1", marks = [], releases = [], width = 320, height = 96, to, axis = true }) {
   const [over, hover] = useState(null);
   const all = lines.flatMap((line) => line.points.filter((point) => point.mean !== null));
-  if (!all.length) return html`<p class="dim chart-empty">No scores in this time.</p>`;
+  if (!all.length) return html`<p class="dim chart-empty">No scores in this time range.</p>`;
   const shares = unit === "1" && all.every((point) => point.mean >= 0 && point.mean <= 1);
   const top = shares ? 1 : Math.max(...all.map((point) => point.high ?? point.mean)) * 1.05 || 1;
   const least = Math.min(...all.map((point) => point.low ?? point.mean));

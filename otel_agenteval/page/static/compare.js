@@ -19,7 +19,7 @@ export function Compare({ address, facets }) {
   const choose = (label, name, value) => html`<label>${label} <select value=${value} onChange=${(event) => go(to({ [name]: event.currentTarget.value }))}><option value="">choose</option>${names.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>`;
   return html`<h1>Compare</h1><${Filters} address=${address} facets=${facets} lists=${false} />
     <div class="bar"><label>By <select value=${by} onChange=${(event) => go(to({ by: event.currentTarget.value, before: "", after: "" }))}>${BY.map((one) => html`<option value=${one}>${one}</option>`)}</select></label> ${choose("Before", "before", before)} ${choose("After", "after", after)}</div>
-    ${before && after ? html`<${Wait} of=${found}>${(one) => html`<${Lines} found=${one} query=${query} />`}</${Wait}>${by !== "judge" && html`<${Cases} asked=${asked.toString()} before=${before} after=${after} />`}` : html`<p class="empty">${names.length < 2 ? `There are no two ${by}s to compare.` : `Choose two ${by}s.`} Two turns are compared from the page of one of them.</p>`}`;
+    ${before && after ? html`<${Wait} of=${found}>${(one) => html`<${Lines} found=${one} query=${query} />`}</${Wait}>${by !== "judge" && html`<${Cases} asked=${asked.toString()} before=${before} after=${after} />`}` : html`<p class="empty">${names.length < 2 ? `Fewer than two values of ${by} to compare.` : `Select two values of ${by}.`} Two turns are compared from the page of one of them.</p>`}`;
 }
 
 function Lines({ found, query }) {
@@ -27,21 +27,21 @@ function Lines({ found, query }) {
   const side = (group) => html`<td class="n">${count(group.turns)}</td><td class="n">${seconds(group.duration_s)}</td><td class="n">${dollars(group.turns ? group.cost_usd / group.turns : null)}</td>`;
   const verdict = (line) => {
     const { difference } = line;
-    if (!difference) return html`<span class="dim">only one has it</span>`;
+    if (!difference) return html`<span class="dim">only in one group</span>`;
     if (difference.p >= 0.05) return html`<span class="dim">no difference shown</span>`;
     if (line.direction === "neutral") return html`<span class="mark">changed</span>`;
     const better = (difference.size > 0) === (line.direction === "up");
     return html`<span class=${`mark ${better ? "good" : "bad"}`}>${better ? "better" : "worse"}</span>`;
   };
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Groups"><table><thead><tr><th scope="col">${found.by}</th><th scope="col" class="n">turns</th><th scope="col" class="n">mean duration</th><th scope="col" class="n">cost a turn</th></tr></thead><tbody><tr><th scope="row">${found.before.group}</th>${side(found.before)}</tr><tr><th scope="row">${found.after.group}</th>${side(found.after)}</tr></tbody></table></div>
-    <div class="scroll" tabindex="0" role="region" aria-label="Differences"><table><caption>After minus before, with 95 % intervals; p is corrected for the number of metrics.</caption><thead><tr><th scope="col">metric</th><th scope="col" class="n">${found.before.group}</th><th scope="col" class="n">${found.after.group}</th><th scope="col" class="n">difference</th><th scope="col">interval</th><th scope="col" class="n">p</th><th scope="col">verdict</th><th scope="col" class="n">would show</th></tr></thead>
+    <div class="scroll" tabindex="0" role="region" aria-label="Differences"><table><caption>After minus before, with 95 % intervals. p is corrected for the number of metrics.</caption><thead><tr><th scope="col">metric</th><th scope="col" class="n">${found.before.group}</th><th scope="col" class="n">${found.after.group}</th><th scope="col" class="n">difference</th><th scope="col">interval</th><th scope="col" class="n">p</th><th scope="col">verdict</th><th scope="col" class="n">would show</th></tr></thead>
     <tbody>${rows.map((line) => { const d = line.difference, wide = d ? Math.max(Math.abs(d.low), Math.abs(d.high)) || 1 : 1; return html`<tr><td><${Link} to=${link("/turns", query, { metric: line.metric, outcome: "fail", [found.by]: found.after.group })}><code>${line.metric}</code></${Link}></td><td class="n">${number(line.before?.mean, line.unit)}</td><td class="n">${number(line.after?.mean, line.unit)}</td><td class="n">${d ? `${d.size > 0 ? "+" : ""}${number(d.size, line.unit)}` : "–"}</td><td>${d && html`<${Interval} mean=${d.size} low=${d.low} high=${d.high} unit=${line.unit} least=${-wide} most=${wide} />`}</td><td class="n">${d ? (d.p < 0.001 ? "< 0.001" : d.p.toFixed(3)) : "–"}</td><td>${verdict(line)}</td><td class="n">${d ? number(d.detectable, line.unit) : "–"}</td></tr>`; })}</tbody></table></div>`;
 }
 
 // One row for each case that both have, with what differs said once.
 function Cases({ asked, before, after }) {
   const [parts, set] = useState([""]);
-  return html`<section><h2 id="cases">Case by case</h2><div class="scroll" tabindex="0" role="region" aria-labelledby="cases"><table><caption>The latest turn of each case in both; turns are of the same case if they have the same id of a case, or were asked the same.</caption>
+  return html`<section><h2 id="cases">Case by case</h2><div class="scroll" tabindex="0" role="region" aria-labelledby="cases"><table><caption>The latest turn of each case in both groups. Turns belong to the same case if they have the same case id or the same input.</caption>
     <thead><tr><th scope="col">case</th><th scope="col">${before}</th><th scope="col">${after}</th><th scope="col">what differs</th></tr></thead>
     <tbody>${parts.map((cursor, i) => html`<${Part} key=${`${asked} ${cursor}`} asked=${asked} cursor=${cursor} more=${i === parts.length - 1 ? (next) => set([...parts, next]) : null} />`)}</tbody></table></div></section>`;
 }
@@ -53,7 +53,7 @@ function Part({ asked, cursor, more }) {
   const worse = (one) => one.passed_before === true && one.passed_after === false ? "bad" : one.passed_before === false && one.passed_after === true ? "good" : "";
   return html`${cases.map((one) => html`<tr><td><${Link} to=${`/compare?${new URLSearchParams({ a: one.before.turn_id, b: one.after.turn_id })}`}><bdi>${one.before.asked ?? one.case}</bdi></${Link}></td>${turn(one.before)}${turn(one.after)}
     <td>${one.differences.length ? one.differences.map((each) => html`<span class=${`mark ${worse(each)}`}>${each.metric.replace(/^code_/, "")} ${number(each.before, each.unit)} → ${number(each.after, each.unit)}</span> `) : html`<span class="dim">nothing</span>`}</td></tr>`)}
-    ${cases.length === 0 && !cursor && html`<tr><td colspan="4" class="dim">No case is in both.</td></tr>`}
+    ${cases.length === 0 && !cursor && html`<tr><td colspan="4" class="dim">No case is in both groups.</td></tr>`}
     ${next && more && html`<tr><td colspan="4"><button type="button" onClick=${() => more(next)}>More cases</button></td></tr>`}`;
 }
 
@@ -62,7 +62,7 @@ function TwoTurns({ a, b }) {
   const left = useGet(`turns/${encodeURIComponent(a)}`), right = useGet(b ? `turns/${encodeURIComponent(b)}` : null);
   const submit = (event) => { event.preventDefault(); if (other.trim()) go(`/compare?${new URLSearchParams({ a, b: other.trim() })}`); };
   return html`<h1>Two turns</h1><form class="bar" onSubmit=${submit}><span><code>${short(a)}</code> with</span> <label>turn id <input type="text" value=${other} onInput=${(event) => set(event.currentTarget.value)} /></label> <button>Compare</button></form>
-    <${Wait} of=${left}>${(one) => (b ? html`<${Wait} of=${right}>${(two) => html`<${Sides} one=${one} two=${two} />`}</${Wait}>` : html`<p class="empty">Give the id of the other turn, or the beginning of it.</p>`)}</${Wait}>`;
+    <${Wait} of=${left}>${(one) => (b ? html`<${Wait} of=${right}>${(two) => html`<${Sides} one=${one} two=${two} />`}</${Wait}>` : html`<p class="empty">Enter the id of the other turn, or at least its first 4 characters.</p>`)}</${Wait}>`;
 }
 
 function Sides({ one, two }) {

@@ -16,12 +16,12 @@ export function Fleet({ address, facets }) {
   return html`<h1>Fleet</h1>
     <${Filters} address=${address} facets=${facets} lists=${false} />
     <div class="bar"><span id="by-label">Grouped by</span> <div class="tabs" role="group" aria-labelledby="by-label">${BY.map(([value, text]) => html`<button type="button" aria-pressed=${by === value} onClick=${() => change(value)}>${text}</button>`)}</div>
-      ${facets?.budget_usd !== null && facets?.budget_usd !== undefined && html`<span class="dim">${dollars(facets.budget_usd)} left for judges</span>`}</div>
+      ${facets?.budget_usd !== null && facets?.budget_usd !== undefined && html`<span class="dim">${dollars(facets.budget_usd)} left in the judge budget</span>`}</div>
     <${Wait} of=${estimates}>${(found) => html`
       <${Groups} found=${found} by=${by} query=${query} />
       <${Wait} of=${series}>${(over) => html`<${Multiples} found=${found} over=${over} by=${by} query=${query} /><${Changes} changes=${over.changes} query=${query} />`}</${Wait}>
       <${Table} found=${found} by=${by} query=${query} />
-      ${found.hours_not_summed > 2 && html`<p class="dim">${count(found.hours_not_summed)} hours are still being summed; until then this view is slower, and just as right.</p>`}`}
+      ${found.hours_not_summed > 2 && html`<p class="dim">${count(found.hours_not_summed)} hours aren't summarized yet. Until then, this view is slower, but complete.</p>`}`}
     </${Wait}>`;
 }
 
@@ -64,7 +64,7 @@ function Multiples({ found, over, by, query }) {
       const facts = found.estimates.find((one) => one.metric === metric);
       const marks = over.changes.filter((change) => change.metric === metric);
       const releases = over.releases.filter((one) => one.at > over.since);
-      return html`<article><h3><${Link} to=${link("/", query, { metric })}><code>${metric}</code></${Link}>${marks.length > 0 && html` <span class="mark bad" title="changes were found">${marks.length} changed</span>`}</h3>
+      return html`<article><h3><${Link} to=${link("/", query, { metric })}><code>${metric}</code></${Link}>${marks.length > 0 && html` <span class="mark bad" title="changes were detected">${marks.length} changed</span>`}</h3>
         <${Chart} title=${metric} lines=${byMetric.get(metric) ?? []} since=${over.since} until=${over.until} step=${over.step_s} unit=${facts.unit} marks=${marks} releases=${releases}
           width=${chosen ? 960 : 320} height=${chosen ? 260 : 96}
           to=${(point, line) => link("/turns", query, { ...only(by, line.group), metric, since: point.at, until: last(point) })} /></article>`;
@@ -73,7 +73,7 @@ function Multiples({ found, over, by, query }) {
 
 function Changes({ changes, query }) {
   if (!changes.length) return null;
-  return html`<section aria-labelledby="changes"><h2 id="changes">Changes that were found</h2><ul class="changes">${changes.slice(0, 20).map((change) => html`<li>
+  return html`<section aria-labelledby="changes"><h2 id="changes">Detected changes</h2><ul class="changes">${changes.slice(0, 20).map((change) => html`<li>
     <span class=${`mark ${change.verdict === "better" ? "good" : "bad"}`}>${change.verdict}</span> <code>${change.metric}</code> of <${Pick} query=${query} name="agent" value=${change.agent} />:
     ${number(change.mean_before)} → ${number(change.mean_after)} <span class="dim">(difference ${number(change.ci_low)} … ${number(change.ci_high)}), ${time(change.at)}${change.version ? `, version ${change.version}` : ""}</span>
     ${(change.turns ?? []).slice(0, 3).map((id) => html` <${Link} to=${link(`/turn/${encodeURIComponent(id)}`, query)}><code>${id.slice(0, 8)}</code></${Link}>`)}</li>`)}</ul></section>`;
@@ -84,7 +84,7 @@ function Table({ found, by, query }) {
   for (const one of found.estimates) if (one.high !== null) most.set(one.metric, Math.max(most.get(one.metric) ?? 0, one.high));
   const rows = [...found.estimates].sort((a, b) => a.metric.localeCompare(b.metric) || String(a.group).localeCompare(String(b.group)));
   return html`<section><h2 id="estimates">Estimates</h2><div class="scroll" tabindex="0" role="region" aria-labelledby="estimates"><table>
-    <caption>What the scores say of all turns, judged or not, with 95 % intervals.</caption>
+    <caption>Estimates for all turns, judged or not, with 95 % intervals.</caption>
     <thead><tr><th scope="col">metric</th><th scope="col">${by}</th><th scope="col" class="n">mean</th><th scope="col">interval</th><th scope="col" class="n">pass rate</th><th scope="col" class="n">failed</th><th scope="col" class="n">errors</th><th scope="col" class="n">scored</th><th scope="col" class="n">of turns</th></tr></thead>
     <tbody>${rows.map((one) => {
       const to = (more) => link("/turns", query, { ...only(by, one.group), metric: one.metric, ...more });
@@ -93,6 +93,6 @@ function Table({ found, by, query }) {
         <td class="n">${number(one.mean, one.unit)}</td><td><${Interval} ...${one} most=${wide} /><span class="dim small">${number(one.low, one.unit)} … ${number(one.high, one.unit)}</span></td>
         <td class="n">${percent(one.pass_rate)}</td><td class="n">${one.failed ? html`<${Link} class="bad" to=${to({ outcome: "fail" })}>${count(one.failed)}</${Link}>` : "0"}</td>
         <td class="n">${one.errors ? html`<${Link} class="bad" to=${to({ outcome: "error" })}>${count(one.errors)}</${Link}>` : "0"}</td>
-        <td class="n"><${Link} to=${to({})}>${count(one.scored)}</${Link}></td><td class="n">${count(one.turns)}${one.n_eff !== null && one.n_eff < 30 && html` <span class="mark warn" title="an interval of so few is wide">few</span>`}</td></tr>`;
+        <td class="n"><${Link} to=${to({})}>${count(one.scored)}</${Link}></td><td class="n">${count(one.turns)}${one.n_eff !== null && one.n_eff < 30 && html` <span class="mark warn" title="intervals are wide with so few turns">few</span>`}</td></tr>`;
     })}</tbody></table></div></section>`;
 }

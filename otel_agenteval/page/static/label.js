@@ -11,7 +11,7 @@ export function LabelForm({ turnId, scores, labels, done }) {
     const number = (text) => (text === "" ? undefined : Number(text));
     try {
       await post("labels", { turn_id: turnId, label, ...(metric ? { metric } : {}), ...(comment ? { comment } : {}), value: number(value), rating: number(rating) });
-      say(label === null ? "Taken back." : `Kept: ${label}.`);
+      say(label === null ? "Label removed." : `Kept: ${label}.`);
       done(label);
     } catch (error) { say(error.message); }
   };
@@ -42,11 +42,11 @@ export function LabelNext({ address, facets }) {
   const [turn, next] = useState(0);
   const asked = filtersOf(query, ["since", "until", "agent", "service", "version", "model", "metric"]);
   const found = useGet(facets?.labels ? `labels/next?${asked}` : null, turn);
-  if (facets && !facets.labels) return html`<h1>Label</h1><p class="empty">Labels are off. Name a file for them: <code>serve.page.labels</code>, or <code>otel-agenteval ui PATH --labels labels.jsonl</code>; then <code>otel-agenteval calibrate labels.jsonl</code> says how far each judge can be trusted.</p>`;
+  if (facets && !facets.labels) return html`<h1>Label</h1><p class="empty">Labeling is off. To turn it on, name a file: <code>serve.page.labels</code>, or <code>otel-agenteval ui PATH --labels labels.jsonl</code>; then <code>otel-agenteval calibrate labels.jsonl</code> compares the labels with each judge.</p>`;
   return html`<h1>Label</h1>
     <p class="bar"><label>About <select value=${metric} onChange=${(event) => go(link("/label", query, { metric: event.currentTarget.value }))}><option value="">any metric</option>${(facets?.metrics ?? []).map((one) => html`<option value=${one.name}>${one.name}</option>`)}</select></label>
-      <span class="dim">The next turn is the one whose score lies nearest to its threshold. Keys: <kbd>p</kbd> pass, <kbd>f</kbd> fail.</span></p>
-    <${Wait} of=${found}>${(one) => (one.turn_id ? html`<p>${one.labelled} labelled. <${Link} to=${link(`/turn/${encodeURIComponent(one.turn_id)}`, query)}>Open the whole turn</${Link}></p><${Candidate} key=${one.turn_id} id=${one.turn_id} done=${() => next(turn + 1)} />` : html`<p class="empty">${one.labelled} labelled, and nothing is left among the latest turns.</p>`)}</${Wait}>`;
+      <span class="dim">The next turn is the one with the score closest to its threshold. Keys: <kbd>p</kbd> pass, <kbd>f</kbd> fail.</span></p>
+    <${Wait} of=${found}>${(one) => (one.turn_id ? html`<p>${one.labelled} labeled. <${Link} to=${link(`/turn/${encodeURIComponent(one.turn_id)}`, query)}>Open the whole turn</${Link}></p><${Candidate} key=${one.turn_id} id=${one.turn_id} done=${() => next(turn + 1)} />` : html`<p class="empty">${one.labelled} labeled, and no turn is left among the latest ones.</p>`)}</${Wait}>`;
 }
 
 function Candidate({ id, done }) {

@@ -39,7 +39,7 @@ function Shown({ all, query, facets, again }) {
         <div><dt>began (UTC)</dt><dd>${time(turn.start)}</dd></div><div><dt>took</dt><dd>${seconds(turn.duration_s)}</dd></div>
         <div><dt>tokens</dt><dd>${count(turn.input_tokens)} in, ${count(turn.output_tokens)} out</dd></div><div><dt>cost</dt><dd>${dollars(turn.cost_usd)}</dd></div>
         <div><dt>closed by</dt><dd>${turn.close_reason ?? "–"}${turn.complete === false && html` <span class="mark warn">incomplete</span>`}${turn.revision > 1 && ` , revision ${turn.revision}`}</dd></div>
-        ${content?.reading === "inferred" && html`<div><dt>reading</dt><dd><span class="mark warn" title="No convention that is known: what is shown was inferred from names and values of attributes">inferred</span></dd></div>`}
+        ${content?.reading === "inferred" && html`<div><dt>reading</dt><dd><span class="mark warn" title="No known convention. Content was inferred from attribute names and values">inferred</span></dd></div>`}
       </dl>
       <div class="bar">
         ${all.trace_url && html`<a class="button" href=${all.trace_url} target="_blank" rel="noreferrer noopener">Trace ↗</a>`}
@@ -92,7 +92,7 @@ function Media({ type, data }) {
 }
 
 function Chat({ content, kept }) {
-  if (!content) return html`<p class="dim">${kept ? "What was said is kept, and not shown here (serve.page.content)." : "What was said is not kept (outlets.store.content)."}</p>`;
+  if (!content) return html`<p class="dim">${kept ? "Messages are stored but hidden. Set serve.page.content to show them." : "Messages aren't stored. Set outlets.store.content to store them."}</p>`;
   const messages = content.messages ?? [];
   const last = messages.at(-1);
   const answered = last?.role === "assistant" && textOf(last.content) === textOf(content.output);
@@ -118,7 +118,7 @@ const EXPECTED = ["ground_truth", "references", "relevant_ids", "retrieved_ids",
 function References({ content }) {
   const found = EXPECTED.filter((name) => content[name] && (typeof content[name] !== "object" || Object.keys(content[name]).length));
   if (!found.length) return null;
-  return html`<h2>What it is compared with</h2><dl class="attributes">${found.map((name) => html`<div><dt><code>${name}</code></dt><dd>${typeof content[name] === "string" ? html`<${Said} value=${content[name]} />` : html`<${Json} value=${content[name]} summary="show" />`}</dd></div>`)}</dl>`;
+  return html`<h2>Reference data</h2><dl class="attributes">${found.map((name) => html`<div><dt><code>${name}</code></dt><dd>${typeof content[name] === "string" ? html`<${Said} value=${content[name]} />` : html`<${Json} value=${content[name]} summary="show" />`}</dd></div>`)}</dl>`;
 }
 
 // --- scores
@@ -129,14 +129,14 @@ function Scores({ all, query }) {
   const known = new Set(scores.map((score) => score.metric));
   const others = Object.entries(all.outcomes).filter(([metric]) => !known.has(metric)).sort();
   return html`<ul class="scores">${scores.map((score) => html`<${OneScore} score=${score} query=${query} kept=${all.content !== null} />`)}</ul>
-    ${scores.length === 0 && html`<p class="dim">There is no score.</p>`}
-    ${others.length > 0 && html`<details class="why"><summary>Why not: ${others.length} metrics without a score</summary><dl>${others.map(([metric, why]) => html`<div><dt><code>${metric}</code></dt><dd>${why}</dd></div>`)}</dl></details>`}`;
+    ${scores.length === 0 && html`<p class="dim">No scores.</p>`}
+    ${others.length > 0 && html`<details class="why"><summary>${others.length} metrics without a score</summary><dl>${others.map(([metric, why]) => html`<div><dt><code>${metric}</code></dt><dd>${why}</dd></div>`)}</dl></details>`}`;
 }
 function Question({ turnId, metric, version }) {
   const [open, set] = useState(false);
   const found = useGet(open ? `turns/${encodeURIComponent(turnId)}/question?metric=${encodeURIComponent(metric)}` : null);
-  return html`<details onToggle=${(event) => set(event.currentTarget.open)}><summary>question to the judge</summary>${open && html`<${Wait} of=${found}>${(one) => one.sent.length > 0 ? html`<p class="dim">As ${one.sent.length === 1 ? "it was" : "they were"} sent.</p><${Json} value=${one.system} summary="instructions that every judge reads" />
-    ${one.sent.map((each, i) => html`<p>${one.sent.length > 1 ? `${i + 1}. ` : ""}<strong>${each.stage}</strong> <span class="dim">${each.model}</span></p><${Text} mono text=${each.question} />${each.reply === null ? html`<p class="dim">No reply came.</p>` : html`<${Json} value=${each.reply} summary="reply" />`}`)}` : html`<p class="dim">What was sent is not kept; this is the first question as it would be asked today.</p>${one.version !== version && html`<p class="dim">As version ${one.version} asks it; the score is of version ${version}.</p>`}<${Json} value=${one.system} summary="instructions that every judge reads" /><${Text} mono text=${one.question} />`}</${Wait}>`}</details>`;
+  return html`<details onToggle=${(event) => set(event.currentTarget.open)}><summary>judge call</summary>${open && html`<${Wait} of=${found}>${(one) => one.sent.length > 0 ? html`<p class="dim">As ${one.sent.length === 1 ? "it was" : "they were"} sent.</p><${Json} value=${one.system} summary="instructions for every judge" />
+    ${one.sent.map((each, i) => html`<p>${one.sent.length > 1 ? `${i + 1}. ` : ""}<strong>${each.stage}</strong> <span class="dim">${each.model}</span></p><${Text} mono text=${each.question} />${each.reply === null ? html`<p class="dim">The judge didn't reply.</p>` : html`<${Json} value=${each.reply} summary="reply" />`}`)}` : html`<p class="dim">The judge call isn't stored. This is the first judge call as it would be sent today.</p>${one.version !== version && html`<p class="dim">It uses prompt version ${one.version}. The score is from version ${version}.</p>`}<${Json} value=${one.system} summary="instructions for every judge" /><${Text} mono text=${one.question} />`}</${Wait}>`}</details>`;
 }
 export function OneScore({ score, query, kept }) {
   const bad = isBad(score);
@@ -147,7 +147,7 @@ export function OneScore({ score, query, kept }) {
     <details><summary class="dim">${[bound, score.judge_model, score.sample_probability !== null && score.sample_probability < 1 ? `1 turn in ${number(1 / score.sample_probability)} is judged` : ""].filter(Boolean).join(", ") || "details"}</summary>
       <dl class="facts">
         <div><dt>version</dt><dd>${score.version ?? "–"}</dd></div>${score.judge_model && html`<div><dt>judge</dt><dd>${score.judge_model}, ${dollars(score.judge_cost_usd)}</dd></div>`}
-        ${score.sample_probability !== null && html`<div><dt>chance to be judged</dt><dd>${percent(score.sample_probability, 1)}, by ${score.sample_decided_by ?? "rate"}</dd></div>`}
+        ${score.sample_probability !== null && html`<div><dt>sampling probability</dt><dd>${percent(score.sample_probability, 1)}, by ${score.sample_decided_by ?? "rate"}</dd></div>`}
         <div><dt>scored</dt><dd>${time(score.scored_at)}</dd></div><div><dt>result id</dt><dd><code>${score.result_id}</code></dd></div>
         <div><dt>reference</dt><dd><${Link} to=${`/catalogue?q=${encodeURIComponent(score.metric)}`}>what it means</${Link}></dd></div>
       </dl>
@@ -178,15 +178,15 @@ function Steps({ content }) {
     for (let far = 0; span?.parent && far < 100; far += 1) { span = spans.get(span.parent); if (span && ids.has(span.id)) found += 1; }
     return Math.min(found, 8);
   };
-  return html`<section aria-labelledby="steps"><h2 id="steps">Steps</h2><p class="dim small">${inTime ? `When each step began and how long it took, of ${seconds(scale.all)}.` : "Bars are the share of the turn that each step took."}</p><ol class="steps">${steps.slice(0, 500).map((step) => html`<li class=${step.error ? "bad" : ""} style=${{ "--in": `${depth(step) * 14}px` }}>
+  return html`<section aria-labelledby="steps"><h2 id="steps">Steps</h2><p class="dim small">${inTime ? `Start and duration of each step, in ${seconds(scale.all)} total.` : "Bars show each step's share of the turn."}</p><ol class="steps">${steps.slice(0, 500).map((step) => html`<li class=${step.error ? "bad" : ""} style=${{ "--in": `${depth(step) * 14}px` }}>
     <span class="step-name"><span class="mark">${step.kind}</span> <code>${step.name ?? "–"}</code>${spans.get(step.span_id)?.inferred && html` <${Inferred} />`}</span> <${TimeBar} scale=${scale} start=${inTime ? begun(step) : 0} duration=${step.duration_s} /> <span class="n">${seconds(step.duration_s)}</span>
     <span class="dim small">${step.kind === "model" ? `${count(step.input_tokens)} in, ${count(step.output_tokens)} out${step.cost_usd ? `, ${dollars(step.cost_usd)}` : ""}${step.finish_reason ? `, ${step.finish_reason}` : ""}` : ""}${step.error ? ` ${textOf(step.error.type)} ${textOf(step.error.message ?? (typeof step.error === "string" ? step.error : ""))}` : ""}</span>
     ${step.kind === "tool" && html`<div class="step-texts">${step.arguments !== undefined && html`<${Json} value=${step.arguments} summary="arguments" />`}${step.result !== undefined && html`<${Json} value=${step.result} summary="result" />`}</div>`}
-    ${step.kind === "retrieval" && html`<${Json} value=${step.documents ?? []} summary=${`${count((step.documents ?? []).length)} documents`} />`}</li>`)}</ol>${steps.length > 500 && html`<p class="dim">The first 500 of ${count(steps.length)} are shown; all are among the spans.</p>`}</section>`;
+    ${step.kind === "retrieval" && html`<${Json} value=${step.documents ?? []} summary=${`${count((step.documents ?? []).length)} documents`} />`}</li>`)}</ol>${steps.length > 500 && html`<p class="dim">The first 500 of ${count(steps.length)} steps. The spans have all of them.</p>`}</section>`;
 }
 
 function Inferred() {
-  return html`<span class="mark warn" title="What this is was inferred from names and values of attributes">inferred</span>`;
+  return html`<span class="mark warn" title="The kind was inferred from attribute names and values">inferred</span>`;
 }
 
 // From the first beginning to the last end of what is shown; seconds after the turn's start.
@@ -210,9 +210,9 @@ function Spans({ spans }) {
   const [chosen, choose] = useState(null);
   const rows = useMemo(() => (open ? inOrder(spans) : []), [open, spans]);
   const scale = useMemo(() => timeScale(spans), [spans]);
-  return html`<section><details onToggle=${(event) => set(event.currentTarget.open)}><summary><h2 class="inline">Spans</h2> <span class="dim">${count(spans.length)}, as they were received</span></summary>
+  return html`<section><details onToggle=${(event) => set(event.currentTarget.open)}><summary><h2 class="inline">Spans</h2> <span class="dim">${count(spans.length)}, as received</span></summary>
     ${open && html`<div class="two spans"><${Rows} total=${rows.length} height=${28} role="list" label="Spans" row=${(i, place) => { const { span, depth } = rows[i]; return html`<div key=${span.id ?? i} role="listitem" class=${`row span ${chosen === span ? "chosen" : ""}`} style=${{ transform: `translateY(${place.top}px)` }}><button type="button" class="quiet" style=${{ paddingLeft: `${Math.min(depth, 20) * 14}px` }} onClick=${() => choose(span)}>${span.name}</button> <${TimeBar} scale=${scale} start=${span.start_s ?? 0} duration=${span.duration_s} /> <span class="n">${seconds(span.duration_s)}</span></div>`; }} />
-      <div class="span-detail">${chosen ? html`<h3>${chosen.name} <code>${chosen.id}</code>${chosen.inferred && html` <${Inferred} />`}</h3><dl class="attributes">${Object.entries(chosen.attributes ?? {}).map(([name, value]) => html`<div><dt><code>${name}</code></dt><dd><${Said} value=${Array.isArray(value) ? textOf(value) : value} /></dd></div>`)}</dl>` : html`<p class="dim">Choose a span to see its attributes.</p>`}</div></div>`}
+      <div class="span-detail">${chosen ? html`<h3>${chosen.name} <code>${chosen.id}</code>${chosen.inferred && html` <${Inferred} />`}</h3><dl class="attributes">${Object.entries(chosen.attributes ?? {}).map(([name, value]) => html`<div><dt><code>${name}</code></dt><dd><${Said} value=${Array.isArray(value) ? textOf(value) : value} /></dd></div>`)}</dl>` : html`<p class="dim">Select a span to see its attributes.</p>`}</div></div>`}
   </details></section>`;
 }
 function inOrder(spans) {

@@ -89,7 +89,7 @@ export function Turns({ address, facets }) {
       <label class="check"><input type="checkbox" checked=${live} onChange=${(event) => setLive(event.currentTarget.checked)} /> Live</label>
       ${waiting.length > 0 && html`<button type="button" onClick=${takeIn}>Show ${count(waiting.length)} new</button>`}
       <details class="menu"><summary>Columns</summary><fieldset><legend class="hidden">Columns</legend>${COLUMNS.map(([name, text]) => html`<label class="check"><input type="checkbox" checked=${columns.includes(name)} onChange=${() => pick(name)} /> ${text}</label>`)}</fieldset></details>
-      <details class="menu"><summary>Export</summary><ul><li><a href=${file("jsonl")}>JSON lines</a></li><li><a href=${file("csv")}>CSV</a></li>${facets?.content && html`<li><a href=${file("dataset")}>Cases for experiment</a></li>`}</ul></details>
+      <details class="menu"><summary>Export</summary><ul><li><a href=${file("jsonl")}>JSON lines</a></li><li><a href=${file("csv")}>CSV</a></li>${facets?.content && html`<li><a href=${file("dataset")}>Export cases for experiment</a></li>`}</ul></details>
     </div>
     ${list.error && html`<p class="problem" role="alert">${list.error}</p>`}
     ${list.done && rows.length === 0 && html`<p class="empty">No turns match. <${Link} to="/turns">Remove all filters</${Link}></p>`}
