@@ -20,7 +20,7 @@ from otel_agenteval.evaluation.scored_turn import Judged, Root, ScoredTurn
 from otel_agenteval.outlets.change_event import change_attributes
 from otel_agenteval.outlets.console import ConsoleOutlet
 from otel_agenteval.outlets.otlp.encoding import ScoreEncoder
-from otel_agenteval.outlets.sqlite.store import StoreReader
+from otel_agenteval.outlets.store.reader import StoreReader
 from otel_agenteval.outlets.webhook.formats import Context, bodies
 from otel_agenteval.outlets.webhook.notices import notice_of
 from otel_agenteval.server.settings import as_sidecar

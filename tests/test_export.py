@@ -15,7 +15,7 @@ import pytest
 
 from otel_agenteval.cli.main import main
 from otel_agenteval.cli.options import moment
-from otel_agenteval.outlets.sqlite.store import EXPORTED, StoreReader
+from otel_agenteval.outlets.store.reader import EXPORTED, StoreReader
 from tests.support.rig import Rig
 
 Capture = pytest.CaptureFixture[str]

@@ -13,7 +13,7 @@ from otel_agenteval.config.loader import load_config
 from otel_agenteval.evaluation.datasets import rows_in
 from otel_agenteval.instrumentation.recorder import RecordFile
 from otel_agenteval.judging.judge_bench.drift import own_cases
-from otel_agenteval.outlets.sqlite.store import StoreReader
+from otel_agenteval.outlets.store.reader import StoreReader
 from otel_agenteval.page.labels import Labels
 from otel_agenteval.report.calibration import read_labels
 

@@ -25,7 +25,7 @@ from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import NotOtlp
 from otel_agenteval.core.semconv import EMIT_ERRORS
 from otel_agenteval.engine.engine import BEHIND_OTLP, Engine
-from otel_agenteval.outlets.sqlite.views import Filter
+from otel_agenteval.outlets.store.views import Filter
 from otel_agenteval.page.api import Api, Options, Reader, Request
 from otel_agenteval.server.feed import Feed
 from otel_agenteval.spans.exports import otlp_lines

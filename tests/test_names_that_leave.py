@@ -18,7 +18,7 @@ from otel_agenteval.core.errors import MetricError
 from otel_agenteval.core.telemetry import Telemetry
 from otel_agenteval.evaluation.names import public_id, public_name
 from otel_agenteval.evaluation.redaction import KINDS
-from otel_agenteval.outlets.sqlite.store import StoreReader
+from otel_agenteval.outlets.store.reader import StoreReader
 from otel_agenteval.spans.columnar import table_of
 from otel_agenteval.spans.record import SpanRecord
 from otel_agenteval.turns.recordings import Reading, read_items

@@ -18,8 +18,8 @@ from otel_agenteval.core.errors import MetricError
 from otel_agenteval.evaluation import redaction
 from otel_agenteval.evaluation.redaction import Redactor
 from otel_agenteval.outlets.otlp.outlet import OtlpOutlet
-from otel_agenteval.outlets.sqlite.outlet import StoreOutlet
-from otel_agenteval.outlets.sqlite.store import StoreReader
+from otel_agenteval.outlets.store.outlet import StoreOutlet
+from otel_agenteval.outlets.store.reader import StoreReader
 from otel_agenteval.report import FORMATS
 from otel_agenteval.spans.columnar import table_of
 from otel_agenteval.spans.record import SpanRecord

@@ -13,7 +13,7 @@ import pytest
 from otel_agenteval.core.sqlite import Schema, SqliteFile, Step, open_file, open_to_read, transaction
 from otel_agenteval.judging.models import cache
 from otel_agenteval.judging.queues import sqlite as queue
-from otel_agenteval.outlets.sqlite import store
+from otel_agenteval.outlets.store import reader as store
 from tests.support.process import run
 from tests.support.rig import Rig
 

@@ -20,8 +20,8 @@ from otel_agenteval.core.sqlite import Schema, Step, open_file, open_to_read
 from otel_agenteval.judging.models import cache
 from otel_agenteval.judging.queues import sqlite as queue
 from otel_agenteval.outlets.otlp import spool
-from otel_agenteval.outlets.sqlite import store
-from otel_agenteval.outlets.sqlite.store import SCORE_COLUMNS, TURN_COLUMNS, Retention, ScoreStore, StoreError, StoreReader
+from otel_agenteval.outlets.store import reader as store
+from otel_agenteval.outlets.store.reader import SCORE_COLUMNS, TURN_COLUMNS, Retention, ScoreStore, StoreError, StoreReader
 from otel_agenteval.server.journal_folder import ALONE, JournalFolder
 from tests.support.process import ROOT, environment
 from tests.support.stored_files import ARCHIVES, StoredFiles

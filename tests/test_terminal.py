@@ -17,8 +17,8 @@ from otel_agenteval.cli.diagnosis.finding import Finding
 from otel_agenteval.cli.main import main
 from otel_agenteval.core.terminal import LINES, escaped
 from otel_agenteval.outlets.console import ConsoleOutlet
-from otel_agenteval.outlets.sqlite.export import write_text
-from otel_agenteval.outlets.sqlite.store import StoreReader
+from otel_agenteval.outlets.store.export import write_text
+from otel_agenteval.outlets.store.reader import StoreReader
 from otel_agenteval.outlets.turn_text import render_outcomes, render_scores, render_turn
 from otel_agenteval.server.logformat import TextFormatter
 from tests.outlets.factories import scored_turn

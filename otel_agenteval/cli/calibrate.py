@@ -11,7 +11,7 @@ from pathlib import Path
 from ..config.loader import load_config
 from ..core.errors import ConfigError, refusal
 from ..core.terminal import LINES, escaped
-from ..outlets.sqlite.store import StoreReader, Wanted, score_of_row, store_path
+from ..outlets.store.reader import StoreReader, Wanted, score_of_row, store_path
 from ..report.calibration import RENDERINGS, as_data, labels_in_traces, labels_of_feedback, read_labels, to_label, trust_in
 from ..report.run import About, Run
 from .exit_codes import OK, UNUSABLE

@@ -19,7 +19,7 @@ from ..evaluation.selection import media_rules
 from ..judging.models import embedder_from, judge_from
 from ..judging.sampling import rules_of
 from ..metrics.bound_metric import BoundMetric
-from ..outlets.sqlite.postgres import is_address
+from ..outlets.store.postgres import is_address
 from .exit_codes import OK, UNUSABLE
 from .messages import warn_of_missing_parameters
 

@@ -7,7 +7,7 @@ import json
 
 from ..config.loader import load_config
 from ..core.errors import ConfigError, refusal
-from ..outlets.sqlite.store import StoreReader, store_path
+from ..outlets.store.reader import StoreReader, store_path
 from ..report.releases import RENDERINGS, as_data, compare_groups
 from .exit_codes import FAILED, OK, UNUSABLE
 from .options import add_grouping, add_report, add_store, add_turns, turns_wanted, write_report

@@ -6,7 +6,7 @@ import argparse
 import json
 
 from ..config.loader import load_config
-from ..outlets.sqlite.store import StoreReader, store_path
+from ..outlets.store.reader import StoreReader, store_path
 from ..report.estimates import RENDERINGS, as_data, estimates_of
 from .exit_codes import OK, UNUSABLE
 from .options import add_grouping, add_report, add_store, add_turns, turns_wanted, write_report

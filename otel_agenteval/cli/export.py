@@ -9,8 +9,8 @@ from pathlib import Path
 from ..config.loader import load_config
 from ..core.errors import ConfigError
 from ..metrics.registry import resolve
-from ..outlets.sqlite.export import write_file, write_text
-from ..outlets.sqlite.store import StoreReader, Wanted, store_path
+from ..outlets.store.export import write_file, write_text
+from ..outlets.store.reader import StoreReader, Wanted, store_path
 from .exit_codes import OK, UNUSABLE
 from .options import SINCE, add_store, moment
 

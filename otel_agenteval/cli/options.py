@@ -14,7 +14,7 @@ from ..core.terminal import LINES, escaped
 from ..server import logformat
 
 if TYPE_CHECKING:
-    from ..outlets.sqlite.store import Wanted
+    from ..outlets.store.reader import Wanted
 
 
 SINCE = "only turns stored since this time: 24h, 7d, 2026-11-20, 2026-11-20T12:00"
@@ -108,7 +108,7 @@ def turns_wanted(args: argparse.Namespace) -> Wanted:
     Raises:
         ConfigError: a time is invalid.
     """
-    from ..outlets.sqlite.store import Wanted  # only some commands read a store
+    from ..outlets.store.reader import Wanted  # only some commands read a store
 
     return Wanted(
         since=moment(args.since, "--since"), until=moment(args.until, "--until"), agents=args.agent, services=args.service,

@@ -16,7 +16,7 @@ from ..core.processes import jobs_of
 from ..core.terminal import escaped
 from ..core.turn import Turn
 from ..outlets.accounting import outcome
-from ..outlets.sqlite.store import StoreReader, Wanted, score_of_row, store_path
+from ..outlets.store.reader import StoreReader, Wanted, score_of_row, store_path
 from ..outlets.turn_text import BOLD, DIM, RED, Paint, colours_wanted, columns, one_line, short_name
 from ..turns.recorded_conversations import RecordedConversations
 from ..turns.recordings import Reading

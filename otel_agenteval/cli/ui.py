@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         AgentEvalError: the path can't be read, or the address can't be used.
     """
     from ..config.page import PageOptions
-    from ..outlets.sqlite.postgres import is_address
+    from ..outlets.store.postgres import is_address
     from ..page.api import Api, Options
 
     given = {name: value for name, value in (("trace_url", args.trace_url), ("labels", args.labels)) if value is not None}
@@ -90,7 +90,7 @@ async def _serve(api: Api, address: str, token: str | None) -> None:
     Raises:
         ConfigError: the address can't be used, or is reachable from other machines without a token.
     """
-    from ..outlets.sqlite.store import StoreReader
+    from ..outlets.store.reader import StoreReader
     from ..page.api import Reader
     from ..server.auth import is_token
     from ..server.guard import Guard, is_loopback
@@ -141,7 +141,7 @@ def stored(paths: Sequence[str | Path], store: Path, config: Any, names: str | N
     """
     from ..config.store import StoreOptions
     from ..core.telemetry import Telemetry
-    from ..outlets.sqlite.outlet import StoreOutlet
+    from ..outlets.store.outlet import StoreOutlet
 
     wanted: StoreOptions = load_config(
         {"outlets": {"store": {"path": str(store), "content": True, "max_age": "365d", "max_bytes": "100GiB"}}}, env={}

@@ -19,8 +19,8 @@ from ..core import jsonio
 from ..core.errors import AgentEvalError, ConfigError, refusal
 from ..core.tenancy import qualified
 from ..core.terminal import escaped
-from ..outlets.sqlite.postgres import without_password
-from ..outlets.sqlite.store import StoreReader, score_of_row, store_path
+from ..outlets.store.postgres import without_password
+from ..outlets.store.reader import StoreReader, score_of_row, store_path
 from ..outlets.turn_text import colours_wanted, columns, render_outcomes
 from .exit_codes import FAILED, OK, UNUSABLE
 from .options import add_store

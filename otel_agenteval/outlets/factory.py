@@ -18,7 +18,7 @@ MODULES: Mapping[str, str] = {
     "jsonl": ".jsonl",
     "otlp_file": ".otlp_file",
     "console": ".console",
-    "store": ".sqlite.outlet",
+    "store": ".store.outlet",
     "webhook": ".webhook.outlet",
     "otlp": ".otlp.outlet",
 }

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ..outlets.sqlite.views import Filter
+from ..outlets.store.views import Filter
 
 Kind = Literal["text", "number", "count", "time", "flag"]
 _AGO = re.compile(r"(\d{1,6})(m|h|d)")

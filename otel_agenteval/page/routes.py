@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ..outlets.sqlite.views import GROUPS
+from ..outlets.store.views import GROUPS
 from .api import Api, Document, Request
 from .labels import FIELDS
 from .parameters import OF_SUMS, OF_TURNS, WHEN, WHOSE, Parameter, Problem

@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from ..core.errors import AgentEvalError
-from ..outlets.sqlite.store import StoreReader, Wanted
+from ..outlets.store.reader import StoreReader, Wanted
 from ..statistics.groups import Group
 from ..statistics.weighted import Estimate
 from .formatting import aligned, markdown_table, number

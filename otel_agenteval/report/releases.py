@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from ..core.errors import AgentEvalError
 from ..core.score import Direction
-from ..outlets.sqlite.store import StoreReader, Wanted
+from ..outlets.store.reader import StoreReader, Wanted
 from ..statistics.groups import Difference, Group, in_pairs
 from ..statistics.tests import holm
 from .formatting import aligned, markdown_table, number, p_value

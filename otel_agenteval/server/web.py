@@ -21,7 +21,7 @@ from importlib.resources import files
 from ..core import jsonio
 from ..core.errors import StoreError
 from ..core.threads import mark_as_ours
-from ..outlets.sqlite.views import Summer
+from ..outlets.store.views import Summer
 from ..page.api import Api, Document, Reader, Request
 from ..page.openapi import document
 from ..page.parameters import OF_TURNS, Problem, read

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import StoreError
-from ..outlets.sqlite.store import LEAST_OF_ID, StoreReader, only_one
+from ..outlets.store.reader import LEAST_OF_ID, StoreReader, only_one
 
 if TYPE_CHECKING:
     from ..engine.engine import Engine

@@ -14,7 +14,7 @@ import otel_agenteval as oa
 from otel_agenteval.core import semconv
 from otel_agenteval.evaluation import redaction
 from otel_agenteval.judging.queues import Job
-from otel_agenteval.outlets.sqlite.store import StoreReader
+from otel_agenteval.outlets.store.reader import StoreReader
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
 from tests.support.rig import Rig

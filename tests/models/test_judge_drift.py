@@ -12,7 +12,7 @@ import pytest
 
 from otel_agenteval.cli import judge_drift
 from otel_agenteval.cli.main import main
-from otel_agenteval.outlets.sqlite.store import StoreReader
+from otel_agenteval.outlets.store.reader import StoreReader
 from tests.support.judges import ScriptedModels, _numbers, _text_of
 
 METRICS = "llm_relevance,llm_coherence,llm_faithfulness"

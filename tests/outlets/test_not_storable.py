@@ -30,8 +30,8 @@ from otel_agenteval.outlets.otlp.metrics import MetricsEncoder
 from otel_agenteval.outlets.otlp.outlet import OtlpOutlet
 from otel_agenteval.outlets.otlp_metrics import OtlpMetricsOutlet
 from otel_agenteval.outlets.prometheus import PrometheusOutlet
-from otel_agenteval.outlets.sqlite.postgres import is_address
-from otel_agenteval.outlets.sqlite.views import Filter, Summer, Views
+from otel_agenteval.outlets.store.postgres import is_address
+from otel_agenteval.outlets.store.views import Filter, Summer, Views
 from otel_agenteval.statistics.change import Found
 from otel_agenteval.statistics.changes import Change
 from tests.outlets.factories import SPAN_ID, scored_turn

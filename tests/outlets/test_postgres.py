@@ -15,10 +15,10 @@ from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import StoreError
 from otel_agenteval.core.score import Score
 from otel_agenteval.core.telemetry import Telemetry
-from otel_agenteval.outlets.sqlite.outlet import StoreOutlet
-from otel_agenteval.outlets.sqlite.postgres import Connection, PostgresDatabase, is_address, translated, without_password
-from otel_agenteval.outlets.sqlite.store import SCHEMA, StoreReader
-from otel_agenteval.outlets.sqlite.views import Filter, Views
+from otel_agenteval.outlets.store.outlet import StoreOutlet
+from otel_agenteval.outlets.store.postgres import Connection, PostgresDatabase, is_address, translated, without_password
+from otel_agenteval.outlets.store.reader import SCHEMA, StoreReader
+from otel_agenteval.outlets.store.views import Filter, Views
 from tests.outlets.factories import scored_turn
 from tests.support.page import ServedPage
 from tests.support.postgres import PostgresServer, postgres_server

@@ -11,8 +11,8 @@ import psycopg
 import pytest
 
 from otel_agenteval.outlets.fan_out import FanOut
-from otel_agenteval.outlets.sqlite.postgres import Connection, is_address
-from otel_agenteval.outlets.sqlite.store import SCHEMA
+from otel_agenteval.outlets.store.postgres import Connection, is_address
+from otel_agenteval.outlets.store.reader import SCHEMA
 from tests.outlets.factories import scored_turn
 from tests.outlets.test_not_storable import scores_stored, turn_of
 from tests.outlets.test_store import Kept, score

@@ -18,9 +18,9 @@ from otel_agenteval.core.exchange import Exchange
 from otel_agenteval.core.score import Score
 from otel_agenteval.core.telemetry import Telemetry
 from otel_agenteval.evaluation.scored_turn import Judged, Root
-from otel_agenteval.outlets.sqlite.outlet import StoreOutlet
-from otel_agenteval.outlets.sqlite.postgres import is_address
-from otel_agenteval.outlets.sqlite.store import Retention, ScoreStore, StoreReader, Wanted
+from otel_agenteval.outlets.store.outlet import StoreOutlet
+from otel_agenteval.outlets.store.postgres import is_address
+from otel_agenteval.outlets.store.reader import Retention, ScoreStore, StoreReader, Wanted
 from tests.outlets.factories import SPAN_ID, TRACE_ID, scored_turn
 from tests.support.clock import FakeClock
 from tests.support.postgres import Anywhere
@@ -279,7 +279,7 @@ def test_a_file_of_somebody_else_is_left_alone(tmp_path: Path, clock: FakeClock)
 
 WRITER = """
 import os, signal, sys
-from otel_agenteval.outlets.sqlite.store import Retention
+from otel_agenteval.outlets.store.reader import Retention
 from tests.outlets.test_store import Kept, many
 from tests.support.clock import FakeClock
 from pathlib import Path

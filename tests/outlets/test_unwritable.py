@@ -14,7 +14,7 @@ from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.sqlite import open_file
 from otel_agenteval.core.writable import fault_of_file, fault_of_folder
 from otel_agenteval.engine.engine import Engine
-from otel_agenteval.outlets.sqlite.store import SCHEMA
+from otel_agenteval.outlets.store.reader import SCHEMA
 from tests.support.rig import Rig
 from tests.support.service import Sidecar, turn_of
 

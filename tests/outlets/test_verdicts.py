@@ -16,8 +16,8 @@ from otel_agenteval.core import semconv
 from otel_agenteval.core.score import Score
 from otel_agenteval.instrumentation.pytest_plugin import _fault
 from otel_agenteval.outlets.log_events import event_attributes
-from otel_agenteval.outlets.sqlite.export import write_text
-from otel_agenteval.outlets.sqlite.store import StoreReader
+from otel_agenteval.outlets.store.export import write_text
+from otel_agenteval.outlets.store.reader import StoreReader
 from otel_agenteval.outlets.turn_text import render_turn
 from otel_agenteval.report import About, Report, Run
 from otel_agenteval.report.html import render_html

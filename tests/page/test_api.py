@@ -15,7 +15,7 @@ import pytest
 
 from otel_agenteval.cli.main import main
 from otel_agenteval.core.tenancy import qualified
-from otel_agenteval.outlets.sqlite.store import StoreReader, Wanted
+from otel_agenteval.outlets.store.reader import StoreReader, Wanted
 from otel_agenteval.page.api import Options, Reader
 from otel_agenteval.page.openapi import document
 from otel_agenteval.page.routes import BASE, ROUTES

@@ -12,8 +12,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from otel_agenteval.outlets.sqlite.store import HOUR, Retention, ScoreStore
-from otel_agenteval.outlets.sqlite.views import Cursor, Filter, Summer, Views, _without
+from otel_agenteval.outlets.store.reader import HOUR, Retention, ScoreStore
+from otel_agenteval.outlets.store.views import Cursor, Filter, Summer, Views, _without
 from otel_agenteval.statistics.groups import Group
 from tests.support.clock import FakeClock
 from tests.support.postgres import Anywhere
@@ -78,8 +78,8 @@ FILTERS: dict[str, tuple[Filter, Callable[[dict[str, Any], dict[str, Any]], bool
 def test_a_list_has_what_its_filter_says_in_order(
     name: str, few: int, path: str, rows: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("otel_agenteval.outlets.sqlite.views._FEW", few)  # both ways of finding turns by their scores
-    monkeypatch.setattr("otel_agenteval.outlets.sqlite.views._BLOCKS", (7, 50))
+    monkeypatch.setattr("otel_agenteval.outlets.store.views._FEW", few)  # both ways of finding turns by their scores
+    monkeypatch.setattr("otel_agenteval.outlets.store.views._BLOCKS", (7, 50))
     wanted, matches = FILTERS[name]
     expected = [turn["turn_id"] for turn, scores in rows if matches(turn, scores)]
     with Views(path) as views:
@@ -107,7 +107,7 @@ def test_turns_that_began_together_are_all_listed(empty: str) -> None:
 
 
 def test_a_request_looks_no_longer_than_its_time_and_the_next_goes_on(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("otel_agenteval.outlets.sqlite.views._BLOCKS", (10,))
+    monkeypatch.setattr("otel_agenteval.outlets.store.views._BLOCKS", (10,))
     clock = iter(range(10_000))  # a second passes with each look
     with Views(path, lambda: float(next(clock))) as views:
         start, parts = None, 0

@@ -15,8 +15,8 @@ from otel_agenteval.core.score import Score
 from otel_agenteval.core.telemetry import Telemetry
 from otel_agenteval.core.turn import LlmCall, Turn
 from otel_agenteval.evaluation.scored_turn import Judged, Root, ScoredTurn
-from otel_agenteval.outlets.sqlite.outlet import StoreOutlet
-from otel_agenteval.outlets.sqlite.store import StoreReader
+from otel_agenteval.outlets.store.outlet import StoreOutlet
+from otel_agenteval.outlets.store.reader import StoreReader
 from otel_agenteval.spans.record import SpanRecord
 from tests.support.rig import Rig
 

@@ -17,7 +17,7 @@ from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import semconv
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.core.sqlite import open_file
-from otel_agenteval.outlets.sqlite.store import SCHEMA
+from otel_agenteval.outlets.store.reader import SCHEMA
 from otel_agenteval.server.app import Service
 from tests.support.postgres import PostgresServer
 from tests.support.receiver import GrpcReceiver

@@ -15,7 +15,7 @@ import grpc
 import pytest
 
 from otel_agenteval.core.errors import StoreError
-from otel_agenteval.outlets.sqlite.store import StoreReader, Wanted
+from otel_agenteval.outlets.store.reader import StoreReader, Wanted
 from tests.support.process import ROOT, environment
 from tests.support.receiver import GrpcReceiver, plain
 from tests.support.servers import free_port, until

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from otel_agenteval.outlets.sqlite.postgres import Connection
+from otel_agenteval.outlets.store.postgres import Connection
 from tests.support.servers import Process, for_every_user, free_port, listens, until
 
 Anywhere = Callable[[], str]

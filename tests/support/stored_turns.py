@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from otel_agenteval.core import jsonio
-from otel_agenteval.outlets.sqlite.store import SCORE_COLUMNS, TURN_COLUMNS, Retention, ScoreStore
+from otel_agenteval.outlets.store.reader import SCORE_COLUMNS, TURN_COLUMNS, Retention, ScoreStore
 from tests.support.clock import FakeClock
 
 NOW = 1_795_000_000.0

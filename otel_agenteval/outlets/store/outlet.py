@@ -1,6 +1,6 @@
 """Outlet that writes turns and scores to the store.
 
-See :mod:`otel_agenteval.outlets.sqlite.store`. If writing fails, because another process writes or the disk is full, rows wait in
+See :mod:`otel_agenteval.outlets.store.reader`. If writing fails, because another process writes or the disk is full, rows wait in
 bounded memory and are written with the next batch.
 """
 
@@ -30,7 +30,7 @@ from ...evaluation.scored_turn import Root, ScoredTurn
 from ..accounting import answering_call
 from ..base import Outlet, RecordAccount, Setup, told_of
 from .postgres import NotStorable, is_address
-from .store import REQUIRED, SCHEMA, SCORE_COLUMNS, TURN_COLUMNS, Retention, Rows, ScoreStore
+from .reader import REQUIRED, SCHEMA, SCORE_COLUMNS, TURN_COLUMNS, Retention, Rows, ScoreStore
 
 if TYPE_CHECKING:
     from ...statistics.changes import Change

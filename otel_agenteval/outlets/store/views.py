@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 from ...core import jsonio
 from ...statistics.weighted import Estimate, Sums
-from .store import AT, CURRENT, DAY, HOUR, HOURLY_COLUMNS, MINUTE, TURN_COLUMNS, VACUOUS, StoreReader, among, database_at, plain
+from .reader import AT, CURRENT, DAY, HOUR, HOURLY_COLUMNS, MINUTE, TURN_COLUMNS, VACUOUS, StoreReader, among, database_at, plain
 
 Outcome = Literal["pass", "fail", "error"]
 Order = Literal["newest", "oldest"]

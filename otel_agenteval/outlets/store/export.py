@@ -16,7 +16,7 @@ from ...core.errors import AgentEvalError
 from ...core.extras import require
 from ...core.files import private
 from ...core.terminal import LINES, escaped
-from .store import EXPORTED, SCORE_COLUMNS, TURN_COLUMNS
+from .reader import EXPORTED, SCORE_COLUMNS, TURN_COLUMNS
 
 FORMATS = ("jsonl", "csv", "parquet")
 _TIMES = ("start", "scored_at")

@@ -1,6 +1,6 @@
 """Score store in PostgreSQL, which several sidecars can share.
 
-It runs the SQLite statements of :mod:`.store` and :mod:`.views`. SQLite functions that PostgreSQL lacks are defined in the schema
+It runs the SQLite statements of :mod:`.reader` and :mod:`.views`. SQLite functions that PostgreSQL lacks are defined in the schema
 ``agenteval``, next to the tables. :data:`_DIFFERENT` translates the few differences in syntax. Extra ``[postgres]``.
 """
 
@@ -140,7 +140,7 @@ class NotStorable(ValueError):
 
 
 class Connection:
-    """PostgreSQL connection that can replace an SQLite one in :mod:`.store` and :mod:`.views`.
+    """PostgreSQL connection that can replace an SQLite one in :mod:`.reader` and :mod:`.views`.
 
     Errors are raised as ``ConnectionError``, which is an ``OSError``, or as :class:`NotStorable` if a written value is the cause.
 
