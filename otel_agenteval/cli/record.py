@@ -60,9 +60,7 @@ def _report(out: Path, before: int, facts: Sequence[dict[str, Any]]) -> str:
     if not out.exists() or out.stat().st_size == before:
         return f"no span was recorded: {why_nothing(facts)}"
     reading = Reading()
-    agents = Counter(
-        turn.agent or "an agent without a name" for turn in load_turns(out, report=lambda line: None, reading=reading)
-    )
+    agents = Counter(turn.agent or "an unnamed agent" for turn in load_turns(out, report=lambda line: None, reading=reading))
     name = shlex.quote(str(out))
     found = f"{out}: {reading.spans:,} spans, {reading.logs:,} log records, {reading.turns:,} turns"
     found += f" ({', '.join(f'{agent} {count:,}' for agent, count in agents.most_common(5))})" if agents else ""

@@ -89,7 +89,7 @@ def _stored(turn: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
     scores = [score_of_row(row) for row in rows]
     wrong = [escaped(short_name(score.metric)) for score in scores if outcome(score) in ("fail", "error")]
     when = datetime.datetime.fromtimestamp(turn["start"] or turn["stored_at"], datetime.timezone.utc)
-    facts = [escaped(turn["agent"] or "agent without a name")]
+    facts = [escaped(turn["agent"] or "unnamed agent")]
     facts += [f"{turn['duration_s']:.2f} s"] if turn["duration_s"] is not None else []
     facts += [f"${turn['cost_usd']:.4f}"] if turn["cost_usd"] is not None else []
     name = escaped(str(turn["turn_id"]))

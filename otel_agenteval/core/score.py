@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
@@ -298,10 +298,40 @@ class Score:
     __hash__ = None  # type: ignore[assignment]  # scores are values with mutable parts
 
     def _repr_html_(self) -> str:
-        from .notebook_html import scores_html
-
         return scores_html([self], self.metric)
 
     def __repr__(self) -> str:
         shown = self.value if self.status == "ok" else f"{self.status}: {self.error_type or self.detail.get('reason', '')}"
         return f"Score({self.metric}={shown!r}, passed={self.passed})"
+
+
+_MOST_ROWS = 40
+"""Scores in one table of a notebook."""
+_MARKS = {True: "✓", False: "✗", None: "·"}
+
+
+def scores_html(scores: Sequence[Score], title: str = "scores") -> str:
+    """Return a table with one row per score: failures first, skipped scores last."""
+    from .notebook_html import facts_html
+
+    order = {"error": 0, "ok": 1, "skipped": 2}
+    ranked = sorted(scores, key=lambda score: (order[score.status], score.verdict is not False, score.metric))
+    lines = [(f"{_MARKS[score.verdict]} {score.metric}", _summary(score)) for score in ranked[:_MOST_ROWS]]
+    more = f"{len(ranked)} scores" + (f", the first {_MOST_ROWS} are shown" if len(ranked) > _MOST_ROWS else "")
+    return facts_html(title, more, lines)
+
+
+def _summary(score: Score) -> str:
+    if score.status == "skipped":
+        return f"skipped: {score.detail.get('reason', '')}"
+    if score.status == "error":
+        return f"error: {score.error_type}: {score.explanation or ''}"
+    value = (
+        score.label
+        if score.type == "boolean" and score.label
+        else f"{score.value:.4g}"
+        if score.value is not None
+        else score.label or ""
+    )
+    threshold = "" if score.threshold is None else f" ({'≤' if score.direction == 'down' else '≥'} {score.threshold:g})"
+    return f"{value}{threshold if score.type != 'boolean' else ''}{f': {score.explanation}' if score.explanation else ''}"

@@ -425,9 +425,21 @@ class Turn:
         return cls._of(known)
 
     def _repr_html_(self) -> str:
-        from .notebook_html import turn_html
+        from .notebook_html import facts_html
 
-        return turn_html(self)
+        facts = [self.agent or "unnamed agent", self.service or "", f"{len(self.llm_calls)} model calls"]
+        facts += [f"{self.duration_s:.2f} s"] if self.duration_s is not None else []
+        facts += (
+            [f"{self.usage.input_tokens or 0:,} + {self.usage.output_tokens or 0:,} tokens"] if self.usage is not None else []
+        )
+        facts += [f"${self.cost_usd:.4f}"] if self.cost_usd is not None else []
+        facts += ["incomplete"] if not self.complete else []
+        calls = [f"{call.name}{' ✗' if call.error is not None else ''}" for call in self.tool_calls or ()]
+        error = (self.error.message or self.error.type or "unknown") if self.error is not None else None
+        rows = [("input", self.input), ("tools", ", ".join(calls) or None), ("output", self.output), ("error", error)]
+        return facts_html(
+            f"turn {self.turn_id}", " · ".join(filter(None, facts)), [(name, text) for name, text in rows if text is not None]
+        )
 
     def __repr__(self) -> str:
         return f"Turn({self.turn_id or '?'}, agent={self.agent!r}, close_reason={self.close_reason!r})"

@@ -19,7 +19,7 @@ from typing import Any
 from ..core.deadlines import within
 from ..core.errors import MetricError, NoModel
 from ..core.extras import require
-from .rules import Rules, current_rules
+from .rules import Rules, current_rules, scheme_of
 from .sharing import shared
 from .types import kind_of, type_of
 
@@ -39,12 +39,6 @@ def may_open(reference: str) -> bool:
     """Return True if a reference contains its bytes or is an address that the rules allow."""
     scheme = scheme_of(reference)
     return scheme == "data" or (scheme is not None and _is_allowed(reference, scheme, current_rules()))
-
-
-def scheme_of(reference: str) -> str | None:
-    """Return the scheme of an address in lower case, or None for an id."""
-    scheme = reference.partition(":")[0].lower()
-    return scheme if "://" in reference or scheme == "data" else None
 
 
 def content_of(reference: str, kind: str) -> Content:
@@ -94,7 +88,7 @@ def as_data(content: Content) -> str:
 
 def _is_allowed(reference: str, scheme: str, rules: Rules) -> bool:
     if scheme in ("http", "https"):
-        return bool(rules.hosts) and _host_is_allowed(reference, scheme, rules)
+        return rules.allow_host(reference)
     if scheme == "file":
         return bool(rules.folders)
     return any(_is_below(reference, bucket) for bucket in rules.buckets)
@@ -105,43 +99,10 @@ def _is_below(reference: str, bucket: str) -> bool:
     return reference.startswith(bucket if bucket.endswith("/") else bucket + "/") and ".." not in reference.split("/")
 
 
-def _host_is_allowed(address: str, scheme: str, rules: Rules) -> bool:
-    try:
-        parts = urllib.parse.urlsplit(address)
-        host, port = (parts.hostname or "").rstrip("."), parts.port
-    except ValueError:
-        return False
-    if "@" in parts.netloc or not host:
-        return False
-    host = f"[{host}]" if ":" in host else host
-    usual = 443 if scheme == "https" else 80
-    named = host if port in (None, usual) else f"{host}:{port}"
-    return any(named == one or (one.startswith("*.") and named.endswith(one[1:])) for one in rules.hosts)
-
-
-def host_is_allowed(address: str, rules: Rules) -> bool:
-    """Return True if the rules allow the host of an HTTP or HTTPS address.
-
-    Addresses with credentials aren't allowed.
-    """
-    scheme = scheme_of(address)
-    return scheme in ("http", "https") and _host_is_allowed(address, scheme, rules)
-
-
-def too_large(rules: Rules) -> MetricError:
-    """Return the error for a medium that exceeds the maximum number of bytes."""
-    return MetricError("media_too_large", f"the medium is larger than {rules.max_bytes:,} bytes (media.max_bytes)")
-
-
-def late(rules: Rules) -> MetricError:
-    """Return the error for a medium that wasn't received in time."""
-    return MetricError("media_timeout", f"fetching the medium took longer than {rules.fetch_timeout:g} s (media.fetch_timeout)")
-
-
 def _inline(reference: str, rules: Rules) -> bytes:
     head, comma, body = reference.partition(",")
     if len(body) > rules.max_bytes * 4 // 3 + 4:
-        raise too_large(rules)
+        raise rules.too_large()
     try:
         raw = urllib.parse.unquote_to_bytes(body) if "%" in body else body.encode("ascii")
         data = _decoded(raw) if head.lower().endswith(";base64") else raw
@@ -184,7 +145,7 @@ def _file(reference: str, rules: Rules) -> bytes:
 def _within(file: Any, rules: Rules) -> bytes:
     data: bytes = file.read(rules.max_bytes + 1)
     if len(data) > rules.max_bytes:
-        raise too_large(rules)
+        raise rules.too_large()
     return data
 
 
@@ -199,7 +160,7 @@ def _stored(reference: str, rules: Rules) -> bytes:
     try:
         return within(rules.fetch_timeout, read)
     except TimeoutError:
-        raise late(rules) from None
+        raise rules.late() from None
     except ImportError as error:
         raise MetricError("unsupported_media", f"fsspec requires a package for this store: {str(error)[:200]}") from None
     except FileNotFoundError:

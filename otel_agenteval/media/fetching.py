@@ -16,7 +16,6 @@ from ..core.deadlines import Deadline, addresses_of
 from ..core.errors import MetricError
 from ..core.outbound import Transport, bounded_by, trusted
 from ..core.unseen import unseen
-from .access import host_is_allowed, late, too_large
 from .addresses import is_public
 from .rules import Rules
 
@@ -41,10 +40,10 @@ def fetched(address: str, rules: Rules, *, clock: Clock = SYSTEM_CLOCK) -> bytes
                 if isinstance(found, bytes):
                     return found
                 address = found
-                if not host_is_allowed(address, rules):
+                if not rules.allow_host(address):
                     raise MetricError("media_not_allowed", "the address redirects to a host that isn't in media.hosts")
     except (httpx.TimeoutException, TimeoutError):
-        raise late(rules) from None
+        raise rules.late() from None
     except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
         raise MetricError("media_unreachable", f"fetching the medium failed ({type(error).__name__})") from None
     raise MetricError("media_unreachable", f"the address redirects more than {_MOST_REDIRECTS} times")
@@ -81,7 +80,7 @@ def _from(client: httpx.Client, url: httpx.URL, place: str, rules: Rules) -> byt
         for piece in response.iter_raw():
             found += piece
             if len(found) > rules.max_bytes:
-                raise too_large(rules)
+                raise rules.too_large()
         return bytes(found)
     finally:
         response.close()

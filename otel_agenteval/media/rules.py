@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import urllib.parse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+
+from ..core.errors import MetricError
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,31 @@ class Rules:
     hears: bool = True
     """True if judges receive the audio of a transcribed recording."""
 
+    def allow_host(self, address: str) -> bool:
+        """Return True if an address is HTTP or HTTPS, without credentials, and on an allowed host."""
+        scheme = scheme_of(address)
+        try:
+            parts = urllib.parse.urlsplit(address)
+            host, port = (parts.hostname or "").rstrip("."), parts.port
+        except ValueError:
+            return False
+        if scheme not in ("http", "https") or "@" in parts.netloc or not host:
+            return False
+        host = f"[{host}]" if ":" in host else host
+        default = 443 if scheme == "https" else 80
+        name = host if port in (None, default) else f"{host}:{port}"
+        return any(name == one or (one.startswith("*.") and name.endswith(one[1:])) for one in self.hosts)
+
+    def too_large(self) -> MetricError:
+        """Return the error for a medium that exceeds the maximum number of bytes."""
+        return MetricError("media_too_large", f"the medium is larger than {self.max_bytes:,} bytes (media.max_bytes)")
+
+    def late(self) -> MetricError:
+        """Return the error for a medium that wasn't received in time."""
+        return MetricError(
+            "media_timeout", f"fetching the medium took longer than {self.fetch_timeout:g} s (media.fetch_timeout)"
+        )
+
 
 _RULES: ContextVar[Rules | None] = ContextVar("otel_agenteval_media_rules", default=None)
 """A context variable, because metrics are functions of a turn and their parameters only."""
@@ -83,3 +111,9 @@ def opening(rules: Rules) -> Iterator[None]:
 def current_rules() -> Rules:
     """Return the rules of this thread or task. By default, nothing is fetched."""
     return _RULES.get() or _INLINE_ONLY
+
+
+def scheme_of(reference: str) -> str | None:
+    """Return the scheme of an address in lower case, or None for an id."""
+    scheme = reference.partition(":")[0].lower()
+    return scheme if "://" in reference or scheme == "data" else None

@@ -97,7 +97,7 @@ class Paint:
 
 
 def _facts_of(turn: Turn) -> Iterator[str]:
-    yield _plain(turn.agent or "agent without a name")
+    yield _plain(turn.agent or "unnamed agent")
     if turn.llm_call_count is not None:
         yield number_of(turn.llm_call_count, "model call")
     if turn.tool_calls is not None:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..config.loader import load_config
 from ..config.root import Config
 from ..core.extras import require
-from ..core.notebook_html import scores_html
-from ..core.score import Score
+from ..core.score import Score, scores_html
 from ..core.turn import Turn
 from ..evaluation.evaluator import evaluate
 from ..evaluation.references import ReferenceSources

@@ -50,7 +50,7 @@ def render_junit(report: Report) -> str:
 def _by_agent(run: Run) -> dict[str, list[Row]]:
     found: dict[str, list[Row]] = {}
     for row in run.rows:
-        found.setdefault(row.about.agent or "agent without a name", []).append(row)
+        found.setdefault(row.about.agent or "unnamed agent", []).append(row)
     return found
 
 

@@ -68,7 +68,7 @@ def turn_findings(turns: Sequence[Turn], spans: Sequence[SpanRecord]) -> Finding
         )
         yield Finding(BAD, "the spans have no turn", advice)
         return
-    agents = Counter(turn.agent or "an agent without a name" for turn in turns)
+    agents = Counter(turn.agent or "an unnamed agent" for turn in turns)
     yield Finding(GOOD, f"{len(turns):,} turns: {', '.join(f'{name} {count}' for name, count in agents.most_common(5))}")
     silent = [turn for turn in turns if turn.input is None and turn.output is None]
     if silent:
