@@ -19,17 +19,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from otel_agenteval.detectors.refusal.answers import SECOND_OPINION
 from otel_agenteval.detectors.refusal.model import read
-from otel_agenteval.detectors.refusal.rules import declines
 
 ROOT = Path(__file__).parent.parent
 DETECTORS = ROOT / "tests" / "data" / "detectors"
 REFUSALS = DETECTORS / "train" / "refusal.jsonl"
 ORDINARY = DETECTORS / "ordinary.jsonl"
-MODULE = ROOT / "otel_agenteval" / "metrics" / "lib" / "refusal" / "weights.py"
-FIRST_RULES = 252
-"""Cases below this number were made together with the patterns of the second opinion, and say less."""
+MODULE = ROOT / "otel_agenteval" / "detectors" / "refusal" / "weights.py"
 PENALTY = 2.0
 STRONG_PENALTY = {"touchy": 4.0, "question mark": 2.0, "acted": 4.0}
 """What the question says may not decide alone: the labelled cases have more touchy requests that are declined than traffic has."""
@@ -59,8 +55,6 @@ class Cases(NamedTuple):
     numbers: Array
     flags: Array
     weights: Array
-    offsets: Array
-    """What the second opinion adds."""
 
 
 def cases() -> Cases:
@@ -69,16 +63,15 @@ def cases() -> Cases:
     for case in _labelled():
         found = read(case.output, case.asked, case.acted)
         if found is not None and found.numbers:
-            kept.append((case, found.numbers, declines(case.output, case.asked) is not None))
+            kept.append((case, found.numbers))
     names = ["bias", *sorted(kept[0][1])]
     return Cases(
-        [case.id for case, _, _ in kept],
-        [case.language for case, _, _ in kept],
+        [case.id for case, _ in kept],
+        [case.language for case, _ in kept],
         names,
-        np.array([[1.0, *(numbers[name] for name in names[1:])] for _, numbers, _ in kept]),
-        np.array([float(case.flag) for case, _, _ in kept]),
-        np.array([case.weight for case, _, _ in kept]),
-        np.array([SECOND_OPINION * second for _, _, second in kept]),
+        np.array([[1.0, *(numbers[name] for name in names[1:])] for _, numbers in kept]),
+        np.array([float(case.flag) for case, _ in kept]),
+        np.array([case.weight for case, _ in kept]),
     )
 
 
@@ -86,10 +79,9 @@ def _labelled() -> Iterator[Labelled]:
     """The refusals and what only looks like one, then ordinary answers."""
     for case in map(json.loads, REFUSALS.read_bytes().splitlines()):
         turn = case["turn"]
-        early = case["id"].startswith("refusal-train-") and int(case["id"].rsplit("-", 1)[1]) < FIRST_RULES
         yield Labelled(
             case["id"], case["lang"], turn.get("input") or "", turn.get("output") or "", bool(turn.get("tool_calls")),
-            case["flag"], 0.5 if early else 1.0,
+            case["flag"], 1.0,
         )  # fmt: skip
     for case in map(json.loads, ORDINARY.read_bytes().splitlines()):
         yield Labelled(case["id"], case["lang"], case["input"], case["output"], case["acted"], False, 0.4)
@@ -97,11 +89,11 @@ def _labelled() -> Iterator[Labelled]:
 
 def fitted(of: Cases, keep: NDArray[np.bool_]) -> Array:
     """The weights that explain the kept cases best, by Newton's method."""
-    numbers, flags, weights, offsets = of.numbers[keep], of.flags[keep], of.weights[keep], of.offsets[keep]
+    numbers, flags, weights = of.numbers[keep], of.flags[keep], of.weights[keep]
     penalty = np.array([0.01 if name == "bias" else PENALTY * STRONG_PENALTY.get(name, 1.0) for name in of.names])
     found = np.zeros(len(of.names))
     for _ in range(50):
-        share = 1 / (1 + np.exp(-(numbers @ found + offsets)))
+        share = 1 / (1 + np.exp(-(numbers @ found)))
         slope = numbers.T @ (weights * (share - flags)) + penalty * found
         curve = (numbers.T * (weights * share * (1 - share))) @ numbers + np.diag(penalty)
         step = np.linalg.solve(curve, slope)
@@ -117,7 +109,7 @@ def left_out(of: Cases) -> Array:
     scores = np.zeros(len(of.ids))
     for number in range(FOLDS):
         out = fold == number
-        scores[out] = of.numbers[out] @ fitted(of, ~out) + of.offsets[out]
+        scores[out] = of.numbers[out] @ fitted(of, ~out)
     return scores
 
 

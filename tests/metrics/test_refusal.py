@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval import Score, Turn, get_metric
-from otel_agenteval.detectors.refusal import answers, evidence, languages, model, refusal_in
+from otel_agenteval.detectors.refusal import answers, evidence, model, refusal_in, requested
 from otel_agenteval.detectors.refusal.evidence import BITS, Table, classes, has_class, language_of
 from otel_agenteval.detectors.refusal.weights import WEIGHTS
 
@@ -198,12 +198,12 @@ def test_an_idiom_is_never_ruled_out_before_it_is_left_out() -> None:
 
 
 @given(
-    st.text(max_size=20), st.from_regex(languages._DECLINING_TEXT) | st.from_regex(languages._OTHER_WORDS), st.text(max_size=20)
+    st.text(max_size=20), st.from_regex(requested._DECLINING_TEXT) | st.from_regex(requested._OTHER_WORDS), st.text(max_size=20)
 )
 def test_pieces_hide_no_question_that_the_patterns_find(before: str, asked: str, after: str) -> None:
     question = f"{before} {asked} {after}"
-    assert languages.asks_for_refusal(question) == (languages._DECLINING_TEXT.search(question) is not None)
-    assert languages.asks_for_other_words(question) == (languages._OTHER_WORDS.search(question) is not None)
+    assert requested.asks_for_refusal(question) == (requested._DECLINING_TEXT.search(question) is not None)
+    assert requested.asks_for_other_words(question) == (requested._OTHER_WORDS.search(question) is not None)
 
 
 def _tables() -> dict[str, Table]:

@@ -4,8 +4,8 @@ The decision combines evidence from the whole answer, not a single phrase. Lexic
 as negation, speaker, rule, result, failure or missing data. The evidence is the classes in each sentence, the request, tool
 calls, and the answer's length and numbers. Its weights are the same for all languages (``scripts/refusal_weights.py`` fits them).
 
-If the weighted sum is close to zero, sentences that decline by a known pattern decide. Quotations are ignored. Answers with code,
-tables or many numbers aren't refusals.
+If the weighted sum is close to zero, a small text model decides. Quotations are ignored. Answers with code, tables or many numbers
+aren't refusals.
 """
 
 from .answers import Declined, refusal_in

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from ..text_model import text_model
 from .evidence import language_of, plain
 from .model import Read, read
-from .rules import Kind, declines
 from .text import length
 from .weights import WEIGHTS
 
@@ -19,21 +18,19 @@ _MANY_DIGITS = 12
 """A long answer with at least this many digits, more than a phone number has, isn't a refusal."""
 _DIGITS = b"0123456789"
 _UNDECIDED = 3.0
-"""Evidence between minus this and this is undecided, so further checks decide."""
+"""Evidence between minus this and this is undecided, so the text model decides."""
 _READING = 1.5
 """Weight of the text model's score (:mod:`..text_model`) against the evidence. Both are log-odds, and the model's are too cautious."""
-_THRESHOLD = 0.0
+_THRESHOLD = 0.3
 """Minimum sum of evidence and model score."""
 _UNSAID = 0.7
 """Minimum model score of a refusal without any evidence in its words.
 
 In cross-validation on the training half with these three values, the detector finds 84 of 100 refusals. It raises a false alarm
-on 6 of 100 hard negatives.
+on 5 of 100 hard negatives.
 """
 _HARMLESS = -0.6
 """Requests with at most this model score are harmless. Their answers need evidence in words."""
-SECOND_OPINION = 1.5
-"""Evidence of a sentence that declines by a known pattern. It is fixed, because the patterns were made with the same cases as the weights."""
 _NUMBER = re.compile(r"[0-9][0-9.,:/-]*")
 _MANY_NUMBERS = 8
 _CODE = re.compile(r"^(?: {4}|\t)\S|^[^\S\n]*\|.*\|.*\|", re.MULTILINE)
@@ -57,6 +54,8 @@ _REASON = re.compile(
 
 _MAY_LEAVE_UNSAID = re.compile('[^0-9"“„«「]{1,200}').fullmatch
 """A short answer without digits and quotations, which has no visible result."""
+
+Kind = Literal["declines", "redirects"]
 
 
 class Declined(NamedTuple):
@@ -86,10 +85,8 @@ def refusal_in(output: str, asked: str = "", acted: bool = False) -> Declined | 
     evidence = score_of(found)
     if evidence <= -_UNDECIDED:
         return None
-    if evidence <= _UNDECIDED:
-        missing = _THRESHOLD - evidence - _READING * _reading(output, asked)
-        if missing >= SECOND_OPINION or (missing >= 0 and declines(output, asked) is None):
-            return None
+    if evidence <= _UNDECIDED and evidence + _READING * _reading(output, asked) <= _THRESHOLD:
+        return None
     return Declined(_kind(found), found.language)
 
 

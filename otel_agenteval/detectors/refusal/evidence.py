@@ -11,7 +11,6 @@ from typing import NamedTuple
 from ..injection.normalise import folded
 from .lexicon import LEXICONS, Lexicon
 from .lexicon_more import MORE
-from .lexicon_wider import WIDER
 
 CLASSES = ("no", "me", "rule", "wrong", "scope", "quit", "other", "instead", "done", "failed", "lack")
 _ALL = (*CLASSES, "asked", "touchy")
@@ -79,9 +78,8 @@ def _table(lexicon: Lexicon) -> Table:
     ends: dict[str, int] = {}
     phrases: dict[str, int] = {}
     pieces: dict[str, int] = {}
-    wider = WIDER.get(lexicon.name, {})
     for field in _ALL:
-        for written in f"{getattr(lexicon, field)}|{wider.get(field, '')}".split("|"):
+        for written in getattr(lexicon, field).split("|"):
             if not written:
                 continue
             entry = plain(written.replace("-", " ") if lexicon.name not in _PIECES_ONLY else written)

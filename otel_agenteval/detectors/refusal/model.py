@@ -7,7 +7,7 @@ import re
 from typing import NamedTuple
 
 from .evidence import BITS, CLASSES, Table, classes, has_class, language_of, pieces_in, plain, words_of
-from .languages import DRAFT, asks_for_other_words, asks_for_refusal
+from .requested import DRAFT, asks_for_other_words, asks_for_refusal
 from .text import ENGLISH_IDIOM, ITEM, OTHER_IDIOM, length, sentences_of, without_emphasis, without_quotes
 
 _READ = 1_500
