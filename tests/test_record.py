@@ -77,7 +77,7 @@ def test_a_programs_turns_are_in_the_file_and_it_is_left_as_it_is(record: Record
     assert stat.S_IMODE((tmp_path / "spans.jsonl").stat().st_mode) == 0o600
 
     again = record(tmp_path, sys.executable, app)
-    assert "4 spans, 0 log records, 2 turns (desk 2), with what was in it before" in again.stderr
+    assert "4 spans, 0 log records, 2 turns (desk 2), including earlier recordings in the file" in again.stderr
 
 
 def test_all_processes_of_the_program_share_the_file(record: Record, tmp_path: Path) -> None:

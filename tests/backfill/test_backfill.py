@@ -114,7 +114,7 @@ def test_what_is_there_is_not_made_again_and_a_new_metric_is_added(parquet: Path
     assert {file: file.stat().st_mtime_ns for file in (out / "parts").iterdir()} == first
     assert backfill(parquet, "--out", out, "--metrics", "code_latency,code_token_usage") == 0
     said = capsys.readouterr().out
-    known = int(re.search(r"([\d,]+) were there already", said)[1].replace(",", ""))  # type: ignore[index]
+    known = int(re.search(r"([\d,]+) already existed", said)[1].replace(",", ""))  # type: ignore[index]
     found = results(out)
     assert known == sum(row[1] == "code_latency" for row in found.values()) > 50
     assert {row[1] for row in found.values()} == {"code_latency", "code_token_usage"}
@@ -189,7 +189,7 @@ def test_a_dry_run_says_what_it_would_take_and_asks_nobody(
     said = capsys.readouterr().out
     assert models.requests == []
     assert not (tmp_path / "out").exists()
-    questions = int(re.search(r"at least ([\d,]+) questions", said)[1].replace(",", ""))  # type: ignore[index]
+    questions = int(re.search(r"at least ([\d,]+) calls", said)[1].replace(",", ""))  # type: ignore[index]
     cost = float(re.search(r"tokens, ([\d.e-]+) USD", said)[1])  # type: ignore[index]
     models.play(*[GOOD] * questions)
     assert backfill(parquet, "--out", tmp_path / "out", "--config", config) == 0
