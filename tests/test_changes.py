@@ -133,7 +133,7 @@ def judged_config(path: Path) -> dict[str, Any]:
 
 def estimates_of(engine: Engine) -> Any:
     assert engine.judging is not None
-    return engine.judging.planner.estimates
+    return engine.judging.sample.estimates
 
 
 def test_estimates_and_what_is_usual_outlive_the_process(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from ..evaluation.names import named_publicly
 from ..evaluation.redaction import Redactor, redacted_score, redacted_turn
 from ..evaluation.references import applies
 from ..judging.composites import ALWAYS, can_be_made, leaves, result_of
-from ..judging.job import Inner, key_of
+from ..judging.job import InnerOutcome, key_of
 from ..judging.models import Embedder, InProcessEmbedder, Judge, recording
 from ..judging.models.model_server import tokens_in
 from ..judging.models.prices import cost_of
@@ -110,7 +110,7 @@ class TurnScoring:
         self._span_id = span_id
         self._whole = span_id is not None
         self._redactor = Redactor(setup.config.privacy.redact)
-        self._found: dict[str, Inner] = {}
+        self._found: dict[str, InnerOutcome] = {}
         """Scores from which composites are computed, by key."""
         subject = turn.conversation_id or "" if self._whole or turn.trace_id is None else turn.trace_id
         self._place = position(qualified(turn.tenant, subject), setup.config.judge.seed or "")
@@ -128,7 +128,7 @@ class TurnScoring:
             if applies(metric.when, self.turn):
                 self._ask(metric, self._chance(metric))
             else:
-                self._found[self._key(metric)] = Inner(metric.left_out(GATED), Chance(0.0, ""))
+                self._found[self._key(metric)] = InnerOutcome(metric.left_out(GATED), Chance(0.0, ""))
         for metric in (metric for metric in judged if metric.metric.kind == "code"):
             if applies(metric.when, self.turn):
                 self._combine(metric)
@@ -136,7 +136,7 @@ class TurnScoring:
     def _compute(self, metric: BoundMetric, *, is_result: bool = True) -> None:
         score = score_one(metric, self.turn, self._sources)
         self.made.append(score)
-        self._found[self._key(metric)] = Inner(score, ALWAYS)
+        self._found[self._key(metric)] = InnerOutcome(score, ALWAYS)
         if self._id(metric) in self._known:
             self.account.known += 1
         elif is_result:
@@ -153,7 +153,7 @@ class TurnScoring:
             there = self._known[self._id(metric)]
             self._note_made(metric, _read(metric, there), chance)
         elif self._place >= chance.probability:
-            self._found[self._key(metric)] = Inner(metric.left_out("sampled_out"), chance)
+            self._found[self._key(metric)] = InnerOutcome(metric.left_out("sampled_out"), chance)
         else:
             score, accounts, questions = self._asked(metric)
             self._note_made(metric, score, chance)
@@ -162,7 +162,7 @@ class TurnScoring:
             _note(self.account, metric, questions)
 
     def _note_made(self, metric: BoundMetric, score: Score, chance: Chance) -> None:
-        self._found[self._key(metric)] = Inner(score, chance)
+        self._found[self._key(metric)] = InnerOutcome(score, chance)
         self.made.append(score)
 
     def _asked(self, metric: BoundMetric) -> tuple[Score, Sequence[Any], Sequence[tuple[int, int, float | None]]]:

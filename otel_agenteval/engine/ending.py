@@ -104,7 +104,7 @@ class Ending:
         engine.warm_up.cancel()
         engine.worker.may_start = False
         if engine.judging is not None:
-            engine.judging.may_start = False
+            engine.judging.start_no_threads()
         self._exit_until = until = time.monotonic() + engine.config.exit_timeout
         engine.outlets.begin_exit()
         self._close_open(engine, "exit")

@@ -72,7 +72,7 @@ def pipeline_from(engine: Engine, metrics: Selected, clock: Clock, waited: Calla
     pipeline.set_aside = set_aside
     recent = RecentTurns(_RECENT if engine.is_behind_otlp else _RECENT_IN_PROCESS)
     pipeline.feedback = FeedbackJoiner(config.feedback, composer, recent, engine.telemetry, waited)
-    kept = {} if judging is None else {"estimates": judging.planner.estimates, "verdicts": judging.planner.corrected}
+    kept = {} if judging is None else {"estimates": judging.sample.estimates, "verdicts": judging.sample.corrected}
     pipeline.fleet = Fleet(config.statistics, kept, engine.telemetry, clock)
     engine.outlets.look_for_changes = pipeline.fleet.look
     pipeline.hints = Hints(named & set(evaluator.names))

@@ -92,7 +92,7 @@ class FeedbackJoiner:
         score = found[-1].score_of(turn.turn_id, turn.revision, self._options.threshold)
         if len(found) > 1:
             score.detail["count"] = len(found)
-        scored.scores = [*scored.scores, score]
+        scored.add_scores([score])
         if scored.new:
             self.count("in_trace")
 

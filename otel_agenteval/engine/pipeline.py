@@ -2,7 +2,7 @@
 
     group  = composer.compose(closed)     # turns/composer.py: splits spans into turns and reads them
     scored = evaluator.evaluate(turn)     # evaluation/evaluator.py: computes scores
-    jobs   = judging.plan(scored)         # judging/planner.py: chooses judged metrics
+    jobs   = judging.plan(scored)         # judging/plan.py: chooses judged metrics
     outlets.emit(scored)                  # outlets/fan_out.py: emits the scores
 
 All steps run on the worker, except for threads that wait for a root's scores (:mod:`.ending_root`).
@@ -230,7 +230,7 @@ class Pipeline:
             return None
         group, scored = found
         self.evaluator.evaluate(scored, group.root.attributes)
-        scored.scores = [*scored.scores, *later.scores]
+        scored.add_scores(later.scores)
         scored.events = {EVENT_NAME, *(event.name for member in group.members for event in member.events)}
         self.outlets.redact(scored)
         return scored
@@ -268,7 +268,7 @@ class Pipeline:
             elif scored.said_later:
                 self.outcomes.add(scored.turn.turn_id, scored.scores)
             elif self.judging is not None:
-                self.judging.note(scored)
+                self.judging.sample.add(scored)
             if self.conversations is not None and not scored.conversation:
                 self.conversations.note(conversation_of(scored.turn), scored.turn.turn_id, signals_in(scored.scores))
 

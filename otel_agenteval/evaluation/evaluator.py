@@ -318,7 +318,7 @@ class Evaluator:
         """Give an error to each remaining metric that opens media, after a timeout."""
         late = MetricError("media_timeout", "opening the turn's media took too long")
         errors = [about(metric.failed(late), scored.turn) for metric in scored.pending if metric.opens_media]
-        scored.scores = [*scored.scores, *errors]
+        scored.add_scores(errors)
         scored.pending = [metric for metric in scored.pending if not metric.opens_media]
 
     def finish(self, scored: ScoredTurn) -> None:
@@ -330,7 +330,7 @@ class Evaluator:
         self.evaluations += 1
         with sharing():
             found = run(metrics, scored.turn, scored.sources, shed=self.shedding.leaves_out("heavy"))
-        scored.scores = [*scored.scores, *found.scores]
+        scored.add_scores(found.scores)
         scored.seconds += found.seconds
         # Removed last, so that another thread evaluates them if this one is interrupted.
         scored.pending = [metric for metric in scored.pending if metric not in metrics] if metrics is not scored.pending else ()

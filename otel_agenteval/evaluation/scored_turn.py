@@ -119,6 +119,10 @@ class ScoredTurn:
     on_span: Collection[int] = ()
     """Indexes of :attr:`scores` that the exported root span has as events. The writer of the events sets them."""
 
+    def add_scores(self, scores: Sequence[Score]) -> None:
+        """Add scores after the existing ones."""
+        self.scores = [*self.scores, *scores]
+
     @property
     def of_turn_itself(self) -> bool:
         """True if this is the turn with its content.

@@ -16,7 +16,7 @@ from ..core.score import GATED, Score
 from ..evaluation.evaluator import about
 from ..evaluation.scored_turn import Judged, ScoredTurn
 from ..metrics.bound_metric import BoundMetric, why_missing
-from .job import Inner, judged_turn, key_of, upstream_of
+from .job import InnerOutcome, judged_turn, key_of, upstream_of
 from .outcomes import NoScore
 from .sampling import Chance
 
@@ -48,20 +48,20 @@ def parts(metric: BoundMetric) -> Iterator[BoundMetric]:
         yield from parts(one)
 
 
-def missing_in(metric: BoundMetric, found: Mapping[str, Inner], *, conversation: bool) -> dict[str, str]:
+def missing_in(metric: BoundMetric, found: Mapping[str, InnerOutcome], *, conversation: bool) -> dict[str, str]:
     """Return the inner scores that a composite is missing so far, with reasons."""
     known = (found.get(key_of(one, conversation=conversation)) for one in parts(metric))
     return {one.score.metric: why for one in known if one is not None and (why := why_missing(one.score)) is not None}
 
 
-def can_be_made(metric: BoundMetric, found: Mapping[str, Inner], *, conversation: bool) -> bool:
+def can_be_made(metric: BoundMetric, found: Mapping[str, InnerOutcome], *, conversation: bool) -> bool:
     """Return True if a composite can still get a score."""
     if metric.metric.one_fails or any(one.inner and one.metric.one_fails for one in metric.inner):
         return True
     return not missing_in(metric, found, conversation=conversation)
 
 
-def result_of(metric: BoundMetric, own: Chance, found: Mapping[str, Inner], *, conversation: bool) -> Inner | None:
+def result_of(metric: BoundMetric, own: Chance, found: Mapping[str, InnerOutcome], *, conversation: bool) -> InnerOutcome | None:
     """Return a composite's score and probability, or None if an inner outcome is missing.
 
     Args:
@@ -86,7 +86,7 @@ def result_of(metric: BoundMetric, own: Chance, found: Mapping[str, Inner], *, c
         return None
     costs = [at.cost_usd for one in leaves(metric) if (at := found.get(key_of(one, conversation=conversation))) is not None]
     spent = [cost for cost in costs if cost is not None]
-    return Inner(made[0], min(own, made[1]), sum(spent) if spent else None)
+    return InnerOutcome(made[0], min(own, made[1]), sum(spent) if spent else None)
 
 
 def _over(metric: BoundMetric, inner: Sequence[tuple[Score, Chance]]) -> tuple[Score, Chance]:
@@ -103,7 +103,7 @@ def _decisive(metric: BoundMetric, score: Score, parts: Sequence[tuple[Score, Ch
     return min(chance for _, chance in parts)
 
 
-def scored_or_not(made: Inner, scored: ScoredTurn, content: Mapping[str, str], *, asked: bool) -> ScoredTurn | NoScore:
+def scored_or_not(made: InnerOutcome, scored: ScoredTurn, content: Mapping[str, str], *, asked: bool) -> ScoredTurn | NoScore:
     """Return a composite's scored turn, or the reason why inner scores are missing."""
     score = made.score
     if score.status == "skipped" and why_missing(score) is not None:

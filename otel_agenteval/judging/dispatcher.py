@@ -14,7 +14,7 @@ from ..core.threads import OwnThread, is_meant_for_host
 from ..evaluation.scored_turn import ScoredTurn
 from .leases import HeldLeases, LeaseLost
 from .outcomes import Outcomes, outcome_of
-from .planner import Planner
+from .plan import Planner
 from .queues import Job, JobQueue
 from .runner import Discard, Done, JobOptions, JobRunner, pause_after
 from .session import Models
@@ -59,12 +59,13 @@ class Dispatcher:
     ) -> None:
         self.planner = planner
         self.metrics = planner.metrics
+        self.sample = planner.sample
         self.outcomes = outcomes
         self.queue: JobQueue = leases.queue
         self.lasting = options.lasting
         """True if the queue persists after this process."""
         self.may_start = options.works
-        """True if threads can be started. Becomes False at interpreter exit."""
+        """True if threads can be started."""
         self._runner = runner
         self._leases = leases
         self._deliver = deliver
@@ -171,6 +172,10 @@ class Dispatcher:
                 self.may_start = False
                 return
             self._threads.append(thread)
+
+    def start_no_threads(self) -> None:
+        """Don't start threads any more, at interpreter exit."""
+        self.may_start = False
 
     # --- on judge threads
 
@@ -419,10 +424,6 @@ class Dispatcher:
         with self._changed:
             self._news += 1
             self._changed.notify_all()
-
-    def note(self, scored: ScoredTurn) -> None:
-        """Record an emitted judged score in the estimates."""
-        self.planner.note_sent(scored)
 
     # --- end of life
 

@@ -27,16 +27,19 @@ from ..statistics.corrected import Corrected, read_calibration
 from ..statistics.estimates import Estimates
 from .allocator import Allocator
 from .budget import WINDOWS, Budget, bounds_of
+from .choose import Chooser, PlanOptions
 from .circuit_breaker import CircuitBreakers
 from .content import Content
 from .dispatcher import Dispatcher
+from .follow_up import FollowUps
 from .job import SCORE_BYTES
 from .judged_metrics import JudgedMetrics
 from .leases import HeldLeases
 from .models import embedder_from, judge_from, seal_from
 from .models.cache import SCHEMA as CACHE_SCHEMA
 from .outcomes import Outcomes
-from .planner import Planner, PlanOptions
+from .plan import Planner
+from .price import JudgedSample
 from .queues import JobQueue, outages_from, queue_from, spend_book_from
 from .queues.sealed import SealedQueue
 from .queues.sqlite import SCHEMA as QUEUE_SCHEMA
@@ -87,21 +90,11 @@ def judging_from(
     leases = _leases(config, clock, failed)
     budget = Budget(bounds_of(wanted.budget), spend_book_from(wanted.queue), clock, wanted.budget.soft)
     outcomes = Outcomes(telemetry, note_outcome)
-    estimates = Estimates(WINDOWS["hour"], clock)
+    sample = _sample(config, clock)
+    sample.watch(telemetry)
     content = Content(config.privacy.redact, exporter_of(config))
-    planning = PlanOptions(wanted.seed or "", wanted.incomplete == "judge")
-    planner = Planner(metrics, content, outcomes, estimates, shedding, planning, failed, clock)
-    if wanted.budget.allocate is not None:
-        if wanted.budget.usd_per_hour is None and wanted.budget.calls_per_hour is None:
-            raise ConfigError(
-                f"{config.where(('judge', 'budget', 'allocate'))}: requires judge.budget.usd_per_hour or calls_per_hour"
-            )
-        planner.allocator = Allocator(wanted.budget, clock)
-        planner.allocator.watch(telemetry)
-    if config.statistics.calibration is not None:
-        where = config.where(("statistics", "calibration"))
-        planner.corrected = Corrected(read_calibration(config.statistics.calibration, where), WINDOWS["hour"], clock)
-        planner.corrected.watch(telemetry)
+    chooser = Chooser(metrics, sample, PlanOptions(wanted.seed or "", wanted.incomplete == "judge"), failed, clock)
+    planner = Planner(metrics, chooser, sample, content, outcomes, shedding, failed, clock)
     options = JobOptions(
         attempts=wanted.attempts, threads=wanted.max_concurrency, max_age=wanted.queue.max_age,
         audit=wanted.cache.audit if wanted.cache.path is not None else 0.0, works=wanted.queue.work,
@@ -109,8 +102,9 @@ def judging_from(
     )  # fmt: skip
     sessions = Sessions(lambda: Models(judge_from(config), embedder_from(config)), budget, telemetry)
     breakers = CircuitBreakers(clock, outages_from(wanted.queue))
-    runner = JobRunner(planner, sessions, breakers, outcomes, options, failed, clock)
-    _watch(telemetry, leases.queue, budget, estimates)
+    follow_ups = FollowUps(metrics, sample, content)
+    runner = JobRunner(metrics, follow_ups, content, sessions, breakers, outcomes, options, failed, clock)
+    _watch(telemetry, leases.queue, budget)
     return Dispatcher(planner, runner, leases, outcomes, lambda verdict: put(verdict, SCORE_BYTES), failed, options, clock)
 
 
@@ -125,8 +119,24 @@ def _leases(config: Config, clock: Clock, failed: Callable[[str, BaseException],
     return HeldLeases(queue, wanted.lease, longest, clock, failed)
 
 
-def _watch(telemetry: Telemetry, queue: JobQueue, budget: Budget, estimates: Estimates) -> None:
-    """Register the gauges of the queue, budget and estimates, and initialize counters."""
+def _sample(config: Config, clock: Clock) -> JudgedSample:
+    """Return the estimates, with the configured calibration and allocation."""
+    budget, calibration = config.judge.budget, config.statistics.calibration
+    allocator, corrected = None, None
+    if budget.allocate is not None:
+        if budget.usd_per_hour is None and budget.calls_per_hour is None:
+            raise ConfigError(
+                f"{config.where(('judge', 'budget', 'allocate'))}: requires judge.budget.usd_per_hour or calls_per_hour"
+            )
+        allocator = Allocator(budget, clock)
+    if calibration is not None:
+        confusions = read_calibration(calibration, config.where(("statistics", "calibration")))
+        corrected = Corrected(confusions, WINDOWS["hour"], clock)
+    return JudgedSample(Estimates(WINDOWS["hour"], clock), corrected, allocator)
+
+
+def _watch(telemetry: Telemetry, queue: JobQueue, budget: Budget) -> None:
+    """Register the gauges of the queue and budget, and initialize counters."""
     telemetry.expect(JUDGE_REQUESTS)
     telemetry.expect(JUDGE_CACHE)
     telemetry.watch(QUEUE_SIZE, lambda: [({"queue": "judge"}, queue.bytes)])
@@ -134,7 +144,6 @@ def _watch(telemetry: Telemetry, queue: JobQueue, budget: Budget, estimates: Est
     telemetry.watch(QUEUE_CAPACITY, lambda: [({"queue": "judge"}, queue.max_bytes)])
     for name, unit in ((BUDGET_REMAINING, "usd"), (BUDGET_TOKENS, "tokens"), (BUDGET_CALLS, "calls")):
         telemetry.watch(name, functools.partial(_remaining, budget, unit))
-    estimates.watch(telemetry)
 
 
 def _remaining(budget: Budget, unit: str) -> list[tuple[dict[str, str], float]]:

@@ -53,31 +53,29 @@ class Waiting:
     decided: Decision | None = None
     """The score that decided to judge this metric, as soon as it exists."""
 
-    def written(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        then = [one.written() for one in self.then]
+        then = [one.to_dict() for one in self.then]
         decided = {} if self.decided is None else {"decided": self.decided._asdict()}
         return {"key": self.key, "metric": self.metric, "chance": list(self.chance), "then": then, **decided}
 
     @classmethod
-    def read(cls, written: Mapping[str, Any]) -> Waiting:
+    def from_dict(cls, data: Mapping[str, Any]) -> Waiting:
         """Parse the JSON form."""
-        then = tuple(map(cls.read, written["then"]))
-        decided = written.get("decided")
-        return cls(
-            written["key"], written["metric"], Chance(*written["chance"]), then, None if decided is None else Decision(**decided)
-        )
+        then = tuple(map(cls.from_dict, data["then"]))
+        decided = data.get("decided")
+        return cls(data["key"], data["metric"], Chance(*data["chance"]), then, None if decided is None else Decision(**decided))
 
 
-def all_in(waiting: Sequence[Waiting]) -> Iterator[Waiting]:
+def flattened(waiting: Sequence[Waiting]) -> Iterator[Waiting]:
     """Yield all waiting metrics, including nested ones."""
     for one in waiting:
         yield one
-        yield from all_in(one.then)
+        yield from flattened(one.then)
 
 
 @dataclass(frozen=True, slots=True)
-class Inner:
+class InnerOutcome:
     """Outcome of an inner metric of composites."""
 
     score: Score
@@ -87,14 +85,14 @@ class Inner:
     cost_usd: float | None = None
     """Cost of the judge calls, if the inner score isn't exported by itself."""
 
-    def written(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
         return {"score": self.score.to_dict(), "chance": list(self.chance), "cost_usd": self.cost_usd}
 
     @classmethod
-    def read(cls, written: Mapping[str, Any]) -> Inner:
+    def from_dict(cls, data: Mapping[str, Any]) -> InnerOutcome:
         """Parse the JSON form."""
-        return cls(Score.from_dict(written["score"]), Chance(*written["chance"]), written["cost_usd"])
+        return cls(Score.from_dict(data["score"]), Chance(*data["chance"]), data["cost_usd"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,23 +105,23 @@ class Gathering:
 
     composites: Sequence[Waiting]
     """The composites without a result so far."""
-    found: Mapping[str, Inner] = field(default_factory=dict)
+    found: Mapping[str, InnerOutcome] = field(default_factory=dict)
     """Known inner outcomes, by unmarked key (see :func:`unmarked`)."""
     next: Sequence[Waiting] = ()
     """The metrics to judge after this job and its follow-ups."""
 
-    def written(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
         return {
-            "composites": [one.written() for one in self.composites], "found": {key: one.written() for key, one in self.found.items()},
-            "next": [one.written() for one in self.next],
+            "composites": [one.to_dict() for one in self.composites], "found": {key: one.to_dict() for key, one in self.found.items()},
+            "next": [one.to_dict() for one in self.next],
         }  # fmt: skip
 
     @classmethod
-    def read(cls, written: Mapping[str, Any]) -> Gathering:
+    def from_dict(cls, data: Mapping[str, Any]) -> Gathering:
         """Parse the JSON form."""
-        found = {key: Inner.read(one) for key, one in written["found"].items()}
-        return cls(tuple(map(Waiting.read, written["composites"])), found, tuple(map(Waiting.read, written["next"])))
+        found = {key: InnerOutcome.from_dict(one) for key, one in data["found"].items()}
+        return cls(tuple(map(Waiting.from_dict, data["composites"])), found, tuple(map(Waiting.from_dict, data["next"])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +137,7 @@ class Payload:
     agent: str
     at: float
     """Unix time at which the job was planned."""
-    place: float
+    position: float
     """The turn's position in the draw, see :mod:`.sampling`."""
     chance: Chance
     root: Root
@@ -165,17 +163,17 @@ class Payload:
         Composites aren't included.
         """
         yield Waiting(self.key, self.metric, self.chance)
-        yield from all_in(self.then)
-        yield from all_in(self.gathering.next if self.gathering is not None else ())
+        yield from flattened(self.then)
+        yield from flattened(self.gathering.next if self.gathering is not None else ())
 
     @classmethod
     def of(
-        cls, metric: BoundMetric, scored: ScoredTurn, chance: Chance, place: float, at: float, body: bytes, key: str = ""
+        cls, metric: BoundMetric, scored: ScoredTurn, chance: Chance, position: float, at: float, body: bytes, key: str = ""
     ) -> Payload:
         """Return the payload for a metric on a turn that has its inline scores."""
         turn = scored.turn
         return cls(
-            key or key_of(metric, conversation=scored.conversation), metric.name, turn.turn_id, turn.revision, turn.agent or "", at, place, chance,
+            key or key_of(metric, conversation=scored.conversation), metric.name, turn.turn_id, turn.revision, turn.agent or "", at, position, chance,
             scored.root, body, scored.conversation, scored.new, scored.supersedes, scored.counted_as, tuple(scored.absorbs),
             dict(scored.sources),
         )  # fmt: skip
@@ -186,12 +184,12 @@ class Payload:
         head = {
             "v": VERSION, "key": self.key, "metric": self.metric, "turn_id": self.turn_id, "revision": self.revision, "agent": self.agent,
             "conversation": self.conversation, "new": self.new, "supersedes": self.supersedes, "at": self.at,
-            "counted_as": self.counted_as, "absorbs": list(self.absorbs), "place": self.place, "chance": list(self.chance),
+            "counted_as": self.counted_as, "absorbs": list(self.absorbs), "position": self.position, "chance": list(self.chance),
             "decided": None if self.decided is None else self.decided._asdict(),
-            "then": [one.written() for one in self.then], "sources": dict(self.sources),
+            "then": [one.to_dict() for one in self.then], "sources": dict(self.sources),
             "trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}", "sampled": root.sampled,
             "trace_state": root.trace_state.to_header() if root.trace_state else "", "resource": dict(root.resource),
-            "tenant": root.tenant, "labels": dict(root.labels), "gathering": None if self.gathering is None else self.gathering.written(),
+            "tenant": root.tenant, "labels": dict(root.labels), "gathering": None if self.gathering is None else self.gathering.to_dict(),
         }  # fmt: skip
         return jsonio.dumps(head).encode() + b"\n" + self.body
 
@@ -214,10 +212,10 @@ class Payload:
             head["labels"],
         )  # fmt: skip
         return cls(
-            head["key"], head["metric"], head["turn_id"], head["revision"], head["agent"], head["at"], head["place"],
+            head["key"], head["metric"], head["turn_id"], head["revision"], head["agent"], head["at"], head["position"],
             Chance(*head["chance"]), root, body, head["conversation"], head["new"], head["supersedes"], head["counted_as"],
             tuple(head["absorbs"]), head["sources"], None if decided is None else Decision(**decided),
-            tuple(map(Waiting.read, head["then"])), None if gathering is None else Gathering.read(gathering),
+            tuple(map(Waiting.from_dict, head["then"])), None if gathering is None else Gathering.from_dict(gathering),
         )  # fmt: skip
 
     def turn(self) -> Turn:

@@ -55,7 +55,7 @@ class NoScore(NamedTuple):
         """Return the outcome for a composite with missing inner scores."""
         return cls("skipped", f"skipped: missing {', '.join(f'{name} ({why})' for name, why in metrics.items())}")
 
-    def as_was(self, metric: str) -> NoScore:
+    def passed_on_by(self, metric: str) -> NoScore:
         """Return the outcome for a metric that waited for this one."""
         return self._replace(text=f"{self.text}, as {metric} was")
 

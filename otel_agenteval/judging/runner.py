@@ -8,7 +8,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..core.clock import Clock
@@ -18,10 +18,12 @@ from ..evaluation.evaluator import score_one
 from ..evaluation.scored_turn import Judged, ScoredTurn
 from ..metrics.bound_metric import BoundMetric
 from .circuit_breaker import CircuitBreaker, CircuitBreakers
+from .content import Content
+from .follow_up import FollowUp, FollowUps
 from .job import NewerPayload, Payload, is_inner, judged_turn, upstream_of
+from .judged_metrics import JudgedMetrics
 from .models import bypassing_cache
 from .outcomes import Outcomes
-from .planner import FollowUp, Planner
 from .queues import Job
 from .sampling import position
 from .session import OF_THE_SERVER, Exhausted, Progress, Session, Sessions, is_transient
@@ -109,7 +111,9 @@ class JobRunner:
     """Runner of jobs, each in the calling thread. Thread-safe.
 
     Args:
-        planner: provides the metrics and the steps after a score.
+        metrics: the judged metrics.
+        follow_ups: returns the steps after a score.
+        content: selects the content to export.
         sessions: opens a session for each job.
         breakers: the circuit breakers of all servers.
         outcomes: records why jobs wait.
@@ -120,7 +124,9 @@ class JobRunner:
 
     def __init__(
         self,
-        planner: Planner,
+        metrics: JudgedMetrics,
+        follow_ups: FollowUps,
+        content: Content,
         sessions: Sessions,
         breakers: CircuitBreakers,
         outcomes: Outcomes,
@@ -130,7 +136,9 @@ class JobRunner:
     ) -> None:
         self.sessions = sessions
         self.breakers = breakers
-        self._planner = planner
+        self._metrics = metrics
+        self._follow_ups = follow_ups
+        self._content = content
         self._outcomes = outcomes
         self._options = options
         self._failed = failed
@@ -162,7 +170,7 @@ class JobRunner:
             payload = Payload.decode(job.payload)
         except NewerPayload:
             return Retry(self._in(_PAUSE_NEWER))
-        metric, models = self._planner.metrics.by_key(payload.key), self.sessions.models
+        metric, models = self._metrics.by_key(payload.key), self.sessions.models
         if metric is None or not models.can_ask(metric):
             return Discard("not_configured")
         if self._in(0.0) - payload.at > self._options.max_age:
@@ -245,10 +253,10 @@ class JobRunner:
             score.detail["decided_by"] = payload.decided._asdict()
         scored = payload.scored_turn(turn)
         judged = session.judged(metric, score, payload.chance, upstream_of(payload.root))
-        made = judged_turn(scored, score, judged, seconds, self._planner.content.exported(turn))
-        following = self._planner.follow_ups(payload, scored, score, judged)
+        made = judged_turn(scored, score, judged, seconds, self._content.exported(turn))
+        following = self._follow_ups.after_score(payload, scored, score, judged)
         if is_inner(payload.key):
-            made.scores = ()
+            made = replace(made, scores=())
         return Done(made, score, following.follow_ups, following.composites, session.progress)
 
     def without_score(self, job: Job, reason: str, counted_as: str) -> Done | None:
@@ -261,11 +269,10 @@ class JobRunner:
             return None
         try:
             scored = payload.scored_turn(payload.turn())
-            following = self._planner.follow_without_score(payload, scored, counted_as)
+            following = self._follow_ups.without_score(payload, scored, counted_as)
             judged = Judged("llm", payload.chance.probability, decided_by=payload.chance.by, upstream=upstream_of(payload.root))
             failed = Score(payload.metric, status="error", error_type=reason)
-            made = judged_turn(scored, failed, judged)
-            made.scores = ()
+            made = replace(judged_turn(scored, failed, judged), scores=())
             return Done(made, failed, following.follow_ups, following.composites, None)
         except Exception as error:
             self._failed("judging", error)

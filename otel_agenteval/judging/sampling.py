@@ -23,6 +23,7 @@ from ..config.sampling import SampleOptions
 from ..config.selector import Selector
 from ..core.errors import ConfigError, nearest
 from ..core.feedback import METRIC as FEEDBACK
+from ..core.score import Score
 from ..core.turn import Turn
 from ..evaluation.conditions import Condition, Known
 from ..evaluation.references import applies
@@ -70,11 +71,12 @@ class Cascade(NamedTuple):
     judge_if: Condition
     """Condition on the first metric's score. If it doesn't hold, the rate decides."""
 
-    def chance(self, own: Chance, first: Chance, turn: Turn, known: Known) -> Chance:
-        """Return the chance after the first metric was judged.
+    def chance(self, own: Chance, first: Chance, turn: Turn, score: Score) -> Chance:
+        """Return a metric's chance after the first metric got its score.
 
         A turn has one position for all metrics, so the lower chance decides.
         """
+        known = Known([score] if score.status == "ok" else [])
         allowed = 1.0 if self.judge_if.holds(turn, known) else own.probability
         return Chance(min(first.probability, allowed), self.after)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..evaluation.scored_turn import ScoredTurn
 from .queues import Job
@@ -38,10 +38,7 @@ class Verdict:
 
         Their receipt acknowledges the job.
         """
-        found = (self.scored, *self.composites)
-        for scored in found:
-            scored.receipt = self
-        return found
+        return [replace(scored, receipt=self) for scored in (self.scored, *self.composites)]
 
     def acknowledge(self) -> None:
         """Finish the job, because the score was emitted."""

@@ -16,7 +16,7 @@ from otel_agenteval.core.score import Score
 from otel_agenteval.evaluation.scored_turn import Root, ScoredTurn
 from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.judging.composites import result_of
-from otel_agenteval.judging.job import Gathering, Inner, Payload, Waiting, key_of
+from otel_agenteval.judging.job import Gathering, InnerOutcome, Payload, Waiting, key_of
 from otel_agenteval.judging.sampling import Chance
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
@@ -193,7 +193,7 @@ def test_the_probability_of_a_policy_is_that_of_what_decided_it(
 ) -> None:
     policy = oa.get_metric(POLICY, metrics=[SEVERE, BAD])
     found = {
-        key_of(metric, conversation=False): Inner(Score(metric.name, level, direction="down"), Chance(rate, "rate"))
+        key_of(metric, conversation=False): InnerOutcome(Score(metric.name, level, direction="down"), Chance(rate, "rate"))
         for metric, level, rate in zip(policy.inner, (severe, bad), (0.7, 0.4), strict=True)
     }
     made = result_of(policy, Chance(1.0, "rate"), found, conversation=False)
@@ -473,10 +473,10 @@ def test_what_composites_wait_for_survives_writing(models: ScriptedModels) -> No
     chance = Chance(0.25, "rate")
     gathering = Gathering(
         (Waiting("turn code_y", "code_y", chance),),
-        {"turn code_x": Inner(score, chance, 0.1)},
+        {"turn code_x": InnerOutcome(score, chance, 0.1)},
         (Waiting("turn llm_z", "llm_z", chance),),
     )
-    assert Gathering.read(json.loads(json.dumps(gathering.written()))) == gathering
+    assert Gathering.from_dict(json.loads(json.dumps(gathering.to_dict()))) == gathering
     assert Payload.__dataclass_fields__["gathering"].default is None
 
 

@@ -11,7 +11,7 @@ from opentelemetry.trace import TraceState
 
 from otel_agenteval.core.score import Score
 from otel_agenteval.evaluation.scored_turn import Root
-from otel_agenteval.judging.job import VERSION, Decision, Gathering, Inner, NewerPayload, Payload, Waiting
+from otel_agenteval.judging.job import VERSION, Decision, Gathering, InnerOutcome, NewerPayload, Payload, Waiting
 from otel_agenteval.judging.queues import Job
 from otel_agenteval.judging.sampling import Chance
 from tests.support.clock import FakeClock
@@ -28,7 +28,7 @@ FULL = replace(
 GATHERING = replace(
     PLAIN, gathering=Gathering(
         (Waiting("turn code_mean 0 1", "code_mean", Chance(0.5, "rate")),),
-        {"turn llm_y 0 1": Inner(Score("llm_y", 0.5, detail={"reason": "a"}), Chance(0.5, "rate"), 0.01)},
+        {"turn llm_y 0 1": InnerOutcome(Score("llm_y", 0.5, detail={"reason": "a"}), Chance(0.5, "rate"), 0.01)},
         (Waiting("inner turn llm_z 0 1", "llm_z", Chance(1.0, "rule"), (), Decision("embed_x", None)),),
     ),
 )  # fmt: skip

@@ -77,7 +77,7 @@ def draw(rule: Rule, population: Population, seed: str = "") -> list[tuple[str, 
             first = CHEAP.chance(turn)
             if place >= first.probability:
                 continue
-            chance = rule.cascade.chance(chance, first, turn, Known([Score("embed_x", cheap)]))
+            chance = rule.cascade.chance(chance, first, turn, Score("embed_x", cheap))
         if place < chance.probability:
             judged.append((trace, turn.agent or "", value, chance.probability))
     return judged

@@ -1,0 +1,176 @@
+"""Choice of the metrics to judge on a turn: conditions, sampling rules and quotas."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from ..core.clock import Clock
+from ..core.feedback import METRIC as FEEDBACK
+from ..core.score import Score
+from ..core.tenancy import qualified
+from ..evaluation import failed_turns
+from ..evaluation.conditions import Known
+from ..evaluation.references import excluded_by
+from ..evaluation.scored_turn import ScoredTurn
+from ..metrics.bound_metric import BoundMetric
+from .baselines import History
+from .judged_metrics import JudgedMetrics
+from .outcomes import NoScore
+from .price import JudgedSample
+from .proxies import proxies_of
+from .sampling import Chance, position
+
+_REMEMBERED = 1_000
+_CERTAIN = Chance(1.0, "rule")
+INCOMPLETE = "incomplete_turn"
+"""Reason for a skipped metric on a turn that isn't complete."""
+
+
+class PlanOptions(NamedTuple):
+    """Configured options for planning."""
+
+    seed: str = ""
+    """Sampling seed. Processes with the same seed choose the same traces."""
+    incomplete: bool = False
+    """True if incomplete turns are judged."""
+
+
+class MetricChoice(NamedTuple):
+    """Result of :meth:`Chooser.choose` for one metric: its chance, or the reason why it can't be judged."""
+
+    metric: BoundMetric
+    key: str
+    chance: Chance | None = None
+    """The chance with which the metric is judged, or None if it can't be."""
+    excluded: NoScore | Score | None = None
+    """The outcome if the metric can't be judged. A score is part of the turn's own scores."""
+
+
+class Chooser:
+    """Source of each judged metric's chance on a turn. Only the worker uses it.
+
+    Args:
+        metrics: the judged metrics.
+        sample: sets rates within the budget, and counts turns.
+        options: the configured options.
+        failed: called with internal errors.
+        clock: the clock for quotas.
+    """
+
+    def __init__(
+        self,
+        metrics: JudgedMetrics,
+        sample: JudgedSample,
+        options: PlanOptions,
+        failed: Callable[[str, BaseException], None],
+        clock: Clock,
+    ) -> None:
+        self._metrics = metrics
+        self._sample = sample
+        self._options = options
+        self._failed = failed
+        self._clock = clock
+        self._history = History()
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all turns, in a forked child."""
+        self._chances: OrderedDict[str, dict[str, Chance]] = OrderedDict()
+        """Chances of recent turns, so that a revision is judged like the first version."""
+
+    def position(self, scored: ScoredTurn) -> float:
+        """Return the turn's position in the draw."""
+        turn = scored.turn
+        subject = turn.conversation_id or "" if scored.conversation else f"{scored.root.trace_id:032x}"
+        return position(qualified(turn.tenant, subject), self._options.seed)
+
+    def choose(self, scored: ScoredTurn) -> Iterator[MetricChoice]:
+        """Yield the choice for each metric and composite, and remember their chances."""
+        turn, whole = scored.turn, scored.conversation
+        earlier = {} if scored.new else self._chances.get(scored.supersedes or turn.turn_id, {})
+        known, now, proxies = self._known(scored), self._clock.time_ns() / 1e9, self._proxies(scored)
+        chances = {}
+        for metric in (*self._metrics.all(conversation=whole), *self._metrics.composites(conversation=whole)):
+            key = self._metrics.key(metric, conversation=whole)
+            try:
+                excluded = self._excluded(metric, scored)
+                if excluded is None:
+                    chances[key] = self._chance(metric, key, scored, known, now, earlier.get(key))
+                    self._sample.see(metric.name, key, scored, proxies)
+            except Exception as error:
+                self._failed("judging", error)
+                excluded = NoScore.error(type(error).__name__)
+                chances.pop(key, None)
+            yield MetricChoice(metric, key, chances.get(key), excluded)
+        self._remember(turn.turn_id, chances)
+
+    def choose_again(self, scored: ScoredTurn) -> Iterator[MetricChoice]:
+        """Yield the metrics that a rule chooses only now, because of new user feedback."""
+        turn = scored.turn
+        earlier = self._chances.get(turn.turn_id, {})
+        self._remember(turn.turn_id, earlier)
+        known, place = self._known(scored), self.position(scored)
+        for metric in self._metrics.all(conversation=False):
+            if self._excluded(metric, scored) is not None or metric.not_applicable(turn) is not None:
+                continue
+            key = self._metrics.key(metric, conversation=scored.conversation)
+            before = earlier.get(key) or self._metrics.rule(key).chance(turn)  # the quota of a forgotten turn is unknown
+            if self._is_certain_now(metric, key, before, scored, known):
+                earlier[key] = _CERTAIN
+                if place >= before.probability:
+                    yield MetricChoice(metric, key, _CERTAIN)
+
+    def _excluded(self, metric: BoundMetric, scored: ScoredTurn) -> NoScore | Score | None:
+        """Return the outcome of a metric that no chance could give a score, or None."""
+        turn = scored.turn
+        selector = None if metric.when is None else excluded_by(metric.when, turn)
+        if selector is not None:
+            return NoScore.gated(f"when.{selector}")
+        if not (turn.complete or self._options.incomplete or scored.conversation):
+            return metric.left_out(INCOMPLETE)
+        return None if failed_turns.decided(metric, turn) is not None else metric.not_applicable(turn)
+
+    def _chance(
+        self, metric: BoundMetric, key: str, scored: ScoredTurn, known: Known, now: float, earlier: Chance | None
+    ) -> Chance:
+        if earlier is None:
+            return self._sample.allocated(metric, key, scored, self._metrics.rule(key).chance(scored.turn, known, now))
+        return _CERTAIN if self._is_certain_now(metric, key, earlier, scored, known) else earlier
+
+    def _is_certain_now(self, metric: BoundMetric, key: str, before: Chance, scored: ScoredTurn, known: Known) -> bool:
+        """Return True if a rule chooses the turn because of new user feedback.
+
+        If the turn was already drawn, it then stands only for itself in the estimates.
+        """
+        rule = self._metrics.rule(key).always_if
+        if before.by == "rule" or rule is None or not any(score.metric == FEEDBACK for score in known.scores):
+            return False
+        if not rule.holds(scored.turn, known):
+            return False
+        if self.position(scored) < before.probability:
+            self._sample.make_certain(metric.name, key, scored)
+        return True
+
+    def _known(self, scored: ScoredTurn) -> Known:
+        """Return the facts that conditions can name in addition to the turn."""
+        compared: Mapping[str, object] = {}
+        if self._metrics.compare and not scored.conversation:
+            try:
+                compared = self._history.compare(scored.turn, learn=scored.new)
+            except Exception as error:
+                self._failed("judging", error)
+        return Known(scored.scores, compared, scored.events)
+
+    def _proxies(self, scored: ScoredTurn) -> tuple[float, float, float] | None:
+        try:
+            return None if scored.conversation else proxies_of(scored)
+        except Exception as error:
+            self._failed("judging", error)
+            return None
+
+    def _remember(self, turn_id: str, chances: dict[str, Chance]) -> None:
+        self._chances[turn_id] = chances
+        if len(self._chances) > _REMEMBERED:
+            self._chances.popitem(last=False)

@@ -1,0 +1,383 @@
+"""Plans of a turn's judge jobs, with cascades, composites and load shedding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from ..core.clock import Clock
+from ..core.score import SHED, Score
+from ..evaluation import failed_turns
+from ..evaluation.evaluator import about, score_one
+from ..evaluation.load_shedding import Shedding
+from ..evaluation.scored_turn import Judged, ScoredTurn
+from ..metrics.bound_metric import BoundMetric
+from .choose import Chooser, MetricChoice
+from .composites import ALWAYS, NEVER, can_be_made, leaves, missing_in, parts, result_of, scored_or_not, unevaluated
+from .content import Content
+from .job import (
+    Decision,
+    Gathering,
+    InnerOutcome,
+    Payload,
+    Waiting,
+    flattened,
+    is_inner,
+    judged_turn,
+    key_of,
+    unmarked,
+    upstream_of,
+)
+from .judged_metrics import JudgedMetrics
+from .outcomes import NoScore, Outcomes, outcome_of
+from .price import JudgedSample
+from .queues import Job
+from .sampling import Chance
+
+_ABSENT = frozenset(("no_judge", "no_embedder"))
+_Composite = tuple[BoundMetric, Chance]
+"""A composite, with the chance from its own ``sample``."""
+
+
+class Plan(NamedTuple):
+    """Judge jobs of one turn, and the scores that need none."""
+
+    answered: list[ScoredTurn]
+    jobs: list[Job]
+
+
+class Planner:
+    """Planner of judge jobs. Only the worker uses it.
+
+    Args:
+        metrics: the judged metrics.
+        chooser: chooses the metrics of each turn.
+        sample: records the turns for which a model is called.
+        content: redacts turns.
+        outcomes: records each metric without a score.
+        shedding: the current load-shedding state.
+        failed: called with internal errors.
+        clock: the clock for jobs.
+    """
+
+    def __init__(
+        self,
+        metrics: JudgedMetrics,
+        chooser: Chooser,
+        sample: JudgedSample,
+        content: Content,
+        outcomes: Outcomes,
+        shedding: Shedding,
+        failed: Callable[[str, BaseException], None],
+        clock: Clock,
+    ) -> None:
+        self.metrics = metrics
+        self.chooser = chooser
+        self.sample = sample
+        self.content = content
+        self.outcomes = outcomes
+        self.shedding = shedding
+        self.failed = failed
+        self.clock = clock
+
+    def plan(self, scored: ScoredTurn, can_ask: Callable[[BoundMetric], bool]) -> Plan:
+        """Plan a turn that has its inline scores. Never raises.
+
+        Reasons for missing scores are added to the turn's own scores. ``can_ask`` returns True if a model is configured for a
+        metric.
+        """
+        draft = _Draft(self, scored, can_ask)
+        for choice in self.chooser.choose(scored):
+            draft.take(choice)
+        draft.plan_metrics()
+        draft.plan_composites()
+        return draft.finished()
+
+    def plan_again(self, scored: ScoredTurn, can_ask: Callable[[BoundMetric], bool]) -> Plan:
+        """Plan a turn again after new user feedback. Never raises.
+
+        This adds jobs for metrics whose rules now choose the turn and that weren't judged before.
+        """
+        draft = _Draft(self, scored, can_ask)
+        try:
+            for choice in self.chooser.choose_again(scored):
+                draft.take(choice)
+        except Exception as error:
+            self.failed("judging", error)
+        draft.plan_metrics()
+        return draft.finished()
+
+    def after_fork_in_child(self) -> None:
+        """Forget all turns, because they are the parent's."""
+        self.chooser.reset()
+        self.sample.after_fork_in_child()
+
+
+class _Draft:
+    """Plan of one turn in progress."""
+
+    def __init__(self, planner: Planner, scored: ScoredTurn, can_ask: Callable[[BoundMetric], bool]) -> None:
+        self._planner = planner
+        self._scored = scored
+        self._can_ask = can_ask
+        self._position = planner.chooser.position(scored)
+        self._chosen: list[BoundMetric] = []
+        self._chances: dict[str, Chance] = {}
+        """Each metric's own chance by key, independent of metrics that are judged first."""
+        self._composites: dict[str, _Composite] = {}
+        """The turn's composites by key."""
+        self._after: dict[str, list[BoundMetric]] = {}
+        """Metrics that wait for another one, by that metric's key."""
+        self._final: dict[str, InnerOutcome] = {}
+        """Outcomes known at once, by unmarked key. Composites use them."""
+        self._body = b""
+        """The redacted turn for jobs, set for the first job."""
+        self._calls: list[tuple[Payload, BoundMetric]] = []
+        """Evaluations that call a model."""
+        self._answered: list[ScoredTurn] = []
+
+    def finished(self) -> Plan:
+        """Return the plan."""
+        return Plan(self._answered, [payload.job(metric.left_out(""), metric) for payload, metric in self._calls])
+
+    def take(self, choice: MetricChoice) -> None:
+        """Add a metric that can be judged, or record why it can't be."""
+        metric, key, chance, excluded = choice
+        try:
+            if chance is not None:
+                self._chances[key] = chance
+                if metric.metric.kind == "code":
+                    self._composites[key] = metric, chance
+                else:
+                    self._chosen.append(metric)
+            elif isinstance(excluded, NoScore):
+                self._end(key, metric.name, excluded)
+            elif excluded is not None:
+                self._skip(key, excluded, NEVER)
+        except Exception as error:
+            self._planner.failed("judging", error)
+            self._end(key, metric.name, NoScore.error(type(error).__name__))
+
+    def _key(self, metric: BoundMetric) -> str:
+        return self._planner.metrics.key(metric, conversation=self._scored.conversation)
+
+    def _end(self, key: str, name: str, outcome: NoScore, chance: Chance = NEVER) -> None:
+        """Record a metric without a score."""
+        if not is_inner(key):
+            self._planner.outcomes.end(name, self._scored, outcome)
+        self._note_final(key, unevaluated(name, outcome), chance)
+
+    def _skip(self, key: str, score: Score, chance: Chance) -> None:
+        """Add a skipped score to the turn's own scores."""
+        if not is_inner(key):
+            self._scored.add_scores([score])
+        self._note_final(key, score, chance)
+
+    def _note_final(self, key: str, score: Score, chance: Chance) -> None:
+        """Keep an outcome if the configuration has composites."""
+        if self._planner.metrics.composites(conversation=self._scored.conversation):
+            self._final[unmarked(key)] = InnerOutcome(self._planner.content.score(score, self._scored), chance)
+
+    # --- metrics
+
+    def plan_metrics(self) -> None:
+        """Plan the chosen metrics in the order of their cascades."""
+        first: list[BoundMetric] = []
+        for metric in self._chosen:
+            before = self._before(metric)
+            if before is None or self._chances[self._key(metric)].by == "rule" or not self._can_ask(metric):
+                first.append(metric)
+            else:
+                self._after.setdefault(self._key(before), []).append(metric)
+        for metric in first:
+            self._judge(metric, self._chances[self._key(metric)])
+        for key in self._after.keys() - self._chances.keys():  # their first metric doesn't apply to this turn
+            for metric in self._after.pop(key):
+                self._judge(metric, self._chances[self._key(metric)])
+
+    def _before(self, metric: BoundMetric) -> BoundMetric | None:
+        """Return the metric that a cascade judges before this one."""
+        cascade = self._planner.metrics.rule(self._key(metric)).cascade
+        if cascade is None:
+            return None
+        others = self._planner.metrics.all(conversation=self._scored.conversation)
+        return next((other for other in others if other.name == cascade.after), None)
+
+    def _judge(self, metric: BoundMetric, chance: Chance, decision: Decision | None = None) -> None:
+        """Skip a metric, score it without a judge call, or make it a job.
+
+        The same applies to metrics that wait for it.
+        """
+        scored, key, can_ask = self._scored, self._key(metric), self._can_ask(metric)
+        try:
+            decided = failed_turns.decided(metric, scored.turn) if can_ask else None
+            canceled = decided is not None and decided.status == "skipped"
+            if can_ask and not canceled and self._leave_out(metric, key, chance):
+                return
+            score = score_one(metric, scored.turn, scored.sources) if decided is None else about(decided, scored.turn)
+            if score.status == "skipped":
+                if can_ask and score.detail.get("reason") in _ABSENT:
+                    self._queue(metric, key, chance, decision)
+                    return
+                self._skip(key, score, chance)
+            else:
+                if not is_inner(key):
+                    self._answer(metric, chance, decision, score)
+                self._note_final(key, score, chance)
+        except Exception as error:  # a turn that can't be redacted isn't sent
+            self._planner.failed("judging", error)
+            for lost in (Waiting(key, metric.name, chance), *flattened(self._take_waiting(key))):
+                self._end(lost.key, lost.metric, NoScore.error(type(error).__name__), lost.chance)
+            return
+        first = chance if can_ask else Chance(1.0, "")
+        for waiting in self._after.pop(key, ()):
+            its = self._key(waiting)
+            cascade = self._planner.metrics.rule(its).cascade
+            if cascade is not None:
+                its_chance = cascade.chance(self._chances[its], first, scored.turn, score)
+                self._judge(waiting, its_chance, Decision(score.metric, score.value))
+
+    def _leave_out(self, metric: BoundMetric, key: str, chance: Chance) -> bool:
+        """Record and return True if a model isn't called because of load shedding or the draw."""
+        shed, drawn = self._planner.shedding.leaves_out(metric.metric.kind), self._position < chance.probability
+        if drawn and not shed:
+            return False
+        if shed:
+            if drawn:
+                self._planner.sample.choose(metric.name, key, self._scored, chance)
+            outcome = outcome_after = NoScore.dropped(SHED)
+        else:
+            outcome = NoScore.sampled_out(chance.probability)
+            outcome_after = outcome.passed_on_by(metric.name)
+        self._end(key, metric.name, outcome, chance)
+        for one in flattened(self._take_waiting(key)):
+            self._end(one.key, one.metric, outcome_after, one.chance if shed else chance)
+        return True
+
+    def _queue(self, metric: BoundMetric, key: str, chance: Chance, decision: Decision | None) -> None:
+        """Add a job for a metric that needs a model."""
+        self._body = self._body or self._planner.content.written(self._scored)
+        payload = Payload.of(metric, self._scored, chance, self._position, self._planner.clock.time_ns() / 1e9, self._body, key)
+        self._calls.append((replace(payload, decided=decision, then=self._take_waiting(key)), metric))
+        self._planner.sample.choose(metric.name, key, self._scored, chance)
+
+    def _answer(self, metric: BoundMetric, chance: Chance, decision: Decision | None, score: Score) -> None:
+        """Record a score without a judge call, such as the score of an empty turn."""
+        scored = self._scored
+        if decision is not None:
+            score.detail["decided_by"] = decision._asdict()
+        judged = Judged(metric.metric.kind, chance.probability, None, None, chance.by, upstream_of(scored.root), asked=False)
+        content = self._planner.content.exported(scored.turn, scored.redactor)
+        self._answered.append(judged_turn(scored, score, judged, content=content))
+        self._planner.outcomes.report(scored.turn.turn_id, metric.name, outcome_of(score))
+
+    def _take_waiting(self, key: str) -> tuple[Waiting, ...]:
+        """Remove and return the metrics that wait for a metric, including nested ones."""
+        found = []
+        for metric in self._after.pop(key, ()):
+            its = self._key(metric)
+            found.append(Waiting(its, metric.name, self._chances[its], self._take_waiting(its)))
+        return tuple(found)
+
+    # --- composites
+
+    def plan_composites(self) -> None:
+        """Plan the inner metrics of composites, and compute composites that are complete."""
+        try:
+            drawn = []
+            for key, (metric, own) in self._composites.items():
+                if self._position < own.probability:
+                    drawn.append((metric, own))
+                else:
+                    self._end(key, metric.name, NoScore.sampled_out(own.probability), own)
+            self._judge_inner([metric for metric, _ in drawn])
+            self._gather([(metric, own) for metric, own in drawn if not self._finish_composite(metric, own)])
+        except Exception as error:
+            self._planner.failed("judging", error)
+            for metric, _ in self._composites.values():
+                self._planner.outcomes.end(metric.name, self._scored, NoScore.error(type(error).__name__))
+
+    def _judge_inner(self, composites: Sequence[BoundMetric]) -> None:
+        """Plan the metrics that are judged only as part of these composites."""
+        needed = {leaf.key for composite in composites if self._can_be_made(composite) for leaf in leaves(composite)}
+        for metric in self._planner.metrics.inner(conversation=self._scored.conversation):
+            if metric.key in needed:
+                chances = [own for one, own in self._composites.values() if any(leaf.key == metric.key for leaf in leaves(one))]
+                self._judge(metric, max(chances))
+
+    def _can_be_made(self, composite: BoundMetric) -> bool:
+        return can_be_made(composite, self._final, conversation=self._scored.conversation)
+
+    def _finish_composite(self, metric: BoundMetric, own: Chance) -> bool:
+        """Record a composite that doesn't wait for a judge. Return False if it waits."""
+        scored, whole = self._scored, self._scored.conversation
+        for leaf in leaves(metric):
+            self._take_computed(leaf)
+        if not self._can_be_made(metric):
+            found: ScoredTurn | NoScore = NoScore.missing(missing_in(metric, self._final, conversation=whole))
+        else:
+            made = result_of(metric, own, self._final, conversation=whole)
+            if made is None:
+                return False
+            found = scored_or_not(made, scored, self._planner.content.exported(scored.turn, scored.redactor), asked=False)
+        if isinstance(found, NoScore):
+            self._planner.outcomes.end(metric.name, scored, found)
+        else:
+            self._answered.append(found)
+            self._planner.outcomes.report(scored.turn.turn_id, metric.name, outcome_of(found.scores[0]))
+        return True
+
+    def _take_computed(self, metric: BoundMetric) -> None:
+        """Add the redacted score of an inner metric that calls no model."""
+        scored = self._scored
+        key = key_of(metric, conversation=scored.conversation)
+        if metric.metric.kind != "code" or key in self._final:
+            return
+        there = next((score for score in scored.scores if score.facts.identity == metric._facts.identity), None)
+        score = score_one(metric, scored.turn, scored.sources) if there is None else there
+        self._final[key] = InnerOutcome(self._planner.content.score(score, scored), ALWAYS)
+
+    def _gather(self, waiting: Sequence[_Composite]) -> None:
+        """Chain the jobs that composites wait for, so that the last job has all outcomes."""
+        chained: set[int] = set()
+        for group in _groups([_Group(self._calls_for(metric), [(metric, own)]) for metric, own in waiting]):
+            first, *others = sorted(group.calls)
+            chained.update(others)
+            payload, metric = self._calls[first]
+            after = [self._calls[other][0] for other in others]
+            self._calls[first] = replace(payload, gathering=self._gathering(group.composites, after)), metric
+        self._calls = [call for number, call in enumerate(self._calls) if number not in chained]
+
+    def _calls_for(self, composite: BoundMetric) -> set[int]:
+        """Return the numbers of the calls that a composite waits for."""
+        keys = {key_of(leaf, conversation=self._scored.conversation) for leaf in leaves(composite)}
+        return {
+            number for number, (payload, _) in enumerate(self._calls) if any(unmarked(one.key) in keys for one in payload.waits)
+        }
+
+    def _gathering(self, composites: Sequence[_Composite], after: Sequence[Payload]) -> Gathering:
+        keys = {key_of(part, conversation=self._scored.conversation) for metric, _ in composites for part in parts(metric)}
+        return Gathering(
+            [Waiting(self._key(metric), metric.name, own) for metric, own in composites],
+            {key: found for key, found in self._final.items() if key in keys},
+            [Waiting(one.key, one.metric, one.chance, one.then, one.decided) for one in after],
+        )
+
+
+class _Group(NamedTuple):
+    """Composites that wait for common calls."""
+
+    calls: set[int]
+    composites: list[_Composite]
+
+
+def _groups(composites: Iterable[_Group]) -> list[_Group]:
+    """Join groups until no two of them wait for the same call."""
+    groups: list[_Group] = []
+    for one in composites:
+        joined = [group for group in groups if group.calls & one.calls]
+        groups = [group for group in groups if not group.calls & one.calls]
+        calls = one.calls.union(*(group.calls for group in joined))
+        groups.append(_Group(calls, [*(each for group in joined for each in group.composites), *one.composites]))
+    return groups

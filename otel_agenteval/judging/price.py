@@ -1,0 +1,100 @@
+"""Sampling rates within the judge budget, and the estimates that judged turns feed."""
+
+from __future__ import annotations
+
+from ..core.telemetry import Telemetry
+from ..core.tenancy import qualified
+from ..evaluation.scored_turn import ScoredTurn
+from ..metrics.bound_metric import BoundMetric
+from ..statistics.corrected import Corrected
+from ..statistics.estimates import Estimates, group_of
+from .allocator import Allocator
+from .job import is_inner
+from .sampling import Chance
+
+
+class JudgedSample:
+    """The judged turns as a sample of all turns. Conversations and inner metrics don't count.
+
+    Args:
+        estimates: estimates of the mean scores of all turns.
+        corrected: estimates of verdicts corrected by calibration, if configured.
+        allocator: sets sampling rates, if ``judge.budget.allocate`` is configured.
+    """
+
+    def __init__(self, estimates: Estimates, corrected: Corrected | None = None, allocator: Allocator | None = None) -> None:
+        self.estimates = estimates
+        self.corrected = corrected
+        self._allocator = allocator
+
+    def watch(self, telemetry: Telemetry) -> None:
+        """Export estimates and planned rates as gauges."""
+        for one in (self.estimates, self.corrected, self._allocator):
+            if one is not None:
+                one.watch(telemetry)
+
+    def after_fork_in_child(self) -> None:
+        """Forget all turns, because they are the parent's."""
+        self.estimates.after_fork_in_child()
+        if self.corrected is not None:
+            self.corrected.verdicts.after_fork_in_child()
+        if self._allocator is not None:
+            self._allocator.reset()
+
+    def allocated(self, metric: BoundMetric, key: str, scored: ScoredTurn, chance: Chance) -> Chance:
+        """Return the chance from the budget's allocation. Rules and quotas keep theirs."""
+        if self._allocator is None or chance.by != "rate" or metric.metric.kind == "code" or not _counts(scored, key):
+            return chance
+        return Chance(self._allocator.rate(metric.name, scored.turn.agent or "", chance.probability), "budget")
+
+    def see(self, metric: str, key: str, scored: ScoredTurn, proxies: tuple[float, float, float] | None) -> None:
+        """Count a turn to which a metric applies, judged or not."""
+        if proxies is not None and _counts(scored, key):
+            for estimates in self._estimates_of(metric):
+                estimates.see(metric, scored.turn.agent or "", scored.first_id, proxies)
+
+    def choose(self, metric: str, key: str, scored: ScoredTurn, chance: Chance) -> None:
+        """Record a planned judge call.
+
+        If it isn't answered, similar turns stand in for it.
+        """
+        if _counts(scored, key):
+            for estimates in self._estimates_of(metric):
+                agent = scored.turn.agent or ""
+                estimates.choose(metric, agent, chance.probability, group_of(chance.by), scored.first_id)
+
+    def make_certain(self, metric: str, key: str, scored: ScoredTurn) -> None:
+        """Let an already drawn turn stand only for itself, because a rule now chooses it."""
+        if _counts(scored, key):
+            for estimates in self._estimates_of(metric):
+                estimates.make_certain(metric, scored.first_id)
+
+    def add(self, scored: ScoredTurn) -> None:
+        """Record an emitted judged score. On the worker."""
+        judged, turn = scored.judged, scored.turn
+        if judged is None or scored.conversation:
+            return
+        agent, trace = turn.agent or "", qualified(turn.tenant, f"{scored.root.trace_id:032x}")
+        group = group_of(judged.decided_by) if judged.asked else "itself"
+        for score in scored.scores:
+            if score.status != "ok" or score.value is None or score.vacuous:
+                continue
+            if self._allocator is not None and judged.asked:
+                forced = judged.decided_by == "rule"
+                self._allocator.judged(score.metric, agent, score.value, judged.cost_usd, forced=forced)
+            for estimates in self._estimates_of(score.metric):
+                value = score.value if estimates is self.estimates else score.verdict
+                if value is not None:
+                    estimates.add(
+                        score.metric, agent, trace, scored.first_id, float(value), judged.probability, group, turn.revision, scored.absorbs,
+                    )  # fmt: skip
+
+    def _estimates_of(self, metric: str) -> tuple[Estimates, ...]:
+        """Return the estimates of a metric's scores and, if it is calibrated, of its verdicts."""
+        if self.corrected is None or metric not in self.corrected.confusions:
+            return (self.estimates,)
+        return (self.estimates, self.corrected.verdicts)
+
+
+def _counts(scored: ScoredTurn, key: str) -> bool:
+    return not scored.conversation and not is_inner(key)
