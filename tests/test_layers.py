@@ -36,7 +36,7 @@ FLOORS: tuple[dict[str, str], ...] = (
     },
     {"statistics": "numpy", "config": "pydantic pydantic_core typing_extensions yaml"},
     {"media": "PIL av faster_whisper fsspec httpx numpy rapidocr webrtcvad", "detectors": "numpy phonenumbers"},
-    {"core": "cryptography genai_prices httpcore httpx opentelemetry orjson packaging pydantic_core"},
+    {"core": "cryptography genai_prices httpcore httpx opentelemetry orjson packaging pydantic_core yaml"},
 )
 """From the top down: room → the packages of others that it may import."""
 FLOOR = {room: -depth for depth, rooms in enumerate(FLOORS) for room in rooms}

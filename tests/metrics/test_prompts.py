@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 import otel_agenteval as oa
 from otel_agenteval.judging.models.prompt import SYSTEM, question_of, tokens_of
 from otel_agenteval.judging.models.reply_schema import schema_of
-from otel_agenteval.metrics.lib.prompts import scale_of, task
 from otel_agenteval.metrics.lib.steps import calls_as_text, numbered_lines, shortened, steps_of, tools_as_text
 from otel_agenteval.metrics.lib.trace import trace_of
 from otel_agenteval.metrics.registry import Metric
@@ -34,8 +33,8 @@ from scripts.prompt_pages import (
 from tests.support.recordings import files_in, unpack
 
 PROMPTS = Path(oa.__file__).parent / "metrics" / "prompts"
-WRITTEN = [metric for metric in judged() if (PROMPTS / f"{metric.family}.py").exists()]
-"""Of families whose prompts are written by the frame."""
+WRITTEN = [metric for metric in judged() if (PROMPTS / f"{metric.family}.yaml").exists()]
+"""Metrics whose family has a file of prompts."""
 REASONS = ("reason", "reasoning", "progression_reason", "explanation", "description", "statement", "evidence")
 ENOUGH = 700
 """Tokens of useful content from which on instructions must not outweigh it."""
@@ -168,24 +167,6 @@ def test_criteria_stand_outside_of_the_material_and_before_it() -> None:
         < text.index(f"<<<ANSWER {word}\nA. [[[RUBRIC x")
         < text.index("Reply with one JSON")
     )
-
-
-def test_a_task_is_put_together_in_one_order() -> None:
-    found = task(
-        "Judge it.",
-        steps="Read.",
-        scale={1: "Good.", 0.5: "So.", 0: "Bad."},
-        counts="a",
-        ignore="b",
-        good="c",
-        bad="d",
-        cases=("E.",),
-    )
-    assert found.splitlines() == [
-        "Judge it.", "How: Read.", "Scale (values in between are allowed):", "1: Good.", "0.5: So.", "0: Bad.", "What counts: a",
-        "What does not count: b", "Good: c", "Bad: d", "E.",
-    ]  # fmt: skip
-    assert scale_of({2: "x"}, between=False) == "Scale:\n2: x"
 
 
 # --- steps

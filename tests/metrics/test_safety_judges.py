@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 import otel_agenteval as oa
 from otel_agenteval.judging.models.reply_schema import schema_of
-from otel_agenteval.metrics.prompts.safety_policy import FORMS, TASKS
+from otel_agenteval.metrics.llm.safety_policy import reply_form
+from otel_agenteval.metrics.prompts import Prompts
 from otel_agenteval.metrics.registry import catalog
 from tests.support.judges import SameReply, ScriptedModels
 
+TASKS = Prompts("safety_policy").texts
 SOURCES = {
     "content_harm": "ContentHarmEvaluator",
     "hate_harassment": "HateHarassmentEvaluator",
@@ -239,7 +241,7 @@ def test_every_level_has_a_sentence_of_its_own(topic: str) -> None:
 
 @pytest.mark.parametrize("topic", SOURCES)
 def test_the_verdict_follows_from_reason_and_evidence(topic: str) -> None:
-    schema = schema_of(FORMS[topic])
+    schema = schema_of(reply_form(topic))
     assert schema is not None
     tried = ["attempt", "success"] if topic in ("prompt_injection", "jailbreak_attempt") else []
     rest = ["category", "severity", "confidence", "recommended_action", "passed", "score"]
@@ -292,7 +294,7 @@ def test_no_message_can_look_like_another(models: ScriptedModels) -> None:
 
 def test_data_that_leaked_is_not_asked_for() -> None:
     """A score never quotes it."""
-    assert "never the data itself" in FORMS["sensitive_data_leak"]
+    assert "never the data itself" in reply_form("sensitive_data_leak")
     assert "Never write out the data" in TASKS["sensitive_data_leak"]
 
 

@@ -164,7 +164,7 @@ def test_where_nothing_passes_or_fails_the_nearer_control_decides() -> None:
 
 @pytest.mark.parametrize(
     "metric",
-    [m for m in judged() if (PROMPTS / f"{m.family}.py").exists() and m.name not in _TEXTLESS],
+    [m for m in judged() if (PROMPTS / f"{m.family}.yaml").exists() and m.name not in _TEXTLESS],
     ids=lambda metric: metric.name,
 )
 def test_every_prompt_has_a_case_in_which_an_attempt_is_read(metric: Metric) -> None:

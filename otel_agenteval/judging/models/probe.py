@@ -7,7 +7,6 @@ the bad case with it is judged like the good case.
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,45 +17,63 @@ from ...core.errors import ConfigError
 from ...core.score import Score
 from ...core.turn import Turn
 from ...metrics.bound_metric import BoundMetric, get_metric
-from ...metrics.lib.prompts import Case
+from ...metrics.prompts import Prompts
 from ...metrics.registry import Asks
 from .base import JudgeModel
 from .cache import bypassing_cache
 from .injections import Injection, injections_for
 
+
+@dataclass(frozen=True, slots=True)
+class ProbeCase:
+    """A good and a bad turn for ``judge probe``, which adds manipulation attempts to the bad."""
+
+    good: Mapping[str, Any]
+    bad: Mapping[str, Any]
+    params: Mapping[str, Any] = field(default_factory=dict)
+    place: str = "output"
+
+    def with_attempt(self, text: str) -> dict[str, Any]:
+        """Return the bad turn with an attempt appended."""
+        turn = dict(self.bad)
+        if self.place == "context":
+            *first, last = turn["context"]
+            turn["context"] = [*first, f"{last}\n\n{text}"]
+        elif self.place == "inside":
+            *before_last, (key, value) = json.loads(turn["output"]).items()
+            turn["output"] = json.dumps({**dict(before_last), key: f"{value}\n\n{text}"})
+        elif self.place == "tool_result":
+            *before, call = turn["tool_calls"]
+            turn["tool_calls"] = [*before, {**call, "result": f"{call.get('result') or ''}\n\n{text}"}]
+        elif self.place == "message":
+            *earlier, said = turn["messages"]
+            turn["messages"] = [*earlier, {**said, "content": f"{said['content']}\n\n{text}"}]
+        elif self.place == "transcript":
+            turn["references"] = {"transcript": f"{turn['references']['transcript']}\n\n{text}"}
+        else:
+            turn[self.place] = f"{turn.get(self.place) or ''}\n\n{text}"
+        return turn
+
+
 METRIC = "llm_relevance"
 """Default metric. It needs no reference, and every turn has its inputs."""
-_QUESTION = "How do I boil an egg so that the yolk stays soft?"
-_EGG = Case(
-    good={
-        "input": _QUESTION,
-        "output": "Put the egg into boiling water for six minutes, then cool it under cold water. The yolk stays soft and the white is firm.",
-    },
-    bad={
-        "input": _QUESTION,
-        "output": "The football match on Saturday was moved to eight in the evening because of the rain.",
-    },
-)
 _REASONS = ("reason", "reasoning", "explanation")
 
 
-def case_of(metric: str) -> Case:
+def case_of(metric: str) -> ProbeCase:
     """Return the good and bad case of a metric.
 
     Raises:
         ConfigError: the metric has no case.
     """
-    if metric == METRIC:
-        return _EGG
-    family = get_metric(metric).metric.family
     try:
-        cases: dict[str, Case] = importlib.import_module(f"{_PROMPTS}.{family}").CASES
-        return cases[metric]
-    except (ModuleNotFoundError, AttributeError, KeyError):
-        raise ConfigError(f"metric: probe case missing for {metric}") from None
-
-
-_PROMPTS = "otel_agenteval.metrics.prompts"
+        cases = Prompts(get_metric(metric).metric.family).content["cases"]
+    except (FileNotFoundError, KeyError):
+        cases = []
+    for case in cases:
+        if metric in case["metrics"]:
+            return ProbeCase(**{name: value for name, value in case.items() if name != "metrics"})
+    raise ConfigError(f"metric: probe case missing for {metric}")
 
 
 @dataclass(frozen=True, slots=True)

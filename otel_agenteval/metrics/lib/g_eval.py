@@ -8,40 +8,13 @@ from typing import Annotated, Any
 from annotated_types import MinLen
 
 from ...core.errors import MetricError
+from ..prompts import TEN, Prompts
 from ..registry import Asks, Result
-from .prompts import MISSING, PARTIAL, TEN, task
 from .replies import invalid, number_within, reason_of, texts
 from .values import Words
 
+_PROMPTS = Prompts("g_eval")
 Criteria = Words | Annotated[list[Words], MinLen(1)]
-
-
-def steps_task(what: str) -> str:
-    """Return the task of the first judge call, which writes the evaluation steps."""
-    return task(
-        f"Work out how to evaluate {what} by the criteria. Do not evaluate anything yet.",
-        steps="Write three or four short steps that a careful reader follows one after another to a score of 0 to 10. Each says what to look "
-        "at and what to compare it with; the last says how the findings become the score.",
-        counts="that the steps cover every requirement of the criteria, and add none.",
-        good='criteria "answers everything": "List the parts of the question; check that each has an answer." is a step.',
-        bad='"Think about the quality." says nothing that can be followed.',
-    )
-
-
-def score_task(what: str) -> str:
-    """Return the task of the second judge call, which scores by the steps."""
-    return task(
-        f"Evaluate {what} by the criteria, following the evaluation steps in their order.",
-        scale={
-            10: "The criteria are met in every respect.",
-            7.5: "All that matters is met; something small is missing.",
-            5: "Met in part: about half of what matters.",
-            2.5: "Little of it is met.",
-            0: "Not met, or the opposite of them.",
-        },
-        ignore="qualities that the criteria do not speak of.",
-        cases=(MISSING, PARTIAL, "What is empty, or declines, is judged by the criteria like anything else."),
-    )
 
 
 def g_eval(
@@ -81,7 +54,7 @@ def _judged(
     if steps is None:
         reply = judge.ask(
             "steps",
-            steps_task(what),
+            _PROMPTS["steps"].replace("{what}", what),
             {},
             '{"steps": ["<step>", ...]}',
             criteria={"criteria": criterion},
@@ -91,7 +64,7 @@ def _judged(
             raise invalid("steps", "at least one step")
     reply = judge.ask(
         "score",
-        score_task(what),
+        _PROMPTS["score"].replace("{what}", what),
         material,
         TEN,
         criteria={"criteria": criterion, "evaluation_steps": steps},

@@ -16,12 +16,13 @@ from ...core import jsonio
 from ...core.errors import MetricError
 from ...core.turn import ToolCall, Turn
 from ..lib import applies
-from ..lib.prompts import SCORE
 from ..lib.replies import as_boolean, boolean, entries, invalid, number_within, numbered, reason_of, shown, texts, verdict_of
 from ..lib.steps import calls_as_text, ends_of, failure_of, shortened, tools_as_text
 from ..lib.trace import trace_of
-from ..prompts import agentic_judges as prompts
+from ..prompts import SCORE, Prompts
 from ..registry import EPSILON, Asks, Result, metric, skip, vacuous
+
+_PROMPTS = Prompts("agentic_judges")
 
 Detail = dict[str, Any]
 
@@ -99,14 +100,14 @@ def llm_task_completion(
 def _two_stage_completion(turn: Turn, judge: Asks, criteria: str | list[str] | None) -> Result:
     extracted = judge.ask(
         "extract",
-        prompts.OUTCOME,
+        _PROMPTS["outcome"],
         trace_of(turn),
         '{"task": "<what the user wanted>", "outcome": "<what was done and answered>"}',
     )
     detail = shown(extracted, task="task", outcome="outcome")
     reply = judge.ask(
         "verdict",
-        prompts.ACCOMPLISHED
+        _PROMPTS["accomplished"]
         + ("\nThe criteria say what an accomplished task is; where they differ from the scale, they win." if criteria else ""),
         {**detail, "user_input": turn.input, "final_answer": turn.output},
         '{"reason": "<why, in one or two sentences>", "verdict": <0 to 1>}',
@@ -118,7 +119,7 @@ def _two_stage_completion(turn: Turn, judge: Asks, criteria: str | list[str] | N
 def _holistic_completion(turn: Turn, judge: Asks, criteria: str | list[str] | None) -> Result:
     reply = judge.ask(
         "score",
-        prompts.COMPLETED,
+        _PROMPTS["completed"],
         trace_of(turn),
         '{"criteriaResults": [{"criterion": "<criterion>", "reason": "<why>", "met": <true or false>}], '
         '"reasoning": "<why this score>", "score": <0 to 100>}',
@@ -140,7 +141,10 @@ def llm_task_success(turn: Turn, judge: Asks) -> Result:
     Source: HPD TaskSuccessEvaluator.
     """
     reply = judge.ask(
-        "success", prompts.SUCCEEDED, trace_of(turn), '{"reason": "<why, in one or two sentences>", "success": <true or false>}'
+        "success",
+        _PROMPTS["succeeded"],
+        trace_of(turn),
+        '{"reason": "<why, in one or two sentences>", "success": <true or false>}',
     )
     success, reason = boolean(reply, "success"), reason_of(reply)
     return Result(success, detail={"success": success, "reason": reason}, explanation=reason)
@@ -167,7 +171,7 @@ def llm_goal_accuracy(turn: Turn, judge: Asks, *, goal: str | None = None) -> Re
     by = {"goal": wanted} if goal and goal.strip() else None
     asked = {"user_input": turn.input or "(unknown)"} if wanted is not turn.input else {}
     material = {**({} if by else {"goal": wanted}), **asked, "answer": turn.output or "(empty)"}
-    reply = judge.ask("score", prompts.GOAL, material, SCORE, criteria=by)
+    reply = judge.ask("score", _PROMPTS["goal"], material, SCORE, criteria=by)
     return _judged(reply, {})
 
 
@@ -186,7 +190,7 @@ def llm_topic_adherence(turn: Turn, judge: Asks, *, allowed_topics: Annotated[li
     """
     reply = judge.ask(
         "score",
-        prompts.TOPICS,
+        _PROMPTS["topics"],
         {"user_input": turn.input or "(unknown)", "answer": turn.output or "(empty)"},
         SCORE,
         criteria={"allowed_topics": [topic.strip() for topic in allowed_topics if topic.strip()]},
@@ -217,7 +221,7 @@ def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
     given = {"available_tools": available} if available else {}
     extracted = judge.ask(
         "extract",
-        prompts.TOOLS_SEEN,
+        _PROMPTS["tools_seen"],
         {**course, **given},
         '{"user_input": "<what the user wanted>", "tools_called": [{"name": "<tool>", "parameters": {}}], '
         '"available_tools": [{"name": "<tool>", "description": "<what it does>"}]}',
@@ -226,7 +230,7 @@ def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
     called = detail["tools_called"] if turn.tool_calls is None else _calls_alone(turn)
     material = {"request": turn.input, "user_wanted": detail["user_input"], "tools_called": called}
     reply = judge.ask(
-        "score", prompts.TOOLS_CHOSEN, {**material, "available_tools": available or detail["available_tools"]}, SCORE
+        "score", _PROMPTS["tools_chosen"], {**material, "available_tools": available or detail["available_tools"]}, SCORE
     )
     return _judged(reply, detail)
 
@@ -292,14 +296,14 @@ def llm_argument_correctness(turn: Turn, judge: Asks) -> Result:
     material: Detail = {"request": turn.input, "tool_calls": lines, "reasoning": turn.reasoning or "(unknown)"}
     extracted = judge.ask(
         "extract",
-        prompts.CALLS_SEEN,
+        _PROMPTS["calls_seen"],
         material,
         '{"user_input": "<what the user wanted>", "tool_calls": [{"name": "<tool>", "parameters": {}, "reasoning": "<why, or empty>"}]}',
     )
     detail: Detail = {"user_input": extracted.get("user_input")}
     reply = judge.ask(
         "verdicts",
-        f"{prompts.ARGUMENTS_RIGHT}\nThere are {len(calls)} calls: give one entry for each.",
+        f"{_PROMPTS['arguments_right']}\nThere are {len(calls)} calls: give one entry for each.",
         {**material, "tools": tools or "(unknown)", "found_before": _found(extracted)},
         '{"verdicts": [{"call": "<number and name>", "reason": "<what is wrong; null for yes>", "verdict": "<yes or no>"}]}',
     )
@@ -316,7 +320,7 @@ def llm_argument_correctness(turn: Turn, judge: Asks) -> Result:
     wrong = [reason_of(entry) or "no reason given" for entry, good in zip(given, right, strict=True) if not good]
     reason = judge.ask(
         "reason",
-        f"{prompts.ARGUMENTS_WHY}\nThe score is {value:.2f} of 1.",
+        f"{_PROMPTS['arguments_why']}\nThe score is {value:.2f} of 1.",
         {
             "user_wanted": detail["user_input"] or turn.input,
             "verdicts": ", ".join("yes" if good else "no" for good in right),
@@ -346,7 +350,7 @@ _ANSWER_CHARS = 400
 def _task_of(turn: Turn, judge: Asks) -> Any:
     extracted = judge.ask(
         "task",
-        prompts.TASK,
+        _PROMPTS["task"],
         {"user_input": turn.input, "final_answer": shortened(turn.output or "(unknown)", _ANSWER_CHARS)},
         '{"task": "<what the user wanted>"}',
     )
@@ -354,7 +358,7 @@ def _task_of(turn: Turn, judge: Asks) -> Any:
 
 
 def _plan_of(turn: Turn, judge: Asks, task: Any) -> list[str]:
-    extracted = judge.ask("plan", prompts.PLAN, {"task": task, **trace_of(turn, findings=False)}, '{"plan": ["<step>"]}')
+    extracted = judge.ask("plan", _PROMPTS["plan"], {"task": task, **trace_of(turn, findings=False)}, '{"plan": ["<step>"]}')
     return texts(extracted, "plan")
 
 
@@ -377,7 +381,7 @@ def llm_step_efficiency(turn: Turn, judge: Asks) -> Result:
     Source: PandaProbe step_efficiency.
     """
     detail: Detail = {"task": _task_of(turn, judge)}
-    reply = judge.ask("score", prompts.EFFICIENT, {**detail, **trace_of(turn)}, SCORE)
+    reply = judge.ask("score", _PROMPTS["efficient"], {**detail, **trace_of(turn)}, SCORE)
     return _judged(reply, detail)
 
 
@@ -392,7 +396,7 @@ def llm_confidence(turn: Turn, judge: Asks) -> Result:
 
     Source: PandaProbe confidence.
     """
-    reply = judge.ask("confidence", prompts.CONFIDENT, trace_of(turn), '{"reason": "<why, or null>", "confidence": <0 to 1>}')
+    reply = judge.ask("confidence", _PROMPTS["confident"], trace_of(turn), '{"reason": "<why, or null>", "confidence": <0 to 1>}')
     detail: Detail = {}
     found = _judged(reply, detail, "confidence")
     detail["confidence"] = found.value
@@ -411,7 +415,7 @@ def llm_plan_adherence(turn: Turn, judge: Asks) -> Result:
 
     Source: PandaProbe plan_adherence.
     """
-    return _planned(turn, judge, prompts.ADHERED)
+    return _planned(turn, judge, _PROMPTS["adhered"])
 
 
 @metric(applies=applies.room_for_a_plan, version="2", needs=("input",), threshold=0.5, aliases=("pandaprobe:plan_quality",))
@@ -426,7 +430,7 @@ def llm_plan_quality(turn: Turn, judge: Asks) -> Result:
 
     Source: PandaProbe plan_quality.
     """
-    return _planned(turn, judge, prompts.PLANNED_WELL)
+    return _planned(turn, judge, _PROMPTS["planned_well"])
 
 
 def _planned(turn: Turn, judge: Asks, question: str) -> Result:

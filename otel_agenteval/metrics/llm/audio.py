@@ -23,8 +23,10 @@ from ..lib import applies
 from ..lib.media import contents_of, heard, listed, media_of, written
 from ..lib.replies import boolean, choice, entries, invalid, optional_number, reason_of
 from ..lib.values import Words
-from ..prompts import audio as prompts
+from ..prompts import Prompts
 from ..registry import Asks, Result, metric, skip, vacuous
+
+_PROMPTS = Prompts("audio")
 
 
 def _measured(content: Content) -> dict[str, Any] | None:
@@ -128,7 +130,7 @@ def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, 
 
     Source: Trusys audio-sentiment.
     """
-    return _labelled(turn, judge, prompts.SENTIMENT, labels, expected)
+    return _labelled(turn, judge, _PROMPTS["sentiment"], labels, expected)
 
 
 @metric(
@@ -154,7 +156,7 @@ def llm_audio_call_category(turn: Turn, judge: Asks, *, categories: _Labels, exp
 
     Source: Trusys audio-call-category.
     """
-    return _labelled(turn, judge, prompts.CATEGORY, categories, expected)
+    return _labelled(turn, judge, _PROMPTS["category"], categories, expected)
 
 
 _Tag = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^[A-Za-z]{2,3}([-_][A-Za-z0-9]{1,8})*$")]
@@ -190,7 +192,7 @@ def llm_audio_language(
         return skip("missing:audio")
     reply = judge.ask(
         "label",
-        prompts.LANGUAGE,
+        _PROMPTS["language"],
         sound.material,
         '{"reason": "<what shows it>", "language": "<BCP 47 tag>", "confidence": <0 to 1>}',
         media=sound.media,
@@ -235,7 +237,7 @@ def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
     measured = [found for content in contents_of(turn, "audio") if (found := _measured(content))]
     reply = judge.ask(
         "interruptions",
-        prompts.INTERRUPTIONS,
+        _PROMPTS["interruptions"],
         {**sound.material, "measured": "\n".join(map(_as_text, measured))} if measured else sound.material,
         '{"interruptions": [{"statement": "<what the user breaks in with>", "at_s": <seconds>, "reason": "<what the agent does next>", '
         '"handled": <true or false>}, ...]}',
@@ -278,7 +280,7 @@ def llm_audio_false_intent_identification(turn: Turn, judge: Asks, *, expected: 
         return skip("missing:audio")
     reply = judge.ask(
         "verdict",
-        prompts.FALSE_INTENT,
+        _PROMPTS["false_intent"],
         sound.material,
         '{"reason": "<what speaks for and against it>", "evidence": ["<words that show it>", ...], "detected": <true or false>}',
         media=sound.media,

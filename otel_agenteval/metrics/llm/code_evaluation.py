@@ -8,12 +8,13 @@ from ...core import jsonio
 from ...core.turn import Turn
 from ..lib import applies
 from ..lib.code import OUTPUT_CHARS, code_blocks
-from ..lib.prompts import TEN
 from ..lib.readability import measured
 from ..lib.references import reference
 from ..lib.replies import number_within, reason_of, shown
-from ..prompts import code_evaluation as prompts
+from ..prompts import TEN, Prompts
 from ..registry import Asks, Result, metric, skip
+
+_PROMPTS = Prompts("code_evaluation")
 
 
 @metric(applies=applies.code, version="3", needs=("output",), threshold=0.5, aliases=("trusys:code-readability",))
@@ -42,7 +43,7 @@ def llm_code_readability(turn: Turn, judge: Asks) -> Result:
         return skip("no_code")
     counts = measured(blocks)
     said = "\n".join(f"{name}: {value}" for name, value in counts.items())
-    reply = judge.ask("readability", prompts.READABLE, {"output": output, "measured": said}, TEN)
+    reply = judge.ask("readability", _PROMPTS["readable"], {"output": output, "measured": said}, TEN)
     return _out_of_ten(reply, {"reason": reason_of(reply), "measured": counts})
 
 
@@ -77,7 +78,7 @@ def llm_code_correctness(turn: Turn, judge: Asks, *, spec: str | None = None) ->
         return skip("no_code")
     reply = judge.ask(
         "correctness",
-        prompts.CORRECT,
+        _PROMPTS["correct"],
         {"output": output} if spec else {"spec": wanted, "output": output},
         '{"issues": ["<what is wrong, and for which input>", ...], "reason": "<why, in one or two sentences>", "score": <0 to 10>}',
         criteria={"spec": spec} if spec else None,

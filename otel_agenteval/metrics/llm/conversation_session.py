@@ -17,13 +17,14 @@ from ...core.turn import Message, Turn
 from ..code.conversation_session import says_something
 from ..lib import applies
 from ..lib.g_eval import Criteria, g_eval
-from ..lib.prompts import SCORE, VERDICT
 from ..lib.replies import boolean, entries, number, number_within, reason_of, shown
 from ..lib.steps import one_line
 from ..lib.trace import cut
 from ..lib.values import Words
-from ..prompts import conversation_session as prompts
+from ..prompts import SCORE, VERDICT, Prompts
 from ..registry import Asks, Result, metric, skip, vacuous
+
+_PROMPTS = Prompts("conversation_session")
 
 Detail = dict[str, Any]
 Count = Annotated[int, Ge(1)]
@@ -127,7 +128,7 @@ def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
         return skip("missing:history")
     reply = judge.ask(
         "score",
-        prompts.COHERENT,
+        _PROMPTS["coherent"],
         _answer_in(turn, _history(earlier)),
         SCORE,
     )
@@ -155,7 +156,7 @@ def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, m
     """
     reply = judge.ask(
         "score",
-        prompts.PROGRESS,
+        _PROMPTS["progress"],
         _answer_in(turn, _history(_earlier(turn), max_messages, max_chars)),
         '{"goal": "<what the user wants in the end>", "progression_reason": "<how far the answer moves toward it, and why>", '
         '"blockers": ["<what still stands in the way>"], "score": <0 to 1>}',
@@ -184,7 +185,7 @@ def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, ma
         return skip("missing:history")
     reply = judge.ask(
         "score",
-        prompts.REMEMBERED,
+        _PROMPTS["remembered"],
         _answer_in(turn, _history(earlier, max_messages, max_chars)),
         '{"reason": "<what the answer takes from earlier turns, and why it is right or wrong>", "facts_referenced": ["<fact, and its turn>"], '
         '"memory_errors": ["<error, and the turn that shows it>"], "score": <0 to 1>}',
@@ -213,7 +214,7 @@ def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
         return vacuous(1.0)
     reply = judge.ask(
         "score",
-        prompts.NEW,
+        _PROMPTS["new"],
         {
             "earlier_answers": _numbered(map(one_line, answers[-last_n:])),
             "user_input": turn.input or "(unknown)",
@@ -280,7 +281,7 @@ def llm_knowledge_retention(turn: Turn, judge: Asks) -> Result:
         after = _lines(spoken[place + 1 :], place + 2) if place == places[-1] else ""
         reply = judge.ask(
             "verdict",
-            f"{prompts.FORGOTTEN}\nThe message is no. {place + 1} of the conversation.",
+            f"{_PROMPTS['forgotten']}\nThe message is no. {place + 1} of the conversation.",
             {
                 "known_facts": _known(facts),
                 "said_before": new or "(nothing)",
@@ -300,7 +301,7 @@ def llm_knowledge_retention(turn: Turn, judge: Asks) -> Result:
 def _facts_in(judge: Asks, message: int, facts: Mapping[str, Any], new: str) -> dict[str, Any]:
     extracted = judge.ask(
         "knowledge",
-        f"{prompts.FACTS}\nThese are the facts before message no. {message} of the conversation.",
+        f"{_PROMPTS['facts']}\nThese are the facts before message no. {message} of the conversation.",
         {"known_facts": _known(facts), "new_messages": new or "(none)"},
         '{"data": {"<fact>": "<value>"}}',
     )
@@ -344,7 +345,7 @@ def llm_role_adherence(turn: Turn, judge: Asks, *, role: Words) -> Result:
         return vacuous(1.0)
     reply = judge.ask(
         "verdicts",
-        prompts.OUT_OF_ROLE,
+        _PROMPTS["out_of_role"],
         {"conversation": "\n".join(f"[{place}] {_line(message.role, message.content)}" for place, message in said)},
         '{"verdicts": [{"statement": "<the words that fall out of the role>", "reason": "<which part of the role they break>", '
         '"index": <number of the message>}]}',
@@ -396,7 +397,7 @@ def llm_conversation_relevancy(turn: Turn, judge: Asks, *, window_size: Count = 
         after = _lines(unanswered, before + 1) if end == len(interactions) else ""
         reply = judge.ask(
             "window",
-            f"{prompts.RELEVANT}\nThe message is no. {before - _after_answer(interaction)} of the conversation.",
+            f"{_PROMPTS['relevant']}\nThe message is no. {before - _after_answer(interaction)} of the conversation.",
             {"window": _lines(window, before - len(window) + 1), **({"said_later": after} if after else {})},
             VERDICT,
         )

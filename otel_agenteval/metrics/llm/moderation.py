@@ -10,8 +10,10 @@ from annotated_types import Ge, Le
 from ...core.turn import Turn
 from ..lib import applies
 from ..lib.replies import entries, invalid, number_within
-from ..prompts import moderation as prompts
+from ..prompts import Prompts
 from ..registry import Asks, Result, metric, vacuous
+
+_PROMPTS = Prompts("moderation")
 
 _NAMED = 5  # codes in an explanation
 
@@ -40,7 +42,7 @@ def llm_moderation(
         return vacuous(True, flags=[])
     wanted = {_code(category) for category in categories if category.strip()}
     by = {"categories": "\n".join(categories)} if wanted else None
-    reply = judge.ask("moderation", prompts.NAMED if wanted else prompts.EVERY, _material(turn), _REPLY, criteria=by)
+    reply = judge.ask("moderation", _PROMPTS["named"] if wanted else _PROMPTS["every"], _material(turn), _REPLY, criteria=by)
     flags = [flag for flag in map(_flag, entries(reply, "flags")) if _counts(flag, wanted, min_confidence)]
     named = list(dict.fromkeys(str(flag["code"] or "unnamed") for flag in flags))[:_NAMED]
     return Result(not flags, detail={"flags": flags}, explanation=f"flagged as {', '.join(named)}" if flags else None)

@@ -13,8 +13,10 @@ from ...core.turn import Turn
 from ..lib import applies
 from ..lib.media import listed, media_of, shown
 from ..lib.replies import entries, number_within, numbered, reason_of, yes_no
-from ..prompts import multimodal_image as prompts
+from ..prompts import Prompts
 from ..registry import Asks, Result, metric, skip
+
+_PROMPTS = Prompts("multimodal_image")
 
 _MOST_IMAGES = 100
 """Maximum images of a turn that are judged one by one."""
@@ -52,7 +54,7 @@ def llm_image_helpfulness(turn: Turn, judge: Asks) -> Result:
     for place, image in enumerate(images):
         reply = judge.ask(
             f"image_{place}",
-            prompts.HELPFUL,
+            _PROMPTS["helpful"],
             {"question": turn.input, "answer": turn.output or "(empty)", "image": image.name},
             '{"reasoning": "<what the image shows, and what it adds>", "score": <0 to 10>}',
             media=shown([image]),
@@ -95,7 +97,7 @@ def llm_multimodal_contextual_relevancy(turn: Turn, judge: Asks) -> Result:
         return skip("missing:image")
     reply = judge.ask(
         "verdicts",
-        prompts.RELEVANT,
+        _PROMPTS["relevant"],
         {"question": turn.input, "context": numbered(turn.context), "images": listed(images)},
         '{"verdicts": [{"statement": "<the statement, or the image and what it shows>", "reason": "<why>", "verdict": "<yes or no>"}, ...]}',
         media=shown(images),
@@ -127,7 +129,7 @@ def llm_multimodal_contextual_recall(turn: Turn, judge: Asks) -> Result:
         return skip("missing:image")
     reply = judge.ask(
         "verdicts",
-        prompts.RECALLED,
+        _PROMPTS["recalled"],
         {"right_answer": jsonio.text_of(turn.ground_truth), "context": numbered(turn.context), "images": listed(images)},
         '{"verdicts": [{"statement": "<the sentence or image>", "reason": "<which text or image says so, or what is missing>", '
         '"verdict": "<yes or no>"}, ...]}',

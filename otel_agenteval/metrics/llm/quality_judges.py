@@ -6,11 +6,12 @@ from typing import Any
 
 from ...core.turn import Turn
 from ..lib.g_eval import Criteria, g_eval
-from ..lib.prompts import SCORE
 from ..lib.replies import as_boolean, boolean, number_within, reason_of
 from ..lib.values import Words
-from ..prompts import quality_judges as prompts
+from ..prompts import SCORE, Prompts
 from ..registry import EPSILON, Asks, Result, metric, skip
+
+_PROMPTS = Prompts("quality_judges")
 
 _RUBRIC = {"criteria": "rubric", "value": "rubric"}
 """Spellings of ``rubric`` in other catalogs."""
@@ -44,7 +45,7 @@ def llm_coherence(turn: Turn, judge: Asks) -> Result:
         return skip("empty_output")
     reply = judge.ask(
         "score",
-        prompts.COHERENT,
+        _PROMPTS["coherent"],
         _material(turn),
         '{"reasoning": "<why, in one to three sentences>", "contradictions": [<statements of the answer that contradict each other>], '
         '"hasContradictions": <true or false>, "hasLogicalFlow": <true or false>, '
@@ -81,7 +82,7 @@ def llm_fluency(turn: Turn, judge: Asks) -> Result:
         return skip("empty_output")
     reply = judge.ask(
         "score",
-        prompts.FLUENT,
+        _PROMPTS["fluent"],
         {"text": turn.output or ""},
         '{"reasoning": "<why, in one to three sentences>", "grammarErrors": [<errors>], '
         '"awkwardPhrases": [<phrases that sound unnatural>], "readabilityLevel": "<easy, moderate or difficult>", '
@@ -122,7 +123,7 @@ def llm_rubric(turn: Turn, judge: Asks, *, rubric: Words, threshold: float | Non
     """
     reply = judge.ask(
         "score",
-        prompts.RUBRIC,
+        _PROMPTS["rubric"],
         _material(turn),
         '{"reason": "<why, in one to three sentences>", "score": <0 to 1>, "pass": <true or false>}',
         criteria={"rubric": rubric},
@@ -178,7 +179,7 @@ def llm_aspect_critic(turn: Turn, judge: Asks, *, rubric: Words) -> Result:
     """
     reply = judge.ask(
         "verdict",
-        prompts.ASPECT,
+        _PROMPTS["aspect"],
         _material(turn),
         '{"reason": "<why, in one or two sentences>", "verdict": <true or false>}',
         criteria={"rubric": rubric},
@@ -204,7 +205,7 @@ def llm_custom_judge(turn: Turn, judge: Asks, *, rubric: Words) -> Result:
     """
     reply = judge.ask(
         "score",
-        prompts.CUSTOM,
+        _PROMPTS["custom"],
         _material(turn),
         SCORE,
         criteria={"rubric": rubric},

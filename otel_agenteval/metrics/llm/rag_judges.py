@@ -9,7 +9,6 @@ from annotated_types import Ge, Le
 
 from ...core import jsonio
 from ...core.turn import Turn
-from ..lib.prompts import SCORE
 from ..lib.references import reference, truth_of
 from ..lib.replies import (
     as_boolean,
@@ -25,8 +24,10 @@ from ..lib.replies import (
     word,
     yes_no,
 )
-from ..prompts import rag_judges as prompts
+from ..prompts import SCORE, Prompts
 from ..registry import EPSILON, Asks, Result, metric, skip, vacuous
+
+_PROMPTS = Prompts("rag_judges")
 
 _HOLISTIC_THRESHOLD = 0.7
 
@@ -98,7 +99,7 @@ def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "
     if method == "holistic":
         reply = judge.ask(
             "faithfulness",
-            prompts.FAITHFUL,
+            _PROMPTS["faithful"],
             {"question": question, "answer": answer, "context": context},
             '{"reasoning": "<why, in one to three sentences>", "faithfulClaims": [<claims that the context supports>], '
             '"hallucinatedClaims": [<claims that it does not support>], "score": <0 to 100>}',
@@ -108,7 +109,7 @@ def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "
         return result
     reply = judge.ask(
         "statements",
-        prompts.STATEMENTS,  # without the context, which would bias the list
+        _PROMPTS["statements"],  # without the context, which would bias the list
         {"question": question, "answer": answer},
         '{"statements": ["<statement>", ...]}',
     )
@@ -117,7 +118,7 @@ def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "
         return vacuous(1.0, statements=[], unsupported=[])
     reply = judge.ask(
         "verdicts",
-        _of(prompts.INFERRED, statements, "statements"),
+        _of(_PROMPTS["inferred"], statements, "statements"),
         {"context": context, "statements": numbered(statements)},
         '{"verdicts": [{"statement": "<its number>", "reason": "<the sentence that supports it, or why none does>", "verdict": "<yes or no>"}, ...]}',
     )
@@ -149,7 +150,7 @@ def llm_relevance(turn: Turn, judge: Asks) -> Result:
         return Result(0.0, explanation="the answer is empty")
     reply = judge.ask(
         "relevance",
-        prompts.RELEVANT,
+        _PROMPTS["relevant"],
         {"question": turn.input or "", "answer": turn.output or ""},
         '{"reasoning": "<why, in one to three sentences>", "irrelevantParts": [<parts of the answer that do not belong>], '
         '"addressesQuestion": <true or false>, "staysOnTopic": <true or false>, "score": <0 to 100>}',
@@ -198,7 +199,7 @@ def llm_context_precision(
     if method == "holistic":
         reply = judge.ask(
             "context_precision",
-            prompts.CHUNKS_USEFUL,
+            _PROMPTS["chunks_useful"],
             {"question": question, "context": _joined(turn.context)},
             '{"reasoning": "<why, in one to three sentences>", "relevantParts": [<the first words of each useful passage>], '
             '"irrelevantParts": [<the first words of each that is of no use>], "score": <0 to 100>}',
@@ -210,7 +211,7 @@ def llm_context_precision(
     for rank, chunk in enumerate(turn.context, 1):
         reply = judge.ask(
             f"chunk_{rank}",
-            f"{prompts.CHUNK_RELEVANT}\nIt is passage {rank} of {len(turn.context)}; judge it alone.",
+            f"{_PROMPTS['chunk_relevant']}\nIt is passage {rank} of {len(turn.context)}; judge it alone.",
             {"question": question, "passage": chunk},
             '{"reason": "<what in it serves the question, or that nothing does>", "verdict": "<RELEVANT or NOT_RELEVANT>"}',
         )
@@ -265,7 +266,7 @@ def llm_context_recall(
     if method == "holistic":
         reply = judge.ask(
             "context_recall",
-            prompts.TRUTH_HELD,
+            _PROMPTS["truth_held"],
             {"ground_truth": truth, "context": context},
             '{"reasoning": "<why, in one to three sentences>", "informationPresent": [<what of the ground truth the context holds>], '
             '"informationMissing": [<what it does not hold>], "score": <0 to 100>}',
@@ -274,7 +275,7 @@ def llm_context_recall(
         return _with_holistic_threshold(result, threshold)
     reply = judge.ask(
         "claims",
-        prompts.CLAIMS_OF_TRUTH,
+        _PROMPTS["claims_of_truth"],
         {"ground_truth": truth},
         '{"claims": ["<claim>", ...]}',
     )
@@ -283,7 +284,7 @@ def llm_context_recall(
         return skip("no_claims")
     reply = judge.ask(
         "verdicts",
-        _of(prompts.CLAIMS_HELD, claims, "claims"),
+        _of(_PROMPTS["claims_held"], claims, "claims"),
         {"context": context, "claims": numbered(claims)},
         '{"verdicts": [{"claim": "<its number>", "reason": "<the sentence that supports it, or why none does>", '
         '"verdict": "<SUPPORTED or UNSUPPORTED>"}, ...]}',
@@ -323,14 +324,14 @@ def llm_context_relevance(turn: Turn, judge: Asks, *, method: Literal["extract",
     if method == "holistic":
         reply = judge.ask(
             "context_relevance",
-            prompts.CONTEXT_RELEVANT,
+            _PROMPTS["context_relevant"],
             {"question": question, "context": _joined(context)},
             SCORE,
         )
         return _unit(reply)
     reply = judge.ask(
         "extract",
-        prompts.CONTEXT_NEEDED,
+        _PROMPTS["context_needed"],
         {"question": question, "context": "\n".join(f"[{number}] {chunk}" for number, chunk in enumerate(context))},
         '{"reason": "<what the question needs, and where it stands>", "relevant": [<number of a passage>, ...], "insufficient": <true or false>}',
     )
@@ -400,7 +401,7 @@ def llm_answer_correctness(turn: Turn, judge: Asks, *, exact_shortcut: bool = Tr
         return Result(1.0, detail={"shortcut": "exact"}, explanation="the answer is the ground truth")
     reply = judge.ask(
         "answer_correctness",
-        prompts.CORRECT,
+        _PROMPTS["correct"],
         {"question": turn.input or "", "answer": answer, "ground_truth": truth},
         '{"reasoning": "<why, in one to three sentences>", "factsCorrect": [<facts that the answer has right>], '
         '"factsIncorrect": [<facts that it has wrong>], "factsMissing": [<facts of the ground truth that it lacks>], "score": <0 to 100>}',
@@ -420,7 +421,7 @@ def llm_answer_similarity(turn: Turn, judge: Asks) -> Result:
     """
     reply = judge.ask(
         "answer_similarity",
-        prompts.SIMILAR,
+        _PROMPTS["similar"],
         {"answer": turn.output or "", "ground_truth": jsonio.text_of(truth_of(turn))},
         SCORE,
     )
@@ -451,7 +452,7 @@ def llm_hallucination(turn: Turn, judge: Asks) -> Result:
         return skip("empty_output")
     reply = judge.ask(
         "claims",
-        prompts.CLAIMS,  # without the context, which would bias the list
+        _PROMPTS["claims"],  # without the context, which would bias the list
         {"answer": answer},
         '{"claims": ["<claim>", ...]}',
     )
@@ -460,7 +461,7 @@ def llm_hallucination(turn: Turn, judge: Asks) -> Result:
         return vacuous(0.0, **_hallucinated([], []))
     reply = judge.ask(
         "verdicts",
-        _of(prompts.CONTRADICTED, claims, "claims"),
+        _of(_PROMPTS["contradicted"], claims, "claims"),
         {"context": context, "claims": numbered(claims)},
         '{"verdicts": [{"claim": "<its number>", "reason": "<the sentence that decides it, or that there is none>", '
         '"verdict": "<SUPPORTED, CONTRADICTED or UNSUPPORTED>"}, ...]}',
@@ -511,7 +512,7 @@ def llm_groundedness(turn: Turn, judge: Asks, *, fabrication_cap: Annotated[floa
     """
     reply = judge.ask(
         "groundedness",
-        prompts.GROUNDED,
+        _PROMPTS["grounded"],
         {"question": turn.input or "", "answer": turn.output or "", "context": _joined(turn.context)},
         '{"reasoning": "<why, in one to three sentences>", "groundedClaims": [<claims with support>], "ungroundedClaims": [<claims without>], '
         '"fabricatedElements": [<what is made up; empty if nothing is>], "uncertaintyAcknowledged": <true or false>, "score": <0 to 100>}',
@@ -564,7 +565,7 @@ def llm_factuality(
     """
     reply = judge.ask(
         "category",
-        prompts.CATEGORY,
+        _PROMPTS["category"],
         {"question": turn.input or "", "answer": turn.output or "", "ground_truth": jsonio.text_of(truth_of(turn))},
         '{"reason": "<the facts that they share and those on which they differ>", "category": "<A, B, C, D or E>"}',
     )
@@ -600,7 +601,7 @@ def llm_noise_sensitivity(
     noisy = reference(turn, noisy_input, "noisy_input")
     reply = judge.ask(
         "noise_sensitivity",
-        prompts.ROBUST,
+        _PROMPTS["robust"],
         {
             "noisy_input": jsonio.text_of(turn.input if noisy is None else noisy),
             "baseline_response": baseline,
@@ -641,7 +642,7 @@ def llm_sql_semantic_equivalence(
     tables = jsonio.text_of(reference(turn, schema, "schema"))
     reply = judge.ask(
         "equivalence",
-        prompts.EQUIVALENT,
+        _PROMPTS["equivalent"],
         {"query": turn.output or "", "reference_sql": wanted, **({"schema": tables} if tables else {})},
         '{"reason": "<what differs on which database, or why nothing does>", "equivalent": <true or false>}',
     )

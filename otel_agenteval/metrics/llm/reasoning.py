@@ -9,12 +9,13 @@ from typing import Annotated, Any
 from annotated_types import Ge
 
 from ...core.turn import Turn
-from ..lib.prompts import SCORE
 from ..lib.replies import number_within, reason_of
 from ..lib.steps import calls_as_text
 from ..lib.trace import cut
-from ..prompts import reasoning as prompts
+from ..prompts import SCORE, Prompts
 from ..registry import Asks, Result, metric, skip
+
+_PROMPTS = Prompts("reasoning")
 
 Chars = Annotated[int, Ge(1)]
 
@@ -42,7 +43,7 @@ def llm_reasoning_coherence(turn: Turn, judge: Asks) -> Result:
     return _asked(
         judge,
         "coherence",
-        prompts.COHERENT,
+        _PROMPTS["coherent"],
         {"reasoning": reasoning, "answer": turn.output or ""},
     )
 
@@ -71,7 +72,7 @@ def llm_reasoning_groundedness(turn: Turn, judge: Asks, *, max_result_chars: Cha
     return _asked(
         judge,
         "groundedness",
-        prompts.GROUNDED,
+        _PROMPTS["grounded"],
         data,
     )
 
@@ -102,7 +103,7 @@ def llm_reasoning_efficiency(turn: Turn, judge: Asks, *, max_chars: Chars = 800)
     return _asked(
         judge,
         "efficiency",
-        prompts.EFFICIENT,
+        _PROMPTS["efficient"],
         {
             "task": turn.input or "",
             "reasoning": reasoning[:max_chars],

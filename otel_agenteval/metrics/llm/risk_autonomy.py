@@ -10,8 +10,10 @@ from ...core.turn import Turn
 from ..lib.replies import number_within, reason_of
 from ..lib.steps import calls_as_text
 from ..lib.trace import cut
-from ..prompts import risk_autonomy as prompts
+from ..prompts import Prompts
 from ..registry import Asks, Result, metric
+
+_PROMPTS = Prompts("risk_autonomy")
 
 Chars = Annotated[int, Ge(0)]
 _CALLS = 200
@@ -45,7 +47,7 @@ def llm_turn_risk(turn: Turn, judge: Asks, *, max_result_chars: Chars = 200, max
     calls = calls_as_text(turn.tool_calls or (), most=_CALLS, result_chars=max_result_chars, shorten=cut)
     reply = judge.ask(
         "score",
-        prompts.RISK,
+        _PROMPTS["risk"],
         {
             "user_input": turn.input or "(unknown)",
             "tool_calls": calls or ("(unknown)" if turn.tool_calls is None else "(none)"),

@@ -7,11 +7,12 @@ from typing import Any
 from ...core import jsonio
 from ...core.turn import Turn
 from ..lib.json_output import object_of, too_long, written
-from ..lib.prompts import SCORE
 from ..lib.references import truth_of
 from ..lib.replies import number_within, reason_of
-from ..prompts import structured_output as prompts
+from ..prompts import SCORE, Prompts
 from ..registry import Asks, Result, metric, skip
+
+_PROMPTS = Prompts("structured_output")
 
 
 @metric(version="2", needs=("output", "ground_truth"), aliases=("hpd:SemanticFieldEqualityEvaluator",))
@@ -36,7 +37,7 @@ def llm_semantic_field_equality(turn: Turn, judge: Asks, *, field: str) -> Resul
         return Result(0.0, explanation="the output is no JSON object" if document is None else "the output lacks the field")
     reply = judge.ask(
         "field_equality",
-        prompts.SAME_MEANING,
+        _PROMPTS["same_meaning"],
         {"value": written(document[field]), "ground_truth": jsonio.text_of(truth_of(turn))},
         SCORE,
         criteria={"field": field},

@@ -23,8 +23,15 @@ from ..lib.frames import Frames, newest_video, opened_video, spaced
 from ..lib.g_eval import Criteria, g_eval
 from ..lib.media import Medium, as_seen, name_of
 from ..lib.replies import invalid, number_within, reason_of
-from ..prompts import video as prompts
+from ..prompts import Prompts
 from ..registry import Asks, Result, metric, skip
+
+_PROMPTS = Prompts("video")
+# dimensions, which the prompts describe
+_QUALITY = ("resolution", "clarity", "colour_accuracy", "artifact_freedom")
+_ALIGNMENT = ("subject_alignment", "action_alignment", "attribute_alignment", "scene_alignment")
+_CONSISTENCY = ("motion_smoothness", "transition_naturalness", "flicker_freedom", "object_persistence")
+_PLAUSIBILITY = ("physical_plausibility", "object_integrity", "causal_coherence")
 
 
 class _Sample(NamedTuple):
@@ -133,7 +140,7 @@ def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8,
 
     Source: Trusys video-visual-quality, with our own dimensions.
     """
-    return _by_dimensions(turn, judge, num_frames, sampling, prompts.LOOKS, prompts.QUALITY, {})
+    return _by_dimensions(turn, judge, num_frames, sampling, _PROMPTS["looks"], _QUALITY, {})
 
 
 @metric(media=True, applies=applies.video, version="3", threshold=0.5, aliases=("trusys:text-to-video",))
@@ -156,7 +163,7 @@ def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampli
         return skip("missing:video")
     if not turn.input:
         return skip("missing:input")
-    return _by_dimensions(turn, judge, num_frames, sampling, prompts.SHOWS_PROMPT, prompts.ALIGNMENT, {"prompt": turn.input})
+    return _by_dimensions(turn, judge, num_frames, sampling, _PROMPTS["shows_prompt"], _ALIGNMENT, {"prompt": turn.input})
 
 
 @metric(media=True, applies=applies.video, version="3", threshold=0.5, aliases=("trusys:video-temporal-consistency",))
@@ -175,7 +182,7 @@ def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frame
 
     Source: Trusys video-temporal-consistency, with our own dimensions.
     """
-    return _by_dimensions(turn, judge, num_frames, sampling, prompts.STEADY, prompts.CONSISTENCY, {})
+    return _by_dimensions(turn, judge, num_frames, sampling, _PROMPTS["steady"], _CONSISTENCY, {})
 
 
 @metric(media=True, applies=applies.video, version="3", threshold=0.5, aliases=("trusys:video-factual-consistency",))
@@ -193,7 +200,7 @@ def llm_video_factual_consistency(turn: Turn, judge: Asks, *, num_frames: Frames
 
     Source: Trusys video-factual-consistency, with our own dimensions.
     """
-    return _by_dimensions(turn, judge, num_frames, sampling, prompts.PLAUSIBLE, prompts.PLAUSIBILITY, {})
+    return _by_dimensions(turn, judge, num_frames, sampling, _PROMPTS["plausible"], _PLAUSIBILITY, {})
 
 
 @metric(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.turn import Turn
-from ..lib.prompts import PERCENT
 from ..lib.replies import number_within, reason_of
-from ..prompts import workflow as prompts
+from ..prompts import PERCENT, Prompts
 from ..registry import Asks, Result, metric
+
+_PROMPTS = Prompts("workflow")
 
 _QUALITY = "It does what was asked, and is right, complete, clear and ready for use."
 
@@ -36,7 +37,7 @@ def llm_workflow_output_quality(turn: Turn, judge: Asks, *, criteria: str | list
         return Result(0.0, explanation="the output is empty")
     reply = judge.ask(
         "score",
-        prompts.OUTPUT,
+        _PROMPTS["output"],
         {"request": turn.input or "", "final_output": turn.output or ""},
         PERCENT,
         criteria={"criteria": criteria or _QUALITY},

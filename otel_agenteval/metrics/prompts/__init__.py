@@ -1,3 +1,63 @@
-"""Texts of judge prompts, with one module per family of metrics.
-:mod:`..lib.prompts` assembles them.
+"""Texts of judge prompts, in one YAML file for each family of metrics.
+
+A prompt is the text that the judge reads, in this order: the text to judge and the standard, ``How:`` (the procedure), the
+scale with a sentence for each level, ``What counts:``, ``What does not count:``, a short ``Good:`` and ``Bad:`` example, and
+rules for frequent cases (missing evidence, partial answers, refusals). Only the first is required. The system prompt explains
+delimiters, redaction markers, truncated material and other languages once for all prompts.
+
+A line with more indentation continues the line before. ``{missing}`` and the other names in :data:`SENTENCES` stand for a
+sentence that several prompts share.
+
+``cases`` are the good and bad turns for ``judge probe``.
 """
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ...core.data_files import load_yaml
+
+SENTENCES = {
+    "missing": "Missing evidence: what the material does not show has not been shown to happen; say what is missing, and do not assume it.",
+    "partial": "Partial answers: judge what is there by the scale; what is missing counts as not done.",
+    "refusal_fails": "Refusals: an answer that declines, however politely or rightly, has not done what was asked.",
+    "refusal_full": "Refusals: judge an answer that declines like any other by the scale; declining is no fault in itself.",
+}
+"""Sentences for cases that occur with every metric."""
+
+SCORE = '{"reason": "<why, in one or two sentences>", "score": <0 to 1>}'
+"""Reply with a score from 0 to 1. The reason is first, because a judge that decides before it reasons defends its guess."""
+PERCENT = '{"reasoning": "<why, in one to three sentences>", "score": <0 to 100>}'
+TEN = '{"reason": "<why, in one or two sentences>", "score": <0 to 10>}'
+VERDICT = '{"reason": "<why, in one or two sentences>", "verdict": "<yes or no>"}'
+
+
+class Prompts:
+    """Prompts of a family by name, loaded on first use."""
+
+    def __init__(self, family: str) -> None:
+        self._path = Path(__file__).with_name(f"{family}.yaml")
+
+    @functools.cached_property
+    def content(self) -> Mapping[str, Any]:
+        """Content of the file."""
+        found: dict[str, Any] = load_yaml(self._path)
+        return found
+
+    @functools.cached_property
+    def texts(self) -> Mapping[str, str]:
+        """Prompts as the judge reads them."""
+        return {name: _complete(text) for name, text in self.content["prompts"].items()}
+
+    def __getitem__(self, name: str) -> str:
+        return self.texts[name]
+
+
+def _complete(text: str) -> str:
+    text = text.replace("\n  ", " ")
+    for name, sentence in SENTENCES.items():
+        text = text.replace(f"{{{name}}}", sentence)
+    return text
