@@ -10,8 +10,7 @@ import time
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval.judging.models.connections import Connections, Posts
-from otel_agenteval.judging.models.http1 import Bounds
+from otel_agenteval.judging.models.connections import Bounds, Connections, Posts
 from tests.models.wire import Request, Response, Server, said
 from tests.support.clock import FakeClock
 

@@ -12,7 +12,7 @@ import pytest
 import otel_agenteval as oa
 from otel_agenteval.core.errors import ConfigError, JudgeError
 from otel_agenteval.judging.models import recording
-from otel_agenteval.judging.models.http1 import Connection
+from otel_agenteval.judging.models.connections import Connection
 from tests.models.wire import KEY, Request, Response, Server, said
 
 SCHEMA = {"type": "object", "properties": {"score": {"type": "number"}}}

@@ -20,12 +20,13 @@ from ...core import jsonio
 from ...core.errors import ConfigError, JudgeError, NotAnswered
 from ...core.unseen import unseen
 from .aws import Sign
-from .connections import Connections
-from .http1 import Bounds, BrokenAnswer, ReplyTooLarge
+from .connections import Bounds, BrokenAnswer, Connections, ReplyTooLarge
 from .limits import Breaker, Limits
 from .request_options import RequestOptions
 
 _OURS = {"User-Agent": "otel-agenteval", "Accept": "application/json"}
+_FRAMING = frozenset(("content-length", "transfer-encoding"))
+_HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _RETRIED = frozenset((408, 409, 424, 429, 498))
 """Statuses to retry in addition to 5xx. With 424, Bedrock's model failed. With 498, Groq has no capacity."""
 _NEVER = frozenset((501, 505))
@@ -89,7 +90,7 @@ class Transport:
         path = next((path for path in _ENDPOINTS if self.base_url.endswith(path)), None)
         if path is not None:
             raise ConfigError(f"base_url: must end with the API's version, such as /v1, without {path}")
-        headers = {**headers, **(options.headers or {})}
+        headers = {name: value for name, value in {**headers, **(options.headers or {})}.items() if name.lower() not in _FRAMING}
         _refuse_unsendable(headers)
         given = {name.lower() for name in headers}
         ours = {name: value for name, value in _OURS.items() if name.lower() not in given}
@@ -296,8 +297,10 @@ def _reason_of(error: OSError) -> str:
 
 
 def _refuse_unsendable(headers: Mapping[str, str]) -> None:
-    """Reject header values with invalid characters, which httpx would quote in its exception."""
+    """Reject headers with invalid characters, which httpx would quote in its exception."""
     for name, value in headers.items():
+        if _HEADER_NAME.fullmatch(name) is None:
+            raise ConfigError(f"headers: {name!r} is not a valid header name; use letters, digits and hyphens")
         if not (value.isascii() and value.isprintable()):
             what = "api_key" if name.lower() in ("authorization", "x-api-key", "x-goog-api-key") else f"headers.{name}"
             raise ConfigError(f"{what}: must contain only printable ASCII characters")

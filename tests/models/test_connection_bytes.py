@@ -1,0 +1,374 @@
+"""Replies as bytes on a socket: also those that servers shouldn't send."""
+
+from __future__ import annotations
+
+import gzip
+import socket
+import ssl
+import struct
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from otel_agenteval.core import outbound
+from otel_agenteval.core.clock import SYSTEM_CLOCK
+from otel_agenteval.judging.models.connections import Bounds, BrokenAnswer, Connection, Reply, ReplyTooLarge
+from tests.support.certificates import Authority
+from tests.support.clock import FakeClock
+
+BOUNDS = Bounds(answer=1_000, refusal=10)
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+Script = Callable[[socket.socket], object]
+
+
+class Server:
+    """Accept one connection after the other, and run a script for each request on it. Then close the connection."""
+
+    def __init__(self, *connections: list[Script], tls: ssl.SSLContext | None = None) -> None:
+        self.requests: list[bytes] = []
+        self._tls = tls
+        self._connections = connections
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{self.port}/v1"
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        for scripts in self._connections:
+            try:
+                raw, _ = self._listener.accept()
+            except OSError:
+                return
+            with suppress(OSError), raw if self._tls is None else self._tls.wrap_socket(raw, server_side=True) as connected:
+                for script in scripts:
+                    request = b""
+                    while b"\r\n\r\n" not in request:
+                        request += connected.recv(65_536) or b"\r\n\r\n"
+                    if request != b"\r\n\r\n":
+                        self.requests.append(request)
+                        script(connected)
+
+    def close(self) -> None:
+        self._listener.close()
+        with suppress(OSError):  # wake the thread
+            socket.create_connection(("127.0.0.1", self.port), 0.1).close()
+        self._thread.join(10)
+
+
+@contextmanager
+def serving(*connections: list[Script], tls: ssl.SSLContext | None = None) -> Iterator[tuple[Server, Connection]]:
+    server = Server(*connections, tls=tls)
+    connection = Connection(server.url, SYSTEM_CLOCK)
+    try:
+        yield server, connection
+    finally:
+        connection.close()
+        server.close()
+
+
+def post(
+    connection: Connection, server: Server, content: bytes = b"{}", bounds: Bounds = BOUNDS, seconds: float = 10, **headers: str
+) -> Reply:
+    return connection.post(f"{server.url}/chat", headers, content, time.monotonic() + seconds, bounds)
+
+
+def sends(*pieces: bytes) -> Script:
+    def script(connected: socket.socket) -> None:
+        for piece in pieces:
+            connected.sendall(piece)
+
+    return script
+
+
+def reply_to(*pieces: bytes) -> Reply:
+    with serving([sends(*pieces)]) as (server, connection):
+        return post(connection, server)
+
+
+def chunked(*chunks: bytes) -> bytes:
+    return b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks)
+
+
+# --- requests
+
+
+def test_request_has_host_headers_and_length() -> None:
+    with serving([sends(OK)]) as (server, connection):
+        connection.post(f"{server.url}/models/a b%2Fc:say", {"X-Key": "k"}, b"{}", time.monotonic() + 10, BOUNDS)
+    head = f"POST /v1/models/a%20b%2Fc:say HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nX-Key: k\r\nContent-Length: 2\r\n\r\n"
+    assert server.requests == [head.encode() + b"{}"]
+
+
+def test_configured_host_replaces_the_address() -> None:
+    with serving([sends(OK)]) as (server, connection):
+        post(connection, server, host="models.example")
+    assert server.requests[0].lower().count(b"host: ") == 1
+    assert b"host: models.example\r\n" in server.requests[0]
+
+
+@pytest.mark.parametrize("value", ["a\r\nX: b", "ä", "\x00"])
+def test_header_is_refused_with_unsendable_characters(value: str) -> None:
+    with serving() as (server, connection), pytest.raises(ValueError):  # noqa: PT011
+        post(connection, server, key=value)
+
+
+# --- replies
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        pytest.param([OK], id="at once"),
+        pytest.param([bytes([byte]) for byte in OK], id="byte by byte"),
+        pytest.param([b"HTTP/1.1 200\nContent-Length: 2\n\n{}"], id="line feeds only"),
+        pytest.param([b"HTTP/1.0 200 OK\r\n\r\n{}"], id="until the end"),
+        pytest.param([bytes([byte]) for byte in CHUNKED + chunked(b"{", b"}", b"")], id="in chunks, byte by byte"),
+        pytest.param([CHUNKED + b"002;a=b\r\n{}\r\n0;end\r\nX-Sum: 1\r\n\r\n"], id="chunk extensions and trailers"),
+        pytest.param([b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Hints\r\nLink: </a>\r\n\r\n" + OK], id="after 1xx"),
+    ],
+)
+def test_reply_is_complete_in_any_form(pieces: list[bytes]) -> None:
+    assert reply_to(*pieces)[::2] == (200, b"{}")
+
+
+def test_headers_are_found_in_any_case() -> None:
+    found = reply_to(b"HTTP/1.1 429 No\r\nRETRY-After:7 \r\nContent-Length: 0\r\n\r\n")
+    assert found.headers == {"retry-after": "7", "content-length": "0"}
+
+
+@pytest.mark.parametrize(("encoding", "body"), [(b"gzip", gzip.compress(b"{}", mtime=0)), (b"Deflate", zlib.compress(b"{}"))])
+def test_compressed_reply_is_decompressed(encoding: bytes, body: bytes) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: %b\r\nContent-Length: %d\r\n\r\n" % (encoding, len(body))
+    assert reply_to(head + body).body == b"{}"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(OK[:-7], id="ends in the head"),
+        pytest.param(OK[:-1], id="ends in the body"),
+        pytest.param(CHUNKED + b"5\r\n{", id="ends in a chunk"),
+        pytest.param(CHUNKED + b"1\r\n{\r\n", id="ends between chunks"),
+        pytest.param(CHUNKED + b"x\r\n{\r\n0\r\n\r\n", id="invalid chunk size"),
+        pytest.param(CHUNKED + b"-1\r\n" + b"a" * 1_000_000, id="negative chunk size"),
+        pytest.param(b"HTTP/1.1 101 Switching\r\nUpgrade: h2c\r\n\r\n", id="another protocol"),
+        pytest.param(b"HTTP/1.1 100 Continue\r\n\r\n" * 100_000 + OK, id="endless 100 Continue"),
+        pytest.param(b"SSH-2.0-OpenSSH_9.0\r\n\r\n", id="another server"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nX-A: " + b"a" * 100_000 + b"\r\n\r\n", id="huge header"),
+        pytest.param(b"HTTP/1.1 200 OK\r\n" + b"X-A: 1\r\n" * 100_000 + b"\r\n", id="endless headers"),
+        pytest.param(CHUNKED + b"0\r\n" + b"X-A: 1\r\n" * 100_000, id="endless trailers"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}", id="not gzip"),
+    ],
+)
+def test_invalid_reply_is_a_connection_error(sent: bytes) -> None:
+    with pytest.raises(ConnectionError):
+        reply_to(sent)
+
+
+def test_error_contains_nothing_from_the_server() -> None:
+    with pytest.raises(BrokenAnswer) as caught:
+        reply_to(b"SSH-secret\r\n\r\n")
+    assert "secret" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+LARGE = [
+    pytest.param(b"Content-Length: 1001\r\n\r\n" + b"a" * 1_001, id="content length"),
+    pytest.param(b"\r\n" + b"a" * 1_001, id="until the end"),
+    pytest.param(b"Transfer-Encoding: chunked\r\n\r\n" + chunked(b"a" * 1_000, b"a", b""), id="chunks"),
+    pytest.param(b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b"a" * 1_000_000, mtime=0), id="compressed"),
+]
+
+
+@pytest.mark.parametrize("sent", LARGE)
+def test_reply_is_refused_above_the_limit(sent: bytes) -> None:
+    with pytest.raises(ReplyTooLarge) as caught:
+        reply_to(b"HTTP/1.1 201 OK\r\n" + sent)
+    assert caught.value.status == 201
+
+
+@pytest.mark.parametrize("sent", LARGE)
+def test_rejection_is_truncated_above_the_limit(sent: bytes) -> None:
+    assert reply_to(b"HTTP/1.1 400 No\r\n" + sent)[::2] == (400, b"a" * 10)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(
+        st.sampled_from([
+            b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 100 Continue\r\n", b"HTTP/1.0 500 No\r\n", b"\r\n", b"\n", b"\r\n\r\n", b"0\r\n",
+            b"2\r\n", b"{}", b":", b" ", b"Content-Length: 2\r\n", b"Content-Length: 999\r\n", b"Transfer-Encoding: chunked\r\n",
+            b"Content-Encoding: gzip\r\n", b"\xff\x00", b"ff\r\n", b"Content-Encoding: deflate\r\n", b"Connection: close\r\n",
+        ]) | st.binary(max_size=8),
+        max_size=12,
+    )
+)  # fmt: skip
+@example([b"HTTP/1.1 200 OK\r\n", b"Content-Encoding: deflate\r\n", b"\r\n", b"\x00"])
+def test_any_bytes_are_a_reply_or_a_known_error(pieces: list[bytes]) -> None:
+    with suppress(OSError, ReplyTooLarge):
+        assert 200 <= reply_to(b"".join(pieces)).status <= 999
+
+
+# --- deadlines
+
+
+def test_deadline_holds_if_the_server_is_silent() -> None:
+    release = threading.Event()
+    with serving([lambda _: release.wait(10)]) as (server, connection):
+        with pytest.raises(TimeoutError):
+            post(connection, server, seconds=0.1)
+        release.set()
+
+
+def test_deadline_holds_if_the_server_drips() -> None:
+    clock, going = FakeClock(), threading.Event()
+
+    def drip(connected: socket.socket) -> None:
+        for byte in OK[:-1]:
+            going.wait(10)
+            going.clear()
+            connected.sendall(bytes([byte]))
+
+    class Running(FakeClock):
+        def monotonic(self) -> float:  # each look releases a byte and takes a second
+            going.set()
+            clock.advance(1.0)
+            return clock.monotonic()
+
+    with serving([drip]) as (server, _):
+        connection = Connection(server.url, Running())
+        with pytest.raises(TimeoutError):
+            connection.post(f"{server.url}/chat", {}, b"{}", clock.monotonic() + 12.0, BOUNDS)
+        going.set()
+
+
+def test_deadline_holds_if_the_server_reads_nothing() -> None:
+    release = threading.Event()
+    with serving([lambda _: release.wait(10)]) as (server, connection):
+        with pytest.raises(TimeoutError):
+            post(connection, server, b"a" * 50_000_000, seconds=0.2)
+        release.set()
+
+
+# --- one request after the other
+
+
+def test_connection_is_reused_after_complete_replies() -> None:
+    old = b"HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 2\r\n\r\n{}"
+    empty = b"HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\n"
+    kinds = [OK, CHUNKED + chunked(b"{}", b""), old, empty, OK]
+    with serving([sends(kind) for kind in kinds]) as (server, connection):
+        assert [post(connection, server).body for _ in kinds] == [b"{}", b"{}", b"{}", b"", b"{}"]
+    assert len(server.requests) == 5
+
+
+@pytest.mark.parametrize("first", [OK.replace(b"\r\n\r\n", b"\r\nConnection: x, Close\r\n\r\n"), OK.replace(b"1.1", b"1.0")])
+def test_connection_is_closed_if_the_server_wants_that(first: bytes) -> None:
+    closed = threading.Event()
+
+    def stay(connected: socket.socket) -> None:
+        connected.sendall(first)
+        assert not connected.recv(1)
+        closed.set()
+
+    with serving([stay], [sends(OK)]) as (server, connection):
+        assert [post(connection, server).body for _ in range(2)] == [b"{}"] * 2
+        assert closed.wait(10)
+
+
+def _reset(connected: socket.socket) -> None:
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connected.close()
+
+
+@pytest.mark.parametrize("end", [socket.socket.close, _reset, lambda one: one.sendall(b"HTTP/1.1 408 Late\r\n\r\n")])
+def test_connection_that_ended_is_replaced_before_sending(end: Callable[[socket.socket], object]) -> None:
+    ended, wanted = threading.Event(), threading.Event()
+
+    def script(connected: socket.socket) -> None:
+        connected.sendall(OK)
+        wanted.wait(10)
+        end(connected)
+        ended.set()
+
+    with serving([script], [sends(OK)]) as (server, connection):
+        assert post(connection, server).body == b"{}"
+        wanted.set()
+        assert ended.wait(10)
+        assert post(connection, server).body == b"{}"
+    assert len(server.requests) == 2
+
+
+def test_request_is_never_sent_twice() -> None:
+    with serving([sends(OK), lambda connected: connected.close()], [sends(OK)]) as (server, connection):
+        post(connection, server)
+        with pytest.raises(ConnectionError):
+            post(connection, server)
+        assert len(server.requests) == 2
+        assert post(connection, server).body == b"{}"  # the caller decides whether to try again
+
+
+def test_reply_is_read_if_it_came_before_the_whole_request() -> None:
+    reply = b"HTTP/1.1 413 No\r\nContent-Length: 5\r\n\r\nlarge"
+    with serving([sends(reply)], [sends(OK)]) as (server, connection):
+        assert post(connection, server, b"a" * 50_000_000)[::2] == (413, b"large")
+        assert post(connection, server).body == b"{}"  # on another connection
+    assert len(server.requests) == 2
+
+
+# --- addresses and certificates
+
+
+def test_next_address_is_tried_if_one_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        closed = unused.getsockname()[1]
+    with serving([sends(OK)]) as (server, _):
+        found = [(socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", port)) for port in (closed, server.port)]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        connection = Connection(f"http://models.example:{server.port}/v1", SYSTEM_CLOCK)
+        assert post(connection, server).body == b"{}"
+        connection.close()
+
+
+def test_unreachable_server_is_a_network_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
+    with pytest.raises(ConnectionRefusedError):
+        Connection(url, SYSTEM_CLOCK).post(url, {}, b"{}", time.monotonic() + 10, BOUNDS)
+
+
+def _encrypted(authority: Authority) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*authority.issue("127.0.0.1"))
+    return context
+
+
+def test_encrypted_connection_is_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    authority = Authority(tmp_path)
+    monkeypatch.setattr(outbound, "trusted", lambda: ssl.create_default_context(cafile=str(authority.file)))
+    large = b'"' + b"a" * 300_000 + b'"'
+    sent = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(large) + large
+    with serving([sends(OK), sends(sent), sends(OK[:-1])], tls=_encrypted(authority)) as (server, connection):
+        assert post(connection, server).body == b"{}"
+        assert post(connection, server, bounds=Bounds(1_000_000, 10)).body == large
+        with pytest.raises(ConnectionError):
+            post(connection, server)
+    assert len(server.requests) == 3
+
+
+def test_untrusted_authority_is_a_certificate_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbound, "trusted", ssl.create_default_context)
+    tls = _encrypted(Authority(tmp_path))
+    with serving([sends(OK)], tls=tls) as (server, connection), pytest.raises(ssl.SSLCertVerificationError):
+        post(connection, server)
+    assert server.requests == []
