@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Collection, Sequence
 
 from ..config.root import Config
+from ..core.circuit_breaker import CircuitBreakers
 from ..core.clock import Clock
 from ..core.errors import ConfigError, nearest
 from ..core.semconv import (
@@ -28,7 +29,6 @@ from ..statistics.estimates import Estimates
 from .allocator import Allocator
 from .budget import WINDOWS, Budget, bounds_of
 from .choose import Chooser, PlanOptions
-from .circuit_breaker import CircuitBreakers
 from .content import Content
 from .dispatcher import Dispatcher
 from .follow_up import FollowUps

@@ -11,13 +11,14 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..core.circuit_breaker import CircuitBreaker, CircuitBreakers
 from ..core.clock import Clock
+from ..core.retry import backoff
 from ..core.score import Score
 from ..core.turn import Turn
 from ..evaluation.evaluator import score_one
 from ..evaluation.scored_turn import Judged, ScoredTurn
 from ..metrics.bound_metric import BoundMetric
-from .circuit_breaker import CircuitBreaker, CircuitBreakers
 from .content import Content
 from .follow_up import FollowUp, FollowUps
 from .job import NewerPayload, Payload, is_inner, judged_turn, upstream_of
@@ -297,5 +298,4 @@ class JobRunner:
 
 def pause_after(attempts: int) -> float:
     """Return the seconds until the next try after a number of failed attempts."""
-    longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** max(0, attempts - 1))
-    return longest * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
+    return backoff(attempts, _FIRST_PAUSE, _LONGEST_PAUSE)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import random
 import threading
 import time
 from collections import OrderedDict
@@ -22,6 +21,7 @@ from ..core import jsonio
 from ..core.errors import MetricError
 from ..core.extras import require
 from ..core.outbound import answer_of, client_to
+from ..core.retry import backoff, retry_after
 from ..core.unseen import unseen
 from .access import Content
 from .decoding import samples_of
@@ -31,7 +31,7 @@ _MOST_KEPT = 256
 """Maximum number of transcripts kept for the other metrics of a turn."""
 _ATTEMPTS = 3
 _AGAIN = frozenset((408, 409, 429, 500, 502, 503, 504))
-_LONGEST_PAUSE = 8.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 8.0
 _LARGEST_ANSWER = 4 * 2**20
 _EXTENSIONS = {
     "audio/wav": "wav", "audio/mpeg": "mp3", "audio/flac": "flac", "audio/ogg": "ogg", "audio/mp4": "m4a", "audio/webm": "webm",
@@ -97,7 +97,7 @@ class _Server:
             response, body = self._asked(content, left)
             if response.is_success:
                 return _text_in(body)
-            pause = min(_LONGEST_PAUSE, _seconds(response.headers.get("retry-after")) or random.uniform(0, 2**attempt / 2))  # noqa: S311 - jitter
+            pause = max(retry_after(response.headers.get("retry-after")), backoff(attempt, _FIRST_PAUSE, _LONGEST_PAUSE))
             if response.status_code not in _AGAIN or attempt == _ATTEMPTS or time.monotonic() + pause >= until:
                 raise MetricError("transcriber_refused", f"the transcriber returned status {response.status_code}")
             time.sleep(pause)
@@ -130,13 +130,6 @@ def _text_in(body: bytes) -> str:
     if not isinstance(text, str):
         raise MetricError("transcriber_failed", "the transcriber's response has no text")
     return text
-
-
-def _seconds(header: str | None) -> float:
-    try:
-        return max(0.0, float(header or 0))
-    except ValueError:  # a date
-        return 0.0
 
 
 def _late(wanted: Transcription) -> MetricError:

@@ -17,6 +17,7 @@ from ..config.tenants import TenantOptions
 from ..core import semconv
 from ..core.telemetry import Telemetry
 from ..core.tenancy import base_of, number_of
+from ..core.token_bucket import TokenBucket
 from ..engine.status import TenantTurns
 from .responses import Refusal
 
@@ -24,41 +25,6 @@ Quota = Literal["bytes_per_second", "spans_per_second", "open_turns"]
 _LONGEST_WAIT = 300.0
 """Longest delay that a sender is asked for, in seconds."""
 _SHORTEST_WAIT = 0.1
-
-
-class TokenBucket:
-    """Rate limiter that allows bursts of one second's amount.
-
-    A taker can overdraw the bucket, and then waits until the rate has refilled it.
-
-    Args:
-        rate: amount per second.
-        now: monotonic seconds.
-    """
-
-    def __init__(self, rate: int, now: float) -> None:
-        self._rate = rate
-        self._left = float(rate)
-        self._at = now
-
-    def wait(self, now: float) -> float:
-        """Return the seconds until more is allowed, 0 if it is allowed now."""
-        self._fill(now)
-        return 0.0 if self._left > 0 else -self._left / self._rate
-
-    def take(self, amount: int) -> None:
-        """Subtract an amount that was used."""
-        self._left -= amount
-
-    def set_rate(self, rate: int, now: float) -> None:
-        """Change the rate. Usage so far still counts."""
-        self._fill(now)
-        self._rate = rate
-        self._left = min(self._left, float(rate))
-
-    def _fill(self, now: float) -> None:
-        self._left = min(float(self._rate), self._left + (now - self._at) * self._rate)
-        self._at = now
 
 
 class Tenant:
@@ -88,15 +54,14 @@ class Tenant:
     def set_options(self, options: TenantOptions) -> None:
         """Apply another token, quotas and labels."""
         self.options = options
-        now = self._now()
         with self._lock:
             for quota, rate in _rates(options):
                 if rate is None:
                     self._buckets.pop(quota, None)
                 elif quota in self._buckets:
-                    self._buckets[quota].set_rate(rate, now)
+                    self._buckets[quota].set_rate(rate)
                 else:
-                    self._buckets[quota] = TokenBucket(rate, now)
+                    self._buckets[quota] = TokenBucket(rate, self._now)
 
     def admit(self) -> None:
         """Admit a request if the tenant is within its rate quotas.
@@ -104,9 +69,8 @@ class Tenant:
         Raises:
             Refusal: the tenant sent too much recently. The response contains the delay until the next attempt.
         """
-        now = self._now()
         with self._lock:
-            waits = [(bucket.wait(now), quota) for quota, bucket in self._buckets.items()]
+            waits = [(bucket.wait(), quota) for quota, bucket in self._buckets.items()]
         wait, quota = max(waits, default=(0.0, None))
         if wait > 0 and quota is not None:
             raise _over(quota, wait)

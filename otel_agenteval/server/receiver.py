@@ -14,12 +14,13 @@ from ..core import jsonio
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.errors import NotOtlp
 from ..core.tenancy import base_of, trace_name
+from ..core.token_bucket import TokenBucket
 from ..engine.engine import Engine
 from ..spans.otlp import Signal
 from ..spans.split import count_records
 from ..spans.wire import OVERHEAD
 from .admission import COPIES, LEAST, TURNS_FULL, UNBOUNDED, Arriving, Budget, Share
-from .auth import Tenant, Tenants, TokenBucket, bearer_in, is_token
+from .auth import Tenant, Tenants, bearer_in, is_token
 from .feed import Batch, Feed
 from .inflate import inflate
 from .poison import PoisonList
@@ -152,7 +153,7 @@ class Receiver:
             raise Refusal("overloaded", TURNS_FULL)
         rate = self.options.client_rate
         if rate is not None:
-            wait = self._bucket(client, rate).wait(self._clock.monotonic())
+            wait = self._bucket(client, rate).wait()
             if wait > 0:
                 raise Refusal("throttled", "this client exceeds the allowed rate (serve.client_rate)", max(0.1, min(wait, 10.0)))
         self.running += 1
@@ -182,7 +183,7 @@ class Receiver:
     def _bucket(self, client: str, rate: int) -> TokenBucket:
         bucket = self._clients.get(client)
         if bucket is None:
-            bucket = self._clients[client] = TokenBucket(rate, self._clock.monotonic())
+            bucket = self._clients[client] = TokenBucket(rate, self._clock.monotonic)
             if len(self._clients) > _MAX_CLIENTS:
                 self._clients.popitem(last=False)
         return bucket

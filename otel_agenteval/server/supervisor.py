@@ -32,6 +32,7 @@ from prometheus_client.samples import Sample
 from ..config.root import Config
 from ..config.types import split_address
 from ..core.errors import ConfigError
+from ..core.retry import backoff
 from .admin import Metrics, Page
 from .guard import Guard
 from .health import Check, Readiness, checks_in
@@ -107,7 +108,7 @@ class Child:
 
     async def run(self) -> None:
         """Run and restart the process until it is stopped."""
-        pause = _FIRST_PAUSE
+        failures = 0
         while not self._stop.is_set():
             started = time.monotonic()
             pipe = asyncio.subprocess.PIPE  # the end of its standard input means that the parent has died
@@ -128,8 +129,9 @@ class Child:
                 self.refused = True
                 return
             self.restarts += 1
-            pause = _FIRST_PAUSE if time.monotonic() - started > _LIVED_LONG else min(_LONGEST_PAUSE, pause * 2)
-            _log.error("process %d ended with status %d; restarting it in %g s", self.number, status, pause)
+            failures = 1 if time.monotonic() - started > _LIVED_LONG else failures + 1
+            pause = backoff(failures, _FIRST_PAUSE, _LONGEST_PAUSE)
+            _log.error("process %d ended with status %d; restarting it in %.1f s", self.number, status, pause)
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._stop.wait(), pause)
 

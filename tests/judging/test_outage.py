@@ -11,8 +11,8 @@ import psutil
 import pytest
 
 from otel_agenteval.core import semconv
+from otel_agenteval.core.circuit_breaker import CircuitBreaker
 from otel_agenteval.judging import factory
-from otel_agenteval.judging.circuit_breaker import CircuitBreaker
 from otel_agenteval.judging.models import judge_from
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels

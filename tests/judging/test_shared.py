@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval.judging.circuit_breaker import CircuitBreaker
+from otel_agenteval.core.circuit_breaker import CircuitBreaker
 from otel_agenteval.judging.queues import Counter, Demand, MemorySpendBook, SpendBook, SqliteSpendBook
 from otel_agenteval.judging.queues.redis_shared import RedisOutages, RedisSpendBook
 from tests.support.clock import FakeClock
@@ -102,13 +102,13 @@ def until_it_is_told(book: RedisSpendBook, at: float) -> None:
 
 
 def test_one_worker_that_finds_the_judge_down_stops_all(server: RedisServer, tmp_path: Path, clock: FakeClock) -> None:
-    one, two = (CircuitBreaker(clock, "llm", RedisOutages(server.url, str(tmp_path))) for _ in range(2))
-    other_kind = CircuitBreaker(clock, "embed", RedisOutages(server.url, str(tmp_path)))
+    one, two = (CircuitBreaker(clock, kind="llm", shared=RedisOutages(server.url, str(tmp_path))) for _ in range(2))
+    other_kind = CircuitBreaker(clock, kind="embed", shared=RedisOutages(server.url, str(tmp_path)))
     one.leave(False, False, down=True)
     assert two.enter() == (30.0, False)
     assert other_kind.enter() == (0.0, False)
     clock.advance(31)
     assert two.enter() == (0.0, True)
     two.leave(True, True)
-    third = CircuitBreaker(clock, "llm", RedisOutages(server.url, str(tmp_path)))
+    third = CircuitBreaker(clock, kind="llm", shared=RedisOutages(server.url, str(tmp_path)))
     assert third.enter() == (0.0, False)

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
+from otel_agenteval.core.circuit_breaker import CircuitBreaker
 from otel_agenteval.core.errors import JudgeError
-from otel_agenteval.judging.models.limits import Breaker, Bucket, Limits
+from otel_agenteval.core.token_bucket import TokenBucket
+from otel_agenteval.judging.models.limits import Limits
 from tests.models.wire import Request, Response, Server, said
 from tests.support.clock import FakeClock
 
@@ -188,39 +190,47 @@ def test_a_server_that_answers_is_not_down(status: int, server: Server, judge: o
         assert error_of(judge) == f"http_{status}"
 
 
+def failed(breaker: CircuitBreaker, answered: bool = False, began: float = float("inf")) -> bool:
+    """Make a call that fails unless it is answered. Return True if it was allowed."""
+    wait, trying = breaker.enter()
+    if wait == 0:
+        breaker.leave(trying, answered, began=began)
+    return wait == 0
+
+
 def test_only_one_call_tries_again(clock: FakeClock) -> None:
-    breaker = Breaker(clock, threshold=1)
-    breaker.leave(breaker.admit(), alive=False)
-    clock.advance(30.0)
-    assert breaker.admit()
-    with pytest.raises(JudgeError):
-        breaker.admit()
-    breaker.leave(True, alive=None)  # it was not asked after all
-    assert breaker.admit()
-    breaker.leave(True, alive=True)
-    assert breaker.closed
-    assert not breaker.admit()
+    breaker = CircuitBreaker(clock, threshold=1)
+    assert failed(breaker)
+    assert not failed(breaker)
+    clock.advance(30.1)
+    assert breaker.enter() == (0.0, True)
+    assert breaker.enter() == (None, False)
+    breaker.leave(True, answered=None)  # it wasn't called after all
+    assert breaker.enter() == (0.0, True)
+    breaker.leave(True, answered=True)
+    assert breaker.is_closed
+    assert breaker.enter() == (0.0, False)
 
 
-def test_the_failures_must_follow_each_other(clock: FakeClock) -> None:
-    breaker = Breaker(clock, threshold=2)
-    for alive in (False, True, False):
-        breaker.leave(breaker.admit(), alive)
-    assert breaker.closed
+def test_breaker_opens_only_after_failures_in_a_row(clock: FakeClock) -> None:
+    breaker = CircuitBreaker(clock, threshold=2)
+    for answered in (False, True, False):
+        failed(breaker, answered)
+    assert breaker.is_closed
 
 
-def test_a_server_that_answers_others_meanwhile_is_slow_and_not_down(clock: FakeClock) -> None:
-    breaker = Breaker(clock, threshold=2)
-    asked = clock.monotonic()
+def test_breaker_stays_closed_if_the_server_answers_others(clock: FakeClock) -> None:
+    breaker = CircuitBreaker(clock, threshold=2)
+    began = clock.monotonic()
     clock.advance(1.0)
-    breaker.leave(breaker.admit(), alive=True, began=asked)
+    failed(breaker, True, began)
     clock.advance(1.0)
-    for _ in range(3):  # asked at the same time, and too late
-        breaker.leave(breaker.admit(), alive=False, began=asked)
-    assert breaker.closed
+    for _ in range(3):  # called at the same time, and too late
+        failed(breaker, began=began)
+    assert breaker.is_closed
     for _ in range(2):
-        breaker.leave(breaker.admit(), alive=False, began=clock.monotonic())
-    assert not breaker.closed
+        failed(breaker, began=clock.monotonic())
+    assert not breaker.is_closed
 
 
 # --- rates
@@ -236,7 +246,7 @@ def test_a_rate_is_kept_from_the_first_request_on(server: Server, judge_of: Any,
 
 
 def test_a_bucket_admits_no_more_than_its_rate_and_a_second_s_worth(clock: FakeClock) -> None:
-    bucket = Bucket(600, clock)
+    bucket = TokenBucket(10, clock.monotonic)
     admitted = sum(bucket.take(1) <= 60.0 for _ in range(2_000))
     assert admitted == 610
     clock.advance(1_000.0)
@@ -245,7 +255,7 @@ def test_a_bucket_admits_no_more_than_its_rate_and_a_second_s_worth(clock: FakeC
 
 
 def test_a_request_larger_than_the_bucket_waits_for_a_full_one(clock: FakeClock) -> None:
-    bucket = Bucket(60, clock)
+    bucket = TokenBucket(1, clock.monotonic)
     assert bucket.take(10) == 0.0
     assert bucket.take(1) == pytest.approx(10.0)
 

@@ -20,8 +20,8 @@ from otel_agenteval.config.writing import effective_yaml
 from otel_agenteval.core import semconv
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.core.tenancy import base_of, number_of, tenant_of, trace_id_of, turn_id_in
+from otel_agenteval.core.token_bucket import TokenBucket
 from otel_agenteval.outlets.store.reader import StoreReader
-from otel_agenteval.server.auth import TokenBucket
 from otel_agenteval.server.settings import check_exposure
 from otel_agenteval.spans.split import split_spans
 from otel_agenteval.turns.assembler import Assembler
@@ -216,14 +216,17 @@ def test_a_reload_changes_tokens_quotas_and_labels() -> None:
 
 
 def test_a_bucket_lets_a_second_s_worth_pass_and_says_when_it_may_again() -> None:
-    bucket = TokenBucket(100, 0.0)
-    assert bucket.wait(0.0) == 0
+    clock = FakeClock()
+    bucket = TokenBucket(100, clock.monotonic)
+    assert bucket.wait() == 0
     bucket.take(350)
-    assert bucket.wait(0.0) == pytest.approx(2.5)
-    assert bucket.wait(2.0) == pytest.approx(0.5)
-    bucket.set_rate(50, 2.0)
-    assert bucket.wait(2.0) == pytest.approx(1.0)
-    assert bucket.wait(3.1) == 0
+    assert bucket.wait() == pytest.approx(2.5)
+    clock.advance(2.0)
+    assert bucket.wait() == pytest.approx(0.5)
+    bucket.set_rate(50)
+    assert bucket.wait() == pytest.approx(1.0)
+    clock.advance(1.1)
+    assert bucket.wait() == 0
 
 
 @pytest.mark.parametrize("quota", ["spans_per_second", "bytes_per_second"])

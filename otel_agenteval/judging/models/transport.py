@@ -1,14 +1,12 @@
 """HTTP client that posts JSON to a model server within a deadline.
 
-Connection errors and the statuses 408, 409, 424, 429, 498 and 5xx are retried with full jitter, and not before the time that
+Connection errors and the statuses 408, 409, 424, 429, 498 and 5xx are retried after random pauses, and not before the time that
 the server requests. An account without credit isn't retried, because that doesn't change in seconds. Requests are hidden from
 instrumentations, so they never become a turn. Errors contain neither the key nor content, and nothing is logged here.
 """
 
 from __future__ import annotations
 
-import email.utils
-import math
 import random
 import re
 import ssl
@@ -17,11 +15,13 @@ from typing import Any
 
 from ...config.types import http_url
 from ...core import jsonio
+from ...core.circuit_breaker import CircuitBreaker
 from ...core.errors import ConfigError, JudgeError, NotAnswered
+from ...core.retry import LONGEST_WAIT, backoff, retry_after
 from ...core.unseen import unseen
 from .aws import Sign
 from .connections import Bounds, BrokenAnswer, Connections, ReplyTooLarge
-from .limits import Breaker, Limits
+from .limits import Limits
 from .request_options import RequestOptions
 
 _OURS = {"User-Agent": "otel-agenteval", "Accept": "application/json"}
@@ -32,6 +32,7 @@ _RETRIED = frozenset((408, 409, 424, 429, 498))
 _NEVER = frozenset((501, 505))
 """Statuses of servers without the feature, such as llama.cpp without ``--embeddings``."""
 _ATTEMPTS = 3
+_FAILURES_UNTIL_DOWN, _HOLD = 5, 30.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 8.0
 _LONGEST_REFUSAL = 65_536
 _MEANINGS = {
@@ -59,7 +60,6 @@ _HINTS = {
 _OF_SETTINGS = frozenset(("format", "temperature", "parameter"))
 _RETRY_INFO = re.compile(r'"retrydelay"\s*:\s*"(\d+(?:\.\d+)?)s"')
 """Retry time in the body of Google's replies."""
-_LONGEST_HOLD = 86_400.0
 _ENDPOINTS = ("/chat/completions", "/completions", "/responses", "/messages", "/embeddings", "/moderations")
 
 
@@ -103,7 +103,7 @@ class Transport:
         self.limits = Limits(
             options.max_concurrency, options.requests_per_minute, options.tokens_per_minute, options.clock, options.sleep
         )
-        self._breaker = Breaker(self.clock)
+        self._breaker = CircuitBreaker(self.clock, _FAILURES_UNTIL_DOWN, _HOLD)
         self._connections = Connections(self.base_url, self.clock)
         self._holds: dict[tuple[str, object], float] = {}
         """Monotonic time until which the server accepts no requests, by path and model."""
@@ -135,9 +135,9 @@ class Transport:
             except NotAnswered as error:
                 if error.transient and error.retry_after:
                     self._holds[limited] = self.clock.monotonic() + error.retry_after
-                pause = error.retry_after + random.uniform(0, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (attempt - 1)))  # noqa: S311 - jitter
+                pause = error.retry_after + backoff(attempt, _FIRST_PAUSE, _LONGEST_PAUSE)
                 too_late = self.clock.monotonic() + pause >= until
-                if not error.transient or attempt == _ATTEMPTS or too_late or not self._breaker.closed:
+                if not error.transient or attempt == _ATTEMPTS or too_late or not self._breaker.is_closed:
                     raise
             self._sleep(pause)
         raise AssertionError("unreachable")
@@ -157,7 +157,10 @@ class Transport:
         self._sleep(left + random.uniform(0, _FIRST_PAUSE))  # noqa: S311 - jitter
 
     def _attempt(self, path: str, content: bytes, until: float, tokens: int, tried: Callable[[], None]) -> dict[str, Any]:
-        probe = self._breaker.admit()
+        wait, probe = self._breaker.enter()
+        if wait != 0:
+            failures = self._breaker.failures
+            raise JudgeError(f"not called, because the server failed {failures} times in a row", "circuit_open")
         alive: bool | None = None
         began = float("inf")
         try:
@@ -174,7 +177,7 @@ class Transport:
             alive = error.status is not None and (error.status < 500 or not error.transient)
             raise
         finally:
-            self._breaker.leave(probe, alive, began)
+            self._breaker.leave(probe, alive, began=began)
 
     def _send(self, path: str, content: bytes, until: float) -> tuple[int, Mapping[str, str], bytes]:
         """Return a reply's status, headers and body.
@@ -246,23 +249,11 @@ class Transport:
         )  # fmt: skip
 
     def _asked_to_wait(self, headers: Mapping[str, str], raw: bytes) -> float:
-        """Return the seconds that a rejection requests in its headers or body, at most a day."""
-        asked = self._retry_after(headers.get("retry-after-ms")) / 1_000 or self._retry_after(headers.get("retry-after"))
+        """Return the seconds that a rejection requests in its headers or body."""
+        in_ms, given = headers.get("retry-after-ms"), headers.get("retry-after")
+        asked = retry_after(in_ms, self.clock) / 1_000 or retry_after(given, self.clock)
         found = None if asked else _RETRY_INFO.search(raw.decode("utf-8", "replace").lower())
-        return min(_LONGEST_HOLD, float(found[1]) if found else asked)
-
-    def _retry_after(self, header: str | None) -> float:
-        """Parse a number of seconds or a date. Return 0 if it is neither."""
-        if not header:
-            return 0.0
-        try:
-            asked = float(header)
-        except ValueError:
-            try:
-                asked = email.utils.parsedate_to_datetime(header).timestamp() - self.clock.time_ns() / 1e9
-            except (ValueError, OverflowError):
-                return 0.0
-        return 0.0 if math.isnan(asked) else max(0.0, asked)
+        return min(LONGEST_WAIT, float(found[1])) if found else asked
 
 
 def _hints_in(raw: bytes, asked: bytes) -> frozenset[str]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import random
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...core.retry import backoff
 from .connect import connect, normal, unreachable
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
@@ -50,7 +50,7 @@ class Server:
         self._lock = threading.Lock()
         self._client: Any = None
         self._closed = False
-        self._pause = 0.0
+        self._failures = 0
         self._quiet_until = 0.0
 
     def call(self, call: Callable[[Any], Any]) -> Any:
@@ -65,10 +65,10 @@ class Server:
             found = call(self._open())
         except Exception as error:
             if unreachable(error):
-                self._pause = min(_LONGEST_PAUSE, max(_FIRST_PAUSE, self._pause * 2))
-                self._quiet_until = time.monotonic() + self._pause * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
+                self._failures += 1
+                self._quiet_until = time.monotonic() + backoff(self._failures, _FIRST_PAUSE, _LONGEST_PAUSE)
             raise
-        self._pause = 0.0
+        self._failures = 0
         return found
 
     def close(self) -> None:

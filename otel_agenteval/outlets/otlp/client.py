@@ -5,11 +5,8 @@ They interpret responses as OTLP specifies. Requests are encoded bytes. The send
 
 from __future__ import annotations
 
-import email.utils
 import gzip
-import math
 import ssl
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
@@ -19,6 +16,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from ...config.otlp import OtlpOptions
+from ...core.retry import LONGEST_WAIT, retry_after
 
 if TYPE_CHECKING:
     import grpc
@@ -33,7 +31,6 @@ _RETRYABLE_CODES = frozenset(("CANCELLED", "DEADLINE_EXCEEDED", "ABORTED", "OUT_
 _RETRYABLE_STATUSES = frozenset((429, 502, 503, 504))
 _ABOUT_THE_BODY = frozenset(("INVALID_ARGUMENT", "RESOURCE_EXHAUSTED", "INTERNAL", "UNKNOWN", "400", "413", "422", "500"))
 """Refusals that can be caused by the content of a request. Others apply to any request."""
-_LONGEST_WAIT = 3600.0
 _RECONNECT_MS = 5_000
 _LARGEST_ANSWER = 65_536
 
@@ -158,7 +155,7 @@ def _retry_info(metadata: Sequence[tuple[str, str | bytes]]) -> float | None:
 
 def _seconds_of(info: Any) -> float:
     seconds: float = info.retry_delay.seconds + info.retry_delay.nanos / 1e9
-    return min(max(0.0, seconds), _LONGEST_WAIT)
+    return min(max(0.0, seconds), LONGEST_WAIT)
 
 
 class HttpClient:
@@ -200,7 +197,7 @@ class HttpClient:
         if response.is_success:
             return _accepted(signal, self._read(signal, response, answer))
         if response.status_code in _RETRYABLE_STATUSES:
-            return Result("retry", str(response.status_code), _retry_after(response.headers.get("retry-after")))
+            return Result("retry", str(response.status_code), retry_after(response.headers.get("retry-after")))
         return Result("refused", str(response.status_code))
 
     def _read(self, signal: str, response: httpx.Response, answer: bytes) -> Any:
@@ -217,20 +214,6 @@ class HttpClient:
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
-
-
-def _retry_after(text: str | None) -> float:
-    """Return the seconds of a ``Retry-After`` header, which contains a number or a date."""
-    if not text:
-        return 0.0
-    try:
-        wait = float(text)
-    except ValueError:
-        try:
-            wait = email.utils.parsedate_to_datetime(text).timestamp() - time.time()
-        except ValueError:
-            return 0.0
-    return min(max(0.0, wait), _LONGEST_WAIT) if math.isfinite(wait) else 0.0
 
 
 def _accepted(signal: str, message: Any) -> Result:

@@ -1,14 +1,13 @@
 """Sender of batches to an OTLP receiver: one thread that sends and retries.
 
 A request that the receiver refuses temporarily is retried, not before the time that the receiver requested, and after pauses that
-double with full jitter. A request that it refuses permanently is dropped. Each signal has separate pauses, so a receiver that
+double with jitter. A request that it refuses permanently is dropped. Each signal has separate pauses, so a receiver that
 doesn't support one of them doesn't delay the other. Only a flush waits for the thread.
 """
 
 from __future__ import annotations
 
 import logging
-import random
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, detach,
 
 from ...config.otlp import OtlpOptions
 from ...core.clock import SYSTEM_CLOCK, Clock
+from ...core.retry import backoff
 from ...core.threads import is_meant_for_host, started
 from ...spans.otlp import Signal
 from .client import Client, Result
@@ -31,7 +31,6 @@ MAX_REQUEST = 4 * 1024 * 1024
 """Bytes of one request. A larger batch is sent alone."""
 _MOST_BATCHES = 512
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
-_SHORTEST_PAUSE = 0.05
 _JOIN = 1.0
 _ADOPTION = 15.0
 """Seconds between checks for batches that a dead process left in a file."""
@@ -280,9 +279,7 @@ class Sender:
         now = time.monotonic()
         if result.kind == "retry":
             lane.failures += 1
-            longest = min(self._pauses[1], self._pauses[0] * 2.0 ** min(lane.failures - 1, 30))
-            jitter = max(_SHORTEST_PAUSE, random.uniform(0, longest))  # noqa: S311 - jitter, no secret
-            lane.due = now + max(result.wait, jitter)
+            lane.due = now + max(result.wait, backoff(lane.failures, *self._pauses))
             self._give_up(batches)
             return
         lane.failures = 0

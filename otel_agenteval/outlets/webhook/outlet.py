@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import datetime
-import email.utils
 import hashlib
 import hmac
 import logging
-import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -18,6 +16,7 @@ from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, detach,
 from ...config.webhook import WebhookOptions
 from ...core import jsonio
 from ...core.errors import ConfigError
+from ...core.retry import backoff, retry_after
 from ...core.telemetry import Telemetry
 from ...core.threads import started
 from ...evaluation.scored_turn import Root, ScoredTurn
@@ -46,7 +45,7 @@ _READ = 65_536
 class _Refused(Exception):
     """Raised if the receiver refuses a message."""
 
-    def __init__(self, reason: str, pause: float | None, *, for_good: bool, about_the_body: bool = False) -> None:
+    def __init__(self, reason: str, pause: float, *, for_good: bool, about_the_body: bool = False) -> None:
         super().__init__(reason)
         self.pause = pause
         self.for_good = for_good
@@ -279,8 +278,7 @@ class WebhookOutlet(Outlet):
                 self._waiting[key] = notice if known is None else known.merged(notice)
             self._since = self._monotonic() if self._since is None else self._since
         self._failures += 1
-        longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (self._failures - 1))
-        self._pause(refused.pause if refused.pause is not None else longest * (0.5 + random.random() / 2))  # noqa: S311 - no secret
+        self._pause(max(refused.pause, backoff(self._failures, _FIRST_PAUSE, _LONGEST_PAUSE)))
 
     def _pause(self, seconds: float) -> None:
         with self._lock:
@@ -317,13 +315,13 @@ class WebhookOutlet(Outlet):
                 headers=headers,
             )  # fmt: skip
         except httpx.HTTPError as error:
-            raise _Refused(type(error).__name__, None, for_good=False) from None
+            raise _Refused(type(error).__name__, 0.0, for_good=False) from None
         if answer.is_success:
             return
         status = answer.status_code
         raise _Refused(
             f"HTTP {status}",
-            _retry_after(answer.headers.get("retry-after")),
+            retry_after(answer.headers.get("retry-after")),
             for_good=status not in _RETRIED,
             about_the_body=status in _ABOUT_THE_BODY,
         )
@@ -332,21 +330,6 @@ class WebhookOutlet(Outlet):
 def _records(notices: Iterable[Notice]) -> int:
     """Return the number of notices, including merged ones."""
     return sum(notice.records for notice in notices)
-
-
-def _retry_after(text: str | None) -> float | None:
-    """Return the seconds of a ``Retry-After`` header, or None."""
-    if not text:
-        return None
-    try:
-        return min(max(0.0, float(text)), 3_600.0)
-    except ValueError:
-        pass
-    try:
-        moment = email.utils.parsedate_to_datetime(text)
-    except (TypeError, ValueError):
-        return None
-    return min(max(0.0, moment.timestamp() - time.time()), 3_600.0)
 
 
 def outlet_from(wanted: WebhookOptions, setup: Setup) -> Outlet:

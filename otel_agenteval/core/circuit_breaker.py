@@ -1,8 +1,7 @@
-"""Circuit breakers that hold jobs during the outage of a model server.
+"""Circuit breakers that hold calls during the outage of a server.
 
-When a server is down, its jobs wait and keep their order until one of them succeeds. All processes that share a queue share
-the state. Requests have a separate breaker in :mod:`.models.limits`, which fails them at once after several errors. It also
-covers judges that an application calls directly.
+When a model server is down, its jobs wait and keep their order until one of them succeeds. All processes that share a queue
+share the state. Single requests also have a breaker, without shared state, which covers judges that an application calls directly.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import threading
 from typing import Protocol
 
-from ..core.clock import Clock
+from .clock import Clock
 
 _FIRST_HOLD, _LONGEST_HOLD = 30.0, 300.0
 _SHARE_OF_OUTAGE = 4
@@ -20,7 +19,7 @@ class SharedOutages(Protocol):
     """State of servers that are down, shared between processes."""
 
     def until(self, kind: str) -> float:
-        """Return the Unix time at which the next job tries a server, or 0 if the server seems up."""
+        """Return the Unix time at which the next call tries a server, or 0 if the server seems up."""
 
     def report(self, kind: str, until: float, seconds: float) -> None:
         """Record that a server is down for some seconds, or up again if ``seconds`` is 0."""
@@ -33,29 +32,45 @@ class SharedOutages(Protocol):
 
 
 class CircuitBreaker:
-    """Breaker for the jobs of one server. Thread-safe.
+    """Breaker for the calls of one server. Thread-safe.
 
-    All jobs wait for the same moment, so they keep their order. Then one job tries the server.
+    It opens when an outage is reported, or after ``threshold`` failures in a row. All calls then wait for the same moment, so they
+    keep their order. Then one call tries the server. A failure doesn't count if the server answered another call in the
+    meantime: the server is slow or overloaded, but not down.
 
     Args:
         clock: the clock for outages.
+        threshold: failures in a row that open it. With None, only reported outages do.
+        longest: maximum seconds between two tries. The time grows with the outage.
         kind: the server's name, shared with other processes.
         shared: outages that other processes found, if any.
     """
 
-    def __init__(self, clock: Clock, kind: str = "", shared: SharedOutages | None = None) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        threshold: int | None = None,
+        longest: float = _LONGEST_HOLD,
+        kind: str = "",
+        shared: SharedOutages | None = None,
+    ) -> None:
         self._clock = clock
+        self._threshold = float("inf") if threshold is None else threshold
+        self._longest = longest
         self._kind = kind
         self._shared = shared
         self._lock = threading.Lock()
+        self.failures = 0
+        """Number of failures in a row."""
+        self._answered_at = float("-inf")
         self._since: float | None = None
         self._until = 0.0
         self._trying = False
 
     def enter(self) -> tuple[float | None, bool]:
-        """Return the seconds that a job must wait, and True if it is the one that tries.
+        """Return the seconds that a call must wait, and True if it is the one that tries. :meth:`leave` must follow.
 
-        The time is 0 if the job can continue, or None while another job is trying the server.
+        The time is 0 if the call can continue, or None while another call is trying the server.
         """
         if self._shared is None and self._since is None:  # the server is up: no lock needed
             return 0.0, False
@@ -74,24 +89,28 @@ class CircuitBreaker:
             self._trying = True
             return 0.0, True
 
-    def leave(self, trying: bool, answered: bool | None, *, down: bool = False) -> None:
-        """Record the result of a job that continued.
+    def leave(self, trying: bool, answered: bool | None, *, began: float = float("inf"), down: bool = False) -> None:
+        """Record the result of a call that continued.
 
         Args:
             trying: as returned by :meth:`enter`.
             answered: True if the server answered, or None if it wasn't called.
-            down: True if it wasn't called because it is known to be down.
+            began: when the call started, in seconds of the monotonic clock.
+            down: True if the server is known to be down.
         """
-        if self._since is None and not trying and not down:
-            return
         news: float | None = None
         with self._lock:
-            now = self._now()
             if trying:
                 self._trying = False
-            if down or (trying and answered is False):
+            if answered:
+                self.failures, self._answered_at = 0, self._clock.monotonic()
+            elif answered is False and (trying or began >= self._answered_at):
+                self.failures += 1
+            failed = answered is False and (trying or (self._since is None and self.failures >= self._threshold))
+            now = self._now()
+            if down or failed:
                 self._since = now if self._since is None else self._since
-                hold = min(_LONGEST_HOLD, max(_FIRST_HOLD, (now - self._since) / _SHARE_OF_OUTAGE))
+                hold = min(self._longest, max(_FIRST_HOLD, (now - self._since) / _SHARE_OF_OUTAGE))
                 if now + hold > self._until:
                     self._until, news = now + hold, hold
             elif answered and self._since is not None:
@@ -100,8 +119,13 @@ class CircuitBreaker:
             self._shared.report(self._kind, self._until, news)
 
     @property
+    def is_closed(self) -> bool:
+        """Return True if no outage is known."""
+        return self._since is None
+
+    @property
     def until(self) -> float:
-        """Return the Unix time at which the next job tries the server."""
+        """Return the Unix time at which the next call tries the server."""
         return self._until
 
     def _now(self) -> float:
@@ -130,7 +154,7 @@ class CircuitBreakers:
         with self._lock:
             found = self._found.get(server)
             if found is None:
-                found = self._found[server] = CircuitBreaker(self._clock, server, self._shared)
+                found = self._found[server] = CircuitBreaker(self._clock, kind=server, shared=self._shared)
             return found
 
     def close(self) -> None:
