@@ -4,6 +4,8 @@
     python scripts/detectors.py --half train                        the same of the half that the detectors were made with
     python scripts/detectors.py --write                             writes docs/reference/metrics/detectors.md
     python scripts/detectors.py --failures [NAME ...] [--half test] which cases are judged wrongly, and of which kinds they are
+    python scripts/detectors.py --without LIST [NAME ...]           what both halves lose without a list: ``scripts/ablation.py``
+                                                                    lists them; ``*`` stands for any characters
 
 A case is one line of JSON: ``{"id", "lang", "flag", "kind", "turn"}``. ``flag`` says whether a careful reader sees the fault in the
 turn. A detector is evaluated as the default pack does. What it skips it does not find, and it is no false alarm either.
@@ -13,11 +15,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import re
+import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import ablation
 
 import otel_agenteval as oa
 from otel_agenteval.core.score import Score
@@ -243,6 +251,83 @@ def failures(name: str, half: str) -> list[str]:
     return lines
 
 
+# --- without a list ----------------------------------------------------------------------------------------------
+
+
+class Change(NamedTuple):
+    """A detector's figures on a half without a list."""
+
+    list: str
+    detector: str
+    half: str
+    before: Figures
+    after: Figures | None
+    """None if the detector fails without the list."""
+    cases: int
+    """Number of cases on which the detector changes its mind."""
+
+    @property
+    def loses(self) -> bool:
+        """Return True if precision or recall is lower without the list."""
+        return self.after is None or any(
+            (before or 0) - (after or 0) > LEAST_LOSS
+            for before, after in ((self.before.precision, self.after.precision), (self.before.recall, self.after.recall))
+        )
+
+
+LEAST_LOSS = 0.001
+"""Smallest difference of precision or recall that counts."""
+
+
+def without(pattern: str, names: Sequence[str], halves: Sequence[str]) -> Iterator[Change]:
+    """Yield the figures without each list that a pattern matches, one list at a time.
+
+    Raises:
+        ValueError: No list matches.
+    """
+    script = str(Path(__file__).with_name("ablation.py"))
+    listed = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout.splitlines()
+    lists = [line.split("  ")[0] for line in listed]
+    chosen = [name for name in lists if re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name)]
+    if not chosen:
+        raise ValueError(f"--without: no list matches, got {pattern!r}; scripts/ablation.py prints all lists")
+    before = {(name, half): outcomes(name, half) for name in names for half in halves}
+
+    def evaluated(off: str) -> list[Change]:
+        found = []
+        for half in halves:
+            using = ablation.detectors_of(off, names)
+            run = subprocess.run([sys.executable, script, off, half, *using], capture_output=True, text=True, check=False)
+            fired = set(json.loads(run.stdout)) if run.returncode == 0 else None
+            found += [_changed(off, name, half, before[name, half], fired) for name in using]
+        return found
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for changes in pool.map(evaluated, chosen):
+            yield from changes
+
+
+def _changed(off: str, name: str, half: str, of: Sequence[Outcome], fired: set[str] | None) -> Change:
+    if fired is None:
+        return Change(off, name, half, figures(of), None, len(of))
+    after = [outcome._replace(fired=outcome.case.id in fired) for outcome in of]
+    return Change(off, name, half, figures(of), figures(after), sum(map(Outcome.__ne__, of, after)))
+
+
+def ablated(changes: Iterable[Change]) -> Iterator[str]:
+    """Yield a table of changes, with one line for each list, detector and half."""
+    yield "| without | detector | half | precision | recall | cases that change |"
+    yield "|---|---|---|---|---|---|"
+    for change in changes:
+        if change.after is None:
+            shares = ["fails", "fails"]
+        else:
+            before, after = change.before, change.after
+            pairs = ((before.precision, after.precision), (before.recall, after.recall))
+            shares = [f"{(old or 0):.1%} → {(new or 0):.1%}" for old, new in pairs]
+        yield f"| `{change.list}` | `code_{change.detector}` | {change.half} | {' | '.join(shares)} | {change.cases} |"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print or write, as the module says."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
@@ -250,6 +335,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--half", choices=HALVES)
     parser.add_argument("--write", action="store_true", help="write docs/reference/metrics/detectors.md")
     parser.add_argument("--failures", action="store_true", help="list what is judged wrongly (default half: train)")
+    parser.add_argument("--without", metavar="LIST", help="print what is lost without each list of this name; * is a wildcard")
     chosen = parser.parse_args(arguments)
     names = [name.removeprefix("code_") for name in chosen.names] or list(DETECTORS)
     unknown = [name for name in names if name not in DETECTORS]
@@ -257,6 +343,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"no detector {unknown[0]!r}; there are {', '.join(DETECTORS)}")
     if chosen.write:
         PAGE.write_text(page(), encoding="utf-8")
+    elif chosen.without:
+        try:
+            for line in ablated(without(chosen.without, names, [chosen.half] if chosen.half else HALVES[::-1])):
+                print(line, flush=True)
+        except ValueError as error:
+            parser.error(str(error))
     elif chosen.failures:
         for name in names:
             print("\n".join(failures(name, chosen.half or "train")))

@@ -1,0 +1,200 @@
+"""Evaluate the labelled detector cases with one list of the detectors switched off. ``scripts/detectors.py --without`` calls it.
+
+    python scripts/ablation.py                   prints each list that can be switched off, and its number of texts
+    python scripts/ablation.py LIST HALF NAME …  prints the cases on which the detectors NAME fire without LIST, as JSON
+
+A list is one of these:
+
+- a constant of a module of ``otel_agenteval.detectors`` with more than 20 texts, alternatives or entries
+- an entry of a tuple of languages or rules, as ``module.NAME[entry]``
+- a file of a folder in ``data``, as ``data/topic/language.txt``, or a section of its files, as ``data/topic[section]``
+
+Constants get an empty value while their module is imported, so that patterns made from them lack them as well. Redaction and token
+formats are left out: recordings and vendor documents define what they must find.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import pkgutil
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+ROOM = "otel_agenteval.detectors"
+DATA = Path(__file__).parent.parent / "otel_agenteval" / "detectors" / "data"
+NOTHING = "(?!)"
+"""A pattern that matches nothing, and a word that no text has. Lists beyond ASCII get U+FFFF instead, which no text has either."""
+LEFT_OUT = (f"{ROOM}.redaction", f"{ROOM}.tokens")
+MOST = 20
+"""Number of texts above which a constant is a list."""
+USED_BY = {
+    "injection": ("injection_markers",),
+    "refusal": ("refusal",),
+    "numbers": ("ungrounded_numbers", "ungrounded_urls"),
+    "prompt_leak": ("system_prompt_leak",),
+    "prompt_sentences": ("system_prompt_leak",),
+    "hosts": ("ungrounded_urls",),
+    "urls": ("ungrounded_urls",),
+    "link_grounding": ("ungrounded_urls",),
+    "identity_numbers": ("pii_leakage",),
+    "phones": ("pii_leakage",),
+    "personal": ("pii_leakage",),
+    "personal_marks": ("pii_leakage",),
+    "personal_words": ("pii_leakage",),
+    "credentials": ("secret_leak",),
+    "passwords": ("secret_leak",),
+    "secret_values": ("secret_leak",),
+}
+"""Detectors that use a module or a folder of ``data``. All use the others."""
+
+
+def texts_in(value: Any) -> int:
+    """Return the number of texts in a list, or of alternatives in a pattern."""
+    while hasattr(value, "pattern"):  # a lazy pattern has a pattern, which has the text
+        value = value.pattern
+    if isinstance(value, str | bytes):
+        return value.count("|" if isinstance(value, str) else b"|") + 1  # type: ignore[arg-type]
+    return len(value) if isinstance(value, tuple | list | set | frozenset | dict) else 0
+
+
+def entries_of(value: Any) -> dict[str, Any]:
+    """Return the named entries of a table of languages or rules, or nothing for other values."""
+    if type(value) is not tuple or texts_in(value) < 2:
+        return {}
+    names = [getattr(entry, "name", None) or getattr(entry, "__name__", None) for entry in value]
+    return {} if None in names else dict(zip(map(str, names), value, strict=True))
+
+
+def empty(value: Any) -> Any:
+    """Return the value without its texts."""
+    if hasattr(value, "pattern"):
+        return re.compile(NOTHING.encode() if isinstance(getattr(value.pattern, "pattern", value.pattern), bytes) else NOTHING)
+    return NOTHING if isinstance(value, str) else type(value)()
+
+
+class Switch:
+    """Import the detectors' modules, with each constant passed through :meth:`constant`."""
+
+    def __init__(self, off: str = "") -> None:
+        self.off = off
+        self.found: dict[str, int] = {}
+        """Number of texts by list."""
+        self._seen: set[int] = set()
+        sys.meta_path.insert(0, self)  # type: ignore[arg-type]
+
+        loader = importlib.import_module(f"{ROOM}.lists")
+        self._read = loader.sections
+        vars(loader)["sections"] = self.sections
+
+    def sections(self, name: str) -> dict[str, list[str]]:
+        """Return the sections of a file in ``data``, without the entries that are switched off."""
+        file, topic = f"data/{name}", f"data/{name.partition('/')[0]}"
+        found: dict[str, list[str]] = self._read(name)
+        return {
+            section: [NOTHING if all(map(str.isascii, entries)) else "\uffff"]
+            if self.off in (file, f"{topic}[{section}]")
+            else entries
+            for section, entries in found.items()
+        }
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """Return the spec of a detector's module, with this switch in its loader."""
+        if not name.startswith(f"{ROOM}.") or name.startswith(LEFT_OUT):
+            return None
+        spec = PathFinder.find_spec(name, path)
+        if spec is not None and spec.origin is not None:
+            spec.loader = _Loader(name, spec.origin)
+            spec.loader.switch = self
+        return spec
+
+    def constant(self, value: Any, name: str) -> Any:
+        """Return a constant's value, without its texts if it is switched off."""
+        if name == self.off:
+            return empty(value)
+        entries = entries_of(value)
+        for entry, content in entries.items():
+            if f"{name}[{entry}]" == self.off:
+                return tuple(one for one in value if one is not content)
+        if not self._is_copy(value, entries):
+            self.found |= {f"{name}[{entry}]": 1 for entry in entries}
+            if texts_in(value) > MOST:
+                self.found[name] = texts_in(value)
+        return value
+
+    def _is_copy(self, value: Any, entries: dict[str, Any]) -> bool:
+        """Return True for a table that is made from entries of other tables."""
+        seen = {id(entry) for entry in entries.values()}
+        copy = bool(seen) and seen <= self._seen
+        self._seen |= seen
+        return copy
+
+
+class _Loader(SourceFileLoader):
+    switch: Switch
+
+    def get_code(self, fullname: str) -> CodeType:
+        tree = ast.parse(self.get_data(self.path))
+        for line in tree.body:
+            target = line.targets[0] if isinstance(line, ast.Assign) else line.target if isinstance(line, ast.AnnAssign) else None
+            if isinstance(target, ast.Name) and isinstance(line, ast.Assign | ast.AnnAssign) and line.value is not None:
+                name = f"{fullname.removeprefix(ROOM + '.')}.{target.id}"
+                called = ast.Call(ast.Name("_constant", ast.Load()), [line.value, ast.Constant(name)], [])
+                line.value = ast.copy_location(called, line.value)
+        return compile(ast.fix_missing_locations(tree), self.path, "exec", dont_inherit=True)
+
+    def exec_module(self, module: ModuleType) -> None:
+        vars(module)["_constant"] = self.switch.constant
+        super().exec_module(module)
+
+
+def lists() -> dict[str, int]:
+    """Return the number of texts of each list that can be switched off."""
+    switch = Switch()
+    room = importlib.import_module(ROOM)
+    for module in pkgutil.walk_packages(room.__path__, f"{ROOM}."):
+        importlib.import_module(module.name)
+    for path in DATA.rglob("*.txt"):
+        name = path.relative_to(DATA).as_posix()
+        sections = switch.sections(name)
+        if "/" in name:
+            switch.found[f"data/{name}"] = sum(map(len, sections.values()))
+        for section, entries in sections.items():
+            topic = f"data/{name.partition('/')[0]}[{section}]"
+            switch.found[topic] = switch.found.get(topic, 0) + len(entries)
+    return dict(sorted(switch.found.items()))
+
+
+def detectors_of(name: str, among: Sequence[str]) -> list[str]:
+    """Return the detectors that use a list."""
+    users = USED_BY.get(re.split(r"[.\[/]", name.removeprefix("data/"))[0], among)
+    return [detector for detector in among if detector in users]
+
+
+def fired(half: str, names: Sequence[str]) -> Iterator[str]:
+    """Yield the cases on which detectors fire."""
+    sys.path.insert(0, str(Path(__file__).parent))
+    detectors = importlib.import_module("detectors")
+    for name in names:
+        yield from (outcome.case.id for outcome in detectors.outcomes(name, half) if outcome.fired)
+
+
+def main() -> int:
+    """Print the lists, or the cases."""
+    if len(sys.argv) < 2:
+        print("\n".join(f"{name}  {count}" for name, count in lists().items()))
+    else:
+        off, half, *names = sys.argv[1:]
+        Switch(off)
+        print(json.dumps(list(fired(half, names))))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
