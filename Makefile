@@ -6,7 +6,7 @@
 # make wheel     the built package with the lowest versions that it declares: core tests in a clean environment
 # make lint      ruff (rules and format), spelling, prose and mypy                           (make lint ARGS="--show 20" lists flagged sentences)
 # make house     the structure of the package: lines, import circles, complex functions, repeated names   (make house ARGS=--show)
-# make unseen    what is read right of agents that no dialect knows: one dialect after the other is left out
+# make unseen    what each dialect is worth: the facts that are lost without it                       (make unseen ARGS="--without mlflow")
 # make bench     what collecting and scoring costs                                           (make bench AGAINST=../other-checkout ARGS=--check PEERS=yes)
 # make hosts     one agent under every kind of host program, on every Python here, with the oldest and the newest SDK
 # make quickstarts  every page of docs/get-started/integrations as its reader would go through it, with the real frameworks   (make quickstarts ARGS="langgraph django")

@@ -1,21 +1,24 @@
-"""How much of agents that no dialect knows is still read right: one dialect after the other is taken out (``make unseen``).
+"""Measure what each dialect is worth: the facts that are wrong without it (``make unseen``).
 
-Each dialect is left out on the recordings that speak it: its attributes are unknown, and nobody knows its instrumentation scopes.
-Then all are left out at once. What is right is what ``tests/support/check_turns.py`` says.
+A fact is right if it equals the truth beside its recording (``tests/support/check_turns.py``). Facts without a truth, such
+as costs and retrieved documents, count as lost if they change without the dialect. ``--check`` fails if a dialect loses
+nothing, or if too little is read without any dialect.
 """
 
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import contextlib
-import io
 import json
+import logging
+import os
 import re
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
@@ -24,157 +27,211 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 import check_turns  # noqa: E402
 from recordings import unpack_all  # noqa: E402
 
-from otel_agenteval.dialects import (  # noqa: E402
-    adk,
-    agent_framework,
-    logfire_agents,
-    mcp,
-    otel_genai,
-    pydantic_ai,
-    reader,
-    semantic_kernel,
-)
-from otel_agenteval.turns.recordings import Reading, read_items, to_stderr  # noqa: E402
-
-ADDITIONS: dict[ModuleType, tuple[ModuleType, ...]] = {
-    otel_genai: (pydantic_ai, agent_framework, adk, semantic_kernel, mcp, logfire_agents),
-}
-"""What only adds to the convention, and says nothing without it."""
-ALL = reader.DIALECTS
+PAYS = 0.01
+"""Percentage points of all facts that a dialect has to be worth, unless facts without a truth change without it."""
+NONE = {"corpus": 97.0, "corpus_b": 90.0}
+"""Percentage of the facts of a corpus that has to be right without any dialect."""
+PAGE = ROOT / "docs" / "internals" / "inferred-dialects.md"
+FIGURES = re.compile(r"(?<=<!-- unseen -->).*?(?=<!-- /unseen -->)", re.DOTALL)
+DIALECTS = ROOT / "otel_agenteval" / "dialects"
+_NOTHING = re.compile("(?!)")
 
 
-def check(folder: Path) -> dict[str, list[int]]:
-    """Facts right and facts in all, by set."""
-    with tempfile.TemporaryDirectory() as place:
-        out = Path(place) / "result.json"
-        arguments = sys.argv
-        sys.argv = ["check_turns.py", str(folder), "--show", "0", "--json", str(out)]
-        try:
-            with contextlib.redirect_stdout(io.StringIO()):
-                check_turns.main()
-        finally:
-            sys.argv = arguments
-        found: dict[str, list[int]] = json.loads(out.read_text())["sets"]
+def names() -> list[str]:
+    """Return the names of all dialects."""
+    return sorted(path.stem for path in DIALECTS.glob("*.py") if re.search("^SCOPES = ", path.read_text("utf-8"), re.MULTILINE))
+
+
+def leave_out(dialects: Iterable[str]) -> None:
+    """Make dialects match no span. The reader collects their names when it is imported."""
+    from importlib import import_module
+
+    assert "otel_agenteval.dialects.reader" not in sys.modules
+    for name in dialects:
+        module: Any = import_module(f"otel_agenteval.dialects.{name}")
+        module.MARKS, module.SCOPES = frozenset(), _NOTHING
+        module.role_of = lambda attributes, scope, name: None
+        module.read = lambda record, step: None
+
+
+def recordings(folder: Path) -> Iterator[tuple[str, list[Path], Any]]:
+    """Return name, files and truth of each recording."""
+    for truths in sorted(folder.glob("*/truth.json")):
+        for name, truth in sorted(check_turns.load_truth(truths).items()):
+            paths = [truths.parent / file for file in (name, truth["logs"]) if file and (truths.parent / file).exists()]
+            if paths and paths[0].name == name:
+                yield f"{folder.name}/{truths.parent.name}/{name}", paths, truth
+
+
+def read(folders: Sequence[Path], only: Iterable[str] | None = None) -> dict[str, Any]:
+    """Return for each recording which facts are right, the facts without a truth, and the dialects of its spans."""
+    from otel_agenteval import load_turns
+
+    wanted = None if only is None else set(only)
+    found = {}
+    for folder in folders:
+        for name, paths, truth in recordings(folder):
+            if wanted is None or name in wanted:
+                turns = sorted(
+                    (turn.to_dict() for turn in load_turns([*map(str, paths)])), key=lambda turn: turn.get("start") or ""
+                )
+                found[name] = {"right": _right(turns, truth, paths), "more": [*map(_more, turns)], "dialects": _dialects(paths)}
     return found
 
 
-@contextlib.contextmanager
-def without(*dialects: Any) -> Iterator[None]:
-    """Read as if these dialects were not known."""
-    scopes = re.compile("|".join(f"(?:{dialect.SCOPES.pattern})" for dialect in dialects), re.VERBOSE) if dialects else None
-    reader.speak(tuple(dialect for dialect in ALL if dialect not in dialects), scopes)
-    try:
-        yield
-    finally:
-        reader.speak(ALL)
+def _right(turns: list[dict[str, Any]], truth: Any, paths: list[Path]) -> list[bool]:
+    recording, used = check_turns.Recording(paths), {}  # type: ignore[var-annotated]
+    facts = [len(turns) == len(truth["turns"])]
+    for want, got in zip(truth["turns"], check_turns.align(turns, truth["turns"]), strict=True):
+        facts += [bool(right) and bool(got) for _, right in check_turns.compare(got, want, recording, used)]
+    return facts
 
 
-def speakers(folder: Path) -> dict[ModuleType, set[str]]:
-    """The sets in which each dialect is spoken."""
-    found: dict[ModuleType, set[str]] = {dialect: set() for dialect in ALL}  # type: ignore[misc]
-    for path in sorted(folder.glob("*/*.jsonl")):
-        for item in read_items([path], Reading(), to_stderr):
-            if hasattr(item, "span_id") and hasattr(item, "attributes") and hasattr(item, "scope"):
-                for dialect in ALL:
-                    if not dialect.MARKS.isdisjoint(item.attributes) or dialect.SCOPES.match(item.scope):
-                        found[dialect].add(path.parent.name)  # type: ignore[index]
-    return found
+def _more(turn: dict[str, Any]) -> dict[str, Any]:
+    """Return a turn's facts that have no truth."""
+    usage = turn.get("usage") or {}
+    return {
+        "agent": turn.get("agent"),
+        "agents of tools": [call.get("agent") for call in turn.get("tool_calls") or ()],
+        "cached tokens": usage.get("cached_tokens"),
+        "cost": turn.get("cost_usd"),
+        "first token": [call["time_to_first_token_s"] for call in turn.get("llm_calls") or () if "time_to_first_token_s" in call],
+        "handoffs": turn.get("handoffs"),
+        "retrieved": turn.get("retrieved_ids") or turn.get("context"),
+        "system": turn.get("system"),
+        "tools": sorted(str(tool.get("name")) for tool in turn.get("tool_definitions") or ()),
+        "user": turn.get("user_id"),
+    }
 
 
-def name_of(dialect: Any) -> str:
-    """A dialect's name."""
-    return str(dialect.__name__).rsplit(".", 1)[-1]
+def _dialects(paths: list[Path]) -> list[str]:
+    from otel_agenteval.dialects.reader import DIALECTS
+    from otel_agenteval.spans.record import SpanRecord
+    from otel_agenteval.turns.recordings import Reading, read_items, to_stderr
+
+    spans = [item for item in read_items(paths, Reading(), to_stderr) if isinstance(item, SpanRecord)]
+    return [
+        dialect.__name__.rpartition(".")[2]  # type: ignore[attr-defined]
+        for dialect in DIALECTS
+        if any(not dialect.MARKS.isdisjoint(span.attributes) or dialect.SCOPES.match(span.scope) for span in spans)
+    ]
 
 
 class Row(NamedTuple):
-    """What is still right without a dialect, or without all."""
+    """The facts that change without a dialect."""
 
-    label: str
-    right: int
+    dialect: str
     facts: int
+    lost: int
+    gained: int
+    more: dict[str, int]
+    """Turns whose facts without a truth change, by fact."""
 
-    @property
-    def share(self) -> float:
-        """Percent."""
-        return 100 * self.right / self.facts
+    def worth(self, everything: int) -> float:
+        """Return the percentage points of all facts."""
+        return 100 * (self.lost - self.gained) / everything
 
-
-def left_out(folders: Sequence[Path]) -> Iterator[Row]:
-    """A row for each dialect that is spoken in these sets, on those sets alone."""
-    spoken = [speakers(folder) for folder in folders]
-    for dialect in ALL:
-        right = facts = 0
-        with without(dialect, *ADDITIONS.get(dialect, ())):  # type: ignore[call-overload]
-            for folder, by_dialect in zip(folders, spoken, strict=True):
-                sets = by_dialect[dialect]  # type: ignore[index]
-                found = check(folder) if sets else {}
-                right += sum(counts[0] for name, counts in found.items() if name in sets)
-                facts += sum(counts[1] for name, counts in found.items() if name in sets)
-        if facts:
-            yield Row(name_of(dialect), right, facts)
+    def pays(self, everything: int) -> bool:
+        """Return True if the dialect is worth keeping."""
+        return self.worth(everything) > PAYS or (self.lost >= self.gained and bool(self.more))
 
 
-def without_any(folder: Path) -> Row:
-    """All of a corpus without any dialect."""
-    with without(*ALL):
-        found = check(folder).values()
-    return Row(folder.name, sum(counts[0] for counts in found), sum(counts[1] for counts in found))
+def compared(dialect: str, before: dict[str, Any], after: dict[str, Any]) -> Row:
+    """Return what changes without a dialect in its recordings."""
+    pairs = [(before[name], after[name]) for name in after]
+    facts = [pair for old, new in pairs for pair in zip(old["right"], new["right"], strict=True)]
+    more: dict[str, int] = {}
+    for old, new in pairs:
+        for place, turn in enumerate(old["more"]):
+            other = new["more"][place] if len(old["more"]) == len(new["more"]) else {}
+            for name, value in turn.items():
+                if value and any([*value] if isinstance(value, list) else [value]) and value != other.get(name):
+                    more[name] = more.get(name, 0) + 1
+    return Row(dialect, len(facts), sum(a > b for a, b in facts), sum(a < b for a, b in facts), more)
 
 
-def total(rows: Iterable[Row]) -> Row:
-    """Rows added up."""
-    listed = list(rows)
-    return Row("all of these", sum(row.right for row in listed), sum(row.facts for row in listed))
+def apart(folders: Sequence[Path], without: Sequence[str], only: Iterable[str] | None = None) -> dict[str, Any]:
+    """Return the result of :func:`read` without some dialects, from a process of its own."""
+    command = [sys.executable, __file__, *map(str, folders), "--read", "--without", *without]
+    wanted = json.dumps(None if only is None else [*only])
+    done = subprocess.run(command, input=wanted, stdout=subprocess.PIPE, text=True, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
-def shown(row: Row) -> str:
-    """A row of the table."""
-    return f"| {row.label} | {row.share:.1f} % | {row.right:,} of {row.facts:,} |"
+def measured(folders: Sequence[Path], dialects: Sequence[str]) -> tuple[list[Row], int]:
+    """Return a row for each dialect that spans of these recordings have, and the number of all facts."""
+    before = apart(folders, ())
+
+    def row(dialect: str) -> Row:
+        only = [name for name, one in before.items() if dialect in one["dialects"]]
+        return compared(dialect, before, apart(folders, [dialect], only) if only else {})
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        rows = [one for one in pool.map(row, dialects) if one.facts]
+    return sorted(rows, key=lambda one: one.gained - one.lost), sum(len(one["right"]) for one in before.values())
+
+
+def without_any(folder: Path) -> float:
+    """Return the percentage of a corpus's facts that are right without any dialect."""
+    found = [right for one in apart([folder], names()).values() for right in one["right"]]
+    return 100.0 * sum(map(bool, found)) / len(found)
+
+
+def shown(row: Row, everything: int) -> str:
+    """Return a row of the table."""
+    more = ", ".join(f"{name} {count}" for name, count in sorted(row.more.items()))
+    return f"| {row.dialect} | {row.facts:,} | {row.lost:,} | {row.gained:,} | {row.worth(everything):.3f} | {more} |"
 
 
 def main() -> int:
-    """Print the tables; 1 when a bound is missed."""
+    """Print the table. Return 1 if ``--check`` finds a dialect that loses nothing, or too little is read without any."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folders", nargs="*", type=Path, help="folders of sets; default: both corpora of tests/data")
+    parser.add_argument("folders", nargs="*", type=Path, help="folders of sets (default: all recordings of tests/data)")
+    parser.add_argument("--without", nargs="*", default=(), metavar="DIALECT", help="only these dialects")
+    parser.add_argument("--check", action="store_true", help="fail if a dialect loses nothing")
     parser.add_argument("--write", action="store_true", help="write docs/internals/inferred-dialects.md")
+    parser.add_argument("--read", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.read:
+        logging.disable()
+        leave_out(given.without)
+        json.dump(read(given.folders, json.load(sys.stdin)), sys.stdout)
+        return 0
     with contextlib.ExitStack() as stack:
-        folders = given.folders or [unpacked(stack, name) for name in ("corpus", "corpus_b")]
-        lines = ["| without | right | facts |", "|---|---|---|"]
-        sys.stdout.write("\n".join(lines) + "\n")
-        rows = []
-        for row in left_out(folders):
-            rows.append(row)
-            sys.stdout.write(f"{shown(row)}\n")
-        one = total(rows)
-        none = [without_any(folder) for folder in folders]
-    more = [shown(one), *(shown(row._replace(label=f"every dialect, on `{row.label}`")) for row in none)]
-    sys.stdout.write("\n".join(more) + "\n")
+        folders = given.folders or unpacked(stack)
+        rows, everything = measured(folders, given.without or names())
+        left = {folder.name: without_any(folder) for folder in folders if folder.name in NONE and not given.without}
+    lines = ["| without | facts | lost | gained | points | other facts that change, in turns |", "|---|---|---|---|---|---|"]
+    lines += [shown(row, everything) for row in rows]
+    lines += ["", *(f"Without any dialect, {share:.1f} % of the facts of `{name}` are right." for name, share in left.items())]
+    sys.stdout.write("\n".join(lines) + "\n")
     if given.write:
-        write([*lines, *map(shown, rows), *more])
-    return int(
-        one.share < ONE_LEFT_OUT
-        or min(row.share for row in rows) < EACH
-        or any(row.share < ALL_LEFT_OUT.get(row.label, 0) for row in none)
-    )
+        text = PAGE.read_text(encoding="utf-8")
+        PAGE.write_text(FIGURES.sub("\n" + "\n".join(lines).rstrip() + "\n", text), encoding="utf-8")
+    idle = [row.dialect for row in rows if not row.pays(everything)]
+    for name in idle if given.check else ():
+        sys.stderr.write(f"otel_agenteval/dialects/{name}.py: dialect loses no facts when left out; delete it\n")
+    low = [name for name, share in left.items() if share < NONE[name]]
+    for name in low:
+        sys.stderr.write(
+            f"{name}: {left[name]:.1f} % of the facts are right without any dialect; at least {NONE[name]} % must be\n"
+        )
+    return int(bool(low) or (given.check and bool(idle)))
 
 
-ONE_LEFT_OUT, EACH, ALL_LEFT_OUT = 96.0, 70.0, {"corpus": 97.0, "corpus_b": 90.0}
-"""Percent that have to be right: one dialect left out, over all and for each; and all of them, by corpus."""
-PAGE = ROOT / "docs" / "internals" / "inferred-dialects.md"
-FIGURES = re.compile(r"(?<=<!-- unseen -->).*?(?=<!-- /unseen -->)", re.DOTALL)
-
-
-def write(table: Sequence[str]) -> None:
-    """Put the tables on their page."""
-    PAGE.write_text(FIGURES.sub("\n" + "\n".join(table) + "\n", PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-
-
-def unpacked(stack: contextlib.ExitStack, name: str) -> Path:
-    """A corpus of the tests in a folder of its name."""
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) / name
-    unpack_all(ROOT / "tests" / "data" / f"{name}.tar.xz", folder)
-    return folder
+def unpacked(stack: contextlib.ExitStack) -> list[Path]:
+    """Return a folder for each archive of recordings in tests/data, and one for all archives of a single set."""
+    data, top = ROOT / "tests" / "data", Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    folders = []
+    for name, archives in (
+        *((name, [data / f"{name}.tar.xz"]) for name in ("corpus", "corpus_b", "frameworks")),
+        ("recordings", sorted((data / "recordings").glob("*.tar.xz"))),
+    ):
+        folders.append(top / name)
+        for archive in archives:
+            unpack_all(archive, top / name)
+    return folders
 
 
 if __name__ == "__main__":

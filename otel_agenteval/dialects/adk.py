@@ -89,9 +89,6 @@ def _read_llm(get: Any, step: Step) -> None:
 
 def _read_tool(record: SpanRecord, step: Step) -> None:
     get = record.attributes.get
-    if get("gen_ai.tool.name") == "(merged tools)":  # a summary of calls that have their own spans
-        step.role = INNER
-        return
     if not record.attributes and record.name.startswith(_EXECUTE):  # ADK for JS writes only the name of a tool that raises
         step.tool_failed = True
     if step.tool_call_id == "<not specified>":

@@ -829,6 +829,10 @@ def unwrap_result(raw: Any) -> Any:
             return unwrap_result(value["content"])
         if value.keys() == _FUNCTION_RESPONSE:
             return value["response"]
+        choices = value.get("choices")
+        if isinstance(choices, list) and len(choices) == 1 and isinstance(choices[0], Mapping):  # a whole event
+            message = choices[0].get("message")
+            return unwrap_result(message["content"]) if isinstance(message, Mapping) and "content" in message else raw
         if "blocks" in value and "raw_output" in value:
             output = value["raw_output"]
             return output if isinstance(output, Mapping) and "source_nodes" not in output else unwrap_result(value["blocks"])

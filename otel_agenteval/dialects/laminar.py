@@ -14,7 +14,7 @@ from ..spans.record import SpanRecord
 from .content import unquoted
 from .langfuse import first_argument
 from .otel_genai import documents
-from .step import CHAIN, EMBEDDING, GUARDRAIL, LLM, RETRIEVAL, TOOL, Step, as_text
+from .step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, LLM, RETRIEVAL, TOOL, Step, as_text
 
 KINDS = {
     "LLM": LLM, "CACHED": LLM, "TOOL": TOOL, "EVALUATION": CHAIN, "EXECUTOR": CHAIN, "EVALUATOR": GUARDRAIL, "HUMAN_EVALUATOR": GUARDRAIL,
@@ -25,6 +25,9 @@ MARKS = frozenset((
 ))  # fmt: skip
 SCOPES = re.compile(r"lmnr\b")
 _EMBEDDINGS = ("embedding", "embeddings")
+_AGENT = re.compile(r'\{"name": ?"([^"\\]+)", ?"tools": ?\[')
+"""Start of the input of an agent's span of the OpenAI Agents SDK."""
+_REASON = re.compile(r'"(?:finish|stop)_reason": ?"(\w+)"')
 _SESSION, _USER = "lmnr.association.properties.session_id", "lmnr.association.properties.user_id"
 
 
@@ -34,6 +37,9 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     if kind is None:
         return None
     role = KINDS.get(kind, CHAIN) if kind.__class__ is str else CHAIN
+    given = attributes.get("lmnr.span.input") if kind == "DEFAULT" else None
+    if given.__class__ is str and (found := _AGENT.match(given)) is not None and found[1] == name:
+        return AGENT
     if role == LLM and name.rsplit(".", 1)[-1] in _EMBEDDINGS:
         return EMBEDDING
     return role
@@ -59,6 +65,8 @@ def read(record: SpanRecord, step: Step) -> None:
         step.query = first_argument(given) if step.query is None else step.query
         if step.documents is None and answered.__class__ is str:
             step.documents = documents(answered)
+    elif role == AGENT:
+        step.agent = step.agent or record.name
     else:
         step.function = get("lmnr.span.type") == "DEFAULT"
         if step.input_value is None:
@@ -66,6 +74,9 @@ def read(record: SpanRecord, step: Step) -> None:
         if step.output_value is None:
             step.output_value = unquoted(answered)
         if role == LLM:
+            made = get("gen_ai.output.messages", answered)
+            if step.finish_reason is None and made.__class__ is str and (found := _REASON.search(made)) is not None:
+                step.finish_reason = found[1]
             if step.input_messages is None and "gen_ai.input.messages" not in record.attributes:
                 step.input_messages = given
             if step.output_messages is None and "gen_ai.output.messages" not in record.attributes:

@@ -82,8 +82,8 @@ def read(record: SpanRecord, step: Step) -> None:
         step.output_value = _said(get("output.value"))
     if role == LLM:
         _read_llm(attributes, step)
-        if record.scope == _ANTHROPIC_JS:
-            _read_anthropic_request(get("input.value"), step)
+        if record.scope in _WHOLE_REQUESTS:
+            _read_request(attributes, step)
     elif role == TOOL:
         _read_tool(record, step)
     elif role in (RETRIEVAL, RERANK):
@@ -171,19 +171,28 @@ _COUNTS = (
 )
 
 
-_ANTHROPIC_JS = "@arizeai/openinference-instrumentation-anthropic"
+_WHOLE_REQUESTS = frozenset(("@arizeai/openinference-instrumentation-anthropic", "openinference.instrumentation.bedrock"))
+"""Scopes whose flattened messages lack facts that the whole request has."""
 
 
-def _read_anthropic_request(request: Any, step: Step) -> None:
-    """Fill messages and instructions from the whole request.
+def _read_request(attributes: dict[str, Any], step: Step) -> None:
+    """Fill messages and instructions from the whole request, or from the list of its messages.
 
-    The flattened messages lack instructions, and all tool results of a message but the last.
+    The flattened messages lack instructions, all tool results of a message but the last, and whether a tool failed.
     """
-    if request.__class__ is str and request[:1] == "{":
-        if '"tool_result"' in request:
-            step.input_messages = request
-        if step.system is None and '"system":' in request:
-            step.system = request
+    request = attributes.get("input.value")
+    if request.__class__ is not str or request[:1] not in ("{", "["):
+        return
+    if '"tool_result"' in request or '"toolResult"' in request:
+        step.input_messages = request if request[0] == "{" else Later(_sent, attributes)
+    if step.system is None and '"system":' in request:
+        step.system = request
+
+
+def _sent(attributes: dict[str, Any]) -> list[Any]:
+    given = messages_of(attributes, "llm.input_messages.")
+    sent, cut = jsonio.loads_or_text(attributes["input.value"])
+    return given if cut or not isinstance(sent, list) else [*(one for one in given if one.get("role") == "system"), *sent]
 
 
 def _read_tool(record: SpanRecord, step: Step) -> None:

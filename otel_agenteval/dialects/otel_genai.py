@@ -69,6 +69,8 @@ WHOLE = frozenset((
 WHOLE_PREFIXES = ("gen_ai.request.", "gen_ai.usage.", "gen_ai.response.time", "gen_ai.server.")
 EVENTS = frozenset((*_MESSAGE_EVENTS, "gen_ai.client.inference.operation.details", "exception", EVALUATION))
 """Span events and log records that this dialect reads completely."""
+_MERGED = "(merged tools)"
+"""Name of a span that repeats the results of parallel tools, in ADK and trpc-agent-go."""
 _DETAILS = "gen_ai.client.inference.operation.details"
 
 
@@ -80,6 +82,8 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
         if role is not None:
             if role == AGENT and "gen_ai.agent.name" not in attributes and scope.endswith(".openai_agents"):
                 return WORKFLOW  # the span of a whole run, named after the workflow
+            if role == TOOL and attributes.get("gen_ai.tool.name") == _MERGED:
+                return INNER
             return role
         return LLM if "gen_ai.usage.output_tokens" in attributes and "gen_ai.request.model" in attributes else CHAIN
     if "gen_ai.tool.name" in attributes:

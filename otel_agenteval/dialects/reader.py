@@ -45,18 +45,15 @@ from . import (
     mcp,
     mlflow,
     openinference,
-    openinference_bedrock,
     openlit,
     openllmetry,
     otel_genai,
-    promptflow,
     pydantic_ai,
     semantic_kernel,
     smolagents,
     spring_ai,
     traceai,
     traceloop_js,
-    trpc_agent,
     vercel,
     voltagent,
 )
@@ -91,13 +88,10 @@ DIALECTS: tuple[Dialect, ...] = (
     mastra,
     langchain_js,
     voltagent,
-    trpc_agent,
     vercel,
     traceai,
     traceloop_js,
     google_genai,
-    promptflow,
-    openinference_bedrock,
     beeai,
     openinference,
     smolagents,
@@ -145,7 +139,6 @@ _EVERYBODYS = otel_genai.MARKS | {
 }  # fmt: skip
 """Marks that several instrumentations write, so they don't identify the writer."""
 _SIGNS = ROLE_KEYS - _EVERYBODYS
-_unknown: Any = None
 _MAX_KNOWN = 4_096
 _otel_only: dict[str, bool] = {}
 _known_scopes: dict[str, bool] = {}
@@ -161,31 +154,12 @@ def is_genai_scope(scope: str) -> bool:
     if known is None:
         if len(_known_scopes) >= _MAX_KNOWN:
             _known_scopes.clear()
-        known = _known_scopes[scope] = any(dialect.SCOPES.match(scope) for dialect in DIALECTS) and (
-            _unknown is None or not _unknown.match(scope)
-        )
+        known = _known_scopes[scope] = any(dialect.SCOPES.match(scope) for dialect in DIALECTS)
     return known
 
 
 GENAI = Vocabulary(ROLE_KEYS, is_genai_scope, ("gen_ai.", "claude_code."), (b'"role"', b'\\"role\\"', b"\x0a\x04role"))
 """Names by which :mod:`~otel_agenteval.spans.split` finds GenAI data in a request."""
-
-
-def speak(dialects: tuple[Dialect, ...], unknown: Any = None) -> None:
-    """Read with these dialects only, to measure how well inference reads all other spans.
-
-    Args:
-        dialects: the dialects to use.
-        unknown: pattern of the scopes that none of them may read.
-    """
-    global _unknown, DIALECTS, ROLE_KEYS, GENAI, _OTHER_KEYS, _SIGNS
-    DIALECTS = dialects
-    ROLE_KEYS = frozenset[str]().union(*(dialect.MARKS for dialect in dialects))
-    _OTHER_KEYS, _SIGNS = ROLE_KEYS - otel_genai.MARKS, ROLE_KEYS - _EVERYBODYS
-    GENAI = GENAI._replace(keys=ROLE_KEYS)
-    _unknown = unknown
-    for known in (_otel_only, _known_scopes, _spoken):
-        known.clear()
 
 
 def spoken(attributes: Mapping[str, Any], scope: str) -> tuple[Dialect, ...]:
@@ -195,10 +169,9 @@ def spoken(attributes: Mapping[str, Any], scope: str) -> tuple[Dialect, ...]:
     if found is None:
         if len(_spoken) >= _MAX_KNOWN:
             _spoken.clear()
-        known = () if _unknown is not None and _unknown.match(scope) else DIALECTS
         found = _spoken[key] = tuple(
             dialect
-            for dialect in known  # every instrumentation may add the convention's attributes
+            for dialect in DIALECTS  # every instrumentation may add the convention's attributes
             if dialect is otel_genai
             or not dialect.MARKS.isdisjoint(key[1])
             or dialect.SCOPES.match(scope)
@@ -309,8 +282,11 @@ def infer(record: SpanRecord) -> None:
     """Infer the facts of a span of an unknown scope from the shape of its values."""
     found = record.dialects
     facts = Facts(record)
-    unsaid = found.said in (None, UNKNOWN) or (found.said == CHAIN and "gen_ai.operation.name" in record.attributes)
-    role = (reading.role_of(facts) or found.said) if unsaid else found.said  # operations outside the convention map to CHAIN
+    # Operations outside the convention map to CHAIN. So does content under names that several instrumentations write.
+    unsaid = found.said in (None, UNKNOWN) or (
+        found.said == CHAIN and ("gen_ai.operation.name" in record.attributes or not found.named)
+    )
+    role = (reading.role_of(facts) or found.said) if unsaid else found.said
     if role is not None or facts.fields:
         found.facts = facts
         found.inferred = role != found.said

@@ -220,3 +220,14 @@ def test_results_come_out_of_what_frameworks_wrap_around_them(raw, value):
 def test_flattened_attributes_with_gaps_are_closed_up():
     assert unflatten({"p.0.a": 1, "p.7.b.c": 2, "q.0": 3}, "p.") == [{"a": 1}, {"b": {"c": 2}}]
     assert unflatten({"q": 1}, "p.") is None
+
+
+def test_span_that_repeats_parallel_tools_is_no_tool():
+    attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "(merged tools)"}
+    assert read(span(1, 0, "execute_tool (merged tools)", attributes, scope="any")).role == "inner"
+
+
+def test_result_is_unwrapped_from_event_with_choices():
+    result = '{"choices": [{"message": {"role": "tool", "content": "18"}}]}'
+    assert unwrap_result(result) == "18"
+    assert unwrap_result('{"choices": [], "content": 1}') == '{"choices": [], "content": 1}'

@@ -379,3 +379,29 @@ def test_a_tool_is_not_named_after_the_method_that_runs_it():
         span(3, 1, "weather.__call__", tool, at=20, scope="fw.core"),
     )
     assert [(call.name, call.result) for call in turn.tool_calls] == [("weather", "18 °C")]
+
+
+def test_function_that_returns_documents_unrequested_is_retrieval():
+    found = json.dumps([{"id": "d1", "content": "30 days", "score": 0.9}])
+    search = {"kind": "Function", "fw:input": '{"query": "returns?"}', "fw:output": found}
+    turn = turn_of(
+        span(1, 0, "run", {"fw:input": '{"question": "returns?"}'}, ms=100, scope="fw.core"),
+        span(2, 1, "search", search, at=5, scope="fw.core"),
+        request(3, at=20),
+    )
+    assert (turn.tool_calls, turn.retrieved_ids) == ([], ["d1"])
+
+
+def test_content_under_shared_names_leaves_role_to_shape():
+    attributes = {
+        "fw.tool.name": "weather",
+        "langfuse.observation.input": '{"city": "Paris"}',
+        "langfuse.observation.output": "18",
+    }
+    turn = turn_of(
+        span(1, 0, "run", {"fw:input": '{"question": "Weather?"}'}, ms=100, scope="fw.core"),
+        request(2, 1, made=WANTS),
+        span(3, 1, "tool.execute", attributes, at=20, scope="fw.core"),
+        request(4, 1, given=(ASKED, WANTS), at=40),
+    )
+    assert [(call.name, call.arguments) for call in turn.tool_calls] == [("weather", {"city": "Paris"})]

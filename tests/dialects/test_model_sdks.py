@@ -10,7 +10,7 @@ from otel_agenteval import load_turns
 from otel_agenteval.dialects.content import decode
 from otel_agenteval.dialects.reader import read
 from otel_agenteval.spans.record import SpanEvent
-from tests.support.spans import span, turn_of
+from tests.support.spans import span
 
 GOOGLE = "openinference.instrumentation.google_genai"
 SCOPE = "opentelemetry.instrumentation.openai.v1"
@@ -88,28 +88,6 @@ def test_a_stream_that_nobody_followed_said_nothing():
     step = read(model(given, "openinference.instrumentation.groq"))
     assert step.output_messages is None
     assert step.model == "m-1"
-
-
-def test_promptflow_s_payloads_stand_in_events_too():
-    answer = {
-        "id": "r1",
-        "choices": [{"message": {"role": "assistant", "content": "a"}, "finish_reason": "stop"}],
-        "usage": {"prompt_tokens": 3, "completion_tokens": 2},
-    }
-    inputs = {"model": "m-1", "messages": [{"role": "user", "content": "q"}]}
-    payloads = [
-        ("promptflow.function.inputs", {"payload": json.dumps(inputs)}),
-        ("promptflow.function.output", {"payload": json.dumps(answer)}),
-    ]
-    turn = turn_of(model({"span_type": "LLM", "framework": "promptflow"}, "promptflow", payloads))
-    assert (turn.input, turn.output, turn.usage.total_tokens, turn.llm_calls[0].model) == ("q", "a", 5, "m-1")
-
-
-def test_a_promptflow_retrieval_has_a_query_and_documents():
-    given = {"span_type": "Retrieval", "inputs": '{"query": "q"}', "output": '[{"id": "d1", "text": "t"}]'}
-    step = read(model(given, "promptflow"))
-    assert step.query == "q"
-    assert [document.id for document in step.documents] == ["d1"]
 
 
 def test_log_records_without_a_time_of_their_own_are_told_apart_by_when_they_were_seen(tmp_path):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ...spans.record import ERROR, SpanRecord
 from ..content import decode
-from ..step import AGENT, CHAIN, INNER, LLM, TOOL, UNKNOWN
+from ..step import AGENT, CHAIN, INNER, LLM, RETRIEVAL, TOOL, UNKNOWN
 from .facts import KIND, MESSAGES, MODEL, TELLING, USAGE
 from .reading import has_answer
 
@@ -103,11 +103,13 @@ def _is_other_work(record: SpanRecord) -> bool:
 def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -> None:
     """Change chains to tools if a model requested tools with their names.
 
-    The request can also use the last part of a qualified name, as in ``shop.orders.get_order``.
+    The request can also use the last part of a qualified name, as in ``shop.orders.get_order``. A function that returns
+    documents and that no model requested is a retrieval.
     """
+    searches = [record for record in inferred if record.dialects.role == TOOL and _returns_documents(record)]
     chains = [record for record in inferred if record.dialects.role == CHAIN and record.dialects.facts.kind_said < 2]
     qualified = [record for record in records if record.dialects.role == TOOL and "." in _tool_name(record)]
-    if not chains and not qualified:
+    if not chains and not qualified and not searches:
         return
     names: set[str] = set()
     for record in records:
@@ -122,11 +124,19 @@ def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -
     for record in chains:
         if record.name in names or record.dialects.facts.fields.get("name") in names:
             record.dialects.role = TOOL
+    for record in searches:
+        if record.name not in names:
+            record.dialects.role = RETRIEVAL
     for record in qualified:
         name = _tool_name(record)
         own = name.rpartition(".")[2]
         if own in names and name not in names:
             record.dialects.facts.fields["own_name"] = own
+
+
+def _returns_documents(record: SpanRecord) -> bool:
+    facts = record.dialects.facts
+    return facts.documents is not None and "tool_name" not in facts.fields and facts.name_role != TOOL
 
 
 def _tool_name(record: SpanRecord) -> str:
