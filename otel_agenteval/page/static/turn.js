@@ -39,7 +39,7 @@ function Shown({ all, query, facets, again }) {
         <div><dt>began (UTC)</dt><dd>${time(turn.start)}</dd></div><div><dt>took</dt><dd>${seconds(turn.duration_s)}</dd></div>
         <div><dt>tokens</dt><dd>${count(turn.input_tokens)} in, ${count(turn.output_tokens)} out</dd></div><div><dt>cost</dt><dd>${dollars(turn.cost_usd)}</dd></div>
         <div><dt>closed by</dt><dd>${turn.close_reason ?? "–"}${turn.complete === false && html` <span class="mark warn">incomplete</span>`}${turn.revision > 1 && ` , revision ${turn.revision}`}</dd></div>
-        ${content?.reading === "inferred" && html`<div><dt>reading</dt><dd><span class="mark warn" title="No known convention. Content was inferred from attribute names and values">inferred</span></dd></div>`}
+        ${content?.reading === "inferred" && html`<div><dt>reading</dt><dd><span class="mark" title="Read by the shape of its spans, without a parser for the framework">inferred</span></dd></div>`}
       </dl>
       <div class="bar">
         ${all.trace_url && html`<a class="button" href=${all.trace_url} target="_blank" rel="noreferrer noopener">Trace ↗</a>`}
@@ -186,7 +186,7 @@ function Steps({ content }) {
 }
 
 function Inferred() {
-  return html`<span class="mark warn" title="The kind was inferred from attribute names and values">inferred</span>`;
+  return html`<span class="mark" title="Read by the shape of the span, without a parser for the framework">inferred</span>`;
 }
 
 // From the first beginning to the last end of what is shown; seconds after the turn's start.
