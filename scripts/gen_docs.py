@@ -33,7 +33,7 @@ from otel_agenteval.config.section import Section, kind_of, option_paths, option
 from otel_agenteval.core import semconv
 from otel_agenteval.dialects.capture import CAPTURES
 from otel_agenteval.instrumentation.attach import instrument
-from otel_agenteval.metrics import other_tools, seeds
+from otel_agenteval.metrics import names
 from otel_agenteval.metrics.descriptions import type_name, value_of
 from otel_agenteval.metrics.registry import GROUPS, Metric, catalog, group_of, groups_of
 from otel_agenteval.metrics.spellings import Refused, Spellings
@@ -96,18 +96,19 @@ def other_tools_page() -> str:
         return re.sub(words, lambda m: f"[`{m[0]}`]({families[m[0]]}.md#{m[0]})" if m[0] in families else m[0], text)
 
     parts = [_OTHER_TOOLS]
-    for tool in other_tools.TOOLS:
-        parts.append(f"## {tool.title}\n\nPrefix: `{tool.prefix}:`. Version: {tool.read}.\n")
+    for tool in map(names.load_tool, names.TOOLS):
+        parts.append(f"## {tool.title}\n\nPrefix: `{tool.prefix}:`. Version: {tool.version}.\n")
         parts += _spellings_table(tool.parameters, linked)
         parts.append("| name | metric here | sets | notes |\n|---|---|---|---|")
-        for named, row in _grouped(row for row in tool.rows if row.ours is not None):
+        for named, row in _grouped(row for row in tool.metrics.values() if row.ours is not None):
             sets = ", ".join(f"`{name}={value!r}`" for name, value in row.preset.items())
             parameters = "; ".join(f"`{name}` → {spelled(spelling)}" for name, spelling in row.parameters.items())
             know = linked(_cell("; ".join(filter(None, (row.note, parameters)))))
             parts.append(f"| {named} | {linked(row.ours)} | {sets or '–'} | {know or '–'} |")
         parts.append("\n| rejected name | difference and replacement |\n|---|---|")
         parts += [
-            f"| {named} | {linked(_cell(row.note))} |" for named, row in _grouped(row for row in tool.rows if row.ours is None)
+            f"| {named} | {linked(_cell(row.note))} |"
+            for named, row in _grouped(row for row in tool.metrics.values() if row.ours is None)
         ]
         parts.append("")
     parts.append(
@@ -117,7 +118,7 @@ def other_tools_page() -> str:
     parts.append(
         "| agenteval | all but `code_conversation_completeness` | `threshold`, `passThreshold`, `passingThreshold` | threshold (70 is 0.70) |"
     )
-    for seed, metrics in seeds.OF_METRIC.items():
+    for seed, (_, metrics) in names.seeds().items():
         parts += [
             f"| {seed} | {linked(metric)} | `{theirs}` | {_cell(spelled(spelling))} |"
             for metric, spellings in metrics.items()
@@ -126,9 +127,9 @@ def other_tools_page() -> str:
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _grouped(rows: Iterable[other_tools.Row]) -> Iterator[tuple[str, other_tools.Row]]:
+def _grouped(rows: Iterable[names.ToolMetric]) -> Iterator[tuple[str, names.ToolMetric]]:
     """Yield equal rows once, with all of their names."""
-    groups: dict[str, list[other_tools.Row]] = {}
+    groups: dict[str, list[names.ToolMetric]] = {}
     for row in rows:
         groups.setdefault(repr(row._replace(name="")), []).append(row)
     yield from ((", ".join(f"`{row.name}`" for row in group), group[0]) for group in groups.values())

@@ -7,7 +7,7 @@ import json
 import textwrap
 
 from ..metrics.descriptions import type_name, value_of
-from ..metrics.other_tools import names_of
+from ..metrics.names import names_of
 from ..metrics.registry import Metric, groups_of, meaning_of
 from ..metrics.spellings import Refused, Spellings, written
 from .exit_codes import OK, UNUSABLE

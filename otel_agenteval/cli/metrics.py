@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from ..core.errors import ConfigError, nearest
 from ..metrics.descriptions import described, headline
-from ..metrics.other_tools import names_of
+from ..metrics.names import names_of
 from ..metrics.registry import Metric, catalog
 from ..outlets.turn_text import columns
 from .exit_codes import OK, UNUSABLE

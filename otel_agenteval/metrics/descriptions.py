@@ -8,7 +8,7 @@ import types
 import typing
 from typing import Any
 
-from .other_tools import names_of
+from .names import names_of
 from .registry import Metric
 
 _SCALE = re.compile(r" \((?:1\.0|1|0) = [^)]*\)\.?$")

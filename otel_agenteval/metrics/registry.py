@@ -32,7 +32,7 @@ from ..core.errors import ConfigError, nearest
 from ..core.extras import extra_installed
 from ..core.score import Direction, Kind, Score, ScoreType
 from ..core.turn import Turn
-from . import catalog_index, seeds
+from . import catalog_index, names
 from .spellings import Spellings, translated
 
 EPSILON = 1e-9
@@ -353,7 +353,7 @@ def metric(
             own_threshold=(fn.__kwdefaults__ or {}).get("threshold"),
         )  # fmt: skip
         for alias, preset in defined.aliases.items():
-            _add_alias(alias, name, preset or seeds.PRESETS.get(alias, {}))
+            _add_alias(alias, name, preset)
         return fn
 
     return register
@@ -580,19 +580,17 @@ def meaning_of(name: str) -> Meaning:
 def _of_seed(name: str, target: str, preset: Mapping[str, Any]) -> Meaning:
     seed, _, alias = name.rpartition(":")
     owners = {seed} if seed else {other.split(":")[0] for other in _METRICS[target].aliases if other.endswith(f":{alias}")}
-    spellings = seeds.spellings_under(owners.pop(), alias, target, _METRICS[target].parameters) if len(owners) == 1 else {}
+    spellings = names.seed_spellings(owners.pop(), alias, target, _METRICS[target].parameters) if len(owners) == 1 else {}
     return Meaning(_METRICS[target], dict(preset), spellings)
 
 
 def _of_other_tool(name: str) -> Meaning:
-    from . import other_tools  # imported on first use, because most configurations don't need it
-
-    found = other_tools.find(name)
+    found = names.find(name)
     if found is None:
         discover()
         if name in _METRICS:  # added after the index was generated
             return Meaning(_METRICS[name], {}, {})
-        close = nearest(name, [*_METRICS, *_ALIASES, *other_tools.names()])
+        close = nearest(name, [*_METRICS, *_ALIASES, *names.all_names()])
         alike = difflib.SequenceMatcher(None, name, close[0]).ratio() >= _ALIKE
         own = (
             ""
@@ -600,7 +598,7 @@ def _of_other_tool(name: str) -> Meaning:
             else " For a metric of your own, import its module, or declare it as an entry point (otel_agenteval.metrics)."
         )
         raise ConfigError(f"unknown metric {name!r}; did you mean {', '.join(close)}?{own}")
-    ours = _find(found.ours)
+    ours = _find(found.ours or "")
     assert ours is not None, found.ours
     return Meaning(ours, dict(found.preset), found.parameters, found.note)
 

@@ -7,9 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import otel_agenteval as oa
+from otel_agenteval.core.data_files import load_yaml
+from otel_agenteval.metrics import names
 from otel_agenteval.metrics.llm import video
+from otel_agenteval.metrics.names.conversions import SPELLINGS
 from otel_agenteval.metrics.prompts import SENTENCES, Prompts
 from otel_agenteval.metrics.registry import catalog
 
@@ -63,6 +67,49 @@ def test_video_prompts_describe_every_dimension() -> None:
     }
     for name, dimensions in by_prompt.items():
         assert [one for one in dimensions if f"{one}: " not in prompts[name]] == []
+
+
+# --- names
+
+
+@pytest.mark.parametrize("prefix", names.TOOLS)
+def test_file_of_a_tool_maps_its_metrics(prefix: str) -> None:
+    content = load_yaml(METRICS / "names" / f"{prefix}.yaml")
+    assert {"title", "version", "metrics"} <= content.keys() <= {"title", "version", "parameters", "snake_case", "metrics"}
+    assert set(content.get("snake_case", {})) <= {name for entry in content["metrics"] for name in entry.split(", ")}
+    for entry in content["metrics"].values():
+        assert isinstance(entry, str) or {"metric"} <= entry.keys() <= {"metric", "preset", "note", "parameters"}
+    for entries in (content, *content["metrics"].values()):
+        assert faults_of(entries.get("parameters", {}) if isinstance(entries, dict) else {}) == []
+
+
+def test_file_of_seeds_maps_parameters_of_metrics() -> None:
+    known = {metric.name for metric in catalog()}
+    for content in load_yaml(METRICS / "names" / "seeds.yaml").values():
+        assert {"metrics"} <= content.keys() <= {"parameters", "metrics"}
+        assert {name for entry in content["metrics"] for name in entry.split(", ")} <= known
+        assert [
+            fault for entries in (content.get("parameters", {}), *content["metrics"].values()) for fault in faults_of(entries)
+        ] == []
+
+
+def faults_of(parameters: dict[str, Any]) -> list[str]:
+    """Names of parameters whose spelling is neither a name nor a known conversion."""
+    return [name for name, one in parameters.items() if not isinstance(one, str) and next(iter(one)) not in SPELLINGS]
+
+
+# --- all
+
+
+@pytest.mark.parametrize("path", sorted(METRICS.rglob("*.yaml")), ids=lambda path: path.name)
+def test_no_name_occurs_twice_in_a_mapping(path: Path) -> None:
+    def repeated(node: yaml.Node | None) -> list[str]:
+        if isinstance(node, yaml.MappingNode):
+            keys = [name for key, _ in node.value for name in key.value.split(", ")]
+            return [*{key for key in keys if keys.count(key) > 1}, *(key for _, value in node.value for key in repeated(value))]
+        return [key for one in node.value for key in repeated(one)] if isinstance(node, yaml.SequenceNode) else []
+
+    assert repeated(yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)) == []
 
 
 def metrics_of(family: str) -> set[str]:

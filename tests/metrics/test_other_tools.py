@@ -10,11 +10,11 @@ import pytest
 
 import otel_agenteval as oa
 from otel_agenteval.evaluation.selection import select_metrics
-from otel_agenteval.metrics.other_tools import TOOLS, Row, Tool
+from otel_agenteval.metrics.names import TOOLS, Tool, ToolMetric, load_tool, tool_metrics
 from otel_agenteval.metrics.registry import catalog, resolve
 from otel_agenteval.metrics.spellings import Converted, Refused
 
-ROWS = [(tool, row) for tool in TOOLS for row in tool.rows]
+ROWS = [*tool_metrics()]
 SAME = [(tool, row) for tool, row in ROWS if row.ours is not None]
 DIFFERENT = [(tool, row) for tool, row in ROWS if row.ours is None]
 METRICS = {metric.name: metric for metric in catalog()}
@@ -22,18 +22,18 @@ CALLED = re.compile(r"\b(?:code|embed|llm)_\w+")
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics" / "other-tools.md"
 
 
-def name_of(row: tuple[Tool, Row]) -> str:
+def name_of(row: tuple[Tool, ToolMetric]) -> str:
     return f"{row[0].prefix}:{row[1].name}"
 
 
 @pytest.mark.parametrize("found", SAME, ids=name_of)
-def test_a_name_with_the_same_meaning_is_our_metric_with_what_it_presets(found: tuple[Tool, Row]) -> None:
+def test_a_name_with_the_same_meaning_is_our_metric_with_what_it_presets(found: tuple[Tool, ToolMetric]) -> None:
     metric = oa.get_metric(name_of(found))
     assert (metric.name, metric.params) == (found[1].ours, dict(found[1].preset))
 
 
 @pytest.mark.parametrize("found", DIFFERENT, ids=name_of)
-def test_a_name_with_another_meaning_says_how_and_names_a_metric_of_ours(found: tuple[Tool, Row]) -> None:
+def test_a_name_with_another_meaning_says_how_and_names_a_metric_of_ours(found: tuple[Tool, ToolMetric]) -> None:
     with pytest.raises(oa.ConfigError, match=re.escape(f"{name_of(found)}: {found[1].note}")):
         oa.get_metric(name_of(found))
     assert CALLED.findall(found[1].note)
@@ -61,7 +61,7 @@ def test_a_tool_names_a_metric_once() -> None:
 
 def test_the_page_has_every_name() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    sections = {tool.prefix: page.split(f"\n## {tool.title}\n", 1)[1].split("\n## ", 1)[0] for tool in TOOLS}
+    sections = {tool.prefix: page.split(f"\n## {tool.title}\n", 1)[1].split("\n## ", 1)[0] for tool in map(load_tool, TOOLS)}
     assert [name_of(found) for found in ROWS if f"`{found[1].name}`" not in sections[found[0].prefix]] == []
 
 

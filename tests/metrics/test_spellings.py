@@ -10,7 +10,7 @@ import pytest
 
 import otel_agenteval as oa
 from otel_agenteval.evaluation.selection import select_metrics
-from otel_agenteval.metrics import seeds
+from otel_agenteval.metrics import names
 from otel_agenteval.metrics.registry import catalog
 from otel_agenteval.metrics.spellings import Converted, Refused, translated
 
@@ -147,7 +147,7 @@ def test_both_names_of_an_agenteval_metric_preset_the_same() -> None:
 
 
 def test_every_spelling_of_a_seed_leads_to_a_parameter_or_says_what_to_do() -> None:
-    for seed, metrics in seeds.OF_METRIC.items():
+    for seed, (_, metrics) in names.seeds().items():
         for name, spellings in metrics.items():
             assert any(alias.startswith(f"{seed}:") for alias in METRICS[name].aliases), (seed, name)
             for theirs, spelling in spellings.items():

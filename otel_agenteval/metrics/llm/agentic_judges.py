@@ -55,7 +55,7 @@ def _judged(reply: Mapping[str, Any], detail: Detail, key: str = "score") -> Res
         "agenteval:llm_task_completion": {"method": "holistic"},
         "pandaprobe:task_completion": {"method": "two_stage"},
         "trusys:task-completion": {"method": "two_stage"},
-        "agenteval:TaskCompletionMetric": {},
+        "agenteval:TaskCompletionMetric": {"method": "holistic"},
     },
 )
 def llm_task_completion(

@@ -75,7 +75,7 @@ def _with_holistic_threshold(result: Result, threshold: float | None) -> Result:
         "agenteval:llm_faithfulness": {"method": "holistic"},
         "trusys:context-faithfulness": {"method": "statements"},
         "agentunit:faithfulness": {"method": "statements"},
-        "agenteval:FaithfulnessMetric": {},
+        "agenteval:FaithfulnessMetric": {"method": "holistic"},
         "agentunit:FaithfulnessMetric": {},
     },
 )
@@ -172,7 +172,7 @@ def llm_relevance(turn: Turn, judge: Asks) -> Result:
         "hpd:ContextPrecisionEvaluator": {"method": "map"},
         "agentunit:retrieval_quality": {"method": "map"},
         "agentunit:RetrievalQualityMetric": {},
-        "agenteval:ContextPrecisionMetric": {},
+        "agenteval:ContextPrecisionMetric": {"method": "holistic"},
     },
 )
 def llm_context_precision(
@@ -240,7 +240,7 @@ def _average_precision(relevant: Sequence[bool]) -> float:
         "agenteval:llm_context_recall": {"method": "holistic"},
         "hpd:ContextRecallEvaluator": {"method": "claims"},
         "trusys:context-recall": {"method": "claims"},
-        "agenteval:ContextRecallMetric": {},
+        "agenteval:ContextRecallMetric": {"method": "holistic"},
     },
 )
 def llm_context_recall(

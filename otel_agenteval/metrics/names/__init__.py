@@ -1,0 +1,160 @@
+"""Metric names and parameters of other tools and of the seed catalogs, loaded from YAML files on first use.
+
+A tool's file maps each of its metrics to the equivalent metric here, or to the difference and an alternative. A name is
+equivalent if question, scale and direction are equal, and ``note`` describes smaller differences. Metrics and parameters with
+the same meaning share an entry, with a comma between their names. A parameter maps to our name, or to one of
+:data:`.conversions.SPELLINGS`.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Container, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...core.data_files import load_yaml
+from ...core.errors import ConfigError, nearest
+from ..spellings import Refused, Spelling, Spellings
+
+TOOLS = ("deepeval", "ragas", "promptfoo", "mlflow", "phoenix", "pydantic_evals", "openevals", "agentevals", "langfuse")
+"""Prefixes of the tools, in the order of the documentation."""
+_FOLDER = Path(__file__).parent
+_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+class ToolMetric(NamedTuple):
+    """Metric of another tool."""
+
+    name: str
+    ours: str | None
+    """The equivalent metric here, or None."""
+    preset: Mapping[str, Any]
+    parameters: Spellings
+    """Parameter names of this metric, in addition to those of the tool."""
+    note: str
+    """Note for users. Without an equivalent, the difference and an alternative."""
+
+
+class Tool(NamedTuple):
+    """Another tool, with its prefix and metrics."""
+
+    prefix: str
+    title: str
+    version: str
+    """Version on which the file is based."""
+    parameters: Spellings
+    """Parameter names that all of its metrics have."""
+    metrics: Mapping[str, ToolMetric]
+
+
+@functools.cache
+def load_tool(prefix: str) -> Tool:
+    """Return a tool of :data:`TOOLS`."""
+    content = load_yaml(_FOLDER / f"{prefix}.yaml")
+    metrics = {name: _metric(name, value) for name, value in _each(content["metrics"])}
+    if "snake_case" in content:
+        irregular: Mapping[str, list[str]] = content["snake_case"]
+        for metric in list(metrics.values()):
+            for name in irregular.get(metric.name, [_WORDS.sub("_", metric.name).lower()]):
+                metrics[name] = metric._replace(name=name)
+    return Tool(prefix, content["title"], content["version"], _spellings(content.get("parameters", {})), metrics)
+
+
+def _metric(name: str, value: Any) -> ToolMetric:
+    if isinstance(value, str):
+        return ToolMetric(name, None, {}, {}, value)
+    return ToolMetric(
+        name, value["metric"], value.get("preset", {}), _spellings(value.get("parameters", {})), value.get("note", "")
+    )
+
+
+def _each(entries: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield each name of the entries with its value."""
+    for names, value in entries.items():
+        for name in names.split(", "):
+            yield name, value
+
+
+def _spellings(entries: Mapping[str, Any]) -> Spellings:
+    return {name: _spelling(value) for name, value in _each(entries)}
+
+
+def _spelling(value: Any) -> Spelling:
+    if isinstance(value, str):
+        return value
+    from .conversions import SPELLINGS  # imported on first use, because most names have no conversion
+
+    (kind, argument), *others = value.items()
+    return SPELLINGS[kind](argument, **dict(others))
+
+
+def tool_metrics() -> Iterator[tuple[Tool, ToolMetric]]:
+    """Yield every metric of every tool."""
+    for prefix in TOOLS:
+        for metric in load_tool(prefix).metrics.values():
+            yield load_tool(prefix), metric
+
+
+def all_names() -> Iterator[str]:
+    """Return every name with its tool's prefix."""
+    return (f"{tool.prefix}:{metric.name}" for tool, metric in tool_metrics())
+
+
+def names_of(ours: str) -> list[str]:
+    """Return the names of other tools that resolve to a metric."""
+    return [f"{tool.prefix}:{metric.name}" for tool, metric in tool_metrics() if metric.ours == ours]
+
+
+def find(name: str) -> ToolMetric | None:
+    """Resolve a name with its tool's prefix, or without it if the name is unambiguous.
+
+    The parameters of the result include those of the tool. None if no tool has the name.
+
+    Raises:
+        ConfigError: A name with another meaning (the error explains the alternative), or with several meanings.
+    """
+    prefix, colon, rest = name.partition(":")
+    prefix = prefix.replace("-", "_")
+    if colon and prefix in TOOLS:
+        metric = load_tool(prefix).metrics.get(rest)
+        if metric is None:
+            close = ", ".join(nearest(name, all_names()))
+            raise ConfigError(f"{name}: unknown metric of {load_tool(prefix).title}; did you mean {close}?")
+        return _usable(load_tool(prefix), metric)
+    having = [(tool, metric) for tool, metric in tool_metrics() if metric.name == name]
+    if not having:
+        return None
+    if len({(metric.ours, repr(metric.preset)) if metric.ours else metric.note for _, metric in having}) > 1:
+        candidates = ", ".join(f"{tool.prefix}:{name}" for tool, _ in having)
+        raise ConfigError(f"{name}: ambiguous name; use one of {candidates}")
+    return _usable(*having[0])
+
+
+def _usable(tool: Tool, metric: ToolMetric) -> ToolMetric:
+    if metric.ours is None:
+        raise ConfigError(f"{tool.prefix}:{metric.name}: {metric.note}")
+    return metric._replace(parameters={**tool.parameters, **metric.parameters})
+
+
+@functools.cache
+def seeds() -> Mapping[str, tuple[Spellings, Mapping[str, Spellings]]]:
+    """Return the spellings of each seed catalog: those of all metrics, and those by metric."""
+    return {
+        seed: (
+            _spellings(content.get("parameters", {})),
+            {metric: _spellings(entries) for metric, entries in _each(content["metrics"])},
+        )
+        for seed, content in load_yaml(_FOLDER / "seeds.yaml").items()
+    }
+
+
+def seed_spellings(seed: str, alias: str, metric: str, parameters: Container[str]) -> Spellings:
+    """Return the spellings of a metric's parameters under a seed's name for it."""
+    if seed == "trusys":
+        same = load_tool("promptfoo").metrics.get(alias)
+        return same.parameters if same is not None and same.ours == metric else {}
+    common, by_metric = seeds().get(seed, ({}, {}))
+    applying = {name: spelling for name, spelling in common.items() if name in parameters or isinstance(spelling, Refused)}
+    return {**applying, **by_metric.get(metric, {})}

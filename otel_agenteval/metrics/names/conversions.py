@@ -1,0 +1,298 @@
+"""Conversions of parameter values from the forms of other tools to ours.
+
+A name in :data:`SPELLINGS` is the first key of a spelling in the data files, and its value and the other keys are the
+arguments.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..spellings import Converted, Refused, Spelling, snake_case
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ValueError("must be a number")
+    return value
+
+
+def percent(ours: str) -> Converted:
+    """Accept a threshold from 0 to 100.
+
+    A number below 1 is a share, and 1 is refused as ambiguous.
+    """
+
+    def convert(value: Any) -> dict[str, Any]:
+        if value is None:
+            return {ours: None}
+        number = _number(value)
+        if number == 1 or not 0 <= number <= 100:
+            raise ValueError("must be from 0 to 100 under this name; example: 70 for 0.70")
+        return {ours: number if number < 1 else number / 100}
+
+    return Converted(f"{ours} (70 is 0.70)", convert)
+
+
+_DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>ms|s|m|min|h)")
+_CLOCK = re.compile(r"(?:(?P<d>\d+)\.)?(?P<h>\d{1,2}):(?P<m>\d{2})(?::(?P<s>\d{2}(?:\.\d+)?))?")
+_SECONDS_OF = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+def _seconds(value: Any) -> float:
+    if isinstance(value, datetime.timedelta):
+        return value.total_seconds()
+    if isinstance(value, str):
+        if found := _DURATION.fullmatch(value.strip()):
+            return float(found["number"]) * _SECONDS_OF[found["unit"]]
+        if found := _CLOCK.fullmatch(value.strip()):
+            days, hours, minutes, seconds = (float(found[part] or 0) for part in "dhms")
+            return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+        raise ValueError("must be a number of seconds, 00:00:30 or 500ms")
+    return _number(value)
+
+
+def seconds(ours: str) -> Converted:
+    """Accept a duration: seconds, ``00:00:30`` (.NET ``TimeSpan``), ``30s`` or ``timedelta``."""
+    return Converted(f"{ours} (seconds, or `00:00:30`)", lambda value: {ours: None if value is None else _seconds(value)})
+
+
+def renamed(ours: str, keys: Mapping[str, str]) -> Converted:
+    """Accept an object, or a list of objects, with the given keys or keys in camel case."""
+
+    def rename(value: Any) -> Any:
+        if isinstance(value, list):
+            return [rename(item) for item in value]
+        if not isinstance(value, Mapping):
+            return value
+        return {keys.get(snake_case(str(key)), snake_case(str(key))): item for key, item in value.items()}
+
+    return Converted(f"{ours}, with keys in camel case too", lambda value: {ours: rename(value)})
+
+
+_KEPT = frozenset(("has_attributes", "has_attribute_keys"))
+"""Query conditions whose values contain the spans' own names."""
+
+
+def _query(query: Any) -> Any:
+    if isinstance(query, list):
+        return [_query(one) for one in query]
+    if not isinstance(query, Mapping):
+        return query
+    found: dict[str, Any] = {}
+    for key, value in query.items():
+        name = snake_case(str(key)).rstrip("_")
+        if name in ("min_duration", "max_duration"):
+            found[f"{name}_s"] = _seconds(value)
+        else:
+            found[name] = value if name in _KEPT else _query(value)
+    return found
+
+
+def span_query(ours: str) -> Converted:
+    """Accept a span query with camel-case keys, ``not_``, or durations as in :func:`seconds`."""
+    return Converted(f"{ours}, with `min_duration`, `not_` and keys in camel case too", lambda value: {ours: _query(value)})
+
+
+def lowered(ours: str) -> Converted:
+    """Accept a constant with an upper-case first letter (``RougeL``)."""
+    return Converted(
+        f"{ours} (`RougeL` is `rougeL`)", lambda value: {ours: value[:1].lower() + value[1:] if isinstance(value, str) else value}
+    )
+
+
+def negated(ours: str) -> Converted:
+    """Accept a flag with the opposite meaning."""
+
+    def convert(value: Any) -> dict[str, Any]:
+        if not isinstance(value, bool):
+            raise TypeError("must be true or false")
+        return {ours: not value}
+
+    return Converted(f"{ours}, inverted", convert)
+
+
+def only(allowed: Any, how: str, sets: Mapping[str, Any] | None = None) -> Converted:
+    """Accept the one value that has the same effect, or the effect of ``sets``.
+
+    Refuse any other value with ``how``.
+    """
+
+    def convert(value: Any) -> Mapping[str, Any]:
+        if value != allowed or isinstance(value, bool) is not isinstance(allowed, bool):
+            raise ValueError(how)
+        return sets or {}
+
+    shown = ", ".join(f"{name}={given!r}" for name, given in (sets or {}).items())
+    return Converted(f"{shown or 'no effect'}, only `{json.dumps(allowed)}` is allowed ({how})", convert)
+
+
+def flag(sets: Mapping[str, Any], shown: str = "") -> Converted:
+    """Accept a flag that sets other parameters if it is true."""
+
+    def convert(value: Any) -> Mapping[str, Any]:
+        if not isinstance(value, bool):
+            raise TypeError("must be true or false")
+        return sets if value else {}
+
+    return Converted(shown or ", ".join(f"`{name}={given!r}`" for name, given in sets.items()) + " if true", convert)
+
+
+def joined(ours: str) -> Converted:
+    """Return a parameter that accepts one text, or a list of texts that must all hold."""
+
+    def convert(value: Any) -> Mapping[str, Any]:
+        return {ours: "\n".join(f"- {line}" for line in value) if isinstance(value, (list, tuple)) else value}
+
+    return Converted(f"{ours}; all entries of a list must hold", convert)
+
+
+# --- conversions for one parameter ------------------------------------------------------------------------------------
+
+
+def _parts_shown(value: Any) -> Mapping[str, Any]:
+    names = {str(getattr(part, "value", part)).lower() for part in value} if isinstance(value, (list, tuple, set)) else {""}
+    if not names <= {"input", "actual_output", "actualoutput"}:
+        raise ValueError("must be input and actual_output, which the judge reads; put other facts into `criteria`")
+    return {}
+
+
+def _compared(value: Any) -> Mapping[str, Any]:
+    options = {"input_parameters": "check_arguments", "output": "check_output"}
+    names = [str(getattr(part, "value", part)).lower() for part in value] if isinstance(value, (list, tuple)) else [""]
+    if not set(names) <= options.keys():
+        raise ValueError("must be a list of input_parameters and output")
+    return {options[name]: True for name in names}
+
+
+def _words(value: Any) -> Mapping[str, Any]:
+    if isinstance(value, Mapping) and value and value.keys() <= {"min", "max"}:
+        return value
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError("must be a number of words, or an object with min and max")
+    return {"exact": value}
+
+
+def _one_tool(value: Any) -> Mapping[str, Any]:
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if not isinstance(value, str):
+        raise TypeError("must be one tool name; use one entry per tool, and code_tool_call_count for min and max")
+    return {"tool": value}
+
+
+def _sequence(value: Any) -> Mapping[str, Any]:
+    if isinstance(value, Mapping):
+        if value.get("mode", "in_order") != "in_order":
+            raise ValueError(
+                "must be in_order, because other calls may occur between; for an exact sequence, use code_tool_selection with strict_order"
+            )
+        value = value.get("steps")
+    if not isinstance(value, list) or not all(isinstance(step, str) for step in value):
+        raise ValueError("must be a list of tool names")
+    return {"expected": value}
+
+
+def _one_argument(value: Any) -> Mapping[str, Any]:
+    given = value.get("args", value.get("arguments")) if isinstance(value, Mapping) else None
+    if (
+        not isinstance(given, Mapping)
+        or len(given) != 1
+        or not isinstance(value.get("name"), str)
+        or value.keys() - {"name", "args", "arguments"}
+    ):
+        raise ValueError("must be {name, args} with one argument; for several, use code_tool_correctness with check_arguments")
+    ((argument, expected),) = given.items()
+    return {"tool": value["name"], "argument": argument, "expected": expected}
+
+
+_DIALECTS = {"postgresql": "postgres", "mariadb": "mysql", "transactsql": "tsql"}
+"""Databases of promptfoo's parser that have another name here."""
+
+
+def _sql(value: Any) -> Mapping[str, Any]:
+    names = {"databaseType": "dialect", "allowedTables": "allowed_tables", "allowedColumns": "allowed_columns"}
+    if not isinstance(value, Mapping) or not value.keys() <= names.keys():
+        raise ValueError("must be an object with databaseType, allowedTables and allowedColumns")
+    if any("::" in str(name) for key in ("allowedTables", "allowedColumns") for name in value.get(key) or ()):
+        raise ValueError("must have plain names of tables and columns, without select::null::")
+    database = str(value.get("databaseType", "")).lower()
+    if database in ("db2", "flinksql", "noql"):
+        raise ValueError("must be a supported dialect; omit databaseType for a generic one")
+    return {names[key]: _DIALECTS.get(database, database) if key == "databaseType" else item for key, item in value.items()}
+
+
+def _elements(value: Any) -> Mapping[str, Any]:
+    if isinstance(value, str):
+        value = [name.strip() for name in value.split(",")]
+    return {"required_elements": value.get("requiredElements", []) if isinstance(value, Mapping) else value}
+
+
+def _window(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping) or value.keys() != {"windowSize"}:
+        raise ValueError("must be {windowSize: number}")
+    return {"window_size": value["windowSize"]}
+
+
+def _listed(value: Any) -> Mapping[str, Any]:
+    if isinstance(value, str):
+        return {"expected_tools": [name.strip() for name in value.split(",")]}
+    return {"expected_tools": value}
+
+
+def _whole(value: Any) -> Mapping[str, Any]:
+    return {"pattern": rf"\A\s*(?:{value})\s*\z"}
+
+
+def _one_text(value: Any) -> Mapping[str, Any]:
+    if isinstance(value, (Mapping, list, tuple, set)):
+        raise TypeError("must be a text or a number, because the output is a text")
+    return {"value": [str(value)]}
+
+
+def _any_mark(value: Any) -> Mapping[str, Any]:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1:
+        raise ValueError("must be above 0 and at most 1, because the metric is a boolean")
+    return {}
+
+
+_OF_ONE: Mapping[str, Callable[[Any], Mapping[str, Any]]] = {
+    "parts_shown": _parts_shown,
+    "compared": _compared,
+    "words": _words,
+    "one_tool": _one_tool,
+    "sequence": _sequence,
+    "one_argument": _one_argument,
+    "sql": _sql,
+    "elements": _elements,
+    "window": _window,
+    "listed": _listed,
+    "whole": _whole,
+    "one_text": _one_text,
+    "any_mark": _any_mark,
+}
+
+
+def _converted(name: str, shown: str) -> Converted:
+    return Converted(shown, _OF_ONE[name])
+
+
+SPELLINGS: Mapping[str, Callable[..., Spelling]] = {
+    "convert": _converted,
+    "flag": flag,
+    "joined": joined,
+    "lowered": lowered,
+    "negated": negated,
+    "only": only,
+    "percent": percent,
+    "refused": Refused,
+    "renamed": renamed,
+    "seconds": seconds,
+    "span_query": span_query,
+}
+"""Kinds of spellings."""
