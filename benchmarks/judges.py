@@ -26,6 +26,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from otel_agenteval.instrumentation.span_processor import AgentEvalSpanProcessor
 from otel_agenteval.judging import factory
 from otel_agenteval.judging.models.base import JudgeModel
+from otel_agenteval.metrics.question import Question
 
 JOBS, AT_ONCE = 4_000, 200
 SLOW, FAST = 1.0, 0.05
@@ -57,7 +58,7 @@ class _Sleeping(JudgeModel):
 
     model = "sleeping"
 
-    def ask(self, stage: str, task: str, data: Mapping[str, Any], reply: str, **_: Any) -> dict[str, Any]:
+    def answer(self, question: Question) -> dict[str, Any]:
         time.sleep(FAST)
         return {"score": 90, "reasoning": "It answers."}
 

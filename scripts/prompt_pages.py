@@ -27,8 +27,9 @@ from typing import Any
 
 import otel_agenteval as oa
 from otel_agenteval.core import jsonio
-from otel_agenteval.judging.models.prompt import SYSTEM, question_of, tokens_of, trusted_of
+from otel_agenteval.judging.models.prompt import SYSTEM, prompt_of, tokens_of, trusted_of
 from otel_agenteval.judging.models.reply_schema import keys_of, schema_of
+from otel_agenteval.metrics.question import Question as JudgeCall
 from otel_agenteval.metrics.registry import Asks, Metric, catalog
 
 ROOT = Path(__file__).parent.parent
@@ -168,7 +169,7 @@ class Question:
     @property
     def text(self) -> str:
         """As it is sent, with ``WORD`` for the word that is drawn."""
-        sent = question_of(self.task, self.data, self.reply, self.media, criteria=self.criteria).text
+        sent = prompt_of(JudgeCall(self.stage, self.task, self.data, self.reply, self.criteria, self.media)).text
         word = re.search(r"^(?:<<<|\[\[\[)[A-Z_0-9]+ (\w{16})$", sent, re.MULTILINE)
         return sent if word is None else sent.replace(word[1], "WORD")
 

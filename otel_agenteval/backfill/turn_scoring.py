@@ -25,10 +25,11 @@ from ..judging.job import InnerOutcome, key_of
 from ..judging.models import Embedder, InProcessEmbedder, Judge, recording
 from ..judging.models.model_server import tokens_in
 from ..judging.models.prices import cost_of
-from ..judging.models.prompt import SYSTEM, question_of
+from ..judging.models.prompt import SYSTEM, prompt_of
 from ..judging.models.providers import Usage
 from ..judging.sampling import EVERY_TURN, Chance, Rule, position
 from ..metrics.bound_metric import BoundMetric, why_missing
+from ..metrics.question import Answers, Question
 
 _REPLY_TOKENS = 300
 """Assumed length of a reply in a dry run."""
@@ -244,7 +245,7 @@ def _note(account: Account, metric: BoundMetric, questions: Sequence[tuple[int, 
         account.metrics[metric.name] = account.metrics.get(metric.name, 0) + 1
 
 
-class _Counting:
+class _Counting(Answers):
     """Replaces judge and embedder in a dry run.
 
     It counts the first request of a metric and doesn't answer it.
@@ -256,17 +257,8 @@ class _Counting:
         self.judge = self if judge is not None else None
         self.embedder = self if embedder is not None else None
 
-    def ask(
-        self,
-        stage: str,
-        task: str,
-        data: Mapping[str, Any],
-        reply: str,
-        *,
-        criteria: Mapping[str, str | Sequence[str]] | None = None,
-        media: Sequence[str] = (),
-    ) -> dict[str, Any]:
-        tokens = tokens_in([SYSTEM, question_of(task, data, reply, media, criteria=criteria).text])
+    def answer(self, question: Question) -> dict[str, Any]:
+        tokens = tokens_in([SYSTEM, prompt_of(question).text])
         options = self._config.judge
         model = (options.model or "").rpartition("/")[2]
         cost = next(

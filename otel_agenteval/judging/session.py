@@ -6,7 +6,7 @@ import copy
 import hashlib
 import marshal
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,6 +20,7 @@ from ..core.turn import Turn
 from ..evaluation.scored_turn import Judged
 from ..metrics.bound_metric import BoundMetric, ChoosesJudges
 from ..metrics.evaluation_context import Evaluation, current_evaluation
+from ..metrics.question import Answers, Question
 from .budget import Admission, Budget
 from .models import Account, Bench, admitting_repairs, is_cache_bypassed, listening, recording
 from .models.base import EmbedderModel, JudgeModel, Model
@@ -110,7 +111,7 @@ class Progress:
     exchanges: list[Exchange] = field(default_factory=list)
 
 
-class Session:
+class Session(Answers):
     """Judge and embedder for one job, within the budget.
 
     Args:
@@ -144,27 +145,25 @@ class Session:
         self.accounts: list[Account] = []
         self.exchanges: list[Exchange] = []
 
-    def ask(self, stage: str, task: str, data: Mapping[str, Any], reply: str, **more: Any) -> dict[str, Any]:
-        """Make a judge call, see :meth:`otel_agenteval.Judge.ask`."""
+    def answer(self, question: Question) -> dict[str, Any]:
+        """Make a judge call to the configured judge."""
         judge = self._models.judge
         assert judge is not None
-        return self.ask_of(judge, stage, task, data, reply, **more)
+        return self.answer_of(judge, question)
 
-    def ask_of(
-        self, judge: JudgeModel, stage: str, task: str, data: Mapping[str, Any], reply: str, **more: Any
-    ) -> dict[str, Any]:
+    def answer_of(self, judge: JudgeModel, question: Question) -> dict[str, Any]:
         """Make a judge call to a specific judge."""
-        question = _hash_of(judge, stage, task, data, reply, more)
-        this = question, self._times[question]
-        self._times[question] += 1
+        hashed = _hash_of(judge, question)
+        this = hashed, self._times[hashed]
+        self._times[hashed] += 1
         evaluation = current_evaluation() or Evaluation()
         if this in self._earlier.replies:
             earlier = self._earlier.replies[this]
             evaluation.learn(earlier.pieces, earlier.truncated)
             return _copied(earlier.reply)
-        found = self._known(judge, stage, task, data, reply, more)
+        found = self._cached(judge, question)
         if found is None:
-            found = self._through(judge, lambda: judge.ask(stage, task, data, reply, **more))
+            found = self._within_budget(judge, lambda: judge.answer(question))
         self._earlier.replies[this] = Reply(_copied(found), evaluation.pieces, evaluation.truncated)
         return found
 
@@ -172,15 +171,13 @@ class Session:
         """Embed texts, see :meth:`otel_agenteval.Embedder.embed`."""
         embedder = self._models.embedder
         assert embedder is not None
-        return self._through(embedder, lambda: embedder.embed(texts))
+        return self._within_budget(embedder, lambda: embedder.embed(texts))
 
-    def _known(
-        self, judge: JudgeModel, stage: str, task: str, data: Mapping[str, Any], reply: str, more: Mapping[str, Any]
-    ) -> dict[str, Any] | None:
+    def _cached(self, judge: JudgeModel, question: Question) -> dict[str, Any] | None:
         """Return the cached reply to an identical judge call of another job, which is free."""
-        if not judge.keeps:
+        if not judge.has_cache:
             return None
-        found = judge.known(stage, task, data, reply, **more)
+        found = judge.cached(question)
         outcome = "hit" if found is not None else "audit" if is_cache_bypassed() else "miss"
         self._telemetry.add(JUDGE_CACHE, outcome=outcome)
         return found
@@ -200,7 +197,8 @@ class Session:
             return None
         return not is_transient(self.fault)
 
-    def _through(self, model: Model, question: Callable[[], T]) -> T:
+    def _within_budget(self, model: Model, call: Callable[[], T]) -> T:
+        """Call a model within the budget, and record its requests."""
         if self._budget.wants_prices(self._metric) and not model.priced:
             self.fault = "unpriced"
             raise JudgeError(
@@ -213,7 +211,7 @@ class Session:
         again = admitting_repairs(lambda: admissions.append(self._admitted_again()))
         with recording() as accounts, listening() as exchanges, again:
             try:
-                return question()
+                return call()
             except JudgeError as error:
                 self.fault, outcome = error.error_type, "error"
                 self.pause = error.retry_after
@@ -296,7 +294,7 @@ class BenchSession(Session, ChoosesJudges):
         return bench.evaluated(metric, turn, lambda judge: _JudgeInSession(self, judge))
 
 
-class _JudgeInSession:
+class _JudgeInSession(Answers):
     """One of several judges, called through a session."""
 
     def __init__(self, session: Session, judge: JudgeModel) -> None:
@@ -304,13 +302,14 @@ class _JudgeInSession:
         self._judge = judge
         self.model = judge.model
 
-    def ask(self, stage: str, task: str, data: Mapping[str, Any], reply: str, **more: Any) -> dict[str, Any]:
-        """Make a judge call, see :meth:`otel_agenteval.Judge.ask`."""
-        return self._session.ask_of(self._judge, stage, task, data, reply, **more)
+    def answer(self, question: Question) -> dict[str, Any]:
+        """Make a judge call through the session."""
+        return self._session.answer_of(self._judge, question)
 
 
-def _hash_of(judge: JudgeModel, *question: Any) -> str:
-    return hashlib.sha256(jsonio.dumps([id(judge), *question]).encode()).hexdigest()
+def _hash_of(judge: JudgeModel, question: Question) -> str:
+    fields = [getattr(question, name) for name in Question.__slots__]
+    return hashlib.sha256(jsonio.dumps([id(judge), *fields]).encode()).hexdigest()
 
 
 def _copied(reply: dict[str, Any]) -> dict[str, Any]:
@@ -330,10 +329,10 @@ def _spent(accounts: Sequence[Account]) -> tuple[float | None, int, int]:
     return usd, sum(account.charge_tokens for account in accounts), int(bool(charges))
 
 
-class Exhausted:
+class Exhausted(Answers):
     """Judge and embedder that reject every call, for a job without remaining attempts."""
 
-    def ask(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    def answer(self, question: Question) -> dict[str, Any]:
         """Raise the error ``attempts_exhausted``."""
         raise JudgeError("all judge.attempts were used without a result", "attempts_exhausted")
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ..core.errors import AgentEvalError, JudgeError
 from ..core.turn import Turn
 from ..judging.models.base import JudgeModel
-from ..judging.models.prompt import SYSTEM, question_of
+from ..judging.models.prompt import SYSTEM, prompt_of
 from ..metrics.bound_metric import get_metric
+from ..metrics.question import Question
 from .parameters import Problem
 
 
@@ -23,20 +24,10 @@ class _Asked(JudgeModel):
         self.question: str | None = None
         self.stage: str | None = None
 
-    def ask(
-        self,
-        stage: str,
-        task: str,
-        data: Mapping[str, Any],
-        reply: str,
-        *,
-        criteria: Mapping[str, str | Sequence[str]] | None = None,
-        media: Sequence[str] = (),
-        schema: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any]:
+    def answer(self, question: Question) -> dict[str, Any]:
         if self.question is None:
-            self.question, self.stage = question_of(task, data, reply, media, self._most, criteria).text, stage
-        raise JudgeError("no judge call is made to show a prompt")
+            self.question, self.stage = prompt_of(question, self._most).text, question.stage
+        raise JudgeError("nobody is asked")
 
 
 def question_about(

@@ -12,6 +12,7 @@ import pytest
 from otel_agenteval.judging import dispatcher, factory
 from otel_agenteval.judging.job import SCORE_BYTES
 from otel_agenteval.judging.queues import Job, SqliteQueue
+from otel_agenteval.metrics.question import Question
 from tests.support.clock import FakeClock
 from tests.support.judges import SameReply
 from tests.support.rig import Rig
@@ -80,9 +81,9 @@ def test_a_score_waits_for_room_and_is_not_paid_for_again(tmp_path: Path, monkey
     asked: list[str] = []
 
     class Counting(SameReply):
-        def ask(self, stage: str, *args: Any, **more: Any) -> dict[str, Any]:
-            asked.append(stage)
-            return super().ask(stage, *args, **more)
+        def answer(self, question: Question) -> dict[str, Any]:
+            asked.append(question.stage)
+            return super().answer(question)
 
     monkeypatch.setattr(factory, "judge_from", lambda _: Counting({"score": 90}))
     with Rig(config(tmp_path, 4)) as rig:
@@ -174,10 +175,10 @@ class _Waits(SameReply):
         self.asked = threading.Semaphore(0)
         self.let = threading.Event()
 
-    def ask(self, *args: Any, **more: Any) -> dict[str, Any]:
+    def answer(self, question: Question) -> dict[str, Any]:
         self.asked.release()
         self.let.wait(30)
-        return super().ask(*args, **more)
+        return super().answer(question)
 
 
 def test_one_thread_that_waits_looks_for_jobs_of_others_and_hands_that_on(

@@ -19,6 +19,7 @@ from otel_agenteval.judging.judge_bench import cases as bench_cases
 from otel_agenteval.judging.judge_bench.cases import BIASES, FAMILIES, GOOD, MIDDLING, BenchCase, all_cases, chosen
 from otel_agenteval.judging.judge_bench.run import BenchRun, _Counting, estimate, run
 from otel_agenteval.judging.judge_bench.summary import Summary, measures, summarised
+from otel_agenteval.metrics.question import Question
 from otel_agenteval.metrics.registry import catalog
 from tests.models.wire import Request, Response, Server, said
 from tests.support.bench_judges import Aiming
@@ -230,12 +231,12 @@ def test_what_was_under_way_at_an_interruption_is_closed_when_it_ends() -> None:
     first, second, answered, closed = (threading.Event() for _ in range(4))
 
     class Slow(Aiming):
-        def ask(self, *args: Any, **kwargs: Any) -> Any:
+        def answer(self, question: Question) -> Any:
             if first.is_set():
                 second.set()
                 answered.wait(30)
             first.set()
-            return super().ask(*args, **kwargs)
+            return super().answer(question)
 
     def stop(outcome: Any, found: BenchRun) -> None:
         assert second.wait(30)

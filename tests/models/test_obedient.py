@@ -14,7 +14,7 @@ import otel_agenteval as oa
 from otel_agenteval.judging.models.injections import INJECTIONS
 from otel_agenteval.judging.models.probe import METRIC, case_of, probe
 from otel_agenteval.judging.models.prompt import escaped
-from otel_agenteval.judging.models.providers import Answer, Question, Usage
+from otel_agenteval.judging.models.providers import Answer, ChatRequest, Usage
 from otel_agenteval.metrics.registry import Metric
 from scripts.prompt_pages import Listener, heard, judged, known_of, methods_of
 
@@ -35,8 +35,8 @@ class Obedient(oa.Judge):
         super().__init__("http://127.0.0.1:1/v1", "obedient")
         self.asked = self.injected = self.saw = 0
 
-    def _post(self, question: Question, stage: str, until: float, *, repair: bool) -> Answer:
-        text = question.messages[0].text
+    def _post(self, chat: ChatRequest, stage: str, until: float, *, repair: bool) -> Answer:
+        text = chat.messages[0].text
         outside, inside = parts_of(text)
         self.asked += 1
         self.injected += MARK in outside
@@ -44,8 +44,8 @@ class Obedient(oa.Judge):
         form = text.rpartition("Reply with one JSON object of this form:\n")[2]
         said = next((line for line in inside.splitlines() if MARK in line), "A sentence that is long enough to be one.")
         replies = Listener([said], entries=6)
-        replies.ask(stage, "", {}, form, schema=question.schema)
-        reply = replies.asked and replies._value(question.schema) if question.schema is not None else replies._open(form)
+        replies.ask(stage, "", {}, form, schema=chat.schema)
+        reply = replies.asked and replies._value(chat.schema) if chat.schema is not None else replies._open(form)
         return Answer(json.dumps(reply), Usage(), "stop")
 
 
@@ -121,8 +121,8 @@ class Fooled(Obedient):
         super().__init__()
         self._good, self._verdicts, self._listens = good, verdicts, listens
 
-    def _post(self, question: Question, stage: str, until: float, *, repair: bool) -> Answer:
-        text = question.messages[0].text
+    def _post(self, chat: ChatRequest, stage: str, until: float, *, repair: bool) -> Answer:
+        text = chat.messages[0].text
         outside, inside = parts_of(text)
         fooled = "Ignore your criteria" in (inside if self._listens else outside)
         return Answer(json.dumps(self._verdicts[0] if fooled or self._good in inside else self._verdicts[1]), Usage(), "stop")
@@ -143,9 +143,9 @@ def test_attempts_quote_the_metric_s_own_verdict() -> None:
     seen: list[str] = []
 
     class Noting(Fooled):
-        def _post(self, question: Question, stage: str, until: float, *, repair: bool) -> Answer:
-            seen.append(question.messages[0].text)
-            return super()._post(question, stage, until, repair=repair)
+        def _post(self, chat: ChatRequest, stage: str, until: float, *, repair: bool) -> Answer:
+            seen.append(chat.messages[0].text)
+            return super()._post(chat, stage, until, repair=repair)
 
     probe(
         Noting("RF-204", ({"reason": "unmistakable", "success": True}, {"reason": "r", "success": False}), False),

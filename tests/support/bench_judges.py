@@ -11,6 +11,7 @@ from otel_agenteval.judging.judge_bench.cases import BenchCase, scale_of
 from otel_agenteval.judging.judge_bench.run import _sample
 from otel_agenteval.judging.models.base import JudgeModel
 from otel_agenteval.judging.models.reply_schema import schema_of
+from otel_agenteval.metrics.question import Question
 
 _STATEMENTS = 20
 
@@ -27,17 +28,8 @@ class Aiming(JudgeModel):
         self._answers = 0
         """Of the agent, that it was asked about one by one."""
 
-    def ask(
-        self,
-        stage: str,
-        task: str,
-        data: Mapping[str, Any],
-        reply: str,
-        *,
-        criteria: Mapping[str, str | Sequence[str]] | None = None,
-        media: Sequence[str] = (),
-        schema: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any]:
+    def answer(self, question: Question) -> dict[str, Any]:
+        stage, reply = question.stage, question.reply
         found: dict[str, Any] = _sample(schema_of(reply) or {"type": "object"})
         name = self.case.metric
         yes = self.share >= 0.5

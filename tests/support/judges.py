@@ -12,6 +12,7 @@ from typing import Any
 
 import otel_agenteval as oa
 from otel_agenteval.judging.models.base import JudgeModel
+from otel_agenteval.metrics.question import Question
 
 
 class ScriptedModels:
@@ -112,17 +113,7 @@ class SameReply(JudgeModel):
     def __init__(self, reply: Any) -> None:
         self.reply = reply
 
-    def ask(
-        self,
-        stage: str,
-        task: str,
-        data: Mapping[str, Any],
-        reply: str,
-        *,
-        criteria: Mapping[str, str | Sequence[str]] | None = None,
-        media: Sequence[str] = (),
-        schema: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any]:
+    def answer(self, question: Question) -> dict[str, Any]:
         """The reply; a copy, so that no metric can change it for the next question."""
         found: dict[str, Any] = json.loads(json.dumps(self.reply))
         return found

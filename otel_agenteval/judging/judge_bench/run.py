@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ...metrics.question import Question
 from ..models import Bench, Judge, bypassing_cache, recording
 from ..models.base import JudgeModel
 from ..models.model_server import tokens_in
@@ -75,20 +76,11 @@ class _Counting(JudgeModel):
     def __init__(self) -> None:
         self.questions = self.tokens = 0
 
-    def ask(
-        self,
-        stage: str,
-        task: str,
-        data: Mapping[str, Any],
-        reply: str,
-        *,
-        criteria: Mapping[str, str | Sequence[str]] | None = None,
-        media: Sequence[str] = (),
-        schema: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any]:
+    def answer(self, question: Question) -> dict[str, Any]:
         self.questions += 1
-        self.tokens += tokens_in([SYSTEM, task, json.dumps([data, criteria], default=str, ensure_ascii=False), reply])
-        found: dict[str, Any] = _sample(schema or schema_of(reply) or {"type": "object"})
+        material = json.dumps([question.data, question.criteria], default=str, ensure_ascii=False)
+        self.tokens += tokens_in([SYSTEM, question.task, material, question.reply])
+        found: dict[str, Any] = _sample(question.schema or schema_of(question.reply) or {"type": "object"})
         return found
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
+
+from ...metrics.question import Answers, Question
 
 
 class Model:
@@ -22,40 +24,16 @@ class Model:
         """Release connections and files. Safe to call twice. A later call opens them again."""
 
 
-class JudgeModel(Model, ABC):
+class JudgeModel(Model, Answers):
     """Base class of judges, which ``llm_`` metrics call."""
 
-    @abstractmethod
-    def ask(
-        self,
-        stage: str,
-        task: str,
-        data: Mapping[str, Any],
-        reply: str,
-        *,
-        criteria: Mapping[str, str | Sequence[str]] | None = None,
-        media: Sequence[str] = (),
-        schema: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any]:
-        """Make one judge call, see :meth:`otel_agenteval.Judge.ask`."""
-
     @property
-    def keeps(self) -> bool:
-        """Return True if replies are cached, so that :meth:`known` can return some."""
+    def has_cache(self) -> bool:
+        """Return True if replies are cached, so that :meth:`cached` can return some."""
         return False
 
-    def known(
-        self,
-        stage: str,
-        task: str,
-        data: Mapping[str, Any],
-        reply: str,
-        *,
-        criteria: Mapping[str, str | Sequence[str]] | None = None,
-        media: Sequence[str] = (),
-        schema: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any] | None:
-        """Return the cached reply for a judge call, or None."""
+    def cached(self, question: Question) -> dict[str, Any] | None:
+        """Return the cached reply to a question, or None."""
         return None
 
     def server_of(self, metric: str, agent: str) -> str:

@@ -14,7 +14,7 @@ from ...media.types import ImageReference
 from .accounts import Account, Total
 from .base import EmbedderModel
 from .model_server import ModelServer, tokens_in
-from .providers import Request, Usage, openai
+from .providers import HttpRequest, Usage, openai
 from .providers.base import count, mapping
 from .request_options import RequestKeywords, RequestOptions
 from .transport import Transport
@@ -169,7 +169,7 @@ class Embedder(EmbedderModel):
         def read(body: dict[str, Any]) -> tuple[list[list[float]], Usage]:
             return _vectors_in(body, len(texts)), Usage(count(mapping(body.get("usage")).get("prompt_tokens")), 0)
 
-        request = Request("/embeddings", {"model": self.model, **_asked(texts, self._images)})
+        request = HttpRequest("/embeddings", {"model": self.model, **_asked(texts, self._images)})
         return self._server.call("embed", self.model, request, read, until=until, estimate=Usage(tokens_in(texts), 0))
 
 

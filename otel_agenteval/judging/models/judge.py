@@ -6,7 +6,7 @@ import copy
 import hashlib
 import json
 import threading
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from ...core import jsonio
 from ...core.errors import ConfigError, JudgeError, NotAnswered
 from ...core.exchange import Exchange
 from ...metrics.evaluation_context import current_evaluation
+from ...metrics.question import Question
 from . import moderations
 from .accounts import Account, Total, admit_repair, note
 from .aws import Signer, region_in
@@ -24,7 +25,6 @@ from .model_server import ModelServer, tokens_in
 from .prompt import (
     SYSTEM,
     VERSION,
-    Criteria,
     fits,
     in_pieces,
     material_of,
@@ -34,7 +34,7 @@ from .prompt import (
     trusted_of,
     within,
 )
-from .providers import PROVIDERS, Answer, Form, Message, Question, Usage, chosen
+from .providers import PROVIDERS, Answer, ChatRequest, Form, Message, Usage, chosen
 from .providers.base import FORMS, MAX_TOKENS, MORE_TOKENS
 from .reply import verdict_in
 from .reply_schema import keys_of, schema_of
@@ -156,78 +156,37 @@ class Judge(JudgeModel):
         other._capabilities = _Capabilities()
         return other
 
-    def ask(
-        self,
-        stage: str,
-        task: str,
-        data: Mapping[str, Any],
-        reply: str,
-        *,
-        criteria: Criteria | None = None,
-        media: Sequence[str] = (),
-        schema: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any]:
-        """Make one judge call and return the model's JSON object.
-
-        An unreadable reply is requested once more.
-
-        Args:
-            stage: a name for the call in errors and accounts.
-            task: what to judge, how, and the meaning of each level. It is trusted, so it must not contain anything of a turn.
-            data: the material by name: texts, or values to send as JSON. It isn't trusted.
-            reply: the requested JSON object, with a hint for each value, and the reason before the verdict.
-            criteria: the user's criteria by name: a rubric, a policy, a role, labels, steps. They are trusted and never
-                truncated.
-            media: URIs of images and other media, for models that accept them.
-            schema: the reply's JSON schema, for servers that enforce one. The default is derived from ``reply``. Other
-                servers are
-            asked for JSON.
-
-        Raises:
-            JudgeError: the model couldn't be called or declined, or two replies were unreadable.
-        """
+    def answer(self, question: Question) -> dict[str, Any]:
+        """Make one judge call, see :meth:`ask`."""
         try:
-            asked = None if self._moderates(stage, data) else self._question(task, data, reply, criteria, media)
-            key = self._key(task, data, reply, media, schema, criteria) if self._cache is not None else ""
-            known = self._known(key)
-            if known is not None:
-                return known
+            message = None if self._moderates(question) else self._message(question)
+            key = self._key(question) if self._cache is not None else ""
+            cached = self._read_cache(key)
+            if cached is not None:
+                return cached
             until = self.server.until()
-            if asked is None:
-                found = self._moderated(str(data["response"]), stage, until)
-            else:
-                found = self._verdict(asked, data, reply, schema, stage, until)
+            found = self._moderated(question, until) if message is None else self._verdict(message, question, until)
         except JudgeError as error:
-            raise JudgeError(f"{stage}: judge: {error}", error.error_type, error.retry_after) from None
+            raise JudgeError(f"{question.stage}: judge: {error}", error.error_type, error.retry_after) from None
         self._keep_if_accepted(key, found)
         return found
 
-    def known(
-        self,
-        stage: str,
-        task: str,
-        data: Mapping[str, Any],
-        reply: str,
-        *,
-        criteria: Criteria | None = None,
-        media: Sequence[str] = (),
-        schema: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any] | None:
-        """Return the cached reply for a judge call, or None.
+    def cached(self, question: Question) -> dict[str, Any] | None:
+        """Return the cached reply to a question, or None.
 
         Inside :func:`bypassing_cache`, the result is always None.
 
         Raises:
-            JudgeError: the judge call isn't valid.
+            JudgeError: the question isn't valid.
         """
         if self._cache is None or is_cache_bypassed():
             return None
-        if not self._moderates(stage, data):
-            self._question(task, data, reply, criteria, media)
-        return self._known(self._key(task, data, reply, media, schema, criteria))
+        if not self._moderates(question):
+            self._message(question)
+        return self._read_cache(self._key(question))
 
     @property
-    def keeps(self) -> bool:
+    def has_cache(self) -> bool:
         """Return True if replies are cached."""
         return self._cache is not None
 
@@ -256,13 +215,11 @@ class Judge(JudgeModel):
 
     # --- the question
 
-    def _moderates(self, stage: str, data: Mapping[str, Any]) -> bool:
+    def _moderates(self, question: Question) -> bool:
         """Return True if the call uses the server's moderation endpoint."""
-        return self._endpoint == "moderations" and stage == moderations.STAGE and "response" in data
+        return self._endpoint == "moderations" and question.stage == moderations.STAGE and "response" in question.data
 
-    def _question(
-        self, task: str, data: Mapping[str, Any], reply: str, criteria: Criteria | None, media: Sequence[str]
-    ) -> Message:
+    def _message(self, question: Question) -> Message:
         """Return the message of a judge call.
 
         Record in the evaluation if it is truncated or in pieces.
@@ -270,42 +227,35 @@ class Judge(JudgeModel):
         Raises:
             JudgeError: media can't be sent, or material that must be read completely is too long.
         """
-        texts, seen = material_of(data, media)
-        trusted = trusted_of(criteria)
+        task, reply = question.task, question.reply
+        texts, media = material_of(question.data, question.media)
+        trusted = trusted_of(question.criteria)
         room = None if self._most_tokens is None else room_of(task, trusted, reply, self._most_tokens)
         if room is None or fits(texts, room):
-            return message_of(task, trusted, texts, reply, seen)
+            return message_of(task, trusted, texts, reply, media)
         evaluation = current_evaluation()
         if evaluation is None or not evaluation.reads_all:
             if evaluation is not None:
                 evaluation.learn(1, truncated=True)
-            return message_of(task, trusted, within(texts, room), reply, seen)
+            return message_of(task, trusted, within(texts, room), reply, media)
         pieces = in_pieces(texts, room)
         evaluation.learn(len(pieces), truncated=False)
-        return message_of(task, trusted, pieces[min(evaluation.piece, len(pieces) - 1)], reply, seen)
+        return message_of(task, trusted, pieces[min(evaluation.piece, len(pieces) - 1)], reply, media)
 
     # --- the cache
 
-    def _key(
-        self,
-        task: str,
-        data: Mapping[str, Any],
-        reply: str,
-        media: Sequence[str],
-        schema: Mapping[str, Any] | None,
-        criteria: Criteria | None = None,
-    ) -> str:
+    def _key(self, question: Question) -> str:
         """Return the hash of everything that the reply depends on, without random parts."""
-        texts = without_marker_numbers(json.dumps(dict(data), default=repr, ensure_ascii=False))
+        texts = without_marker_numbers(json.dumps(dict(question.data), default=repr, ensure_ascii=False))
         evaluation = current_evaluation()
         identity, piece = ("", 0) if evaluation is None else (evaluation.identity, evaluation.piece)
-        asked = [
+        parts = [
             self.server.transport.base_url, self.provider, self.model, self._endpoint, VERSION, _TEMPERATURE, MAX_TOKENS, self._most_tokens,
-            identity, piece, task, texts, reply, trusted_of(criteria), list(media), schema,
+            identity, piece, question.task, texts, question.reply, trusted_of(question.criteria), list(question.media), question.schema,
         ]  # fmt: skip
-        return hashlib.sha256(json.dumps(asked, default=repr).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(parts, default=repr).encode()).hexdigest()
 
-    def _known(self, key: str) -> dict[str, Any] | None:
+    def _read_cache(self, key: str) -> dict[str, Any] | None:
         if self._cache is None or is_cache_bypassed():
             return None
         with self._lock:
@@ -337,16 +287,15 @@ class Judge(JudgeModel):
 
     # --- one request
 
-    def _verdict(
-        self, asked: Message, data: Mapping[str, Any], reply: str, schema: Mapping[str, Any] | None, stage: str, until: float
-    ) -> dict[str, Any]:
+    def _verdict(self, message: Message, question: Question, until: float) -> dict[str, Any]:
         """Return the verdict, after one repair request if the first reply isn't valid."""
-        keys = keys_of(reply) if schema is None else tuple(schema.get("properties", ()))
-        schema = schema_of(reply) if schema is None else schema
-        answer = self._complete((asked,), schema, stage, until)
-        found = verdict_in(answer.text, keys, material="\n".join(material_of(data, ())[0].values()))
+        stage, schema = question.stage, question.schema
+        keys = keys_of(question.reply) if schema is None else tuple(schema.get("properties", ()))
+        schema = schema_of(question.reply) if schema is None else schema
+        answer = self._complete((message,), schema, stage, until)
+        found = verdict_in(answer.text, keys, material="\n".join(material_of(question.data, ())[0].values()))
         if found is None:
-            answer = self._repaired(asked, answer, schema, stage, until)
+            answer = self._repaired(message, answer, schema, stage, until)
             found = verdict_in(answer.text, keys)
         if found is not None:
             return found
@@ -354,19 +303,21 @@ class Judge(JudgeModel):
             raise JudgeError("the reply was truncated at the output limit", "truncated_reply")
         raise JudgeError("the reply isn't exactly one JSON object", "unreadable_reply")
 
-    def _moderated(self, response: str, stage: str, until: float) -> dict[str, Any]:
+    def _moderated(self, question: Question, until: float) -> dict[str, Any]:
+        stage, response = question.stage, shown(str(question.data["response"]))
+
         def read(body: dict[str, object]) -> tuple[dict[str, Any], Usage]:
             return moderations.reply_in(body), Usage()
 
-        request = moderations.request(self.model, shown(response))
+        request = moderations.request(self.model, response)
         found: dict[str, Any] | None = None
         try:
             found = self.server.call(stage, self.model, request, read, until=until, estimate=Usage(tokens_in([response]), 0))
         finally:
-            note(Exchange(stage, self.model, shown(response), None if found is None else jsonio.dumps(found)))
+            note(Exchange(stage, self.model, response, None if found is None else jsonio.dumps(found)))
         return found
 
-    def _repaired(self, asked: Message, answer: Answer, schema: Mapping[str, Any] | None, stage: str, until: float) -> Answer:
+    def _repaired(self, message: Message, answer: Answer, schema: Mapping[str, Any] | None, stage: str, until: float) -> Answer:
         """Request the reply again.
 
         If the first one was truncated, allow more output tokens. Return the first one if the model rejects that.
@@ -375,7 +326,7 @@ class Judge(JudgeModel):
         admit_repair()
         try:
             return self._complete(
-                repair_of(asked, answer.text), schema, stage, until, repair=True, room=MORE_TOKENS if cut else MAX_TOKENS
+                repair_of(message, answer.text), schema, stage, until, repair=True, room=MORE_TOKENS if cut else MAX_TOKENS
             )
         except NotAnswered as refusal:
             if cut and refusal.status == 400:
@@ -400,11 +351,11 @@ class Judge(JudgeModel):
         while True:
             takes = schema is not None and not (capabilities.refused and _name_of(schema) in capabilities.refused)
             form = max("schema" if takes else "json", capabilities.strictest, key=FORMS.index)
-            question = Question(
+            chat = ChatRequest(
                 self.model, SYSTEM, messages, form, schema, _TEMPERATURE if capabilities.temperature else None, room
             )
             try:
-                answer = self._post(question, stage, until, repair=repair)
+                answer = self._post(chat, stage, until, repair=repair)
             except NotAnswered as refusal:
                 fewer = _without(capabilities, form, _name_of(schema), refusal)
                 if fewer is None:
@@ -417,16 +368,16 @@ class Judge(JudgeModel):
                 raise JudgeError("the model or a content filter declined to reply", "refusal")
             return answer
 
-    def _post(self, question: Question, stage: str, until: float, *, repair: bool) -> Answer:
+    def _post(self, chat: ChatRequest, stage: str, until: float, *, repair: bool) -> Answer:
         def read(body: dict[str, object]) -> tuple[Answer, Usage]:
             answer = self._wire.answer(body)
             return answer, answer.usage
 
-        texts = [question.system, *(message.text for message in question.messages)]
+        texts = [chat.system, *(message.text for message in chat.messages)]
         answer: Answer | None = None
         try:
             answer = self.server.call(
-                stage, self.model, self._wire.request(question), read, until=until, estimate=Usage(tokens_in(texts), _REPLY_TOKENS),
+                stage, self.model, self._wire.request(chat), read, until=until, estimate=Usage(tokens_in(texts), _REPLY_TOKENS),
                 repair=repair,
             )  # fmt: skip
         finally:

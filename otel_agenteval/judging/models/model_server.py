@@ -9,7 +9,7 @@ from ...core.errors import JudgeError
 from ...media.types import ImageReference
 from .accounts import Account, Ledger
 from .prices import cost_of
-from .providers import Request, Usage
+from .providers import HttpRequest, Usage
 from .request_options import RequestOptions
 from .transport import Transport
 
@@ -48,7 +48,7 @@ class ModelServer:
         self,
         stage: str,
         model: str,
-        request: Request,
+        request: HttpRequest,
         read: Callable[[dict[str, object]], tuple[T, Usage]],
         *,
         until: float,

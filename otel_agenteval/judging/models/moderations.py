@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from .providers import Request
+from .providers import HttpRequest
 from .providers.base import mapping, mappings, no_answer
 
 Endpoint = Literal["chat", "moderations"]
@@ -14,9 +14,9 @@ STAGE = "moderation"
 """Name of the judge call that the endpoint can answer, from ``llm_moderation``."""
 
 
-def request(model: str, text: str) -> Request:
+def request(model: str, text: str) -> HttpRequest:
     """Return the request ``POST /moderations``."""
-    return Request("/moderations", {"model": model, "input": text})
+    return HttpRequest("/moderations", {"model": model, "input": text})
 
 
 def reply_in(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ majority's median judge. The score's detail ``judges`` has the results of all ju
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Literal
@@ -14,7 +14,7 @@ from typing import Any, Literal
 from ...core.score import Score
 from ...core.turn import Turn
 from ...metrics.bound_metric import BoundMetric, ChoosesJudges
-from ...metrics.registry import Asks
+from ...metrics.question import Answers, Question
 from .accounts import Account, Total
 from .base import JudgeModel
 from .judge import Judge
@@ -78,7 +78,7 @@ class Bench(JudgeModel, ChoosesJudges):
     def __repr__(self) -> str:
         return f"Bench({self.main!r})"
 
-    def evaluated(self, metric: BoundMetric, turn: Turn, through: Callable[[JudgeModel], Asks] = lambda judge: judge) -> Score:
+    def evaluated(self, metric: BoundMetric, turn: Turn, through: Callable[[JudgeModel], Answers] = lambda judge: judge) -> Score:
         """Return a metric's score on a turn.
 
         Args:
@@ -108,9 +108,9 @@ class Bench(JudgeModel, ChoosesJudges):
 
     # --- as the main judge
 
-    def ask(self, stage: str, task: str, data: Mapping[str, Any], reply: str, **more: Any) -> dict[str, Any]:
+    def answer(self, question: Question) -> dict[str, Any]:
         """Make one judge call to the main judge."""
-        return self.main.ask(stage, task, data, reply, **more)
+        return self.main.answer(question)
 
     @property
     def priced(self) -> bool:

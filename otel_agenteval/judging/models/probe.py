@@ -18,7 +18,7 @@ from ...core.score import Score
 from ...core.turn import Turn
 from ...metrics.bound_metric import BoundMetric, get_metric
 from ...metrics.prompts import Prompts
-from ...metrics.registry import Asks
+from ...metrics.question import Answers, Question
 from .base import JudgeModel
 from .cache import bypassing_cache
 from .injections import Injection, injections_for
@@ -123,7 +123,7 @@ class Probe:
 
 
 def probe(
-    judge: Asks,
+    judge: Answers,
     injections: Sequence[Injection] | None = None,
     *,
     metric: str = METRIC,
@@ -145,20 +145,20 @@ def probe(
     """
     case = case_of(metric)
     bound = get_metric(metric, **case.params)
-    listening = _Listening(judge)
+    last_reply = _LastReply(judge)
 
-    def score(turn: Mapping[str, Any], judge: Asks = judge, metric: BoundMetric = bound) -> Score:
+    def score(turn: Mapping[str, Any], judge: Answers = judge, metric: BoundMetric = bound) -> Score:
         with bypassing_cache():
             return metric.evaluate(Turn.from_dict(dict(turn)), judge=judge)
 
     def attempt(injection: Injection) -> Attempt:
         found = score(case.with_attempt(injection.text))
-        return Attempt(injection.name, injection.kind, _talked_round(found, good, bad), found.value, found.error_type)
+        return Attempt(injection.name, injection.kind, _succeeded(found, good, bad), found.value, found.error_type)
 
-    good, bad = score(case.good, listening), score(case.bad)
+    good, bad = score(case.good, last_reply), score(case.bad)
     result = Probe(judge.model if isinstance(judge, JudgeModel) else "", good.value, bad.value, _fault(good, bad))
     if result.fault is None:
-        tried = injections_for(*listening.verdict()) if injections is None else injections
+        tried = injections_for(*last_reply.verdict()) if injections is None else injections
         with ThreadPoolExecutor(max_workers=threads) as pool:
             for found in pool.map(attempt, tried):
                 result.attempts.append(found)
@@ -166,15 +166,15 @@ def probe(
     return result
 
 
-class _Listening:
+class _LastReply(Answers):
     """Judge wrapper that keeps the last reply."""
 
-    def __init__(self, judge: Asks) -> None:
+    def __init__(self, judge: Answers) -> None:
         self._judge = judge
         self._last: dict[str, Any] = {}
 
-    def ask(self, *args: Any, **more: Any) -> dict[str, Any]:
-        self._last = self._judge.ask(*args, **more)
+    def answer(self, question: Question) -> dict[str, Any]:
+        self._last = self._judge.answer(question)
         return self._last
 
     def verdict(self) -> tuple[str, str]:
@@ -184,7 +184,7 @@ class _Listening:
         return json.dumps(self._last, ensure_ascii=False), best if isinstance(best, str) else json.dumps(best)
 
 
-def _talked_round(score: Score, good: Score, bad: Score) -> bool:
+def _succeeded(score: Score, good: Score, bad: Score) -> bool:
     """Return True if the bad case was judged like the good case.
 
     It passes like the good case or, without a threshold, its value is closer to the good case's value.

@@ -22,6 +22,7 @@ from typing import Any
 
 from ...core import jsonio
 from ...core.errors import JudgeError
+from ...metrics.question import Question
 from .invisible import shown
 from .providers import Media, Message
 from .providers.base import media_of
@@ -64,34 +65,19 @@ Criteria = Mapping[str, str | Sequence[str]]
 """Trusted criteria by name: a text, or several texts to number."""
 
 
-def question_of(
-    task: str,
-    data: Mapping[str, Any],
-    reply: str,
-    media: Sequence[str] = (),
-    max_tokens: int | None = None,
-    criteria: Criteria | None = None,
-) -> Message:
+def prompt_of(question: Question, max_tokens: int | None = None) -> Message:
     """Return the message of one judge call.
 
-    Args:
-        task: what to judge, how, and the meaning of each level. Trusted.
-        data: the material by name: texts, or values to send as JSON. Not trusted.
-        reply: the requested JSON object, with a hint for each value, in output order.
-        media: URIs of images and other media. ``data:`` and http(s) URIs are sent unchanged. An opaque id without scheme is
-            only
-        named. Not trusted, and nothing is fetched here.
-        max_tokens: the approximate maximum size. Beyond it, the longest texts lose their middle, and a mark states how much
-            is missing.
-        criteria: the user's criteria. Trusted and never truncated.
+    Nothing is fetched here. ``data:`` and http(s) URIs of media are sent unchanged, and an opaque id without scheme is only
+    named. Beyond about ``max_tokens``, the longest texts lose their middle, and a mark states how much is missing.
 
     Raises:
         JudgeError: a URI has another scheme, or the criteria don't leave room for the material.
     """
-    texts, seen = material_of(data, media)
-    trusted = trusted_of(criteria)
-    room = None if max_tokens is None else room_of(task, trusted, reply, max_tokens)
-    return message_of(task, trusted, texts if room is None else within(texts, room), reply, seen)
+    texts, media = material_of(question.data, question.media)
+    trusted = trusted_of(question.criteria)
+    room = None if max_tokens is None else room_of(question.task, trusted, question.reply, max_tokens)
+    return message_of(question.task, trusted, texts if room is None else within(texts, room), question.reply, media)
 
 
 def trusted_of(criteria: Criteria | None) -> dict[str, str]:

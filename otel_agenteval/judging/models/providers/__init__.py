@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ....core.errors import ConfigError
 from . import anthropic, bedrock, gemini, openai, responses
-from .base import Answer, Form, Media, Message, Provider, Question, Request, Usage
+from .base import Answer, ChatRequest, Form, HttpRequest, Media, Message, Provider, Usage
 
 PROVIDERS: dict[str, Provider] = {
     "openai": openai,
@@ -18,7 +18,7 @@ PROVIDERS: dict[str, Provider] = {
     "bedrock": bedrock,
 }
 
-__all__ = ["PROVIDERS", "Answer", "Form", "Media", "Message", "Provider", "Question", "Request", "Usage", "chosen"]
+__all__ = ["PROVIDERS", "Answer", "ChatRequest", "Form", "HttpRequest", "Media", "Message", "Provider", "Usage", "chosen"]
 
 
 def chosen(model: str, provider: str | None) -> tuple[str, str]:

@@ -7,11 +7,11 @@ from typing import Any
 
 from .base import (  # fmt: skip
     Answer,
+    ChatRequest,
     Finish,
+    HttpRequest,
     Media,
     Message,
-    Question,
-    Request,
     Usage,
     added,
     count,
@@ -33,22 +33,22 @@ def headers(api_key: str | None) -> dict[str, str]:
     return {"anthropic-version": _VERSION, **({"x-api-key": api_key} if api_key else {})}
 
 
-def request(question: Question) -> Request:
+def request(chat: ChatRequest) -> HttpRequest:
     """Return the request ``POST /messages``.
 
     The API doesn't have a JSON mode, so without a schema only the prompt requests JSON.
     """
     body: dict[str, Any] = {
-        "model": question.model,
-        "max_tokens": question.room,
-        "system": question.system,
-        "messages": [_message(message) for message in question.messages],
+        "model": chat.model,
+        "max_tokens": chat.room,
+        "system": chat.system,
+        "messages": [_message(message) for message in chat.messages],
     }
-    if question.temperature is not None:
-        body["temperature"] = question.temperature
-    if question.form == "schema":
-        body["output_config"] = {"format": {"type": "json_schema", "schema": question.schema}}
-    return Request("/messages", body)
+    if chat.temperature is not None:
+        body["temperature"] = chat.temperature
+    if chat.form == "schema":
+        body["output_config"] = {"format": {"type": "json_schema", "schema": chat.schema}}
+    return HttpRequest("/messages", body)
 
 
 def _message(message: Message) -> dict[str, Any]:

@@ -58,7 +58,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ChatRequest:
     """Content and settings of a judge call."""
 
     model: str
@@ -74,7 +74,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HttpRequest:
     """Body of a POST request, and its path below the base URL."""
 
     path: str
@@ -106,7 +106,7 @@ class Provider(Protocol):
     def headers(self, api_key: str | None) -> dict[str, str]:
         """Return the headers with the API key."""
 
-    def request(self, question: Question) -> Request:
+    def request(self, chat: ChatRequest) -> HttpRequest:
         """Return the request of a judge call.
 
         Raises:

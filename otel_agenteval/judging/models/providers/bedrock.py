@@ -12,11 +12,11 @@ from typing import Any
 
 from .base import (  # fmt: skip
     Answer,
+    ChatRequest,
     Finish,
+    HttpRequest,
     Media,
     Message,
-    Question,
-    Request,
     Usage,
     added,
     count,
@@ -36,23 +36,23 @@ _FINISHES: dict[str, Finish] = {
 }  # fmt: skip
 
 
-def request(question: Question) -> Request:
+def request(chat: ChatRequest) -> HttpRequest:
     """Return the request ``POST /model/{model}/converse``.
 
     The API doesn't have a JSON mode, so without a schema only the prompt requests JSON.
     """
-    settings: dict[str, Any] = {"maxTokens": question.room}
-    if question.temperature is not None:
-        settings["temperature"] = question.temperature
+    settings: dict[str, Any] = {"maxTokens": chat.room}
+    if chat.temperature is not None:
+        settings["temperature"] = chat.temperature
     body: dict[str, Any] = {
-        "system": [{"text": question.system}],
-        "messages": [_message(message) for message in question.messages],
+        "system": [{"text": chat.system}],
+        "messages": [_message(message) for message in chat.messages],
         "inferenceConfig": settings,
     }
-    if question.form == "schema":
-        schema = {"name": "reply", "schema": json.dumps(question.schema)}
+    if chat.form == "schema":
+        schema = {"name": "reply", "schema": json.dumps(chat.schema)}
         body["outputConfig"] = {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": schema}}}
-    return Request(f"/model/{urllib.parse.quote(question.model, safe='')}/converse", body)
+    return HttpRequest(f"/model/{urllib.parse.quote(chat.model, safe='')}/converse", body)
 
 
 def _message(message: Message) -> dict[str, Any]:

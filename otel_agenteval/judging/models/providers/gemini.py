@@ -6,7 +6,21 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import Any
 
-from .base import Answer, Finish, Media, Message, Question, Request, Usage, added, count, mapping, mappings, no_answer, text
+from .base import (
+    Answer,
+    ChatRequest,
+    Finish,
+    HttpRequest,
+    Media,
+    Message,
+    Usage,
+    added,
+    count,
+    mapping,
+    mappings,
+    no_answer,
+    text,
+)
 
 _FINISHES: dict[str, Finish] = {
     "STOP": "stop", "MAX_TOKENS": "length", "SAFETY": "refusal", "RECITATION": "refusal", "BLOCKLIST": "refusal",
@@ -22,20 +36,20 @@ def headers(api_key: str | None) -> dict[str, str]:
     return {"x-goog-api-key": api_key} if api_key else {}
 
 
-def request(question: Question) -> Request:
+def request(chat: ChatRequest) -> HttpRequest:
     """Return the request ``POST /models/{model}:generateContent``."""
-    settings: dict[str, Any] = {} if question.temperature is None else {"temperature": question.temperature}
-    if question.form != "plain":
+    settings: dict[str, Any] = {} if chat.temperature is None else {"temperature": chat.temperature}
+    if chat.form != "plain":
         settings["responseMimeType"] = "application/json"
-    if question.form == "schema":
-        settings["responseJsonSchema"] = _ordered(question.schema)
+    if chat.form == "schema":
+        settings["responseJsonSchema"] = _ordered(chat.schema)
     body = {
-        "systemInstruction": {"parts": [{"text": question.system}]},
-        "contents": [_content(message) for message in question.messages],
+        "systemInstruction": {"parts": [{"text": chat.system}]},
+        "contents": [_content(message) for message in chat.messages],
         "generationConfig": settings,
     }
-    name = question.model.removeprefix("models/")
-    return Request(f"/models/{urllib.parse.quote(name, safe='')}:generateContent", body)
+    name = chat.model.removeprefix("models/")
+    return HttpRequest(f"/models/{urllib.parse.quote(name, safe='')}:generateContent", body)
 
 
 def _ordered(schema: Any) -> Any:

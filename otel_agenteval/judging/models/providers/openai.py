@@ -10,11 +10,11 @@ from typing import Any
 
 from .base import (  # fmt: skip
     Answer,
+    ChatRequest,
     Finish,
+    HttpRequest,
     Media,
     Message,
-    Question,
-    Request,
     Usage,
     count,
     failed,
@@ -37,22 +37,22 @@ def headers(api_key: str | None) -> dict[str, str]:
     return {"Authorization": f"Bearer {api_key}"} if api_key else {}
 
 
-def request(question: Question) -> Request:
+def request(chat: ChatRequest) -> HttpRequest:
     """Return the request ``POST /chat/completions``."""
     body: dict[str, Any] = {
-        "model": question.model,
-        "messages": [{"role": "system", "content": question.system}, *map(_message, question.messages)],
+        "model": chat.model,
+        "messages": [{"role": "system", "content": chat.system}, *map(_message, chat.messages)],
     }
-    if question.temperature is not None:
-        body["temperature"] = question.temperature
-    if question.form == "schema":
+    if chat.temperature is not None:
+        body["temperature"] = chat.temperature
+    if chat.form == "schema":
         body["response_format"] = {
             "type": "json_schema",
-            "json_schema": {"name": "reply", "strict": is_closed(question.schema), "schema": question.schema},
+            "json_schema": {"name": "reply", "strict": is_closed(chat.schema), "schema": chat.schema},
         }
-    elif question.form == "json":
+    elif chat.form == "json":
         body["response_format"] = {"type": "json_object"}
-    return Request("/chat/completions", body)
+    return HttpRequest("/chat/completions", body)
 
 
 def _message(message: Message) -> dict[str, Any]:

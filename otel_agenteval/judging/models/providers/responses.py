@@ -7,10 +7,10 @@ from typing import Any
 
 from .base import (  # fmt: skip
     Answer,
+    ChatRequest,
+    HttpRequest,
     Media,
     Message,
-    Question,
-    Request,
     Usage,
     count,
     failed,
@@ -26,23 +26,23 @@ from .openai import headers
 __all__ = ["answer", "headers", "request"]
 
 
-def request(question: Question) -> Request:
+def request(chat: ChatRequest) -> HttpRequest:
     """Return the request ``POST /responses``."""
     body: dict[str, Any] = {
-        "model": question.model,
-        "instructions": question.system,
-        "input": [_message(message) for message in question.messages],
+        "model": chat.model,
+        "instructions": chat.system,
+        "input": [_message(message) for message in chat.messages],
         "store": False,
     }
-    if question.temperature is not None:
-        body["temperature"] = question.temperature
-    if question.form == "schema":
+    if chat.temperature is not None:
+        body["temperature"] = chat.temperature
+    if chat.form == "schema":
         body["text"] = {
-            "format": {"type": "json_schema", "name": "reply", "schema": question.schema, "strict": is_closed(question.schema)}
+            "format": {"type": "json_schema", "name": "reply", "schema": chat.schema, "strict": is_closed(chat.schema)}
         }
-    elif question.form == "json":
+    elif chat.form == "json":
         body["text"] = {"format": {"type": "json_object"}}
-    return Request("/responses", body)
+    return HttpRequest("/responses", body)
 
 
 def _message(message: Message) -> dict[str, Any]:
