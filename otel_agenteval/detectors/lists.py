@@ -6,6 +6,7 @@ open box (``␣``) stands for a space at the start or end of an entry. The lines
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,23 @@ from ..core import jsonio
 FOLDER = Path(__file__).with_name("data")
 
 
+@cache
 def sections(name: str) -> dict[str, list[str]]:
     """Return the entries of each section of a list."""
     _, *blocks = (FOLDER / name).read_text(encoding="utf-8").replace("␣", " ").rstrip("\n").split("\n\n[")
     return {head: entries.split("\n") for head, _, entries in (block.partition("]\n") for block in blocks)}
+
+
+@cache
+def entries(name: str, section: str) -> frozenset[str]:
+    """Return the entries of a section of a list."""
+    return frozenset(sections(name)[section])
+
+
+@cache
+def alternation(name: str, section: str) -> str:
+    """Return a regular expression that matches one of the entries of a section."""
+    return "|".join(sections(name)[section])
 
 
 def table(name: str) -> Any:

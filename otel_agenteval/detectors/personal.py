@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from . import personal_words as words
 from .grounding import SCAN_LIMIT, Given
 from .identity_numbers import ibans, identity_numbers
 from .personal_marks import may_hold_births, may_hold_homes, may_hold_numbers
+from .personal_words import PHONE_AFTER, phone_words, roles, sample_cards, words
 from .phones import rows
 from .places import Places, Taken
 from .redaction.emails import emails
@@ -192,7 +192,8 @@ def _email_confidence(text: str, start: int, end: int, key: str, context: _Conte
 
 def _is_role(local: str) -> bool:
     first = re.split(r"[.+_-]", local, maxsplit=1)[0]
-    return local in words.ROLES or first in words.ROLES or local.replace("-", "").replace("_", "").replace(".", "") in words.ROLES
+    plain = local.replace("-", "").replace("_", "").replace(".", "")
+    return not roles().isdisjoint((local, first, plain))
 
 
 # --- cards, accounts, identity numbers
@@ -201,9 +202,9 @@ def _is_role(local: str) -> bool:
 def _cards(text: str, context: _Context) -> Iterator[Find]:
     for start, end in cards(text):
         key = digits_of(text[start:end])
-        if key in words.TEST_CARDS or len(set(key)) <= 3 or key[:6] in ("400000", "424242", "411111") or "0000000" in key:
+        if key in sample_cards() or len(set(key)) <= 3 or key[:6] in ("400000", "424242", "411111") or "0000000" in key:
             continue
-        nearest = context.label(start, words.CARD, words.NOT_CARD)
+        nearest = context.label(start, words("card"), words("not_card"))
         grouped = not text[start:end].isdigit()
         confidence = {True: 0.95, False: 0.3, None: 0.85 if grouped and not context.in_code(start) else 0.5}[nearest]
         yield Find("credit_card", start, end, min(confidence, 0.5) if context.wants_samples else confidence, key)
@@ -223,8 +224,8 @@ def _identities(text: str, context: _Context) -> Iterator[Find]:
 _DASHED_SSN = lazy(
     r"(?<![\w-])(?<![0-9][.,/])(?!000|666|9|078-05-1120|219-09-9999|123-45-6789)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}(?![\w-])"
 )
-_BANK = lazy(words.BANK_ACCOUNT)
-_ACCOUNT = lazy(rf"(?:{words.ACCOUNT_NUMBER})[^\w\n]{{0,4}}(?:(?:is|ist|est|es|è|é|no|nr)\b)?[^\w\n]{{0,4}}\Z")
+_BANK = lazy(lambda: words("bank_account"))
+_ACCOUNT = lazy(lambda: rf"(?:{words('account_number')})[^\w\n]{{0,4}}(?:(?:is|ist|est|es|è|é|no|nr)\b)?[^\w\n]{{0,4}}\Z")
 _ACCOUNT_ROW = lazy(r"(?<![\w-])[0-9](?:[ -]?[0-9]){5,21}(?![\w-])")
 
 
@@ -240,7 +241,7 @@ def _accounts(text: str, context: _Context) -> Iterator[Find]:
 
 # --- dates of birth and addresses
 
-_BIRTH = lazy(rf"(?:{words.BIRTH})")
+_BIRTH = lazy(lambda: f"(?:{words('birth')})")
 _DATE = lazy(
     r"(?<![0-9])(?:((?:19|20)[0-9]{2}) ?[-./年] ?([01]?[0-9]) ?[-./月] ?([0-3]?[0-9])|([0-3]?[0-9])[. /-]{1,2}([01]?[0-9])[. /-]{1,2}((?:19|20)[0-9]{2})|([0-3]?[0-9])(?:st|nd|rd|th|\.|º)? (?:de |of )?([^\W\d]{3,12})\.?,? (?:de |of )?((?:19|20)[0-9]{2})|([^\W\d]{3,9})\.? ([0-3]?[0-9])(?:st|nd|rd|th)?, ((?:19|20)[0-9]{2}))(?![0-9])"
 )
@@ -270,7 +271,7 @@ _STREETS = lazy(
     r"|(?<!\w)[A-ZÇĞİÖŞÜ][\wçğıöşü]+ (?:Mah\.?|Mahallesi|Cad\.?|Caddesi|Sok\.?|Sokak|Sokağı)[^\n]{0,40}?No:? ?[0-9]{1,4}"
     r"|(?:شارع|حي) [\u0600-\u06ff ]{3,30}[،,]? ?(?:رقم |مبنى )?[0-9]{1,5}|רחוב [\u0590-\u05ff ]{2,25} ?[0-9]{1,4}"
 )
-_RESIDES = lazy(words.RESIDES)
+_RESIDES = lazy(lambda: words("resides"))
 _REACH = 32
 """Maximum number of characters between the word and the address."""
 
@@ -349,7 +350,7 @@ _LONGEST_TABLE, _LONGEST_HEAD = 100, 1_000
 _SAMPLE = lazy(
     r"example|sample|dummy|fake|placeholder|fictional|fictitious|well-known|format|beispiel|muster|ejemplo|exemple|esempio|exemplo|voorbeeld|przykład|например|пример|приклад|örnek|例えば|例如|示例|예시|예를|على سبيل|مثال|לדוגמ|उदाहरण|ví dụ|contoh|exempel|esimerk|invalidated"
 )
-_WANTED = lazy(words.SAMPLE_WANTED)
+_WANTED = lazy(lambda: words("sample_wanted"))
 
 
 def leaks(text: str, given: Given, *, asked: str, check_given: bool = True) -> list[Find]:
@@ -400,7 +401,7 @@ def _in_view(context: _Context) -> Iterator[Find]:
 
 def _phones(text: str, context: _Context) -> Iterator[Find]:
     for row in rows(text):
-        label = context.label(row.start, words.PHONE, words.NOT_PHONE)
+        label = context.label(row.start, phone_words(), words("not_phone"))
         if label is None and _PHONE_AFTER.match(context.lowered, row.end) is not None:
             label = True
         if label is False or (label is None and not row.may_stand_alone):
@@ -415,8 +416,8 @@ def _phones(text: str, context: _Context) -> Iterator[Find]:
         yield Find("phone", row.start, row.end, confidence, national)
 
 
-_PHONE_AFTER = lazy(words.PHONE_AFTER)
-_COMPANY_LINE = lazy(words.COMPANY_LINE)
+_PHONE_AFTER = lazy(PHONE_AFTER)
+_COMPANY_LINE = lazy(lambda: words("company_line"))
 
 
 def _best(finds: Iterable[Find]) -> list[Find]:

@@ -12,7 +12,7 @@ from otel_agenteval.detectors.injection.languages import Language, languages
 from otel_agenteval.detectors.lists import FOLDER, sections
 
 LISTS = sorted(str(path.relative_to(FOLDER)).replace("\\", "/") for path in FOLDER.rglob("*.txt"))
-PATTERNS = ("injection/",)
+PATTERNS = ("injection/", "personal/words")
 """Folders and files whose entries are regular expressions."""
 
 

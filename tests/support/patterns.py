@@ -64,7 +64,7 @@ def _main() -> None:
     made: list[tuple[_Lazy, str | None]] = []
     make = _Lazy.__init__
 
-    def remember(self: _Lazy, pattern: str, flags: int) -> None:
+    def remember(self: _Lazy, pattern: str | Callable[[], str], flags: int) -> None:
         make(self, pattern, flags)
         made.append((self, _place(sys._getframe(1))))
 

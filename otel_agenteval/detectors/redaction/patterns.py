@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, cast
 
 
 class _Lazy:
-    def __init__(self, pattern: str, flags: int) -> None:
+    def __init__(self, pattern: str | Callable[[], str], flags: int) -> None:
         self._pattern, self._flags = pattern, flags
 
     @cached_property
     def _compiled(self) -> re.Pattern[str]:
-        return re.compile(self._pattern, self._flags)
+        return re.compile(self._pattern if isinstance(self._pattern, str) else self._pattern(), self._flags)
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._compiled, name)
@@ -21,6 +22,9 @@ class _Lazy:
         return found
 
 
-def lazy(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """Return a pattern that ``re.compile`` compiles on first use."""
+def lazy(pattern: str | Callable[[], str], flags: int = 0) -> re.Pattern[str]:
+    """Return a pattern that ``re.compile`` compiles on first use.
+
+    A function that returns the pattern is also called on first use.
+    """
     return cast("re.Pattern[str]", _Lazy(pattern, flags))
