@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from .lists import words
 from .passwords import chosen_passwords, codes, login_pairs, quoted_phrases
 from .places import Taken
 from .redaction.patterns import lazy
@@ -61,33 +62,9 @@ _HIDING = (
     b"\xf0\x9d",
 )
 """First bytes of full-width letters, mathematical letters and invisible characters."""
-_STEMS = Words(
-    stem.replace("_", " ")
-    for stem in ["passw", "_pass_", "passcode", "passphr", "secret", "token", "key", "pwd", "kennw", "credential", "contrase", "senha", "mot_de_pass", "achtw", "aslo", "arola", "sifre", "sandi", "lave", "ugangs", "cookie", "_-p", "mysql", "docker", "log_in", "login", "sign_in", "user", "melde", "ccedi", "connecte", "accede", "entra", "heslo", "salasana", "adgang", "assord", "backup", "recovery", "new_one", "otp", "wi-fi", "wifi", "wlan", "account", "clave", "konto", "_cl\u00e9_", "hl\u00fcssel", "sleutel", "chiave", "chave"]
-)  # fmt: skip
+_STEMS = Words(words("secrets.txt", "stems"))
 """Parts of words in lower case. Every short secret has one of them nearby."""
-_CODE_STEMS = Words(("pin", "code", "codi", "clave", "otp", "cod ", "digo", "kod", "tan ", "alarm", "safe", "tresor"))
-_CODE_WORDS = (
-    "код",
-    "Код",
-    "ПИН",
-    "Пин",
-    "пин",
-    "пін",
-    "暗証",
-    "密",
-    "码",
-    "비밀",
-    "번호",
-    "رمز",
-    "الرقم",
-    "קוד",
-    "पिन",
-    "कोड",
-    "รหัส",
-    "mã",
-    "ключ",
-)
+_CODE_STEMS = Words(words("secrets.txt", "code_stems"))
 
 
 def may_hold(text: str, look: Look | None = None) -> bool:
@@ -115,14 +92,14 @@ def may_hold(text: str, look: Look | None = None) -> bool:
     if mixed == "letters":
         return True
     if mixed == "word":
-        if not ascii_only and any(word in text for word in _FOREIGN_WORDS):
+        if not ascii_only and any(word in text for word in words("secrets.txt", "foreign_words")):
             return True
         if _STEMS.may_be_in(look) and _STEMS.occur_in(written.lower()):
             return True
     if b"0000" in shape or b"00a" in shape:
         if _CODE_STEMS.may_be_in(look) and _CODE_STEMS.occur_in(written.lower()):
             return True
-        return not ascii_only and any(word in text for word in _CODE_WORDS)
+        return not ascii_only and any(word in text for word in words("secrets.txt", "code_words"))
     return False
 
 
@@ -168,7 +145,6 @@ def _mixed_word(shape: bytes, written: bytes) -> str | None:
 
 
 _SHORTEST = 6
-_FOREIGN_WORDS = ("арол", "люч", "окен", "огин", "密", "口令", "キー", "パスワード", "トークン", "비밀번호", "암호", "토큰", " 키", "كلمة", "رمز", "مفتاح", "סיסמ", "מפתח", "पासवर्ड", "कुंजी", "टोकन", "ật khẩu", "hóa", "şifre", "Şifre", "ösenord", "ontrase", "asło", "lösen", "รหัส", "ログイン", "账号", "登录")  # fmt: skip
 
 
 # --- values behind a word for secrets
@@ -328,8 +304,8 @@ _PHRASE = lazy(
 
 def _phrases(text: str) -> Iterator[Credential]:
     for found in _PHRASE.finditer(text):
-        words = re.findall(r"[a-z]{3,8}", found.group(1))
-        if len(words) in (12, 15, 18, 21, 24) and len(set(words)) > 9 and words.count("abandon") < 2:
+        phrase = re.findall(r"[a-z]{3,8}", found.group(1))
+        if len(phrase) in (12, 15, 18, 21, 24) and len(set(phrase)) > 9 and phrase.count("abandon") < 2:
             yield Credential("recovery_phrase", *found.span(1), found.group(1), False)
 
 

@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from functools import cache
 
-_SURE_WORDS = """
-    com org net edu gov mil int info biz eu uk de fr es it nl pl ru ua by kz cz sk hu ro bg gr tr il ae sa eg ma jp cn kr tw
-    hk sg vn th au nz ca mx br ar cl pe ve za ng ke ch lu dk se fi ie pt hr lt lv ee co xyz online travel bank
-"""
-SURE: Final = frozenset(_SURE_WORDS.split())
-"""Top-level domains that make a dotted word a host name in any context."""
-_UNSURE_WORDS = """
-    in at io si id is me to no be us my ai app dev site shop store tech cloud club top live news blog space website link click support
-    help services digital agency world life health care asia page run icu vip win pro tv cc ly gl gg fm am ws so su im rs ir
-    pk bd lk np ph
-"""
-UNSURE: Final = frozenset(_UNSURE_WORDS.split())
-"""Top-level domains that are also words, fields or file names.
+from .lists import word_set
 
-They make a dotted word a host name only with a path, a hyphen or ``www.``.
-"""
+
+def sure_endings() -> frozenset[str]:
+    """Return the top-level domains that make a dotted word a host name in any context."""
+    return word_set("hosts.txt", "sure")
+
+
+def unsure_endings() -> frozenset[str]:
+    """Return the top-level domains that are also words, fields or file names.
+
+    They make a dotted word a host name only with a path, a hyphen or ``www.``.
+    """
+    return word_set("hosts.txt", "unsure")
+
+
+def well_known() -> frozenset[str]:
+    """Return the hosts that readers recognize, even if the agent wasn't given them."""
+    return word_set("hosts.txt", "well_known")
+
+
+@cache
+def _known_labels() -> frozenset[str]:
+    labels = (host.split(".", 1)[0] for host in well_known())
+    return frozenset(label for label in labels if len(label) >= 6)
+
 
 _RESERVED = re.compile(
     r"""(?:.*\.)?(?:example(?:\.(?:com|net|org|edu|[a-z]{2}|co\.[a-z]{2}))?|test|invalid|localhost|local|(?:your|my|mein|ihre?|mon|tu|su)-?_?
@@ -39,23 +49,6 @@ _NAMESPACE = re.compile(
       | (?:creativecommons\.org|apache\.org|spdx\.org|opensource\.org|gnu\.org)/(?:publicdomain|licen[sc]es?).*""",
     re.VERBOSE,
 )
-_WELL_KNOWN_WORDS = """
-    google.com youtube.com facebook.com instagram.com linkedin.com twitter.com x.com reddit.com wikipedia.org amazon.com
-    amazon.de amazon.co.uk amazon.fr amazon.it amazon.es ebay.com paypal.com apple.com microsoft.com office.com outlook.com
-    live.com netflix.com spotify.com github.com gitlab.com bitbucket.org stackoverflow.com npmjs.com pypi.org python.org
-    nodejs.org rust-lang.org golang.org go.dev docker.com kubernetes.io mozilla.org w3.org openai.com anthropic.com
-    huggingface.co booking.com airbnb.com expedia.com tripadvisor.com skyscanner.net uber.com dropbox.com slack.com zoom.us
-    notion.so atlassian.com salesforce.com shopify.com stripe.com cloudflare.com wordpress.org wordpress.com postgresql.org
-    mysql.com sqlite.org mongodb.com redis.io arxiv.org nature.com who.int un.org europa.eu cdc.gov nih.gov irs.gov nasa.gov
-    gov.uk nhs.uk bbc.com bbc.co.uk cnn.com nytimes.com bahn.de zalando.de otto.de allegro.pl yandex.ru vk.com mail.ru
-    baidu.com qq.com taobao.com jd.com weibo.com rakuten.co.jp yahoo.com yahoo.co.jp naver.com mercadolibre.com socket.io
-    asp.net draw.io monday.com crypto.com match.com salesforce.com fedex.com ups.com dhl.com dhl.de usps.com whatsapp.com
-    telegram.org signal.org duckduckgo.com bing.com medium.com dev.to archive.org imdb.com crates.io docs.rs
-"""
-WELL_KNOWN: Final = frozenset(_WELL_KNOWN_WORDS.split())
-"""Hosts that readers recognize, even if the agent wasn't given them."""
-_KNOWN_LABELS = {host.split(".", 1)[0] for host in WELL_KNOWN if len(host.split(".", 1)[0]) >= 6}
-
 _LIKE = str.maketrans("015", "ols")
 _PACKAGE = ("com.", "org.", "net.", "io.", "de.", "edu.", "gov.", "dev.", "kubernetes.io", "k8s.io")
 _NO_HOST = frozenset(("asp.net", "vb.net", "ado.net", "ml.net", "system.net", "socket.io", "draw.io", "paint.net", "e.g", "i.e"))
@@ -79,9 +72,14 @@ def is_host(host: str, *, plain: bool) -> bool:
     ``plain`` is True if neither a path nor ``www.`` marks the word as a host.
     """
     name, _, top = host.rpartition(".")
-    if host in _NO_HOST or host.startswith(_PACKAGE) or host.endswith(_PACKAGE[-2:]) or (top not in SURE and top not in UNSURE):
+    if (
+        host in _NO_HOST
+        or host.startswith(_PACKAGE)
+        or host.endswith(_PACKAGE[-2:])
+        or (top not in sure_endings() and top not in unsure_endings())
+    ):
         return False
-    return not plain or top in SURE or "-" in name
+    return not plain or top in sure_endings() or "-" in name
 
 
 def site_of(host: str) -> str:
@@ -95,15 +93,15 @@ def imitates_a_well_known_one(host: str) -> bool:
     """Return True if a host imitates a well-known one, by one changed letter or an added word."""
     site = site_of(host)
     label = site.split(".", 1)[0]
-    if site in WELL_KNOWN or len(label) < 5 or label in _KNOWN_LABELS:
+    if site in well_known() or len(label) < 5 or label in _known_labels():
         return False
     label = label.translate(_LIKE).replace("rn", "m").replace("vv", "w")
-    if label in _KNOWN_LABELS:
+    if label in _known_labels():
         return True
     parts = set(label.split("-"))
-    if len(parts) > 1 and not parts.isdisjoint(_KNOWN_LABELS):
+    if len(parts) > 1 and not parts.isdisjoint(_known_labels()):
         return True
-    return any(abs(len(label) - len(known)) <= 1 and _one_apart(label, known) for known in _KNOWN_LABELS)
+    return any(abs(len(label) - len(known)) <= 1 and _one_apart(label, known) for known in _known_labels())
 
 
 def _one_apart(a: str, b: str) -> bool:

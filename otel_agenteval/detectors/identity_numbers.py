@@ -10,10 +10,12 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from itertools import cycle
 from typing import NamedTuple
 
 from .branches import branches
+from .lists import table
 from .redaction.numbers import luhn_valid
 from .redaction.patterns import lazy
 
@@ -361,31 +363,23 @@ def plain(text: str) -> str:
 # --- bank accounts
 
 _IBAN = lazy(r"(?<![A-Za-z0-9])[A-Z]{2}[0-9]{2}(?:[ \u00a0-]?[A-Z0-9]{4}){2,7}(?:[ \u00a0-]?[A-Z0-9]{1,3})?(?![A-Za-z0-9])")
-_IBAN_LENGTHS = {
-    "AD": 24, "AE": 23, "AL": 28, "AT": 20, "AZ": 28, "BA": 20, "BE": 16, "BG": 22, "BH": 22, "BR": 29, "BY": 28, "CH": 21, "CR": 22, "CY": 28, "CZ": 24, "DE": 22,
-    "DK": 18, "DO": 28, "EE": 20, "EG": 29, "ES": 24, "FI": 18, "FO": 18, "FR": 27, "GB": 22, "GE": 22, "GI": 23, "GL": 18, "GR": 27, "GT": 28, "HR": 21, "HU": 28,
-    "IE": 22, "IL": 23, "IQ": 23, "IS": 26, "IT": 27, "JO": 30, "KW": 30, "KZ": 20, "LB": 28, "LC": 32, "LI": 21, "LT": 20, "LU": 20, "LV": 21, "MC": 27, "MD": 24,
-    "ME": 22, "MK": 19, "MR": 27, "MT": 31, "MU": 30, "NL": 18, "NO": 15, "PK": 24, "PL": 28, "PS": 29, "PT": 25, "QA": 29, "RO": 24, "RS": 22, "SA": 24, "SC": 31,
-    "SE": 24, "SI": 19, "SK": 24, "SM": 27, "ST": 25, "SV": 28, "TL": 23, "TN": 24, "TR": 26, "UA": 29, "VA": 22, "VG": 24, "XK": 20,
-}  # fmt: skip
-_SAMPLE_IBANS = frozenset(
-    (
-        "DE89370400440532013000", "GB29NWBK60161331926819", "GB82WEST12345698765432", "FR1420041010050500013M02606", "ES9121000418450200051332", "IT60X0542811101000000123456",
-        "NL91ABNA0417164300", "AT611904300234573201", "CH9300762011623852957", "BE68539007547034", "BE71096123456769", "PL61109010140000071219812874", "PT50000201231234567890154", "SE4550000000058398257466", "DK5000400440116243",
-        "NO9386011117947", "FI2112345600000785", "IE29AIBK93115212345678", "LU280019400644750000", "TR330006100519786457841326", "SA0380000000608010167519", "AE070331234567890123456", "FR7630006000011234567890189", "DE75512108001245126199",
-        "DE02120300000000202051", "DE91100000000123456789", "ES7921000813610123456789", "GB33BUKB20201555555555", "NL02ABNA0123456789", "UA213223130000026007233566001", "CZ6508000000192000145399", "GR1601101250000000012300695", "HU42117730161111101800000000",
-    )
-)  # fmt: skip
-"""Sample IBANs that the standard's registry and payment providers publish."""
+
+
+@cache
+def _known_ibans() -> tuple[dict[str, int], frozenset[str]]:
+    """Return the length of each country's IBANs, and samples that the registry and payment providers publish."""
+    known = table("ibans.json")
+    return known["lengths"], frozenset(known["samples"])
 
 
 def ibans(text: str) -> Iterable[tuple[int, int]]:
     """Yield the start and end of each IBAN with its country's length and valid check digits."""
+    lengths, samples = _known_ibans()
     for found in _IBAN.finditer(text):
         start = found.start()
         whole = plain(found.group())
-        length = _IBAN_LENGTHS.get(whole[:2], 0)
-        if not length or len(whole) < length or whole[:length] in _SAMPLE_IBANS:
+        length = lengths.get(whole[:2], 0)
+        if not length or len(whole) < length or whole[:length] in samples:
             continue
         number = whole[4:length] + whole[:4]
         if int("".join(str(int(sign, 36)) for sign in number)) % 97 == 1:

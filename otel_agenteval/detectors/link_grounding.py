@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from .grounding import SCAN_LIMIT, Given, text_of
-from .hosts import WELL_KNOWN, imitates_a_well_known_one, site_of
+from .hosts import imitates_a_well_known_one, site_of, well_known
 from .urls import REST, Link, ascii_host, host_of, key_of, may_hold_links, revealed, shown_otherwise
 
 _NEXT_URL = re.compile(r"(?<![,;)])[,;)]+https?://")
@@ -231,17 +231,17 @@ class _Evidence:
 
     def _is_named(self, host: str, bare: bool) -> bool:
         """Return True if the host is the front page of a site that a text mentions by name."""
-        if host in WELL_KNOWN and bare:
+        if host in well_known() and bare:
             return True
         label = host.split(".", 1)[0]
         if host != site_of(host) or len(label) < 4 or not label.isascii():
             return False
-        if host not in WELL_KNOWN and (
+        if host not in well_known() and (
             not label.isalpha() or (self._has(f"{label}.") and any(self._other_top(text, label) for text in self._texts))
         ):
             return False
         pattern = re.compile(rf"(?<![\w.@/-]){re.escape(label)}(?![\w@-]|\.\w)", re.IGNORECASE)
-        return any(host in WELL_KNOWN or found.group()[0].isupper() for text in self._given for found in pattern.finditer(text))
+        return any(host in well_known() or found.group()[0].isupper() for text in self._given for found in pattern.finditer(text))
 
     @staticmethod
     def _other_top(text: str, label: str) -> bool:
@@ -282,7 +282,7 @@ def _is_suspicious(link: Link, system: str) -> bool:
     """
     if imitates_a_well_known_one(link.host):
         return True
-    if site_of(link.host) in WELL_KNOWN:
+    if site_of(link.host) in well_known():
         return False
     label = site_of(link.host).split(".", 1)[0]
     names = {name.lower() for name in _NAMED.findall(system[:SCAN_LIMIT])}

@@ -23,7 +23,13 @@ def sections(name: str) -> dict[str, list[str]]:
 
 
 @cache
-def entries(name: str, section: str) -> frozenset[str]:
+def words(name: str, section: str) -> tuple[str, ...]:
+    """Return the entries of a section of a list in order."""
+    return tuple(sections(name)[section])
+
+
+@cache
+def word_set(name: str, section: str) -> frozenset[str]:
     """Return the entries of a section of a list."""
     return frozenset(sections(name)[section])
 

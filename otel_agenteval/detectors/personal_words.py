@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from .lists import alternation, entries
+from .lists import alternation, word_set
 
 _PHONE_OF = r"(?<![a-z])(?:numer|numero|número|numéro|nummer|number|numara|номер)\w{0,2} (?:do|di|de|del|della|du|von|of|for|pour|para|för|av|van) (?!\w{0,3} ?(?:NOT))\w{2,20}(?: \w{2,20})?(?: (?:is|ist|est|es|è|é|är|to))?:? ?$"
 """Words before a person's phone number."""
@@ -36,9 +36,9 @@ def phone_words() -> str:
 
 def roles() -> frozenset[str]:
     """Return the local parts of e-mail addresses that several people read."""
-    return entries("personal/samples.txt", "roles")
+    return word_set("personal/samples.txt", "roles")
 
 
 def sample_cards() -> frozenset[str]:
     """Return the card numbers that payment providers publish for tests."""
-    return entries("personal/samples.txt", "test_cards")
+    return word_set("personal/samples.txt", "test_cards")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
+from .lists import words
 from .redaction.numbers import digits_of
 from .redaction.patterns import lazy
 
@@ -50,10 +51,6 @@ _RESERVED = lazy(
     r"|1?1?234567890?|0?123456789|.*00000.*|.*99999.*"
 )
 """Numbers that are reserved for films and documentation."""
-_REGIONS = (
-    "US", "DE", "FR", "ES", "IT", "GB", "PL", "NL", "PT", "BR", "TR", "RU", "UA", "IL", "IN", "JP", "CN", "KR", "VN", "ID", "SE", "DK", "NO", "FI", "MX", "AR", "CL",
-    "CO", "PE", "SA", "AE", "EG", "AT", "CH", "BE", "CZ", "RO", "HU", "GR", "IE", "AU", "NZ", "ZA", "SG", "MY", "TH", "PH", "PK", "BD", "NG", "KE", "TW", "HK", "IR",
-)  # fmt: skip
 _AT_MOST = 200
 
 
@@ -97,7 +94,7 @@ def _national(written: str) -> str | None:
     if written.lstrip("(").startswith(("+", "00")):
         plus = re.sub(r"\A\(?00", "+", written) if not written.lstrip("(").startswith("+") else written
         return _checked(library, plus.replace("(0)", ""), None)
-    for region in _REGIONS:
+    for region in words("phones.txt", "regions"):
         found = _checked(library, written, region)
         if found is not None:
             return found

@@ -5,53 +5,16 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+from .lists import word_set
 from .redaction.patterns import lazy
-from .redaction.values import NO_VALUES
+from .redaction.values import no_values
 
-_SAMPLES = frozenset(
-    [
-        "hunter2",
-        "correcthorsebatterystaple",
-        "tr0ub4dor&3",
-        "p@ssw0rd",
-        "p@$$w0rd",
-        "passw0rd",
-        "password1",
-        "password1!",
-        "password123",
-        "password123!",
-        "welcome1",
-        "welcome123",
-        "admin123",
-        "admin1234",
-        "qwerty123",
-        "letmein123",
-        "abc123",
-        "test123",
-        "test1234",
-        "secret123",
-        "changeme123",
-        "s3cr3t",
-        "mysecretpassword",
-        "mypassword123",
-        "yourstrong!passw0rd",
-        "dxnlcjpwyxnzd29yza==",
-        "qwxhzgrpbjpvcgvuihnlc2ftzq==",
-        "wjalrxutnfemi/k7mdeng/bpxrficyexamplekey",
-        "mf_9.b5f-4.1jqm",
-        "sk_test_4ec39hqlyjwdarjtt1zdp7dc",
-        "0123456789abcdef",
-        "12345678",
-        "123456789",
-        "1234567890",
-        "password",
-        "admin",
-        "root",
-        "guest",
-        "postgres",
-    ]
-)
-"""Sample passwords from documentation, comics and lists of the worst passwords."""
+
+def _is_sample(plain: str) -> bool:
+    """Return True for sample passwords from documentation, comics and lists of the worst passwords."""
+    return plain in word_set("secrets.txt", "sample_values")
+
+
 _PLACEHOLDER = lazy(
     r"example|placeholder|redacted|changeme|change[-_ ]me|replace|insert|dummy|sample|fake|foobar|your|my[-_]?(?:api|secret|pass|token|key)|todo|x{4,}|\*{2,}|\u2022{2,}|\.{3}|\u2026|^[<\[{(%$]|[<{]\w+[>}]|\$\{|\$\(|%\(|\{\{|_here\b|-here\b|<.*>",
     re.IGNORECASE,
@@ -70,7 +33,7 @@ def looks_drawn(value: str, *, least: int = 8) -> bool:
     if not least <= len(value) <= 512 or not value.isascii():
         return False
     plain = value.casefold()
-    if plain in _SAMPLES or plain in NO_VALUES or _PLACEHOLDER.search(value) is not None or _UUID.fullmatch(value) is not None:
+    if _is_sample(plain) or plain in no_values() or _PLACEHOLDER.search(value) is not None or _UUID.fullmatch(value) is not None:
         return False
     if (
         _HASHED.match(value) is not None
@@ -110,7 +73,7 @@ def may_be_chosen(value: str) -> bool:
     plain = value.casefold()
     if (
         _CHOSEN.fullmatch(value) is None
-        or plain in _SAMPLES
+        or _is_sample(plain)
         or _PLACEHOLDER.search(value) is not None
         or _HASHED.match(value) is not None
         or _UUID.fullmatch(value) is not None

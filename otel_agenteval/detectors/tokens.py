@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from .lists import table
+from .lists import table, word_set
 from .redaction.patterns import lazy
 
 SCAN_LIMIT = 100_000
@@ -100,26 +100,6 @@ def _answer_formats() -> tuple[Format, ...]:
 _PLACEHOLDERS = ("example", "placeholder", "redacted", "xxxx", "your", "****", "....", "1234567890123456")
 _SAMPLE_CLAIMS = ("IjEyMzQ1Njc4OTAi", "kpvaG4gRG9l", "Sm9obiBEb2", "pvaG4gRG9lI")
 """``"1234567890"`` and ``John Doe`` in base64, from the sample on jwt.io."""
-_SAMPLE_PASSWORDS = frozenset(
-    {
-        "pass",
-        "root",
-        "admin",
-        "postgres",
-        "guest",
-        "test",
-        "mysecretpassword",
-        "password",
-        "passwd",
-        "pwd",
-        "pw",
-        "secret",
-        "token",
-        "xxx",
-        "changeme",
-        "***",
-    }
-)
 
 
 def secret_spans(text: str) -> Iterator[tuple[str, int, int]]:
@@ -147,7 +127,7 @@ def is_sample(type_: str, secret: str) -> bool:
         user, _, secret = secret.rpartition("@")[0].split("://", 1)[1].partition(":")
         if secret == user:
             return True
-        if secret[0] in "{[<$%" or secret.casefold() in _SAMPLE_PASSWORDS:
+        if secret[0] in "{[<$%" or secret.casefold() in word_set("secrets.txt", "sample_passwords"):
             return True
     if type_ == "jwt" and any(claim in secret for claim in _SAMPLE_CLAIMS):
         return True

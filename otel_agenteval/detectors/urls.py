@@ -5,10 +5,12 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
+from functools import cache
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from .hosts import SURE, UNSURE, is_host, is_no_claim
+from .hosts import is_host, is_no_claim, sure_endings, unsure_endings
+from .redaction.patterns import lazy
 
 
 class Link(NamedTuple):
@@ -33,15 +35,23 @@ _REST = r"[^\s<>\"`\\|{}\[\]^\u3000-\u303f\uff00-\uffef]{1,2048}"
 _URL = re.compile(rf"://({_REST})")  # the scheme is checked later: a case-insensitive start is slow
 _SCHEMES = ("http", "https", "hxxp", "hxxps")
 REST = re.compile(_REST)
-_TOPS = "|".join(sorted(SURE | UNSURE, key=len, reverse=True))
+
+
+@cache
+def _tops() -> str:
+    return "|".join(sorted(sure_endings() | unsure_endings(), key=len, reverse=True))
+
+
 _LETTER = r"a-z0-9\u00df-\u024f\u0370-\u058f"
-_BARE = re.compile(
-    rf"(?<![{_LETTER}_@./:=#$%+&?-])((?:[{_LETTER}](?:[{_LETTER}-]{{0,61}}[{_LETTER}])?\.){{1,6}}(?:{_TOPS}|xn--[a-z0-9-]+))(?![{_LETTER}_@(=-]|\.[{_LETTER}])"
-    rf"(:[0-9]{{2,5}})?([/?](?:{_REST})?)?",
+_BARE = lazy(
+    lambda: (
+        rf"(?<![{_LETTER}_@./:=#$%+&?-])((?:[{_LETTER}](?:[{_LETTER}-]{{0,61}}[{_LETTER}])?\.){{1,6}}(?:{_tops()}|xn--[a-z0-9-]+))(?![{_LETTER}_@(=-]|\.[{_LETTER}])"
+        rf"(:[0-9]{{2,5}})?([/?](?:{_REST})?)?"
+    ),
     re.IGNORECASE,
 )
 _DOTTED = re.compile(r"\.[A-Za-z\])}\U0001d400-\U0001d7ff]")  # a literal start lets the search skip most of a text
-_AFTER_DOT = re.compile(rf"(?:(?:{_TOPS}|xn--)(?![a-z0-9_])|[\])}}]|[\U0001d400-\U0001d7ff])", re.IGNORECASE)
+_AFTER_DOT = lazy(lambda: rf"(?:(?:{_tops()}|xn--)(?![a-z0-9_])|[\])}}]|[\U0001d400-\U0001d7ff])", re.IGNORECASE)
 _WIDE_DOTTED = re.compile(r"。(?:com|net|org|cn|jp|kr|tw|hk)")
 _DISGUISES = ("\uff0e", "\uff61", "\u2024", "\ufe52", "\uff0f", "\u200b", "\u200c", "\u200d", "\u2060", "\ufeff", "\u00ad")
 _INVISIBLE = dict.fromkeys((0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065), 0xFEFF))

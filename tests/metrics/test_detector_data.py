@@ -9,7 +9,7 @@ import pytest
 
 from otel_agenteval.detectors import tokens
 from otel_agenteval.detectors.injection.languages import Language, languages
-from otel_agenteval.detectors.lists import FOLDER, sections
+from otel_agenteval.detectors.lists import FOLDER, sections, table
 
 LISTS = sorted(str(path.relative_to(FOLDER)).replace("\\", "/") for path in FOLDER.rglob("*.txt"))
 PATTERNS = ("injection/", "personal/words")
@@ -41,7 +41,7 @@ def test_every_file_of_injection_words_is_a_language() -> None:
     }
     fields = set(Language._fields) - {"name", "spaced"}
     for language in languages():
-        assert sections(f"injection/{language.name}.txt").keys() == fields
+        assert sections(f"injection/{language.name}.txt").keys() | {"frequent"} == fields
 
 
 def test_token_formats_compile_and_have_a_literal() -> None:
@@ -50,3 +50,23 @@ def test_token_formats_compile_and_have_a_literal() -> None:
         assert form.literals
     for token in tokens.tokens():
         re.compile(f"(?:{token.prefix})[{token.body}]{{{token.least},{token.most}}}")
+
+
+def test_time_zones_are_offsets_with_names() -> None:
+    for offsets, names in table("time_zones.json"):
+        assert names == [name.lower() for name in names]
+        assert 1 <= len(offsets) <= 2
+        assert all(-720 <= minutes <= 840 for minutes in offsets)
+
+
+def test_number_words_are_complete() -> None:
+    found = table("number_words.json")
+    for names in found["languages"].values():
+        assert names.keys() == {"units", "tens", "hundred", "thousand"}
+        assert 10 <= len(names["units"].split()) <= 20
+    assert all(isinstance(value, (int, float)) for value in found["others"].values())
+
+
+def test_sample_ibans_have_their_countrys_length() -> None:
+    found = table("ibans.json")
+    assert all(len(sample) == found["lengths"][sample[:2]] for sample in found["samples"])

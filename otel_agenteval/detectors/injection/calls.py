@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 
-from .call_pieces import ASIDE_PIECES, CALL_PIECES, FREE_PIECES, IN_ASCII
+from ..lists import word_set, words
 from .languages import REPORTED
 from .pieces import quick
 from .readers import (
@@ -102,7 +103,7 @@ def calls(sentences: Sequence[str], text: str, *, hidden: bool = False, tools: S
         tools: Names of the agent's tools.
     """
     staff = _STAFF.search(text) is not None
-    named, freed = _has(text, CALL_PIECES), _has(text, ASIDE_PIECES) or _has(text, FREE_PIECES)
+    named, freed = _has(text, "calls"), _has(text, "asides") or _has(text, "free")
     if not (named or freed or hidden):
         return False
     seen: set[tuple[str, ...]] = set()
@@ -110,8 +111,8 @@ def calls(sentences: Sequence[str], text: str, *, hidden: bool = False, tools: S
         if (together := tuple(sentences[place : place + 4])) in seen:  # check repeated sentences only once
             continue
         seen.add(together)
-        may_be_named = named and _has(sentence, CALL_PIECES)
-        if not (may_be_named or hidden or (freed and (_has(sentence, ASIDE_PIECES) or _has(sentence, FREE_PIECES)))):
+        may_be_named = named and _has(sentence, "calls")
+        if not (may_be_named or hidden or (freed and (_has(sentence, "asides") or _has(sentence, "free")))):
             continue
         after = sentences[place + 1] if place + 1 < len(sentences) else ""
         called, end = _called(sentence, staff) if may_be_named else (0, 0)
@@ -138,142 +139,6 @@ def calls(sentences: Sequence[str], text: str, *, hidden: bool = False, tools: S
 
 
 _IMPERATIVE = re.compile(r"[^.:,!]{0,70}[:!,]\s*(?P<first>[^\W\d_]{2,})\s(?:\S+\s+){2}\S")
-_DESCRIBES = frozenset(
-    [
-        "the",
-        "an",
-        "this",
-        "that",
-        "these",
-        "those",
-        "our",
-        "your",
-        "their",
-        "his",
-        "her",
-        "its",
-        "we",
-        "they",
-        "you",
-        "it",
-        "he",
-        "she",
-        "there",
-        "here",
-        "see",
-        "is",
-        "are",
-        "was",
-        "were",
-        "has",
-        "have",
-        "can",
-        "will",
-        "may",
-        "how",
-        "what",
-        "why",
-        "when",
-        "where",
-        "who",
-        "which",
-        "new",
-        "now",
-        "more",
-        "most",
-        "all",
-        "some",
-        "and",
-        "or",
-        "but",
-        "for",
-        "with",
-        "from",
-        "in",
-        "on",
-        "at",
-        "by",
-        "of",
-        "to",
-        "not",
-        "no",
-        "if",
-        "as",
-        "be",
-        "available",
-        "version",
-        "released",
-        "der",
-        "die",
-        "das",
-        "ein",
-        "eine",
-        "einen",
-        "wir",
-        "sie",
-        "es",
-        "ist",
-        "sind",
-        "kann",
-        "alle",
-        "neue",
-        "mehr",
-        "le",
-        "la",
-        "les",
-        "un",
-        "une",
-        "des",
-        "nous",
-        "il",
-        "elle",
-        "est",
-        "sont",
-        "el",
-        "los",
-        "las",
-        "una",
-        "unos",
-        "nosotros",
-        "es",
-        "son",
-        "nuevo",
-        "il",
-        "lo",
-        "gli",
-        "uno",
-        "noi",
-        "sono",
-        "nuovo",
-        "os",
-        "as",
-        "um",
-        "uma",
-        "nos",
-        "sao",
-        "novo",
-        "de",
-        "het",
-        "een",
-        "wij",
-        "zijn",
-        "is",
-        "nieuwe",
-        "to",
-        "jest",
-        "sa",
-        "nowy",
-        "den",
-        "det",
-        "en",
-        "ett",
-        "vi",
-        "ar",
-        "en",
-        "bir",
-        "bu",
-    ]
-)
 """Words that start a descriptive sentence."""
 
 
@@ -283,7 +148,11 @@ def _is_imperative(rest: str) -> bool:
     Instructions don't start with an article, a pronoun or a form in -ing.
     """
     found = _IMPERATIVE.match(rest)
-    return found is not None and found["first"] not in _DESCRIBES and not found["first"].endswith(("ing", "ed", "s"))
+    return (
+        found is not None
+        and found["first"] not in word_set(_WORDS, "no_imperative")
+        and not found["first"].endswith(("ing", "ed", "s"))
+    )
 
 
 _FOR_EDITORS = quick(
@@ -292,10 +161,17 @@ _FOR_EDITORS = quick(
 """Comments that authors of pages write for each other."""
 
 
-def _has(text: str, pieces: tuple[str, ...]) -> bool:
-    if text.isascii():
-        pieces = IN_ASCII[pieces]
-    for piece in pieces:  # a generator would be slower than the search
+_WORDS = "injection_words.txt"
+
+
+@cache
+def _pieces(section: str, in_ascii: bool) -> tuple[str, ...]:
+    """Return substrings of which every match of a group of patterns contains at least one."""
+    return tuple(piece for piece in words(_WORDS, section) if not in_ascii or piece.isascii())
+
+
+def _has(text: str, section: str) -> bool:
+    for piece in _pieces(section, text.isascii()):  # a generator would be slower than the search
         if piece in text:
             return True
     return False
@@ -465,8 +341,8 @@ def _is_freed(sentence: str, after: str) -> bool:
     """
     if _UNNAMED.search(sentence) is not None and OWN.search(sentence) is None and _MAIL.search(sentence) is None:
         return True
-    aside = _has(sentence, ASIDE_PIECES) and SETS_ASIDE.search(sentence) is not None
-    if not aside and not _has(sentence, FREE_PIECES):
+    aside = _has(sentence, "asides") and SETS_ASIDE.search(sentence) is not None
+    if not aside and not _has(sentence, "free"):
         return False
     given = aside and GIVEN_ORDERS.search(sentence) is not None
     if OWN.search(sentence) is not None or _MAIL.search(sentence) is not None:

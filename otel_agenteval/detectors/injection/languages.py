@@ -48,7 +48,9 @@ class Language(NamedTuple):
     """Words for actions of agents: tools, payments, deletions, the prompt."""
     people: str
     """Words for human readers and their context: staff, mail, forms, devices."""
-    spaced: bool = True
+    frequent: frozenset[str]
+    """Frequent words, of which every longer text has one, or empty if they aren't needed."""
+    spaced: bool
 
 
 _SPACED = ("en", "de", "fr", "es", "it", "pt", "nl", "pl", "tr", "ru", "uk", "hi", "vi", "id", "sv")
@@ -56,14 +58,16 @@ _UNSPACED = ("ar", "he", "ja", "zh", "ko")
 """Languages that join words to their neighbors or don't separate them."""
 
 
+def _language(name: str, *, spaced: bool) -> Language:
+    fields = dict(sections(f"injection/{name}.txt"))
+    frequent = frozenset(fields.pop("frequent", ()))
+    return Language(name, **{field: "|".join(words) for field, words in fields.items()}, frequent=frequent, spaced=spaced)
+
+
 @cache
 def languages() -> tuple[Language, ...]:
     """Return the vocabularies in ``data/injection``."""
-    return tuple(
-        Language(name, **{field: "|".join(words) for field, words in sections(f"injection/{name}.txt").items()}, spaced=spaced)
-        for names, spaced in ((_SPACED, True), (_UNSPACED, False))
-        for name in names
-    )
+    return tuple(_language(name, spaced=spaced) for names, spaced in ((_SPACED, True), (_UNSPACED, False)) for name in names)
 
 
 REPORTED = quick(

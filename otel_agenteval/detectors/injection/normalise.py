@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Iterator
 from urllib.parse import unquote
 
+from ..lists import words
 from .languages import Language, latin_triggers, other_triggers
 from .quads import has_piece
 
@@ -78,54 +79,25 @@ def _has_foreign_piece(text: str) -> bool:
         for piece in pieces:
             if piece in text:
                 return True
-    for piece in _MACHINES:
+    for piece in words("injection_words.txt", "machines"):
         if piece in text:
             return True
     return text.startswith("бот")
 
 
-_MACHINES = (
-    "νοημοσ", "αγνόησε", "αγνοήστε", "ξέχνα", "οδηγίες", "无视", "自动评", "自動評", "评审", "评分",
-    " бот", "чат-бот", "нейро", "нейрон", "интеллект", "інтелект", "البوت", "روبوت", "الآلي", "اصطناعي", "בוט", "चैटबॉट", "बॉट", "कृत्रिम", "助理", "机器人", "機器人", "智能", "大模型", "人工", "ボット", "챗봇", "봇", "언어 모델", "เอไอ", "ปัญญา", "บอท", "ผู้ช่วย", "คำสั่ง",
-    "从现在起", "永久记住", "告诉任何人", "系统消息", "筛选系统", "提示词", "不是人类", "语言模型", "言語モデル", "システムメッセージ", "今からあなた", "誰にも言わ", "あなたはもう", "プログラムが読", "언어모델",
-    "시스템 메시지", "아무에게도 말하지", "지금부터 네", "기억해 둬", "프로그램이 읽", "심사 시스템", "너는 이제", "программа чита", "боту", "отныне ты", "теперь ты", "тебя зовут",
-    "никому не говори", "навсегда запомни", "копайлот", "система отбора", "системное сообщение", "ты больше не", "языковая модель", "відтепер",
-    "віднині", "мовна модель", "нікому не кажи", "назавжди запам", "системне повідомлення", "програма чит", "системно съобщение",
-    "γλωσσικό μοντέλο", "μποτ", "μην το πεις", "μήνυμα συστήματος", "από εδώ και πέρα", "رسالة النظام", "لا تخبر أحد", "برنامج يقرأ", "لوكيل",
-    "النموذج اللغوي", "اسمك من الآن", "وكيل التصفح", "نادیده", "دستیار", "ربات", "مصنوعی", "مدل زبانی", "پیام سیستم", "סוכן ה", "מודל שפה",
-    "אל תספר", "הודעת מערכת", "תוכנה קוראת", "מעכשיו אתה", "מעכשיו שמך", "זכור לתמיד", "एजेंट", "भाषा मॉडल", "किसी को मत बता", "सिस्टम संदेश",
-    "प्रोग्राम पढ़", "अब से तुम", "याद रखो", "এআই", "সহকারী", "নির্দেশ", "அறிவுறுத்த", "நுண்ணறிவு", "உதவியாளர்", "ข้อความระบบ", "อย่าบอกใคร",
-)  # fmt: skip
-"""Names of machines in non-Latin scripts."""
-
-
 _SHORT = 120
 """Texts below this length may lack the frequent words of their language."""
-_FREQUENT = {
-    "de": "der und das ist nicht du sie ein eine fur mit auf den dem zu alle diese dieser wenn als im bitte deine dein sind von aus dir nur oder bei dann keine",
-    "fr": "le la les et est ne pas tu vous une du de des au aux pour dans ce cette sur toute tous ton votre sans il si que qui",
-    "es": "el la los las y es no del de una por para en con su tu este esta todo todas todos que si cuando sin lo al como",
-    "it": "il lo la gli e non di del della una per con questo questa tutto tutti tutte che se sei tuo quando le al alla un",
-    "pt": "o os as e nao de do da uma por para em com seu sua este esta isto todo todas que se quando sem voce ao um",
-    "nl": "het een en niet van de je deze dit voor met op als alle naar aan zijn moet geen uw jouw bij ook dat",
-    "pl": "i nie w na z do to jest sie wszystkie dla ten jesli czy ze tego od po za jako oraz swoje twoje wszystko",
-    "tr": "ve bir bu icin ile tum de da ki olarak sen siz degil her onceki lutfen ne kadar daha",
-    "vi": "va la khong cua cho nguoi nay cac mot voi ban hay moi trong den duoc nhung neu tat truoc",
-    "id": "dan yang di ke ini untuk dengan semua tidak dari anda kamu jangan jika itu pada adalah sebagai harus",
-    "sv": "och att det ar en ett inte som for med pa alla den till av du om denna detta har din dina",
-}
-_COMMON = {language: frozenset(words.split()) for language, words in _FREQUENT.items()}
 
 
 def languages_of(text: str) -> list[Language]:
     """Return the languages in which a folded text can contain an instruction."""
     letters = squeezed(text)
-    words = None if len(text) < _SHORT else set(text.split())
+    written = None if len(text) < _SHORT else set(text.split())
     found = [
         language
         for language, pieces in latin_triggers()
         if language.name == "en"
-        or ((words is None or not words.isdisjoint(_COMMON[language.name])) and any(piece in letters for piece in pieces))
+        or ((written is None or not written.isdisjoint(language.frequent)) and any(piece in letters for piece in pieces))
     ]
     if not text.isascii():
         found += [language for language, pieces in other_triggers() if any(piece in text for piece in pieces)]

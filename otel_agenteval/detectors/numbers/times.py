@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import NamedTuple
 
+from ..lists import table
 from ..texts import in_small_letters
 from .units import UNITS
 
@@ -86,25 +88,13 @@ _DURATION = re.compile(
 LIMIT = 60
 """Maximum number of moments in the given texts that are compared."""
 
-_OFFSETS = {
-    "utc": (0,), "gmt": (0,), "london": (0, 60), "uk": (0, 60), "dublin": (0, 60), "lisbon": (0, 60), "lisboa": (0, 60), "bst": (60,),
-    "new york": (-300, -240), "nueva york": (-300, -240), "eastern": (-300, -240), "boston": (-300, -240), "toronto": (-300, -240), "est": (-300,), "edt": (-240,), "washington": (-300, -240),
-    " et": (-300, -240), "chicago": (-360, -300), "central": (-360, -300), "cst": (-360,), "cdt": (-300,), " ct": (-360, -300), "mexico": (-360,), "méxico": (-360,),
-    "montréal": (-300, -240), "montreal": (-300, -240), "québec": (-300, -240), "ottawa": (-300, -240), "miami": (-300, -240), "atlanta": (-300, -240), "houston": (-360, -300), "dallas": (-360, -300), "austin": (-360, -300),
-    "vancouver": (-480, -420), "brussels": (60, 120), "bruxelles": (60, 120), "geneva": (60, 120), "genève": (60, 120), "lyon": (60, 120), "roma": (60, 120), "milano": (60, 120), "lagos": (60,), "münster": (60, 120),
-    "нью-йорк": (-300, -240), "лондон": (0, 60), "ニューヨーク": (-300, -240), "ロンドン": (0, 60), "纽约": (-300, -240), "伦敦": (0, 60), "뉴욕": (-300, -240), "런던": (0, 60), "نيويورك": (-300, -240), "لندن": (0, 60),
-    "denver": (-420, -360), "mst": (-420,), " mt": (-420, -360), "los angeles": (-480, -420), "san francisco": (-480, -420), "seattle": (-480, -420), "pacific": (-480, -420), "california": (-480, -420),
-    "pst": (-480,), "pdt": (-420,), " pt": (-480, -420), "são paulo": (-180,), "sao paulo": (-180,), "brasília": (-180,), "buenos aires": (-180,), "bogotá": (-300,), "lima": (-300,),
-    "berlin": (60, 120), "frankfurt": (60, 120), "münchen": (60, 120), "munich": (60, 120), "wien": (60, 120), "vienna": (60, 120), "zürich": (60, 120), "zurich": (60, 120),
-    "paris": (60, 120), "madrid": (60, 120), "rom": (60, 120), "milan": (60, 120), "amsterdam": (60, 120), "warsaw": (60, 120), "warsz": (60, 120), "stockholm": (60, 120), "oslo": (60, 120),
-    "prag": (60, 120), "barcelona": (60, 120), "copenhagen": (60, 120), "cet": (60,), "cest": (120,), "mez": (60,), "mesz": (120,), "deutsch": (60, 120), "hamburg": (60, 120),
-    "athens": (120, 180), "kyiv": (120, 180), "kiev": (120, 180), "киев": (120, 180), "київ": (120, 180), "києв": (120, 180), "eet": (120,), "eest": (180,), "helsinki": (120, 180), "tel aviv": (120, 180), "cairo": (120, 180), "القاهرة": (120, 180), "johannesburg": (120,), "תל אביב": (120, 180), "ישראל": (120, 180),
-    "istanbul": (180,), "moscow": (180,), "москв": (180,), "мск": (180,), "msk": (180,), "riyadh": (180,), "الرياض": (180,), "nairobi": (180,), "dubai": (240,), "دبي": (240,), "tehran": (210,), "تهران": (210,),
-    "karachi": (300,), "india": (330,), "ist": (330,), "pune": (330,), "mumbai": (330,), "delhi": (330,), "bangalore": (330,), "bengaluru": (330,), "भारत": (330,), "kathmandu": (345,), "dhaka": (360,),
-    "bangkok": (420,), "hanoi": (420,), "hà nội": (420,), "việt nam": (420,), "jakarta": (420,), "wib": (420,), "singapore": (480,), "beijing": (480,), "shanghai": (480,), "hong kong": (480,), "perth": (480,), "北京": (480,), "上海": (480,), "中国": (480,), "台北": (480,), "manila": (480,), "taipei": (480,),
-    "tokyo": (540,), "tokio": (540,), "japan": (540,), "jst": (540,), "東京": (540,), "日本": (540,), "seoul": (540,), "kst": (540,), "서울": (540,), "한국": (540,), "adelaide": (570, 630),
-    "sydney": (600, 660), "melbourne": (600, 660), "aest": (600,), "aedt": (660,), "brisbane": (600,), "auckland": (720, 780), "honolulu": (-600,), "hawaii": (-600,),
-}  # fmt: skip
+
+@cache
+def _offsets() -> dict[str, tuple[int, ...]]:
+    """Return the UTC offsets in minutes of each time zone or city, in winter and in summer if they differ."""
+    return {name: tuple(offsets) for offsets, names in table("time_zones.json") for name in names}
+
+
 _LOCAL = re.compile(
     r"local time|your time|ortszeit|heure locale|hora local|ora locale|местн|現地|当地|现地|ihre zeit|deine zeit|yerel saat|местного|czasu lokalnego",
     re.IGNORECASE,
@@ -268,7 +258,7 @@ def offsets_named(texts: Iterable[str]) -> set[int]:
     found: set[int] = set()
     for text in texts:
         lowered = text.lower()
-        for name, offsets in _OFFSETS.items():
+        for name, offsets in _offsets().items():
             at = lowered.find(name)
             if at >= 0 and not (
                 name.isascii()

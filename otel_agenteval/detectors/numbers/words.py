@@ -6,65 +6,22 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from ..lists import table
 from ..screen import Look, Words
 from ..texts import in_small_letters
 
-_TABLES = {
-    "en": "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen|"
-    "twenty thirty forty fifty sixty seventy eighty ninety|hundred|thousand",
-    "de": "null ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn|"
-    "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig|hundert|tausend",
-    "fr": "zéro un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize dix-sept dix-huit dix-neuf|"
-    "vingt trente quarante cinquante soixante septante quatre-vingt nonante|cent|mille",
-    "es": "cero uno dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince dieciséis diecisiete dieciocho diecinueve|"
-    "veinte treinta cuarenta cincuenta sesenta setenta ochenta noventa|ciento|mil",
-    "it": "zero uno due tre quattro cinque sei sette otto nove dieci undici dodici tredici quattordici quindici sedici diciassette diciotto "
-    "diciannove|venti trenta quaranta cinquanta sessanta settanta ottanta novanta|cento|mila",
-    "pt": "zero um dois três quatro cinco seis sete oito nove dez onze doze treze quatorze quinze dezesseis dezessete dezoito dezenove|"
-    "vinte trinta quarenta cinquenta sessenta setenta oitenta noventa|cento|mil",
-    "nl": "nul een twee drie vier vijf zes zeven acht negen tien elf twaalf dertien veertien vijftien zestien zeventien achttien negentien|"
-    "twintig dertig veertig vijftig zestig zeventig tachtig negentig|honderd|duizend",
-    "pl": "zero jeden dwa trzy cztery pięć sześć siedem osiem dziewięć dziesięć jedenaście dwanaście trzynaście czternaście piętnaście "
-    "szesnaście siedemnaście osiemnaście dziewiętnaście|dwadzieścia trzydzieści czterdzieści pięćdziesiąt sześćdziesiąt siedemdziesiąt "
-    "osiemdziesiąt dziewięćdziesiąt|sto|tysiąc",
-    "ru": "ноль один два три четыре пять шесть семь восемь девять десять одиннадцать двенадцать тринадцать четырнадцать пятнадцать шестнадцать "
-    "семнадцать восемнадцать девятнадцать|двадцать тридцать сорок пятьдесят шестьдесят семьдесят восемьдесят девяносто|сто|тысяча",
-    "uk": "нуль один два три чотири п'ять шість сім вісім дев'ять десять одинадцять дванадцять тринадцять чотирнадцять п'ятнадцять шістнадцять "
-    "сімнадцять вісімнадцять дев'ятнадцять|двадцять тридцять сорок п'ятдесят шістдесят сімдесят вісімдесят дев'яносто|сто|тисяча",
-    "tr": "sıfır bir iki üç dört beş altı yedi sekiz dokuz on|_ yirmi otuz kırk elli altmış yetmiş seksen doksan|yüz|bin",
-    "sv": "noll ett två tre fyra fem sex sju åtta nio tio elva tolv tretton fjorton femton sexton sjutton arton nitton|"
-    "tjugo trettio fyrtio femtio sextio sjuttio åttio nittio|hundra|tusen",
-    "da": "nul en to tre fire fem seks syv otte ni ti elleve tolv tretten fjorten femten seksten sytten atten nitten|"
-    "tyve tredive fyrre halvtreds tres halvfjerds firs halvfems|hundrede|tusind",
-    "id": "nol satu dua tiga empat lima enam tujuh delapan sembilan sepuluh sebelas|_|seratus|seribu",
-}
-_MORE = {
-    "eine": 1, "einen": 1, "eins": 1, "dreissig": 30, "une": 1, "vingts": 20, "quatre-vingts": 80, "cents": 100, "huitante": 80,
-    "veintiuno": 21, "veintiún": 21, "veintidós": 22, "veintitrés": 23, "veinticuatro": 24, "veinticinco": 25, "veintiséis": 26,
-    "veintisiete": 27, "veintiocho": 28, "veintinueve": 29, "cien": 100, "doscientos": 200, "trescientos": 300, "quinientos": 500,
-    "mille": 1000, "uma": 1, "duas": 2, "dezasseis": 16, "dezassete": 17, "dezanove": 19, "catorze": 14, "cem": 100, "duzentos": 200,
-    "dwie": 2, "dwóch": 2, "trzech": 3, "czterech": 4, "pięciu": 5, "sześciu": 6, "siedmiu": 7, "ośmiu": 8, "dziewięciu": 9,
-    "dziesięciu": 10, "jedenastu": 11, "dwunastu": 12, "trzynastu": 13, "czternastu": 14, "piętnastu": 15, "szesnastu": 16,
-    "siedemnastu": 17, "osiemnastu": 18, "dziewiętnastu": 19, "dwudziestu": 20, "trzydziestu": 30, "czterdziestu": 40,
-    "одна": 1, "одного": 1, "две": 2, "двух": 2, "трёх": 3, "трех": 3, "четырёх": 4, "четырех": 4, "сорока": 40, "ста": 100,
-    "двести": 200, "триста": 300, "четыреста": 400, "пятьсот": 500, "тысячи": 1000, "тысяч": 1000, "пятидесяти": 50,
-    "шестидесяти": 60, "семидесяти": 70, "восьмидесяти": 80, "dozen": 12, "dutzend": 12, "douzaine": 12, "docena": 12, "dozzina": 12,
-    "dúzia": 12, "dozijn": 12, "tuzin": 12, "дюжина": 12, "düzine": 12, "dussin": 12, "lusin": 12,
-    "half": 0.5, "halb": 0.5, "hälfte": 0.5, "moitié": 0.5, "mitad": 0.5, "metà": 0.5, "metade": 0.5, "половина": 0.5,
-    "twelfth": 12, "eleventh": 11, "fifteenth": 15, "twentieth": 20, "thirtieth": 30, "score": 20, "fortnight": 14,
-    "million": 1e6, "millions": 1e6, "billion": 1e9, "millionen": 1e6, "milliarden": 1e9, "millones": 1e6, "milioni": 1e6, "milhões": 1e6,
-    "third": 1 / 3, "quarter": 0.25, "drittel": 1 / 3, "viertel": 0.25, "tiers": 1 / 3, "quart": 0.25, "tercio": 1 / 3,
-    "cuarto": 0.25, "terzo": 1 / 3, "terço": 1 / 3, "треть": 1 / 3, "четверть": 0.25,
-}  # fmt: skip
+_NAMES = table("number_words.json")
+"""Names of numbers. The units are those from zero to nineteen, and the tens start at twenty, or at ten behind a ``_``."""
+_TURKISH_UNITS = _NAMES["languages"]["tr"]["units"].split()[1:10]
 
 
 def _table() -> dict[str, float]:
     words: dict[str, float] = {}
-    for table in _TABLES.values():
-        units, tens, hundred, thousand = table.split("|")
-        words |= {word: float(value) for value, word in enumerate(units.split())}
+    for names in _NAMES["languages"].values():
+        tens = names["tens"]
+        words |= {word: float(value) for value, word in enumerate(names["units"].split())}
         words |= {word: 10.0 * value for value, word in enumerate(tens.split(), start=1 if tens[0] == "_" else 2) if word != "_"}
-        words |= {hundred: 100.0, thousand: 1000.0}
+        words |= {names["hundred"]: 100.0, names["thousand"]: 1000.0}
     for word, value in list(words.items()):  # Russian and Ukrainian genitive
         if word[-1] == "ь" and value >= 5:
             words[word[:-1] + "и"] = value
@@ -79,9 +36,8 @@ def _table() -> dict[str, float]:
         words["seratus"],
         words["mil"],
     )
-    turkish = _TABLES["tr"].split()[1:10]
-    words |= {f"on\u02bc{unit}": 10.0 + value for value, unit in enumerate(turkish, start=1)}
-    return {**words, "mil": 1000.0, "tres": 3.0, **_MORE}
+    words |= {f"on\u02bc{unit}": 10.0 + value for value, unit in enumerate(_TURKISH_UNITS, start=1)}
+    return {**words, "mil": 1000.0, "tres": 3.0, **_NAMES["others"]}
 
 
 _WORDS = _table()
@@ -91,7 +47,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _LINK = re.compile(r"[ \u00a0-]+(?:(?:and|et|y|e|och)[ \u00a0-])?")
 _COMPOUND = re.compile(r"und|en|ën|och")
 _FOLLOWED = re.compile(r"[ \u00a0-][^\W\d_]")
-_TURKISH = re.compile(rf"\bon (?={'|'.join(_TABLES['tr'].split()[1:10])})")
+_TURKISH = re.compile(rf"\bon (?={'|'.join(_TURKISH_UNITS)})")
 _NO_CLAIM = frozenset(
     ["once", "elf", "seize", "score", "dozen", "dutzend", "sette", "mille", "cent", "cento", "fortnight"]
 )  # words of another language, or idioms

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ..lists import word_set
 from .patterns import lazy
 
 Span = tuple[int, int]
@@ -19,38 +20,6 @@ _ASCII_DOMAIN = lazy(
 _DOMAIN = lazy(r"(?:[^\W_](?:[\w-]{0,62})\.){1,8}(?:[^\W\d_]{2,24}|xn--[A-Za-z0-9-]{2,59})(?!\w)")
 _IP_DOMAIN = lazy(r"\[(?:IPv6:[0-9A-Fa-f:.]{2,45}|[0-9]{1,3}(?:\.[0-9]{1,3}){3})\]")
 _EAST_ASIAN = lazy(r"[\u2e80-\ud7ff]")
-_FILE_ENDINGS = frozenset(
-    [
-        "png",
-        "jpg",
-        "jpeg",
-        "gif",
-        "svg",
-        "webp",
-        "ico",
-        "bmp",
-        "css",
-        "js",
-        "mjs",
-        "ts",
-        "tsx",
-        "jsx",
-        "json",
-        "py",
-        "md",
-        "html",
-        "htm",
-        "yml",
-        "yaml",
-        "toml",
-        "lock",
-        "txt",
-        "pdf",
-        "zip",
-        "gz",
-        "so",
-    ]
-)
 """File extensions. ``icon@2x.png`` isn't an address."""
 _LONGEST_USER_INFO = 300
 _NO_USER_INFO = lazy(r"[\s/?#\"'<>]")
@@ -122,7 +91,7 @@ def _domain(text: str, at: int) -> int | None:
 
 def _is_no_address(text: str, start: int, at: int, stop: int) -> bool:
     ending = text[at + 1 : stop].rpartition(".")[2].lower()
-    if ending in _FILE_ENDINGS or (text[start:at] == "git" and text[stop : stop + 1] in (":", "/")):
+    if ending in word_set("hosts.txt", "file_endings") or (text[start:at] == "git" and text[stop : stop + 1] in (":", "/")):
         return True
     before = text[max(0, start - _LONGEST_USER_INFO) : start]
     scheme = before.rfind("://")

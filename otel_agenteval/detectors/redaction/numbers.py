@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from types import ModuleType
 
+from ..lists import words
 from .patterns import lazy
 from .tables import cells_in
 from .views import folded
@@ -228,32 +229,6 @@ _THOUSANDS = lazy(r"\+?[0-9]{1,3}(?:([ .])[0-9]{3})(?:\1[0-9]{3})*")
 
 _DIALLABLE = lazy(r"[0-9](?:(?:[ ()./\-\u00b7]{0,4}|\+)[0-9]){6,40}")
 _WINDOW_BEFORE, _WINDOW_AFTER = 64, 24
-_HINTS = (
-    "phone", "tel", "fax", "cell", "mobil", "movil", "móvil", "móvel", "handy", "portable", "celular", "msisdn", "whats", "signal", "sms", "rufnummer", "numero", "número", "numéro",
-    "puhelin", "gsm", "komórka", "tél", "电", "電", "手", "携", "联", "聯", "連絡", "微信", "号", "號", "拨", "撥", "致", "短信", "전화", "휴대", "핸드폰", "번호", "연락", "тел", "call", "ring",
-    "dial", "text", "reach", "contact", "ruf", "appel", "llam", "llám", "chiam", "lig", "sip", "facetime", "wa.me", "\u260e", "\U0001f4de", "\U0001f4f1", "\u2706", "\u2121",
-)  # fmt: skip
-"""Words before a number that is meant for dialing. Without one, only the number's own format counts."""
-_HEADS = (
-    "phone",
-    "tel",
-    "mobil",
-    "movil",
-    "móvil",
-    "fax",
-    "cell",
-    "handy",
-    "msisdn",
-    "whatsapp",
-    "电话",
-    "電話",
-    "手机",
-    "手機",
-    "携帯",
-    "전화",
-    "휴대폰",
-    "тел",
-)
 _PHONE_NAME = lazy(
     rf"(?:\A|[^a-z]|(?<=[a-z])(?=[A-Z]))(?:{_PHONE_WORDS})(?:[ _-]?(?:number|no|nr|num|nummer)|号码?|號碼?|番号|번호)?[0-9]?\Z|(?:phone|mobile|telefon|telefono)(?:[_-]?(?:number|no|nr|num))?[0-9]?\Z",
     re.IGNORECASE,
@@ -278,7 +253,7 @@ def phones(text: str) -> Iterator[Span]:
         yield from (found.span() for found in _BROKEN.finditer(text))
     if "\n" in text or "<tr" in text:
         lowered = lower(text)
-        for cell in cells_in(text, _places(lowered, _HEADS)):
+        for cell in cells_in(text, _places(lowered, words("phones.txt", "headings"))):
             if is_phone_name(cell.head) and is_phone(text[cell.start : cell.end]):
                 yield cell.start, cell.end
 
@@ -341,7 +316,7 @@ def _phones_in(text: str, start: int, end: int, *, grouped: bool) -> Iterator[Sp
             if _is_trunk(found.group()):
                 yield found.span()
     lowered = before.lower()
-    if not any(hint in lowered for hint in _HINTS):
+    if not any(hint in lowered for hint in words("phones.txt", "hints")):  # without one, only its own format counts
         return
     for pattern in (_SAID, _CALLED, _EAST_ASIAN):
         for found in pattern.finditer(text, max(0, start - _WINDOW_BEFORE), stop):

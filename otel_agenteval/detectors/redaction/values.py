@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import re
 
+from ..lists import word_set
 from .patterns import lazy
 
-NO_VALUES = frozenset(
-    """
-    none null nil undefined true false yes no on off str string text bytes int integer bool boolean number object array any char varchar nvarchar optional required missing invalid
-    incorrect wrong expired changed reset updated unknown hidden masked redacted removed secret password token passwd pwd pass key change changeit empty blank default field label
-    input placeholder protected encrypted hashed must should cannot can may will and or is are was for the this that your you here not set unset forgotten forgot accepted rejected
-    sent strength policy hint manager length minimum weak strong medium correct verified failed auth basic bearer oauth oauth2 saml sso new old current self env environ process
-    config settings vault keychain request form data value values type name var variable generated random disabled enabled supported unsupported available interactive prompt
-    email username user login host hostname server port database role account phone address confirm submit header query cookie body foobared
-    """.split()  # noqa: SIM905  (a list of one word a line is two screens long)
-)
-"""Words that aren't secrets."""
+
+def no_values() -> frozenset[str]:
+    """Return the words that aren't secrets."""
+    return word_set("secrets.txt", "no_values")
+
+
 _ORDINARY = lazy(
     r"(?:obligat|obbligat|requerid|requis|requir|richiest|erforderlich|pflicht|incorrect|incorret|errat|errad|falsch|ung[üu]ltig|inv[aá]lid|expir|caducad|scadut|abgelaufen|vergessen"
     r"|olvidad|oubli|dimenticat|esquecid|caché|oculta|versteckt|chiffr|cifrad|cifrat|verschl|siehe|voir|vedi|ver\b|see\b|optional|opcional|facultati|opzional|leer\b|vac[ií]|vide\b"
@@ -53,7 +49,7 @@ def is_nothing(value: str) -> bool:
     plain = value.strip(" .!?:*_-\"'`").casefold()
     return (
         len(plain) < 2
-        or plain in NO_VALUES
+        or plain in no_values()
         or len(set(plain)) == 1
         or is_template(value)
         or PLACEHOLDER.search(value) is not None

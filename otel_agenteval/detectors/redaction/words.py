@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
+from ..lists import words
 from .patterns import lazy
 
 PASSWORD, KEY, WEAK = 3, 2, 1
@@ -40,22 +41,23 @@ _NO_NAME = lazy(
     r"(?:^|_)(?:ask|no|prompt|has|is|show|hide|forgot|reset|toggle|remember|without|allow|need)_pass|(?:page|next|cursor|continuation|sync|offset)_?token"
 )
 """Names of switches and of positions in lists."""
-_STEMS = (
-    "pass", "pwd", "pswd", "psk", "pw", "parol", "mdp", "secret", "senha", "senord", "salasana", "sandi", "sifre", "şifre", "schlüssel", "sleutel", "key", "ken", "kennw", "kode", "klucz",
-    "uth", "credential", "cookie", "code", "connection", "contrase", "ces", "cès", "clave", "chave", "chiave", "clé", "wort", "wacht", "zinka", "jelsz", "heslo", "hesla", "haslo", "ło",
-    "парол", "κωδικ", "ключ", "токен",
-)  # fmt: skip
-"""Every name that is an identifier or a spaced word contains at least one of these, in lower case.
 
-The list has few different first letters, because each costs time.
+
+@cache
+def _unspaced() -> dict[str, int]:
+    """Return the strength of names in scripts that don't separate words or that join them to their neighbors."""
+    return {
+        name: strength
+        for section, strength in (("unspaced_passwords", PASSWORD), ("unspaced_keys", KEY))
+        for name in words("secrets.txt", section)
+    }
+
+
+_STEM = lazy(lambda: "|".join((*words("secrets.txt", "name_stems"), *_unspaced())))
+"""A stem that every identifier or spaced name contains, in lower case, or an unspaced name.
+
+The stems have few different first letters, because each costs time.
 """
-_UNSPACED = {
-    "密码": PASSWORD, "密碼": PASSWORD, "口令": PASSWORD, "パスワード": PASSWORD, "パスフレーズ": PASSWORD, "暗証番号": PASSWORD, "合言葉": PASSWORD, "비밀번호": PASSWORD, "비번": PASSWORD,
-    "암호": PASSWORD, "패스워드": PASSWORD, "mật khẩu": PASSWORD, "รหัสผ่าน": PASSWORD, "كلمة المرور": PASSWORD, "كلمة السر": PASSWORD, "סיסמ": PASSWORD, "पासवर्ड": PASSWORD,
-    "密钥": KEY, "密鑰": KEY, "令牌": KEY, "アクセスキー": KEY, "トークン": KEY, "シークレット": KEY, "토큰": KEY, "مفتاح": KEY, "מפתח": KEY,
-}  # fmt: skip
-"""Names in scripts that don't separate words or that join them to their neighbors."""
-_STEM = lazy("|".join((*_STEMS, *_UNSPACED)))
 _LONGEST = 64
 _SPLIT = lazy(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\s.\-/:'’]+")
 _AFTER = lazy(r"[\w$-]{0,64}(?:\.\w{1,64}){0,4}", re.ASCII)
@@ -81,7 +83,7 @@ def strength_of(name: str) -> int:
 @lru_cache(maxsize=4096)
 def _strength_of(name: str) -> int:
     lowered = name.casefold()
-    whole = _UNSPACED.get(lowered.strip(" :：*_"))
+    whole = _unspaced().get(lowered.strip(" :：*_"))
     if whole is not None:
         return whole
     if not may_name(lowered):
@@ -113,7 +115,7 @@ def names_in(text: str, lowered: str) -> Iterator[Name]:
     for stem in _STEM.finditer(lowered):
         if stem.start() < done:
             continue
-        strength = _UNSPACED.get(stem.group())
+        strength = _unspaced().get(stem.group())
         if strength is not None:
             yield Name(*stem.span(), strength)
             continue
