@@ -10,6 +10,7 @@ import pytest
 from otel_agenteval.detectors import tokens
 from otel_agenteval.detectors.injection.languages import Language, languages
 from otel_agenteval.detectors.lists import FOLDER, sections, table
+from otel_agenteval.detectors.refusal.lexicon import LANGUAGES, Lexicon, lexicon
 
 LISTS = sorted(str(path.relative_to(FOLDER)).replace("\\", "/") for path in FOLDER.rglob("*.txt"))
 PATTERNS = ("injection/", "personal/words")
@@ -70,3 +71,10 @@ def test_number_words_are_complete() -> None:
 def test_sample_ibans_have_their_countrys_length() -> None:
     found = table("ibans.json")
     assert all(len(sample) == found["lengths"][sample[:2]] for sample in found["samples"])
+
+
+def test_every_file_of_refusal_words_is_a_lexicon() -> None:
+    assert {f"refusal/{language}.txt" for language in LANGUAGES} == {name for name in LISTS if name.startswith("refusal/")}
+    for language in LANGUAGES:
+        assert sections(f"refusal/{language}.txt").keys() | {"common"} == set(Lexicon._fields)
+        assert lexicon(language)

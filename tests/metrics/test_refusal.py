@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from otel_agenteval import Score, Turn, get_metric
 from otel_agenteval.detectors.refusal import answers, evidence, model, refusal_in, requested
+from otel_agenteval.detectors.refusal.answers import weights_of_evidence
 from otel_agenteval.detectors.refusal.evidence import BITS, Table, classes, has_class, language_of
-from otel_agenteval.detectors.refusal.weights import WEIGHTS
 
 SCRIPT = Path(__file__).parent.parent.parent / "scripts" / "refusal_weights.py"
 ORDINARY = Path(__file__).parent.parent / "data" / "detectors" / "ordinary.jsonl"
@@ -122,8 +122,9 @@ def test_the_weights_are_what_the_script_fits() -> None:
     spec.loader.exec_module(script)
     of = script.cases()
     found = script.fitted(of, of.flags >= 0)
-    assert of.names == list(WEIGHTS)
-    assert [WEIGHTS[name] for name in of.names] == pytest.approx(found.tolist(), abs=0.01), (
+    weights = weights_of_evidence()
+    assert of.names == list(weights)
+    assert [weights[name] for name in of.names] == pytest.approx(found.tolist(), abs=0.01), (
         "run python scripts/refusal_weights.py --write"
     )
 

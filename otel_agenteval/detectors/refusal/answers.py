@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Literal, NamedTuple
 
+from ..lists import table, words
 from ..text_model import text_model
 from .evidence import language_of, plain
 from .model import Read, read
 from .text import length
-from .weights import WEIGHTS
 
 _LONGEST = 2_000
 """Maximum length of a refusal, in Latin letters."""
@@ -35,13 +36,6 @@ _NUMBER = re.compile(r"[0-9][0-9.,:/-]*")
 _MANY_NUMBERS = 8
 _CODE = re.compile(r"^(?: {4}|\t)\S|^[^\S\n]*\|.*\|.*\|", re.MULTILINE)
 
-_PIECES = (
-    "n't", "no", "orr", "only", "just", "stay", "ask", "need", "can ", "never", "unable", "instead", "declin", "rather", "pass", "leav", "doctor", "lawyer", "privat", "confid",
-    "prefer", "avoid", "beyond", "outside", "off ", "keep", "harm", "permi", "allow", "polic", "legal", "law", "speak", "contact", "talk", "reach", "consult",
-    "decis", "stop", "refus", "away", "belong", "handl", "cop", "right", "else", "between", "would", "rule", "reserv", "access", "limit", "their",
-    "his ", "hers", "hr", "better", "best", "wish", "afraid", "line", "clos", "have to", "all you", "set by", "work out", "own ", "must", "remain", "final", "without", "requires",
-)  # fmt: skip
-"""Substrings of which every English refusal contains at least one."""
 _DECLINED = re.compile(
     r"""\{\s*"(?:status|state|result|decision|outcome|action|verdict|response_type|type|answer|error|refusal|code)"\s*:\s*"""
     r"""(?:"(?:declined?|refus(?:ed?|al)|rejected|denied|forbidden|blocked|(?:not|un)[_ -]?(?:allowed|permitted|supported|authori[sz]ed)|permission_denied|policy_violation|out_of_scope)"|true)""",
@@ -118,7 +112,7 @@ def _plainly_reports(output: str, acted: bool) -> bool:
     text = output.lower()
     if not (" the " in text or "you" in text or " is " in text or text.startswith("the ")):
         return False
-    for piece in _PIECES:  # a generator would be slower than the search
+    for piece in words("refusal_words.txt", "english_pieces"):  # a generator would be slower than the search
         if piece in text:
             return False
     return acted or any(map(text.__contains__, "0123456789"))
@@ -134,7 +128,15 @@ def _in_json(output: str, asked: str) -> Declined | None:
 
 def score_of(found: Read) -> float:
     """Return the weighted evidence as log-odds."""
-    return WEIGHTS["bias"] + sum(WEIGHTS[name] * value for name, value in found.numbers.items() if value)
+    weights = weights_of_evidence()
+    return weights["bias"] + sum(weights[name] * value for name, value in found.numbers.items() if value)
+
+
+@cache
+def weights_of_evidence() -> dict[str, float]:
+    """Return the weight of each number in the log-odds. ``scripts/refusal_weights.py`` fits them."""
+    found: dict[str, float] = table("refusal_weights.json")
+    return found
 
 
 def _delivers(output: str) -> bool:

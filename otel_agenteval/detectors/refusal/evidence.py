@@ -9,8 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ..injection.normalise import folded
-from .lexicon import LEXICONS, Lexicon
-from .lexicon_more import MORE
+from .lexicon import LANGUAGES, lexicon
 
 CLASSES = ("no", "me", "rule", "wrong", "scope", "quit", "other", "instead", "done", "failed", "lack")
 _ALL = (*CLASSES, "asked", "touchy")
@@ -72,20 +71,20 @@ def plain(text: str) -> str:
 
 
 @cache
-def _table(lexicon: Lexicon) -> Table:
+def _table(language: str) -> Table:
+    """Return the table of a language, which is made on first use."""
+    entries_of = lexicon(language)
     words: dict[str, int] = {}
     stems: dict[str, int] = {}
     ends: dict[str, int] = {}
     phrases: dict[str, int] = {}
     pieces: dict[str, int] = {}
     for field in _ALL:
-        for written in getattr(lexicon, field).split("|"):
-            if not written:
-                continue
-            entry = plain(written.replace("-", " ") if lexicon.name not in _PIECES_ONLY else written)
-            if lexicon.name in _ELIDING:
+        for written in getattr(entries_of, field):
+            entry = plain(written.replace("-", " ") if language not in _PIECES_ONLY else written)
+            if language in _ELIDING:
                 entry = entry.replace("'", "' ").strip()
-            if lexicon.name in _PIECES_ONLY:
+            if language in _PIECES_ONLY:
                 into, key = pieces, entry
             elif entry.startswith("*"):
                 into, key = ends, entry[1:]
@@ -103,14 +102,13 @@ def _table(lexicon: Lexicon) -> Table:
         by_word[f"{first} {second}"] = (*by_word.get(f"{first} {second}", ()), (phrase, bits))
         phrases_from.setdefault(first, []).append((second, phrase, bits))
     return Table(
-        lexicon.name, frozenset((*lexicon.common.split("|"), *words)) if lexicon.common else frozenset(), words, stems,
+        language, frozenset((*entries_of.common, *words)) if entries_of.common else frozenset(), words, stems,
         tuple(sorted(set(map(len, stems)))), ends, tuple(sorted(set(map(len, ends)))), by_word,
         frozenset(phrases_from), phrases_from, tuple(pieces.items()), {}, {},
     )  # fmt: skip
 
 
-_BY_NAME = {lexicon.name: lexicon for lexicon in (*LEXICONS, *MORE)}
-_LATIN = tuple(lexicon for lexicon in (*LEXICONS, *MORE) if lexicon.common and lexicon.name not in ("ru", "uk", "el"))
+_LATIN = tuple(language for language in LANGUAGES if language not in dict(_SCRIPTS))
 
 
 def language_of(text: str) -> Table | None:
@@ -118,7 +116,7 @@ def language_of(text: str) -> Table | None:
     if not text.isascii() and _OTHER_SCRIPT.search(text):
         for name, letters in _SCRIPTS:
             if len(letters.findall(text)) * (1 if name not in ("uk", "fa") else 12) > len(text) * 0.25:
-                return _table(_BY_NAME[name])
+                return _table(name)
     languages = _languages_of_words()
     total = sum([languages.get(word, 0) for word in frozenset(words_of(text))])
     if not total:
@@ -136,8 +134,8 @@ def _languages_of_words() -> dict[str, int]:
     Each language has 16 bits of the number, so that a sum counts all languages at once.
     """
     found: dict[str, int] = {}
-    for place, lexicon in enumerate(_LATIN):
-        for word in _table(lexicon).common:
+    for place, language in enumerate(_LATIN):
+        for word in _table(language).common:
             found[word] = found.get(word, 0) | 1 << 16 * place
     return found
 

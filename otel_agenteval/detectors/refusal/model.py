@@ -6,6 +6,7 @@ import math
 import re
 from typing import NamedTuple
 
+from ..lists import word_set
 from .evidence import BITS, CLASSES, Table, classes, has_class, language_of, pieces_in, plain, words_of
 from .requested import DRAFT, asks_for_other_words, asks_for_refusal
 from .text import ENGLISH_IDIOM, ITEM, OTHER_IDIOM, length, sentences_of, without_emphasis, without_quotes
@@ -16,82 +17,6 @@ _DIGITS = re.compile(r"[0-9]+")
 _TO_REWORD = re.compile("[\"“„«「:：]|(?<![a-z])'|'(?![a-z])")
 """Signs that the text to translate or reword is in the request."""
 _QUESTION = ("?", "？", "؟", ";")
-_FOR_DATA = frozenset(
-    [
-        "what",
-        "what's",
-        "who",
-        "who's",
-        "whose",
-        "which",
-        "was",
-        "wer",
-        "welche",
-        "welcher",
-        "welches",
-        "wieviel",
-        "quel",
-        "quelle",
-        "quels",
-        "quelles",
-        "qui",
-        "combien",
-        "que",
-        "quien",
-        "cual",
-        "cuales",
-        "cuanto",
-        "chi",
-        "cosa",
-        "qual",
-        "quale",
-        "quali",
-        "quem",
-        "wie",
-        "wat",
-        "welke",
-        "co",
-        "jaki",
-        "jaka",
-        "jakie",
-        "kto",
-        "na",
-        "kim",
-        "hangi",
-        "кто",
-        "какой",
-        "какая",
-        "какие",
-        "сколько",
-        "хто",
-        "який",
-        "яка",
-        "які",
-        "скільки",
-        "siapa",
-        "berapa",
-        "vem",
-        "vad",
-        "vilken",
-        "hvem",
-        "hvad",
-        "hva",
-        "hvilken",
-        "kdo",
-        "kuka",
-        "mika",
-        "mita",
-        "cine",
-        "care",
-        "cat",
-        "ki",
-        "mi",
-        "τι",
-        "ποιος",
-        "ποια",
-    ]
-)
-"""First words of questions that "no" can't answer."""
 _PAIRS = (
     ("no", "me"), ("no", "rule"), ("no", "wrong"), ("no", "scope"), ("no", "quit"), ("no", "done"), ("no", "failed"), ("no", "lack"),
     ("me", "scope"), ("me", "quit"), ("me", "done"), ("rule", "quit"), ("me", "rule"), ("rule", "other"), ("wrong", "quit"),
@@ -209,7 +134,7 @@ def _of_question(question: str, table: Table, answer: dict[str, float]) -> dict[
     everything = classes(question, table, table.pieces)
     beginning = classes(" ".join(words_of(question)[:2]), table, ()) if table.common else everything
     first = words_of(question[:40])[:1]
-    data = float(bool(first) and first[0] in _FOR_DATA)
+    data = float(bool(first) and first[0] in word_set("refusal_words.txt", "for_data"))
     asked = float(bool(beginning & BITS["asked"]))
     touchy = float(bool(everything & BITS["touchy"]))
     mine = float(bool(table.common) and bool(first) and bool(classes(first[0], table, ()) & BITS["me"]))
