@@ -36,3 +36,9 @@ def test_what_both_take_may_be_given_as_keywords(taker: Any) -> None:
 def test_an_unknown_keyword_is_refused_in_the_name_of_the_class(taker: Any) -> None:
     with pytest.raises(TypeError, match=rf"^{taker.__name__}\(\) got an unexpected keyword argument 'timeuot'$"):
         taker(URL, "m", timeuot=3)
+
+
+@pytest.mark.parametrize("name", ["a b", "X-Key:", "", "X-Key\r\nY", "ключ"])
+def test_header_name_is_refused_with_invalid_characters(name: str) -> None:
+    with pytest.raises(oa.ConfigError, match="headers: invalid"):
+        oa.Judge(URL, "m-1", headers={name: "v"})

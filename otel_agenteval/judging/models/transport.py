@@ -291,7 +291,7 @@ def _refuse_unsendable(headers: Mapping[str, str]) -> None:
     """Reject headers with invalid characters, which httpx would quote in its exception."""
     for name, value in headers.items():
         if _HEADER_NAME.fullmatch(name) is None:
-            raise ConfigError(f"headers: {name!r} is not a valid header name; use letters, digits and hyphens")
+            raise ConfigError(f"headers: invalid header name, got {name!r}; use letters, digits and hyphens")
         if not (value.isascii() and value.isprintable()):
             what = "api_key" if name.lower() in ("authorization", "x-api-key", "x-goog-api-key") else f"headers.{name}"
             raise ConfigError(f"{what}: must contain only printable ASCII characters")
