@@ -69,6 +69,8 @@ def read(record: SpanRecord, step: Step) -> None:
     role = step.role
     if get("agentops.span.kind") == "session" and step.conversation_id is None:
         step.conversation_id = next((text for key in _SESSION_KEYS if (text := as_text(get(key)))), None)
+    if role == WORKFLOW and step.conversation_id is None:
+        step.conversation_id = as_text(get("group.id"))
     if role == TOOL:
         _read_tool(record, step)
     elif role == LLM:

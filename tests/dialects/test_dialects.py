@@ -231,3 +231,8 @@ def test_result_is_unwrapped_from_event_with_choices():
     result = '{"choices": [{"message": {"role": "tool", "content": "18"}}]}'
     assert unwrap_result(result) == "18"
     assert unwrap_result('{"choices": [], "content": 1}') == '{"choices": [], "content": 1}'
+
+
+def test_workflow_of_agentops_names_its_conversation():
+    attributes = {"agentops.span.kind": "workflow", "group.id": "c-1"}
+    assert read(span(1, 0, "Support", attributes, scope="openai-agents")).conversation_id == "c-1"
