@@ -68,7 +68,7 @@ def run(what: dict[str, Any]) -> dict[str, float]:
 
 def turns(count: int, seconds: float = 30 * 86_400) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
     """Rows of a store, of the time before now."""
-    from otel_agenteval.outlets.store.reader import SCORE_COLUMNS, TURN_COLUMNS
+    from otel_agenteval.outlets.store.statements import SCORE_COLUMNS, TURN_COLUMNS
 
     rng = random.Random(1)
     no_turn, no_score = dict.fromkeys(TURN_COLUMNS), dict.fromkeys(SCORE_COLUMNS)
@@ -98,7 +98,7 @@ def turns(count: int, seconds: float = 30 * 86_400) -> Iterator[tuple[dict[str, 
 
 def written(path: Path) -> dict[str, float]:
     """µs of the processor for a turn with its scores, in batches as an outlet gets them."""
-    from otel_agenteval.outlets.store.reader import Retention, ScoreStore
+    from otel_agenteval.outlets.store.writer import Retention, ScoreStore
 
     rows = list(turns(WRITTEN))
     store = ScoreStore(path, Retention(1e9, 1 << 40))
@@ -161,7 +161,8 @@ def _asked(path: Path, requests: dict[str, str]) -> dict[str, float]:
 def _fill(path: Path, rows: Iterator[Any]) -> int:
     """Write a store; how many scores it has."""
     from otel_agenteval.core.sqlite import open_file
-    from otel_agenteval.outlets.store.reader import SCHEMA, SCORE_COLUMNS, TURN_COLUMNS
+    from otel_agenteval.outlets.store.sqlite import SCHEMA
+    from otel_agenteval.outlets.store.statements import SCORE_COLUMNS, TURN_COLUMNS
 
     db = open_file(path, SCHEMA)
 

@@ -64,7 +64,7 @@ LIMITS = (
     Limit("detectors/phones.py", 80, "sees the digits of one number"),
     Limit("detectors/prompt_sentences.py", 600, "sees one sentence of at most 600 characters"),
     Limit("detectors/secret_values.py", 512, "sees one word of at most 512 characters"),
-    Limit("outlets/store/postgres.py", 200, "rewrites our own SQL and an operator's address"),
+    Limit("outlets/store/postgres.py", 200, "sees an operator's address and a server's message"),
     Limit("server/certificates.py", 200, "reads an operator's files"),
 )
 

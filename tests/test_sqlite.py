@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import logging
+import re
 import sqlite3
-from contextlib import closing
+import subprocess
+import sys
+import textwrap
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from otel_agenteval.core.sqlite import Schema, SqliteFile, Step, open_file, open_to_read, transaction
+from otel_agenteval.core.sqlite import Schema, SqliteFile, open_file, open_to_read, transaction
 from otel_agenteval.judging.models import cache
 from otel_agenteval.judging.queues import sqlite as queue
-from otel_agenteval.outlets.store import reader as store
-from tests.support.process import run
+from otel_agenteval.outlets.otlp import spool
+from otel_agenteval.outlets.store import sqlite as store
+from tests.support.process import ROOT, environment, run
 from tests.support.rig import Rig
 
-NOTES = Schema("list of notes", 0x4E4F5445, (Step("CREATE TABLE notes (text TEXT NOT NULL);"),))
+NOTES = Schema("list of notes", 0x4E4F5445, "CREATE TABLE notes (text TEXT NOT NULL);")
+KINDS = (queue.SCHEMA, cache.SCHEMA, spool.SCHEMA, store.SCHEMA)
 
 
 def notes(path: Path) -> list[str]:
@@ -144,21 +151,99 @@ def test_parent_and_children_keep_all_that_they_write_whatever_a_thread_does_mea
     assert sorted(found[1:-1]) == sorted([f"child {number}" for number in range(5)] * 2)
 
 
-def test_a_reader_sees_an_earlier_file_as_it_will_be_and_writes_nothing(tmp_path: Path) -> None:
+def test_reader_writes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "notes.db"
+    open_file(path, NOTES).close()
+    before = path.read_bytes()
+    with closing(open_to_read(path, NOTES)) as db, pytest.raises(sqlite3.OperationalError, match="readonly"):
+        db.execute("INSERT INTO notes VALUES ('b')")
+    assert path.read_bytes() == before
+
+
+def test_empty_file_has_nothing_to_read(tmp_path: Path) -> None:
+    (tmp_path / "empty.db").touch()
+    with pytest.raises(sqlite3.DatabaseError, match="empty file"):
+        open_to_read(tmp_path / "empty.db", NOTES)
+
+
+def later(schema: Schema) -> Schema:
+    """Return the schema of the next version."""
+    added = "\nCREATE TABLE later (x);\nINSERT INTO later VALUES (1);\n"
+    return replace(schema, tables=schema.tables + added, migrations=(*schema.migrations, added))
+
+
+@pytest.mark.parametrize("schema", KINDS, ids=lambda schema: schema.name)
+def test_file_of_a_later_version_is_refused_unchanged(tmp_path: Path, schema: Schema) -> None:
+    path = tmp_path / "file.db"
+    open_file(path, later(schema)).close()
+    before = path.read_bytes()
+    message = rf"{path}: {schema.name} .*, got {schema.version + 1}, this program reads {schema.version}; upgrade otel-agenteval"
+    for opens in (open_file, open_to_read):
+        with pytest.raises(sqlite3.DatabaseError, match=message):
+            opens(path, schema)
+    assert re.match(message, schema.fault_of(str(path)) or "")
+    assert [path.name for path in tmp_path.iterdir()] == ["file.db"]
+    assert path.read_bytes() == before
+
+
+def test_older_file_is_migrated_once_by_a_writer(tmp_path: Path) -> None:
     path = tmp_path / "notes.db"
     with closing(open_file(path, NOTES)) as db:
         db.execute("INSERT INTO notes VALUES ('a')")
-    renamed = Step("ALTER TABLE notes RENAME TO remarks;", reading="CREATE TEMP VIEW remarks AS SELECT * FROM main.notes;")
-    schema = replace(NOTES, steps=(*NOTES.steps, Step(columns={"notes": {"by": "TEXT", "at": "REAL"}}), renamed))
     before = path.read_bytes()
-    with closing(open_to_read(path, schema)) as db:
-        assert db.execute("SELECT * FROM notes").fetchall() == [("a", None, None)]
-        assert db.execute("SELECT text FROM remarks").fetchall() == [("a",)]
-        with pytest.raises(sqlite3.OperationalError, match="readonly"):
-            db.execute("INSERT INTO main.notes VALUES ('b')")
+    with pytest.raises(sqlite3.DatabaseError, match="got 1, this program reads 2; start the process that writes to it"):
+        open_to_read(path, later(NOTES))
     assert path.read_bytes() == before
-    with closing(open_file(path, schema)) as db:
-        assert db.execute("SELECT text, at FROM remarks").fetchall() == [("a", None)]
+    too_much = "CREATE TABLE much (content BLOB);\nPRAGMA max_page_count = 1;\nINSERT INTO much VALUES (zeroblob(10000000));"
+    with pytest.raises(sqlite3.OperationalError, match="full"):
+        open_file(path, replace(NOTES, migrations=(*later(NOTES).migrations, too_much)))
+    for _ in range(2):
+        with closing(open_file(path, later(NOTES))) as db:
+            assert db.execute("SELECT x FROM later").fetchall() == [(1,)]
+    assert notes(path) == ["a"]
+
+
+@pytest.mark.parametrize("schema", KINDS, ids=lambda schema: schema.name)
+def test_file_of_another_kind_is_refused_unchanged(tmp_path: Path, schema: Schema) -> None:
+    path = tmp_path / "notes.db"
+    open_file(path, NOTES).close()
+    before = path.read_bytes()
+    with pytest.raises(sqlite3.DatabaseError, match=f"must be a {schema.name}"):
+        open_file(path, schema)
+    assert f"must be a {schema.name}" in (schema.fault_of(str(path)) or "")
+    assert path.read_bytes() == before
+
+
+CREATES = """
+    import sys
+    from otel_agenteval.core.sqlite import open_file
+    from tests.test_sqlite import KINDS, later
+
+    for line in sys.stdin:
+        number, _, path = line.strip().partition(" ")
+        open_file(path, later(KINDS[int(number)])).close()
+        print("done", flush=True)
+"""
+
+
+def test_processes_create_or_migrate_a_file_at_once(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", textwrap.dedent(CREATES)]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
+    with ExitStack() as stack:
+        running = [stack.enter_context(subprocess.Popen(command, **pipes, env=environment(), cwd=ROOT)) for _ in range(3)]
+        for number, schema in enumerate(KINDS):
+            for turn in range(5):
+                path = tmp_path / f"{number}-{turn}.db"
+                if turn % 2:
+                    open_file(path, schema).close()
+                for process in running:
+                    process.stdin.write(f"{number} {path}\n")
+                assert [process.stdout.readline() for process in running] == ["done\n"] * 3
+                with closing(sqlite3.connect(path)) as db:
+                    assert db.execute("SELECT count(*) FROM later").fetchone() == (1,)
+        for process in running:
+            process.stdin.close()
+            assert process.wait(30) == 0
 
 
 def test_files_of_a_later_version_are_named_at_the_start_and_turns_are_evaluated(
@@ -167,9 +252,7 @@ def test_files_of_a_later_version_are_named_at_the_start_and_turns_are_evaluated
     paths = {}
     for schema in (queue.SCHEMA, cache.SCHEMA, store.SCHEMA):
         paths[schema.name] = tmp_path / f"{schema.name}.db"
-        open_file(
-            paths[schema.name], replace(schema, steps=(*schema.steps, Step("CREATE TABLE of_a_later_version (x);")))
-        ).close()
+        open_file(paths[schema.name], later(schema)).close()
     before = {name: path.read_bytes() for name, path in paths.items()}
     judge = {
         "base_url": "http://127.0.0.1:1/v1", "model": "m", "queue": {"backend": "sqlite", "path": str(paths["judge queue"])},

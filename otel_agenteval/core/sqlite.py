@@ -1,8 +1,7 @@
 """SQLite files of the package: creation, opening, migration, sharing between processes, and closing.
 
-``application_id`` identifies the kind of a file, and ``user_version`` counts the applied steps of its :class:`Schema`. Opening
-a file applies all missing steps in one transaction, or none of them if that fails. A file of a later version or of another kind
-is rejected unchanged. To change a schema, append a :class:`Step`. Never edit an earlier one.
+``application_id`` identifies the kind of a file, and ``user_version`` is the version of its :class:`Schema`. Opening an older
+file migrates it in one transaction. A file of a later version or of another kind is rejected unchanged.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from .files import another_version
@@ -28,66 +27,64 @@ _WAL_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One change of a schema."""
-
-    change: str = ""
-    """SQL statements that each end at the end of a line. They run inside a transaction."""
-    columns: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Columns to add before that: table → column → type. Existing columns stay unchanged."""
-    reading: str = ""
-    """SQL that creates temporary views for readers of a file without this step. The views imitate its result.
-
-    Columns in ``columns`` need no view: they read as NULL.
-    """
-
-
-@dataclass(frozen=True, slots=True)
 class Schema:
-    """A kind of file: its name, and the steps that create its tables."""
+    """A kind of file: its name, its tables, and how older files get them."""
 
     name: str
     """For messages, such as "judge queue"."""
     application_id: int
-    steps: tuple[Step, ...]
-    unnumbered: frozenset[str] = frozenset()
-    """Tables that may exist in files from before steps were numbered. The first steps must accept any of them."""
+    tables: str
+    """SQL statements that create the tables. Each ends at the end of a line."""
+    migrations: tuple[str, ...] = ()
+    """SQL statements that change the tables of version 1 into those of version 2, and so on."""
     shrinks: bool = False
     """True if free pages can be returned to the file system."""
 
+    @property
+    def version(self) -> int:
+        """Version of the tables."""
+        return 1 + len(self.migrations)
+
     def version_in(self, db: sqlite3.Connection, path: str | os.PathLike[str]) -> int:
-        """Return the number of steps applied to a file.
+        """Return the version of a file, 0 if it is empty.
 
         Raises:
             sqlite3.DatabaseError: If the file is of another kind or of a later version.
         """
         with _snapshot(db):  # another process may migrate the file at this moment
-            numbers = [int(db.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version")]
-            tables = _tables_of(db)
-        application_id, version = numbers
-        if application_id == self.application_id and version <= len(self.steps):
+            application_id, version = (
+                int(db.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version")
+            )
+            has_tables = db.execute("SELECT 1 FROM sqlite_master").fetchone() is not None
+        if application_id == self.application_id and version > self.version:
+            raise self._other_version(version, path)
+        if application_id == self.application_id or ((application_id, version) == (0, 0) and not has_tables):
             return version
-        if application_id == self.application_id:
-            fault = another_version(version, len(self.steps), "start the process that writes to it")
-            raise sqlite3.DatabaseError(f"{path}: {self.name} {fault}, or choose another file")
-        if (application_id, version) == (0, 0) and tables <= self.unnumbered:
-            return 0
         raise sqlite3.DatabaseError(f"{path}: must be a {self.name}, got another kind of file; choose another path")
 
+    def check_readable(self, db: sqlite3.Connection, path: str | os.PathLike[str]) -> None:
+        """Raise ``sqlite3.DatabaseError`` if a file is empty, of another kind, or of another version."""
+        version = self.version_in(db, path)
+        if version == 0:
+            raise sqlite3.DatabaseError(f"{path}: must be a {self.name}, got an empty file")
+        if version != self.version:
+            raise self._other_version(version, path)
+
+    def _other_version(self, version: int, path: str | os.PathLike[str]) -> sqlite3.DatabaseError:
+        fault = another_version(version, self.version, "start the process that writes to it")
+        return sqlite3.DatabaseError(f"{path}: {self.name} {fault}, or choose another file")
+
     def migrate(self, db: sqlite3.Connection, path: str | os.PathLike[str]) -> None:
-        """Apply the missing steps, if no other process has applied them meanwhile."""
+        """Create or migrate the tables, if no other process has done so meanwhile."""
         with transaction(db):
             version = self.version_in(db, path)
-            if version == len(self.steps):
+            if version == self.version:
                 return
-            for step in self.steps[version:]:
-                for table, columns in step.columns.items():
-                    for name in columns.keys() - columns_of(db, table):
-                        db.execute(f"ALTER TABLE {table} ADD COLUMN {name} {columns[name]}")
-                for statement in _statements(step.change):
+            for script in self.migrations[version - 1 :] if version else (self.tables,):
+                for statement in _statements(script):
                     db.execute(statement)
             db.execute(f"PRAGMA application_id = {self.application_id}")
-            db.execute(f"PRAGMA user_version = {len(self.steps)}")
+            db.execute(f"PRAGMA user_version = {self.version}")
 
     def fault_of(self, path: str) -> str | None:
         """Return the reason why a file can't be used, or None if none is visible.
@@ -230,7 +227,7 @@ os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, 
 
 
 def open_file(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0, *, exclusive: bool = False) -> sqlite3.Connection:
-    """Open or create a file, apply the schema's missing steps, and return a connection.
+    """Open, create or migrate a file, and return a connection.
 
     Any thread may use the connection. It doesn't begin transactions by itself. The write-ahead log isn't synced with every
     transaction: data survives the end of the process, but a machine failure can lose the last moments. A new file is readable
@@ -259,28 +256,14 @@ def open_file(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0, *
 
 
 def open_to_read(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0) -> sqlite3.Connection:
-    """Return a read-only connection that shows the tables of the schema's last step.
-
-    Older files appear as if they were migrated.
+    """Return a read-only connection.
 
     Raises:
-        sqlite3.Error: If the file can't be read, or is of another kind or of a later version.
+        sqlite3.Error: If the file can't be read, or is of another kind or version.
     """
     db = _connect(path, busy, mode="ro")
     try:
-        version = schema.version_in(db, path)
-        if not _tables_of(db):
-            raise sqlite3.DatabaseError(f"{path}: must be a {schema.name}, got an empty file")
-        lacking: dict[str, set[str]] = {}
-        for step in schema.steps[version:]:
-            for table, columns in step.columns.items():
-                lacking.setdefault(table, set()).update(columns.keys() - columns_of(db, table))
-            for statement in _statements(step.reading):
-                db.execute(statement)
-        for table, names in lacking.items():
-            if names:
-                nulls = "".join(f", NULL AS {name}" for name in sorted(names))
-                db.execute(f"CREATE TEMP VIEW {table} AS SELECT *{nulls} FROM main.{table}")  # noqa: S608 - names of a schema
+        schema.check_readable(db, path)
     except BaseException:
         db.close()
         raise
@@ -322,11 +305,6 @@ def _snapshot(db: sqlite3.Connection) -> Iterator[None]:
             db.execute("ROLLBACK")
 
 
-def columns_of(db: sqlite3.Connection, table: str) -> set[str]:
-    """Return the names of a table's columns. Empty if the table doesn't exist."""
-    return {row[1] for row in db.execute(f"PRAGMA table_info({table})")}
-
-
 def _opened(path: str | os.PathLike[str], schema: Schema, busy: float, *, exclusive: bool) -> sqlite3.Connection:
     db = sqlite3.connect(path, timeout=0.0 if exclusive else busy, isolation_level=None, check_same_thread=False)
     try:
@@ -339,8 +317,8 @@ def _opened(path: str | os.PathLike[str], schema: Schema, busy: float, *, exclus
             db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
-        if exclusive or version < len(schema.steps):
-            schema.migrate(db, path)  # even without missing steps, its transaction acquires the exclusive lock
+        if exclusive or version < schema.version:
+            schema.migrate(db, path)  # its transaction acquires the exclusive lock even if nothing is missing
     except BaseException:
         db.close()
         raise
@@ -349,11 +327,6 @@ def _opened(path: str | os.PathLike[str], schema: Schema, busy: float, *, exclus
 
 def _connect(path: str | os.PathLike[str], busy: float, *, mode: str) -> sqlite3.Connection:
     return sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode={mode}", uri=True, timeout=busy, isolation_level=None)
-
-
-def _tables_of(db: sqlite3.Connection) -> set[str]:
-    rows = db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
-    return {row[0] for row in rows}
 
 
 def _statements(script: str) -> Iterator[str]:

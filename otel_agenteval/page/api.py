@@ -19,7 +19,7 @@ from ..core.tenancy import qualified
 from ..judging.models.prompt import SYSTEM
 from ..metrics.descriptions import described, headline, value_of
 from ..metrics.registry import catalog
-from ..outlets.store.reader import HOUR
+from ..outlets.store.statements import HOUR
 from ..outlets.store.views import Cell, Cursor, Filter, Order, Views
 from ..outlets.turn_text import one_line
 from ..statistics.groups import difference

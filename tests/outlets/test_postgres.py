@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import psutil
@@ -15,9 +16,11 @@ from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import StoreError
 from otel_agenteval.core.score import Score
 from otel_agenteval.core.telemetry import Telemetry
+from otel_agenteval.outlets.store import postgres as postgres_store
 from otel_agenteval.outlets.store.outlet import StoreOutlet
-from otel_agenteval.outlets.store.postgres import Connection, PostgresDatabase, is_address, translated, without_password
-from otel_agenteval.outlets.store.reader import SCHEMA, StoreReader
+from otel_agenteval.outlets.store.postgres import Connection, PostgresDatabase, is_address, without_password
+from otel_agenteval.outlets.store.reader import StoreReader
+from otel_agenteval.outlets.store.statements import VERSION, migrations
 from otel_agenteval.outlets.store.views import Filter, Views
 from tests.outlets.factories import scored_turn
 from tests.support.page import ServedPage
@@ -122,23 +125,28 @@ def test_what_is_no_store_of_ours_is_said_without_the_password(
     assert without_password("postgresql://h/db") == "postgresql://h/db"
 
 
-def test_versions_are_kept(postgres: PostgresServer) -> None:
+def test_store_of_a_later_version_is_refused(postgres: PostgresServer) -> None:
     address = filled(postgres.database(), some_turns(3))
-    database = PostgresDatabase(address, [])
-    db = Connection(address, read_only=False)
-    db.execute("UPDATE version SET number = 99")
-    newer = "of a newer version, got 99, this program reads {}; upgrade otel-agenteval, or choose another database"
-    with pytest.raises(StoreError, match=newer.format(len(SCHEMA.steps))):
+    with closing(Connection(address, read_only=False)) as db:
+        db.execute("UPDATE version SET number = 99")
+    newer = f"of a newer version, got 99, this program reads {VERSION}; upgrade otel-agenteval, or choose another database"
+    with pytest.raises(StoreError, match=newer):
         StoreReader(address)
-    with pytest.raises(StoreError, match=newer.format(0)), database.transaction():
+    with closing(PostgresDatabase(address)) as database, pytest.raises(StoreError, match=newer), database.transaction():
         pass
-    database.close()
-    db.execute("UPDATE version SET number = 2")
-    with pytest.raises(StoreError, match=r"of an older version, got 2, .*; start the process that writes to it"):
+
+
+def test_store_of_an_older_version_is_migrated_by_a_writer(postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = filled(postgres.database(), some_turns(3))
+    with closing(Connection(address, read_only=False)) as db:
+        db.execute("ALTER TABLE turns DROP COLUMN case_key")
+    monkeypatch.setattr(postgres_store, "VERSION", 2)
+    monkeypatch.setattr(postgres_store, "migrations", lambda sql: migrations(sql, [[("turns", "case_key")]]))
+    with pytest.raises(StoreError, match=r"of an older version, got 1, .*; start the process that writes to it"):
         StoreReader(address)
-    db.execute("UPDATE version SET number = ?", (len(SCHEMA.steps),))
-    db.close()
-    StoreReader(address).close()
+    filled(address, some_turns(3))
+    with StoreReader(address) as reader:
+        assert len(reader.turns()) == 3
 
 
 def test_a_forked_child_uses_a_connection_of_its_own(postgres: PostgresServer) -> None:
@@ -171,20 +179,6 @@ def test_texts_that_postgresql_cannot_hold_are_kept_as_far_as_it_can(postgres: P
         (shown,) = views.listed(Filter(text="50 % of ?")).turns
         assert shown["agent"] == "a\ufffdb"
         assert views.scores(shown["turn_id"])[0]["explanation"] == "x\ufffdy %s ?"
-
-
-@pytest.mark.parametrize(
-    ("statement", "meant"),
-    [
-        ("SELECT a FROM t WHERE b = ? AND c = :name", "SELECT a FROM t WHERE b = %s AND c = %(name)s"),
-        ("SELECT '50 %?' WHERE x = ?", "SELECT '50 %%?' WHERE x = %s"),
-        ("SELECT x::text, ':y'", "SELECT x::text, ':y'"),
-        ("WHERE content LIKE ? ESCAPE '\\'", "WHERE content ILIKE %s ESCAPE '\\'"),
-        ("n INTEGER, y REAL", "n BIGINT, y DOUBLE PRECISION"),
-    ],
-)
-def test_statements_are_translated(statement: str, meant: str) -> None:
-    assert translated(statement) == meant
 
 
 def test_addresses_are_told_from_files() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from otel_agenteval.outlets.fan_out import FanOut
 from otel_agenteval.outlets.store.postgres import Connection, is_address
-from otel_agenteval.outlets.store.reader import SCHEMA
+from otel_agenteval.outlets.store.sqlite import SCHEMA
 from tests.outlets.factories import scored_turn
 from tests.outlets.test_not_storable import scores_stored, turn_of
 from tests.outlets.test_store import Kept, score
@@ -111,10 +111,10 @@ def test_store_of_a_newer_version_delays_turns(kept: Kept, caplog: pytest.LogCap
         with closing(Connection(path, read_only=False) if is_address(path) else sqlite3.connect(path)) as db:
             db.execute(change.format(number))
 
-    set_version(len(SCHEMA.steps) + 1)
+    set_version(SCHEMA.version + 1)
     FanOut([kept.outlet], kept.telemetry).emit([turn_of(1)])
     assert "upgrade otel-agenteval" in caplog.text
-    set_version(len(SCHEMA.steps))
+    set_version(SCHEMA.version)
     check_stored(kept, 2)
 
 

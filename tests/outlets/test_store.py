@@ -20,7 +20,8 @@ from otel_agenteval.core.telemetry import Telemetry
 from otel_agenteval.evaluation.scored_turn import Judged, Root
 from otel_agenteval.outlets.store.outlet import StoreOutlet
 from otel_agenteval.outlets.store.postgres import is_address
-from otel_agenteval.outlets.store.reader import Retention, ScoreStore, StoreReader, Wanted
+from otel_agenteval.outlets.store.reader import StoreReader, Wanted
+from otel_agenteval.outlets.store.writer import Retention, ScoreStore
 from tests.outlets.factories import SPAN_ID, TRACE_ID, scored_turn
 from tests.support.clock import FakeClock
 from tests.support.postgres import Anywhere
@@ -265,10 +266,10 @@ def test_a_file_of_somebody_else_is_left_alone(tmp_path: Path, clock: FakeClock)
     db.close()
     before = path.read_bytes()
     kept = Kept(path, clock)
-    with pytest.raises(sqlite3.DatabaseError, match="not a score store"):
+    with pytest.raises(sqlite3.DatabaseError, match="must be a score store"):
         kept.outlet.emit([scored_turn(score())])
     assert path.read_bytes() == before
-    with pytest.raises(StoreError, match="not a score store"):
+    with pytest.raises(StoreError, match="must be a score store"):
         StoreReader(path)
     with pytest.raises(StoreError, match="file not found"):
         StoreReader(tmp_path / "absent.db")
@@ -279,7 +280,7 @@ def test_a_file_of_somebody_else_is_left_alone(tmp_path: Path, clock: FakeClock)
 
 WRITER = """
 import os, signal, sys
-from otel_agenteval.outlets.store.reader import Retention
+from otel_agenteval.outlets.store.writer import Retention
 from tests.outlets.test_store import Kept, many
 from tests.support.clock import FakeClock
 from pathlib import Path

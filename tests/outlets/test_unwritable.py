@@ -14,7 +14,7 @@ from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.sqlite import open_file
 from otel_agenteval.core.writable import fault_of_file, fault_of_folder
 from otel_agenteval.engine.engine import Engine
-from otel_agenteval.outlets.store.reader import SCHEMA
+from otel_agenteval.outlets.store.sqlite import SCHEMA
 from tests.support.rig import Rig
 from tests.support.service import Sidecar, turn_of
 
@@ -92,7 +92,7 @@ def test_a_store_that_a_later_version_wrote_is_logged_before_the_first_turn(
 ) -> None:
     path = tmp_path / "scores.db"
     with closing(open_file(path, SCHEMA)) as db:
-        db.execute(f"PRAGMA user_version = {len(SCHEMA.steps) + 1}")
+        db.execute(f"PRAGMA user_version = {SCHEMA.version + 1}")
     with Rig({"outlets": {"store": str(path)}}):
         [said] = warnings(caplog)
     assert said.startswith("outlets.store.path: ")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,9 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from otel_agenteval.outlets.store.reader import HOUR, Retention, ScoreStore
+from otel_agenteval.outlets.store.statements import HOUR
 from otel_agenteval.outlets.store.views import Cursor, Filter, Summer, Views, _without
+from otel_agenteval.outlets.store.writer import Retention, ScoreStore
 from otel_agenteval.statistics.groups import Group
 from tests.support.clock import FakeClock
 from tests.support.postgres import Anywhere
@@ -251,7 +251,7 @@ def test_sums_follow_what_is_written_later(empty: str) -> None:
     with Views(path) as views:
         assert sum(cell.turns for cell in views.cells(Filter()) if not cell.metric) == 59
     with store._file.transaction() as db:
-        db.execute("UPDATE turns SET stored_at = 0 WHERE start < ?", (NOW - 86_400,))
+        db.execute(f"UPDATE turns SET stored_at = 0 WHERE start < {NOW - 86_400}")
     store.retain()
     check()
     store.close()
@@ -330,7 +330,7 @@ def test_minutes_at_rest_of_an_hour_that_is_not_over_are_summed_once(empty: str)
     assert cells() == before
     for change in (1, -1):
         with store._file.transaction() as db:
-            db.execute("UPDATE scores SET value = value + ?", (change,))
+            db.execute(f"UPDATE scores SET value = value + {change}")
         assert cells() == before, "nothing is read again that is summed"
     store.write([turns[7]], [score_row(turns[7], "llm_faithfulness", 0.5)])
     late = turn_row(200, start=turns[7]["start"] + 1)
@@ -381,57 +381,6 @@ def test_what_is_left_of_hours_without_some_of_their_minutes(hours: set[int], mi
     left = _without(sorted(hours), inside)
     assert sorted(minute for low, high in left for minute in range(low, high + 1)) == [
         minute for hour in sorted(hours) for minute in range(hour * 60, hour * 60 + 60) if minute not in minutes
-    ]
-
-
-def test_a_store_that_summed_no_minutes_reads_as_one_that_does(tmp_path: Path) -> None:
-    path = filled(tmp_path / "s.db", some_turns(50))
-    hours = summed(path)
-    store = store_at(str(path))
-    extra = turn_row(999, start=NOW)
-    store.write([extra], [score_row(extra)])
-    store.close()
-    with sqlite3.connect(path) as db:
-        db.execute("CREATE TABLE stale_hours (hour INTEGER PRIMARY KEY, marks INTEGER NOT NULL)")
-        db.execute("INSERT INTO stale_hours SELECT DISTINCT minute / 60, 3 FROM stale_minutes")
-        db.execute("DROP TABLE minutely")
-        db.execute("DROP TABLE stale_minutes")
-        db.execute("PRAGMA user_version = 4")
-
-    def turns() -> int:
-        with Views(path) as views:
-            return sum(cell.turns for cell in views.cells(Filter()) if not cell.metric)
-
-    assert (hours > 1, turns()) == (True, 51)
-    assert summed(path) == 1
-    assert turns() == 51
-
-
-def test_a_store_of_before_reads_as_one_of_today_and_is_brought_up(tmp_path: Path) -> None:
-    path = filled(tmp_path / "s.db", some_turns(50))
-    with sqlite3.connect(path) as db:
-        for statement in (
-            "DROP TABLE hourly",
-            "DROP TABLE daily",
-            "DROP TABLE minutely",
-            "DROP TABLE stale_minutes",
-            "DROP INDEX turns_by_start",
-            "DROP INDEX turns_by_agent_and_start",
-            "DROP INDEX scores_by_verdict",
-        ):
-            db.execute(statement)
-        for column in ("tools", "error"):
-            db.execute(f"ALTER TABLE turns DROP COLUMN {column}")
-        db.execute("PRAGMA user_version = 3")
-    with Views(path) as views:
-        before = views.cells(Filter(), "agent")
-        assert sum(cell.turns for cell in before if not cell.metric) == 50
-        assert len(ids(views, Filter())) == 50
-    assert summed(path) > 0
-    with Views(path) as views:
-        after = views.cells(Filter(), "agent")
-    assert [(cell.group, cell.metric, cell.scored, cell.turns) for cell in after] == [
-        (cell.group, cell.metric, cell.scored, cell.turns) for cell in before
     ]
 
 

@@ -17,7 +17,7 @@ from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import semconv
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.core.sqlite import open_file
-from otel_agenteval.outlets.store.reader import SCHEMA
+from otel_agenteval.outlets.store.sqlite import SCHEMA
 from otel_agenteval.server.app import Service
 from tests.support.postgres import PostgresServer
 from tests.support.receiver import GrpcReceiver
@@ -80,7 +80,7 @@ def newer_database(server: PostgresServer, folder: Path) -> str:
 
 def newer_file(server: PostgresServer, folder: Path) -> str:
     with closing(open_file(folder / "scores.db", SCHEMA)) as db:
-        db.execute(f"PRAGMA user_version = {len(SCHEMA.steps) + 1}")
+        db.execute(f"PRAGMA user_version = {SCHEMA.version + 1}")
     return str(folder / "scores.db")
 
 

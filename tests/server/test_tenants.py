@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +30,6 @@ from tests.support.judges import ScriptedModels
 from tests.support.receiver import GrpcReceiver, plain
 from tests.support.service import AGENT, ANY_PORT, CHAT, Sidecar, Transport, left_in, request, turn_of
 from tests.support.sidecar import Sidecar as Process
-from tests.support.stored_files import ARCHIVES, StoredFiles
 
 TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 A, B = {"name": "a", "token": "token-a"}, {"name": "b", "token": "token-b"}
@@ -492,20 +489,13 @@ def test_judged_scores_carry_what_their_job_kept_of_the_tenant(models: ScriptedM
     assert len({score.result_id for one in judged for score in one.scores}) == 2
 
 
-def test_a_store_of_an_earlier_version_gets_the_tenant(tmp_path: Path) -> None:
-    stored = StoredFiles(ARCHIVES[0], tmp_path)
-    stored.make_recent()
-    path = stored.store
-    with closing(sqlite3.connect(path)) as db:  # as it was before there were tenants
-        db.execute("ALTER TABLE turns DROP COLUMN tenant")
-        db.execute("ALTER TABLE turns DROP COLUMN labels")
-    with StoreReader(path) as reader:
-        assert [row["tenant"] for row in reader.rows()] == [None] * 14
+def test_store_has_the_tenant(tmp_path: Path) -> None:
+    path = str(tmp_path / "scores.db")
     with Sidecar(tenants(outlets={"store": path})) as sidecar:
         sidecar.post("/v1/traces", turn_of(2), of("token-b"))
         sidecar.turns()
     with StoreReader(path) as reader:
-        assert [row["tenant"] for row in reader.rows()] == [*[None] * 14, "b"]
+        assert [row["tenant"] for row in reader.rows()] == ["b"]
 
 
 def test_the_key_of_a_trace_holds_its_tenant_and_gives_it_back() -> None:

@@ -20,7 +20,7 @@ import pytest
 
 import otel_agenteval as oa
 from otel_agenteval.cli.demo import SCENES
-from otel_agenteval.outlets.store.reader import CURRENT
+from otel_agenteval.outlets.store.statements import CURRENT
 from tests.support.collector import Agent, Collector
 from tests.support.receiver import GrpcReceiver
 from tests.support.servers import until

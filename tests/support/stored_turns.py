@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from otel_agenteval.core import jsonio
-from otel_agenteval.outlets.store.reader import SCORE_COLUMNS, TURN_COLUMNS, Retention, ScoreStore
+from otel_agenteval.outlets.store.statements import SCORE_COLUMNS, TURN_COLUMNS
+from otel_agenteval.outlets.store.writer import Retention, ScoreStore
 from tests.support.clock import FakeClock
 
 NOW = 1_795_000_000.0

@@ -17,7 +17,7 @@ from typing import Any, Protocol, runtime_checkable
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.encryption import Seal
 from ...core.errors import SealError
-from ...core.sqlite import Schema, SqliteFile, Step
+from ...core.sqlite import Schema, SqliteFile
 
 _OVERHEAD = 128
 _MARKER = re.compile(r"\[(EMAIL|PHONE|CARD|SSN|SECRET)_(\d+)\]")
@@ -31,7 +31,7 @@ INSERT INTO total VALUES (0);
 CREATE TRIGGER kept AFTER INSERT ON verdicts BEGIN UPDATE total SET bytes = bytes + new.size; END;
 CREATE TRIGGER gone AFTER DELETE ON verdicts BEGIN UPDATE total SET bytes = bytes - old.size; END;
 """
-SCHEMA = Schema("verdict cache", 0x4F414543, (Step(_TABLES),))  # "OAEC"
+SCHEMA = Schema("verdict cache", 0x4F414543, _TABLES)  # "OAEC"
 _ANEW: ContextVar[bool] = ContextVar("otel_agenteval_anew", default=False)
 
 

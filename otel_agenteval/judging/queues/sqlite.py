@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Literal, NamedTuple
 
 from ...core.clock import SYSTEM_CLOCK, Clock
-from ...core.sqlite import Schema, SqliteFile, Step
+from ...core.sqlite import Schema, SqliteFile
 from .base import HELD_BYTES, SLOTS, Counter, Demand, Job, Leases
 
 _BUSY_SECONDS = 0.25
@@ -43,7 +43,7 @@ CREATE TABLE spent (
     PRIMARY KEY (account, unit, length, slot)
 ) WITHOUT ROWID;
 """
-SCHEMA = Schema("judge queue", 0x4F414551, (Step(_TABLES),))  # "OAEQ"
+SCHEMA = Schema("judge queue", 0x4F414551, _TABLES)  # "OAEQ"
 """Schema for jobs and spending."""
 _OURS = "id = :id AND token <> '' AND substr(token, 1, length(:fence)) = :fence"
 """SQL condition that the given lease is a job's last one."""

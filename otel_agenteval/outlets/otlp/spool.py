@@ -15,24 +15,20 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from ...core.sqlite import Schema, Step, is_busy, open_file
+from ...core.sqlite import Schema, is_busy, open_file
 from ...spans.otlp import Signal
 
 _log = logging.getLogger("otel_agenteval")
 
 SIGNALS: tuple[Signal, ...] = ("logs", "traces")
 _SLOTS = 64
-_FIRST_TABLES = """
-CREATE TABLE IF NOT EXISTS parcels (
+_TABLES = """
+CREATE TABLE batches (
     number INTEGER PRIMARY KEY AUTOINCREMENT, signal TEXT NOT NULL, items INTEGER NOT NULL, at REAL NOT NULL, body BLOB NOT NULL
 );
-CREATE INDEX IF NOT EXISTS by_signal ON parcels (signal, number);
+CREATE INDEX by_signal ON batches (signal, number);
 """
-SCHEMA = Schema(
-    "spool", 0x4F414553,  # "OAES"
-    steps=(Step(_FIRST_TABLES), Step("ALTER TABLE parcels RENAME TO batches;")),
-    unnumbered=frozenset(("parcels",)),
-)  # fmt: skip
+SCHEMA = Schema("spool", 0x4F414553, _TABLES)  # "OAES"
 _LEFT_TO_THE_PARENT: list[sqlite3.Connection] = []
 """Connections inherited by a forked child, which must neither use nor close them."""
 

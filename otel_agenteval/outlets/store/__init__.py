@@ -1,5 +1,5 @@
 """Score store in SQLite or PostgreSQL: the outlet that writes it, the store itself, and its export.
 
 May import what :mod:`~otel_agenteval.outlets` may.
-Start at :mod:`.reader`.
+Start at :mod:`.statements`.
 """

@@ -16,7 +16,8 @@ from ...core.errors import AgentEvalError
 from ...core.extras import require
 from ...core.files import private
 from ...core.terminal import LINES, escaped
-from .reader import EXPORTED, SCORE_COLUMNS, TURN_COLUMNS
+from .reader import EXPORTED
+from .statements import SCORE_COLUMNS, TURN_COLUMNS
 
 FORMATS = ("jsonl", "csv", "parquet")
 _TIMES = ("start", "scored_at")

@@ -30,7 +30,9 @@ from ...evaluation.scored_turn import Root, ScoredTurn
 from ..accounting import answering_call
 from ..base import Outlet, RecordAccount, Setup, told_of
 from .postgres import NotStorable, is_address
-from .reader import REQUIRED, SCHEMA, SCORE_COLUMNS, TURN_COLUMNS, Retention, Rows, ScoreStore
+from .sqlite import SCHEMA
+from .statements import REQUIRED, SCORE_COLUMNS, TURN_COLUMNS
+from .writer import Retention, Rows, ScoreStore
 
 if TYPE_CHECKING:
     from ...statistics.changes import Change

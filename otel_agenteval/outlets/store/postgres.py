@@ -1,7 +1,6 @@
 """Score store in PostgreSQL, which several sidecars can share.
 
-It runs the SQLite statements of :mod:`.reader` and :mod:`.views`. SQLite functions that PostgreSQL lacks are defined in the schema
-``agenteval``, next to the tables. :data:`_DIFFERENT` translates the few differences in syntax. Extra ``[postgres]``.
+Its tables are in the schema ``agenteval``. Extra ``[postgres]``.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any
 
 from ...core.errors import StoreError, Unusable
 from ...core.extras import require
 from ...core.files import another_version
+from .statements import VERSION, Syntax, create_tables, migrations
 
 SCHEMA = "agenteval"
 _CONNECT_SECONDS = 5
@@ -25,22 +24,20 @@ _MIGRATING = 0x4F414556
 """Advisory lock for creating and migrating tables."""
 _WRITING = _MIGRATING + 1
 """Advisory lock for writing, held for milliseconds."""
-_FUNCTIONS = """
-CREATE OR REPLACE FUNCTION instr(whole text, piece text) RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT strpos(whole, piece)';
-CREATE OR REPLACE FUNCTION json_extract(document text, path text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
-  'SELECT replace(document, ''\\u0000'', ''\\ufffd'')::jsonb ->> trim(both ''"'' from substr(path, 3))';
-CREATE OR REPLACE FUNCTION add_float(sum double precision, one double precision) RETURNS double precision LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT sum + coalesce(one, 0)';
-CREATE OR REPLACE AGGREGATE total(double precision) (SFUNC = add_float, STYPE = double precision, INITCOND = 0);
-"""
-_DIFFERENT = (
-    (re.compile(r"\+(?=scores\.|coalesce\()"), ""),  # keeps SQLite from an index
-    (re.compile(r"\bLIKE\b"), "ILIKE"),  # SQLite's LIKE takes A for a
-    (re.compile(r"CAST\((coalesce\([^()]*\)) / (\d+) AS INTEGER\)"), r"floor(\1 / \2)::bigint"),
-    (re.compile(r"CAST\((.+?) AS INTEGER\) AS tokens"), r"(\1)::bigint AS tokens"),
-    (re.compile(r"\bREAL\b"), "DOUBLE PRECISION"),
-    (re.compile(r"\bINTEGER\b"), "BIGINT"),
-    (re.compile(r"\) WITHOUT ROWID"), ")"),
-    (re.compile(r"\bscores\.rowid\b"), "scores.scored_at, scores.result_id"),
+
+POSTGRES = Syntax(
+    p="%s",
+    types={"REAL": "DOUBLE PRECISION", "INTEGER": "BIGINT"},
+    by_key_only="",
+    like="ILIKE",
+    contains="strpos({}, {}) > 0",
+    field="(replace({}, '\\u0000', '\\ufffd')::jsonb ->> {}::text)",
+    field_name=str,
+    floor="floor({})::bigint",
+    integer="({})::bigint",
+    total="coalesce(sum(({})::double precision), 0)",
+    unindexed="{}",
+    score_order="scores.scored_at, scores.result_id",
 )
 _OF_VALUES = ("22", "23", "54", "42804", "42846")
 """Prefixes of error codes that a value causes.
@@ -52,7 +49,6 @@ _WITHOUT_VALUES = ("25", "28", "3D", "3F", "42", "53", "55", "57", "58")
 
 They concern transactions, permissions, missing databases and tables, and the server itself.
 """
-_PLACE = re.compile(r"'(?:[^']|'')*'|\?|:(?=[a-z_])(?<!::)([a-z_]+)|%")
 
 
 def is_address(path: str) -> bool:
@@ -63,23 +59,6 @@ def is_address(path: str) -> bool:
 def without_password(address: str) -> str:
     """Return a URL with its password masked."""
     return re.sub(r"(//[^:/@]*):[^@]*@", r"\1:****@", address)
-
-
-@lru_cache(maxsize=1_024)
-def translated(statement: str) -> str:
-    """Translate an SQLite statement for PostgreSQL and psycopg."""
-    for pattern, instead in _DIFFERENT:
-        statement = pattern.sub(instead, statement)
-
-    def place(found: re.Match[str]) -> str:
-        text = found[0]
-        if text == "?":
-            return "%s"
-        if text.startswith(":"):
-            return f"%({found[1]})s"
-        return text.replace("%", "%%")
-
-    return _PLACE.sub(place, statement)
 
 
 class Row(Sequence[Any]):
@@ -116,9 +95,7 @@ def _given(value: Any) -> Any:
     return value
 
 
-def _parameters(values: Any) -> Any:
-    if isinstance(values, Mapping):
-        return {name: _given(value) for name, value in values.items()}
+def _parameters(values: Iterable[Any]) -> list[Any]:
     return [_given(value) for value in values]
 
 
@@ -140,7 +117,7 @@ class NotStorable(ValueError):
 
 
 class Connection:
-    """PostgreSQL connection that can replace an SQLite one in :mod:`.reader` and :mod:`.views`.
+    """PostgreSQL connection with the methods of an SQLite connection that the store uses.
 
     Errors are raised as ``ConnectionError``, which is an ``OSError``, or as :class:`NotStorable` if a written value is the cause.
 
@@ -174,22 +151,17 @@ class Connection:
             return isinstance(error, (self._psycopg.DataError, self._psycopg.ProgrammingError))
         return bool(error.sqlstate.startswith(_OF_VALUES))
 
-    def execute(self, statement: str, values: Any = ()) -> Any:
+    def execute(self, statement: str, values: Iterable[Any] = ()) -> Any:
         """Run a statement and return a cursor with rows of type :class:`Row`."""
         with self._faults():
-            return self._connection.execute(translated(statement), _parameters(values))
+            return self._connection.execute(statement, _parameters(values))
 
-    def script(self, statements: str) -> None:
-        """Run several statements without values."""
-        with self._faults():
-            self._connection.execute(translated(statements).replace("%%", "%"))
-
-    def executemany(self, statement: str, rows: Iterable[Any]) -> None:
+    def executemany(self, statement: str, rows: Iterable[Iterable[Any]]) -> None:
         """Run a statement for each row."""
         wanted = [_parameters(row) for row in rows]
         if wanted:
             with self._faults(), self._connection.cursor() as cursor:
-                cursor.executemany(translated(statement), wanted)
+                cursor.executemany(statement, wanted)
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
@@ -212,12 +184,10 @@ class PostgresDatabase:
 
     Args:
         address: URL of the database.
-        steps: scripts that create and migrate the tables, one per version.
     """
 
-    def __init__(self, address: str, steps: Sequence[str]) -> None:
+    def __init__(self, address: str) -> None:
         self._address = address
-        self._steps = steps
         self._lock = threading.Lock()
         self._connection: Connection | None = None
         self._process = os.getpid()
@@ -230,7 +200,7 @@ class PostgresDatabase:
         Writers take turns, so that they can't deadlock.
         """
         with self.connection() as db, db.transaction():
-            db.execute("SELECT pg_advisory_xact_lock(?)", (_WRITING,))
+            db.execute("SELECT pg_advisory_xact_lock(%s)", (_WRITING,))
             yield db
 
     @contextmanager
@@ -242,7 +212,7 @@ class PostgresDatabase:
             if self._connection is None or self._connection.closed:
                 opened = Connection(self._address, read_only=False)
                 try:
-                    migrate(opened, self._steps)
+                    _migrate(opened)
                 except BaseException:  # a connection is only used with tables of this version
                     opened.close()
                     raise
@@ -262,35 +232,56 @@ class PostgresDatabase:
             connection.close()
 
 
-def migrate(db: Connection, steps: Sequence[str]) -> None:
-    """Create the tables or migrate them to the latest version. One process at a time.
+def open_reader(address: str) -> Connection:
+    """Open a store for reading.
+
+    Raises:
+        StoreError: the store doesn't exist or has another version.
+    """
+    shown = without_password(address)
+    db = None
+    try:
+        db = Connection(address, read_only=True)
+        version = _version_of(db)
+    except OSError as error:
+        if db is not None:
+            db.close()
+        raise StoreError(f"{shown}: can't be read as a score store: {error}") from None
+    if version != VERSION:
+        db.close()
+        raise _other_version(shown, version)
+    return db
+
+
+def _migrate(db: Connection) -> None:
+    """Create or migrate the tables. One process at a time.
 
     Raises:
         StoreError: the tables have a later version.
     """
     with db.transaction():
-        db.execute("SELECT pg_advisory_xact_lock(?)", (_MIGRATING,))
+        db.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATING,))
         db.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
         db.execute("CREATE TABLE IF NOT EXISTS version (number INTEGER NOT NULL)")
-        version = version_of(db)
-        if version > len(steps):
-            raise other_version("PostgreSQL", version, len(steps))
-        if version == len(steps):
+        version = _version_of(db)
+        if version == VERSION:
             return
-        db.script(_FUNCTIONS)
-        for step in steps[version:]:
-            db.script(step)
+        if version > VERSION:
+            raise _other_version("PostgreSQL", version)
+        for step in migrations(POSTGRES)[version - 1 :] if version else [create_tables(POSTGRES)]:
+            for statement in step:
+                db.execute(statement)
         db.execute("DELETE FROM version")
-        db.execute("INSERT INTO version VALUES (?)", (len(steps),))
+        db.execute("INSERT INTO version VALUES (%s)", (VERSION,))
 
 
-def other_version(address: str, found: int, known: int) -> StoreError:
+def _other_version(address: str, found: int) -> StoreError:
     """Return the error for a store of another version, with the fix."""
-    fault = another_version(found, known, "start the process that writes to it")
+    fault = another_version(found, VERSION, "start the process that writes to it")
     return StoreError(f"{address}: score store {fault}, or choose another database")
 
 
-def version_of(db: Connection) -> int:
-    """Return the number of applied migration steps."""
+def _version_of(db: Connection) -> int:
+    """Return the version of the tables. 0 if there are none."""
     row = db.execute("SELECT max(number) FROM version").fetchone()
     return int(row[0] or 0) if row is not None else 0

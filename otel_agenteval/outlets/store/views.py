@@ -20,7 +20,9 @@ from typing import Any, Literal, NamedTuple
 
 from ...core import jsonio
 from ...statistics.weighted import Estimate, Sums
-from .reader import AT, CURRENT, DAY, HOUR, HOURLY_COLUMNS, MINUTE, TURN_COLUMNS, VACUOUS, StoreReader, among, database_at, plain
+from .database import database_at, syntax_of
+from .reader import StoreReader, plain
+from .statements import AT, CURRENT, DAY, HOUR, HOURLY_COLUMNS, MINUTE, TURN_COLUMNS, Syntax, Where, among, is_vacuous
 
 Outcome = Literal["pass", "fail", "error"]
 Order = Literal["newest", "oldest"]
@@ -123,8 +125,7 @@ class Cell:
 class _Block(NamedTuple):
     """Turns that are checked together."""
 
-    where: str
-    values: list[Any]
+    where: Where
     end: Cursor | None
     """Start of the next block, or None."""
 
@@ -147,27 +148,32 @@ _LATEST = 200
 _COUNTED = frozenset(("hour", "turns", "scored", "passed", "failed", "errors", "tokens"))
 _MOMENTS = ("w", "wy", "wy2", "w2", "w2y", "w2y2")
 _OF_TURN = "agent, service, service_version, model, tenant"
-_COUNTS = f"scores.status = 'ok' AND scores.value IS NOT NULL AND coalesce(scores.sample_probability, 1.0) > 0 AND NOT {VACUOUS}"
-_HOURS = f"CAST({AT} / {HOUR} AS INTEGER)"
 
 
-def _whole(sum_of: str) -> str:
+def _whole(sum_of: str, sql: Syntax) -> str:
     """Return SQL for a sum of counts, limited to 64 bits."""
-    return f"CAST(CASE WHEN {sum_of} < 9e18 THEN {sum_of} ELSE 9e18 END AS INTEGER)"
+    total = sql.total.format(sum_of)
+    return sql.integer.format(f"CASE WHEN {total} < 9e18 THEN {total} ELSE 9e18 END")
 
 
-_BY_HOUR = f"""
-SELECT {_HOURS} AS hour, {_OF_TURN}, CAST(NULL AS TEXT) AS judge_model, '' AS metric, count(*) AS turns, 0 AS scored, 0 AS passed, 0 AS failed, count(error) AS errors,
-  total(cost_usd) AS cost_usd, {_whole("total(coalesce(input_tokens, 0.0) + coalesce(output_tokens, 0.0))")} AS tokens, total(duration_s) AS duration_s,
+def _sums_by_hour(where: str, sql: Syntax) -> str:
+    """Return SQL for the rows of ``hourly`` of the turns that meet a condition."""
+    hour, total = sql.floor.format(f"{AT} / {HOUR}"), sql.total.format
+    counts = f"scores.status = 'ok' AND scores.value IS NOT NULL AND coalesce(scores.sample_probability, 1.0) > 0 AND NOT {is_vacuous(sql)}"
+    tokens = _whole("coalesce(input_tokens, 0.0) + coalesce(output_tokens, 0.0)", sql)
+    moments = ("weight", "weight * y", "weight * y * y", "weight * weight", "weight * weight * y", "weight * weight * y * y")
+    return f"""
+SELECT {hour} AS hour, {_OF_TURN}, CAST(NULL AS TEXT) AS judge_model, '' AS metric, count(*) AS turns, 0 AS scored, 0 AS passed, 0 AS failed, count(error) AS errors,
+  {total("cost_usd")} AS cost_usd, {tokens} AS tokens, {total("duration_s")} AS duration_s,
   min(duration_s) AS least, max(duration_s) AS most, 0.0 AS w, 0.0 AS wy, 0.0 AS wy2, 0.0 AS w2, 0.0 AS w2y, 0.0 AS w2y2
-FROM turns WHERE superseded_by IS NULL AND {{where}} GROUP BY 1, 2, 3, 4, 5, 6
+FROM turns WHERE superseded_by IS NULL AND {where} GROUP BY 1, 2, 3, 4, 5, 6
 UNION ALL
-SELECT {_HOURS}, {_OF_TURN}, judge_model, metric, count(*), count(y), count(CASE WHEN passed = 1 THEN 1 END), count(CASE WHEN passed = 0 AND direction <> 'neutral' THEN 1 END), count(CASE WHEN status = 'error' THEN 1 END),
-  total(judge_cost_usd), 0, 0.0, min(y), max(y), total(weight), total(weight * y), total(weight * y * y), total(weight * weight), total(weight * weight * y), total(weight * weight * y * y)
+SELECT {hour}, {_OF_TURN}, judge_model, metric, count(*), count(y), count(CASE WHEN passed = 1 THEN 1 END), count(CASE WHEN passed = 0 AND direction <> 'neutral' THEN 1 END), count(CASE WHEN status = 'error' THEN 1 END),
+  {total("judge_cost_usd")}, 0, 0.0, min(y), max(y), {", ".join(map(total, moments))}
 FROM (
   SELECT turns.start, turns.stored_at, {_OF_TURN}, judge_model, metric, passed, direction, status, judge_cost_usd,
-    CASE WHEN {_COUNTS} THEN value END AS y, CASE WHEN {_COUNTS} THEN 1.0 / coalesce(sample_probability, 1.0) END AS weight
-  FROM turns JOIN scores USING (turn_id) WHERE {CURRENT} AND {{where}}
+    CASE WHEN {counts} THEN value END AS y, CASE WHEN {counts} THEN 1.0 / coalesce(sample_probability, 1.0) END AS weight
+  FROM turns JOIN scores USING (turn_id) WHERE {CURRENT} AND {where}
 ) AS turns GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
 """
 
@@ -199,23 +205,24 @@ class Views(StoreReader):
             start: end of the previous part.
             order: sort order by start.
         """
-        where, values = _of_turns(wanted)
+        where, sql = _of_turns(wanted, self._sql), self._sql
         few = self._few(wanted)
         if few is not None:
-            where, values = f"{among('turns.turn_id', few)} AND {where}", [*few, *values]
+            where.add(among("turns.turn_id", few, sql), *few)
         by_time = few is None and wanted.conversation is None
         begun = self._now()
         found: list[dict[str, Any]] = []
         for number in itertools.count():
             size = _BLOCKS[min(number, len(_BLOCKS) - 1)]
-            block = (
-                self._block(wanted, start, order, size) if by_time else _Block(*_of_time(wanted, start, order, f"+{AT}"), None)
-            )
-            at = f"{'' if by_time else '+'}{AT} {_WAYS[order][0]}"
+            if by_time:
+                block, at = self._block(wanted, start, order, size), AT
+            else:
+                at = sql.unindexed.format(AT)
+                block = _Block(_of_time(wanted, sql, start, order, at), None)
             rows = self._db.execute(
                 f"SELECT {', '.join(f'turns.{name}' for name in _LISTED)}, {AT} AS at FROM turns WHERE {block.where} AND {where} "
-                f"ORDER BY {at}, turn_id {_WAYS[order][0]} LIMIT ?",
-                [*block.values, *values, limit - len(found)],
+                f"ORDER BY {at} {_WAYS[order][0]}, turn_id {_WAYS[order][0]} LIMIT {sql.p}",
+                [*block.where.values, *where.values, limit - len(found)],
             ).fetchall()
             found += [plain(row) for row in rows]
             if len(found) == limit:
@@ -227,17 +234,19 @@ class Views(StoreReader):
 
     def _block(self, wanted: Filter, start: Cursor | None, order: Order, size: int) -> _Block:
         """Return the next turns to check."""
-        where, values = _of_time(wanted, start, order)
+        where, p = _of_time(wanted, self._sql, start, order), self._sql.p
         way = _WAYS[order][0]
         alone = wanted.agents if len(wanted.agents) == 1 else ()
+        of_agent = f" AND agent = {p}" if alone else ""
         last = self._db.execute(
-            f"SELECT {AT}, turn_id FROM turns WHERE {where}{' AND agent = ?' * len(alone)} ORDER BY {AT} {way}, turn_id {way} LIMIT 1 OFFSET ?",
-            [*values, *alone, size - 1],
+            f"SELECT {AT}, turn_id FROM turns WHERE {where}{of_agent} ORDER BY {AT} {way}, turn_id {way} LIMIT 1 OFFSET {p}",
+            [*where.values, *alone, size - 1],
         ).fetchone()
         if last is None:
-            return _Block(where, values, None)
+            return _Block(where, None)
         more = _WAYS["oldest" if order == "newest" else "newest"][1]
-        return _Block(f"{where} AND ({AT}, turns.turn_id) {more}= (?, ?)", [*values, *last], Cursor(*last))
+        where.add(f"({AT}, turns.turn_id) {more}= ({p}, {p})", *last)
+        return _Block(where, Cursor(*last))
 
     def _few(self, wanted: Filter) -> list[str] | None:
         """Return the turns with a matching score if there are few, or None."""
@@ -247,9 +256,10 @@ class Views(StoreReader):
             or (wanted.outcome, wanted.below, wanted.above) == (None, None, None)
         ):
             return None
-        where, values = _of_score(wanted)
+        where = _of_score(wanted, self._sql)
         rows = self._db.execute(
-            f"SELECT DISTINCT turn_id FROM (SELECT turn_id FROM scores WHERE {where} LIMIT ?) AS few", [*values, _FEW + 1]
+            f"SELECT DISTINCT turn_id FROM (SELECT turn_id FROM scores WHERE {where} LIMIT {self._sql.p}) AS few",
+            [*where.values, _FEW + 1],
         ).fetchall()
         return [row[0] for row in rows] if len(rows) <= _FEW else None
 
@@ -264,16 +274,16 @@ class Views(StoreReader):
             limit: maximum number of cases.
             start: last case of the previous part.
         """
-        where, values = _of_turns(wanted)
-        times, given = _of_time(wanted, None, "newest")
+        where, times, p = _of_turns(wanted, self._sql), _of_time(wanted, self._sql), self._sql.p
+        values = [*times.values, *where.values]
         latest = (
             f"SELECT case_key, turn_id, row_number() OVER (PARTITION BY case_key ORDER BY {AT} DESC, turn_id DESC) AS place FROM turns "
-            f"WHERE case_key > ? AND {GROUPS[by]} = ? AND {times} AND {where}"
+            f"WHERE case_key > {p} AND {GROUPS[by]} = {p} AND {times} AND {where}"
         )
         rows = self._db.execute(
             f"SELECT one.case_key, one.turn_id, other.turn_id FROM ({latest}) AS one JOIN ({latest}) AS other ON other.case_key = one.case_key AND other.place = 1 "
-            "WHERE one.place = 1 ORDER BY one.case_key LIMIT ?",
-            [start, before, *given, *values, start, after, *given, *values, limit],
+            f"WHERE one.place = 1 ORDER BY one.case_key LIMIT {p}",
+            [start, before, *values, start, after, *values, limit],
         )
         return [(row[0], row[1], row[2]) for row in rows]
 
@@ -281,7 +291,7 @@ class Views(StoreReader):
         """Return the current scores of some turns, with the columns that a list shows."""
         rows = self._db.execute(
             "SELECT turn_id, metric, kind, value, passed, label, status, unit, direction FROM scores JOIN turns USING (turn_id) "
-            f"WHERE {among('turn_id', turn_ids)} AND {CURRENT} ORDER BY metric",
+            f"WHERE {among('turn_id', turn_ids, self._sql)} AND {CURRENT} ORDER BY metric",
             list(turn_ids),
         )
         found: dict[str, list[dict[str, Any]]] = {}
@@ -291,19 +301,21 @@ class Views(StoreReader):
 
     def said_in(self, turn_ids: Sequence[str], length: int) -> list[tuple[str, str | None, str | None]]:
         """Return the beginnings of input and output of turns with stored content."""
+        sql = self._sql
+        field = sql.field.format("content", sql.p)
         rows = self._db.execute(
-            "SELECT turn_id, substr(json_extract(content, '$.input'), 1, ?), substr(json_extract(content, '$.output'), 1, ?) "
-            f"FROM turns WHERE {among('turn_id', turn_ids)} AND content IS NOT NULL",
-            [length + 1, length + 1, *turn_ids],
+            f"SELECT turn_id, substr({field}, 1, {sql.p}), substr({field}, 1, {sql.p}) "
+            f"FROM turns WHERE {among('turn_id', turn_ids, self._sql)} AND content IS NOT NULL",
+            [sql.field_name("input"), length + 1, sql.field_name("output"), length + 1, *turn_ids],
         )
         return [(row[0], row[1], row[2]) for row in rows]
 
     def changed_since(self, stored_at: float, wanted: Filter, limit: int = 200) -> list[dict[str, Any]]:
         """Return turns that arrived, or got scores, after a time, the earliest first."""
-        where, values = _of_turns(wanted)
+        where, p = _of_turns(wanted, self._sql), self._sql.p
         rows = self._db.execute(
-            f"SELECT {', '.join(f'turns.{name}' for name in _LISTED)}, {AT} AS at FROM turns WHERE stored_at > ? AND {where} ORDER BY stored_at LIMIT ?",
-            [stored_at, *values, limit],
+            f"SELECT {', '.join(f'turns.{name}' for name in _LISTED)}, {AT} AS at FROM turns WHERE stored_at > {p} AND {where} ORDER BY stored_at LIMIT {p}",
+            [stored_at, *where.values, limit],
         )
         return [plain(row) for row in rows]
 
@@ -321,15 +333,15 @@ class Views(StoreReader):
             by: a key of :data:`GROUPS`.
             step: hours to sum together. None sums all of them.
         """
-        where, values = _of_hours(wanted)
+        where = _of_hours(wanted, self._sql)
         group = GROUPS[by] if by is not None else "CAST(NULL AS TEXT)"
         hour = f"hour / {step} * {step}" if step is not None else "0"
         places = "1, 2, 3" if step is not None else "1, 2"
-        sums = ", ".join(f"total({name}) AS {name}" for name in (*_SUMMED, *_MOMENTS))
+        sums = ", ".join(f"{self._sql.total.format(name)} AS {name}" for name in (*_SUMMED, *_MOMENTS))
         rows = self._db.execute(
             f"SELECT {group} AS name, metric, {hour} AS hour, {sums}, min(least) AS least, max(most) AS most FROM ({self._sums(wanted, step)}) AS sums "
             f"WHERE {where} GROUP BY {places} ORDER BY {places}",
-            values,
+            where.values,
         )
         return [_cell(row) for row in rows]
 
@@ -338,21 +350,21 @@ class Views(StoreReader):
 
         For judges, the number is that of scores.
         """
-        where, values = _of_hours(wanted)
+        where = _of_hours(wanted, self._sql)
         column = GROUPS[by]
         counted, of = ("sum(scored)", "metric <> ''") if by == "judge" else ("sum(turns)", "metric = ''")
         rows = self._db.execute(
             f"SELECT {column}, {counted} FROM ({self._sums(wanted)}) AS sums WHERE {of} AND {column} IS NOT NULL AND {where} GROUP BY 1 ORDER BY 2 DESC, 1",
-            values,
+            where.values,
         )
         return {str(name): int(count) for name, count in rows}
 
     def releases(self, wanted: Filter) -> list[tuple[str, int]]:
         """Return the service versions with the first hour of their turns, in that order."""
-        where, values = _of_hours(wanted)
+        where = _of_hours(wanted, self._sql)
         rows = self._db.execute(
             f"SELECT service_version, min(hour) FROM ({self._sums(wanted)}) AS sums WHERE metric = '' AND service_version IS NOT NULL AND {where} GROUP BY 1 ORDER BY 2, 1",
-            values,
+            where.values,
         )
         return [(str(version), int(hour)) for version, hour in rows]
 
@@ -368,7 +380,7 @@ class Views(StoreReader):
         found = {row["metric"]: {name: row[name] for name in _FACTS} for row in rows}
         for (name,) in self._db.execute(_DISTINCT_METRICS).fetchall():
             if name not in found:
-                row = self._db.execute(f"SELECT {facts} FROM scores WHERE metric = ? LIMIT 1", (name,)).fetchone()
+                row = self._db.execute(f"SELECT {facts} FROM scores WHERE metric = {self._sql.p} LIMIT 1", (name,)).fetchone()
                 found[name] = {fact: row[fact] for fact in _FACTS}
         return dict(sorted(found.items()))
 
@@ -380,7 +392,7 @@ class Views(StoreReader):
         if tenant is not None:
             sums = self._sums(Filter())
             low, high = self._db.execute(
-                f"SELECT min(hour), max(hour) FROM ({sums}) AS sums WHERE tenant = ?", (tenant,)
+                f"SELECT min(hour), max(hour) FROM ({sums}) AS sums WHERE tenant = {self._sql.p}", (tenant,)
             ).fetchone()
             return (low * HOUR, (high + 1) * HOUR) if low is not None else None
         first = self._db.execute(f"SELECT {AT} FROM turns ORDER BY {AT} LIMIT 1").fetchone()
@@ -397,7 +409,7 @@ class Views(StoreReader):
         None if all have sums.
         """
         row = self._db.execute(
-            f"SELECT minute / {MINUTE} AS hour, sum(marks) AS marks FROM stale_minutes WHERE minute < ? GROUP BY 1 ORDER BY 1 DESC LIMIT 1",
+            f"SELECT minute / {MINUTE} AS hour, sum(marks) AS marks FROM stale_minutes WHERE minute < {self._sql.p} GROUP BY 1 ORDER BY 1 DESC LIMIT 1",
             (before * MINUTE,),
         ).fetchone()
         return (row["hour"], int(row["marks"])) if row is not None else None
@@ -405,14 +417,16 @@ class Views(StoreReader):
     def unsummed_minutes(self, since: int) -> dict[int, int]:
         """Return the minutes without current sums from an hour on, with their numbers of marks."""
         rows = self._db.execute(
-            "SELECT minute, marks FROM stale_minutes WHERE minute >= ? AND summed <> marks ORDER BY minute", (since * MINUTE,)
+            f"SELECT minute, marks FROM stale_minutes WHERE minute >= {self._sql.p} AND summed <> marks ORDER BY minute",
+            (since * MINUTE,),
         )
         return {row["minute"]: row["marks"] for row in rows}
 
     def sums_of(self, first: int, last: int) -> list[tuple[Any, ...]]:
         """Compute rows of ``hourly`` from the turns that started in a range of seconds."""
         where = f"{AT} >= {first} AND {AT} < {last}"
-        return [tuple(one[name] for name in HOURLY_COLUMNS) for one in self._db.execute(_BY_HOUR.format(where=where))]
+        rows = self._db.execute(_sums_by_hour(where, self._sql))
+        return [tuple(row[name] for name in HOURLY_COLUMNS) for row in rows]
 
     def _sums(self, wanted: Filter, step: int | None = None) -> str:
         """Return SQL for the sums of each day and hour, stored or computed.
@@ -450,7 +464,7 @@ class Views(StoreReader):
             found += f" UNION ALL SELECT {names} FROM minutely WHERE {kept}"
         spans = [f"({AT} >= {low * MINUTE} AND {AT} < {(high + 1) * MINUTE})" for low, high in _without(stale, summed)]
         if spans:
-            fresh = _BY_HOUR.format(where=f"({' OR '.join(spans)})")
+            fresh = _sums_by_hour(f"({' OR '.join(spans)})", self._sql)
             found += f" UNION ALL SELECT {names} FROM ({fresh}) AS fresh"
         return found
 
@@ -481,11 +495,12 @@ class Summer:
         self._path = path
         self._time_s = time_s
         self._file = database_at(path)
+        self._sql = syntax_of(path)
         self._marks: dict[int, int] = {}
         """Marks of the minutes that had no current sums at the last call."""
 
     def open(self) -> None:
-        """Create or migrate the store before the first turn arrives.
+        """Create the store before the first turn arrives.
 
         Raises:
             sqlite3.Error: the file can't be written.
@@ -508,15 +523,15 @@ class Summer:
                 return False
             hour, marks = found
             sums = reader.sums_of(hour * HOUR, (hour + 1) * HOUR)
-        within = (hour * MINUTE, (hour + 1) * MINUTE - 1)
+        within, p = (hour * MINUTE, (hour + 1) * MINUTE - 1), self._sql.p
         with self._file.transaction() as db:
-            now = db.execute("SELECT sum(marks) FROM stale_minutes WHERE minute BETWEEN ? AND ?", within).fetchone()[0]
+            now = db.execute(f"SELECT sum(marks) FROM stale_minutes WHERE minute BETWEEN {p} AND {p}", within).fetchone()[0]
             if now == marks:  # otherwise turns arrived in the meantime, and the hour stays on the list
-                db.execute("DELETE FROM stale_minutes WHERE minute BETWEEN ? AND ?", within)
-                db.execute("DELETE FROM minutely WHERE minute BETWEEN ? AND ?", within)
-                db.execute("DELETE FROM hourly WHERE hour = ?", (hour,))
-                _insert(db, "hourly", HOURLY_COLUMNS, sums)
-                _sum_day(db, hour // DAY, last)
+                db.execute(f"DELETE FROM stale_minutes WHERE minute BETWEEN {p} AND {p}", within)
+                db.execute(f"DELETE FROM minutely WHERE minute BETWEEN {p} AND {p}", within)
+                db.execute(f"DELETE FROM hourly WHERE hour = {p}", (hour,))
+                self._insert(db, "hourly", HOURLY_COLUMNS, sums)
+                self._sum_day(db, hour // DAY, last)
         return True
 
     def sum_minutes(self) -> int:
@@ -530,14 +545,15 @@ class Summer:
             found = reader.unsummed_minutes(self._last_hour())
             resting = [minute for minute, marks in found.items() if self._marks.get(minute) == marks]
             sums = {minute: reader.sums_of(minute * MINUTE, (minute + 1) * MINUTE) for minute in resting}
+        p = self._sql.p
         for minute, rows in sums.items():
             with self._file.transaction() as db:
                 marks = found[minute]
                 if db.execute(
-                    "UPDATE stale_minutes SET summed = ? WHERE minute = ? AND marks = ?", (marks, minute, marks)
+                    f"UPDATE stale_minutes SET summed = {p} WHERE minute = {p} AND marks = {p}", (marks, minute, marks)
                 ).rowcount:
-                    db.execute("DELETE FROM minutely WHERE minute = ?", (minute,))
-                    _insert(db, "minutely", ("minute", *HOURLY_COLUMNS), [(minute, *row) for row in rows])
+                    db.execute(f"DELETE FROM minutely WHERE minute = {p}", (minute,))
+                    self._insert(db, "minutely", ("minute", *HOURLY_COLUMNS), [(minute, *row) for row in rows])
         self._marks = found
         return len(resting)
 
@@ -549,34 +565,28 @@ class Summer:
         """Close the file."""
         self._file.close(for_good=True)
 
+    def _insert(self, db: Any, table: str, columns: Iterable[str], rows: Sequence[tuple[Any, ...]]) -> None:
+        names = list(columns)
+        db.executemany(f"INSERT INTO {table} ({', '.join(names)}) VALUES ({self._sql.row(names)})", rows)
 
-def _insert(db: sqlite3.Connection, table: str, columns: Iterable[str], rows: Sequence[tuple[Any, ...]]) -> None:
-    names = list(columns)
-    db.executemany(f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})", rows)
-
-
-def _sum_day(db: sqlite3.Connection, day: int, last: int) -> None:
-    """Sum the hours of a day if it is completed and all its hours are summed."""
-    within = (day * DAY, (day + 1) * DAY - 1)
-    db.execute("DELETE FROM daily WHERE hour BETWEEN ? AND ?", within)
-    minutes = (within[0] * MINUTE, (within[1] + 1) * MINUTE - 1)
-    if (
-        within[1] >= last
-        or db.execute("SELECT 1 FROM stale_minutes WHERE minute BETWEEN ? AND ?", minutes).fetchone() is not None
-    ):
-        return
-    of_turn = ("agent", "service", "service_version", "model", "tenant", "judge_model", "metric")
-    sums = [name for name in HOURLY_COLUMNS if name not in (*of_turn, "hour", "least", "most")]
-    db.execute(
-        f"INSERT INTO daily (hour, {', '.join(of_turn)}, least, most, {', '.join(sums)}) "
-        f"SELECT {within[0]}, {', '.join(of_turn)}, min(least), max(most), {', '.join(_sum_of_hours(name) for name in sums)} "
-        f"FROM hourly WHERE hour BETWEEN ? AND ? GROUP BY {', '.join(of_turn)}",
-        within,
-    )
-
-
-def _sum_of_hours(name: str) -> str:
-    return f"{_whole('total(tokens)')} AS tokens" if name == "tokens" else f"total({name})"
+    def _sum_day(self, db: Any, day: int, last: int) -> None:
+        """Sum the hours of a day if it is completed and all its hours are summed."""
+        p, total = self._sql.p, self._sql.total.format
+        within = (day * DAY, (day + 1) * DAY - 1)
+        db.execute(f"DELETE FROM daily WHERE hour BETWEEN {p} AND {p}", within)
+        minutes = (within[0] * MINUTE, (within[1] + 1) * MINUTE - 1)
+        stale = db.execute(f"SELECT 1 FROM stale_minutes WHERE minute BETWEEN {p} AND {p}", minutes).fetchone()
+        if within[1] >= last or stale is not None:
+            return
+        of_turn = ("agent", "service", "service_version", "model", "tenant", "judge_model", "metric")
+        names = [name for name in HOURLY_COLUMNS if name not in (*of_turn, "hour", "least", "most")]
+        sums = [_whole(name, self._sql) if name == "tokens" else total(name) for name in names]
+        db.execute(
+            f"INSERT INTO daily (hour, {', '.join(of_turn)}, least, most, {', '.join(names)}) "
+            f"SELECT {within[0]}, {', '.join(of_turn)}, min(least), max(most), {', '.join(sums)} "
+            f"FROM hourly WHERE hour BETWEEN {p} AND {p} GROUP BY {', '.join(of_turn)}",
+            within,
+        )
 
 
 def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
@@ -614,83 +624,67 @@ def _cell(row: sqlite3.Row) -> Cell:
     return Cell(found.pop("name"), **found)
 
 
-def _chosen(columns: Sequence[tuple[str, Sequence[str]]]) -> tuple[list[str], list[Any]]:
-    parts, values = list[str](), list[Any]()
-    for column, names in columns:
-        if names:
-            parts.append(among(column, names))
-            values += names
-    return parts, values
+def _of_hours(wanted: Filter, sql: Syntax) -> Where:
+    """Return the condition on rows of ``hourly``."""
+    where = Where(sql)
+    where.among("agent", wanted.agents)
+    where.among("service", wanted.services)
+    where.among("service_version", wanted.versions)
+    where.among("model", wanted.models)
+    where.compare("tenant =", wanted.tenant)
+    if wanted.metric is not None:
+        where.among("metric", ("", wanted.metric))
+    where.compare("hour >=", int(wanted.since // HOUR) if wanted.since is not None else None)
+    where.compare("hour <=", int(wanted.until // HOUR) if wanted.until is not None else None)
+    return where
 
 
-def _of_hours(wanted: Filter) -> tuple[str, list[Any]]:
-    """Return the SQL condition on rows of ``hourly``, and its parameters."""
-    parts, values = _chosen((
-        ("agent", wanted.agents), ("service", wanted.services), ("service_version", wanted.versions), ("model", wanted.models),
-        ("tenant", (wanted.tenant,) if wanted.tenant is not None else ()), ("metric", ("", wanted.metric) if wanted.metric is not None else ()),
-    ))  # fmt: skip
-    for condition, value in (("hour >= ?", wanted.since), ("hour <= ?", wanted.until)):
-        if value is not None:
-            parts.append(condition)
-            values.append(int(value // HOUR))
-    return " AND ".join(parts) or "1 = 1", values
-
-
-def _of_time(wanted: Filter, start: Cursor | None, order: Order, at: str = AT) -> tuple[str, list[Any]]:
-    """Return the SQL condition on a turn's start and position, and its parameters."""
-    parts, values = ["1 = 1"], list[Any]()
-    for condition, value in ((f"{at} >= ?", wanted.since), (f"{at} < ?", wanted.until)):
-        if value is not None:
-            parts.append(condition)
-            values.append(value)
+def _of_time(wanted: Filter, sql: Syntax, start: Cursor | None = None, order: Order = "newest", at: str = AT) -> Where:
+    """Return the condition on a turn's start and position."""
+    where = Where(sql)
+    where.compare(f"{at} >=", wanted.since)
+    where.compare(f"{at} <", wanted.until)
     if start is not None:
-        parts.append(f"({at}, turns.turn_id) {_WAYS[order][1]} (?, ?)")
-        values += start
-    return " AND ".join(parts), values
+        where.add(f"({at}, turns.turn_id) {_WAYS[order][1]} ({sql.p}, {sql.p})", *start)
+    return where
 
 
-def _of_turns(wanted: Filter) -> tuple[str, list[Any]]:
-    """Return the SQL condition on rows of ``turns``, except for time, and its parameters."""
-    parts, values = _chosen((
-        ("turns.agent", wanted.agents), ("turns.service", wanted.services), ("turns.service_version", wanted.versions), ("turns.model", wanted.models),
-        ("turns.tenant", (wanted.tenant,) if wanted.tenant is not None else ()),
-        ("turns.conversation_id", (wanted.conversation,) if wanted.conversation is not None else ()),
-    ))  # fmt: skip
-    parts.append("turns.superseded_by IS NULL")
+def _of_turns(wanted: Filter, sql: Syntax) -> Where:
+    """Return the condition on rows of ``turns``, except for time."""
+    where = Where(sql, "turns.superseded_by IS NULL")
+    where.among("turns.agent", wanted.agents)
+    where.among("turns.service", wanted.services)
+    where.among("turns.service_version", wanted.versions)
+    where.among("turns.model", wanted.models)
+    where.compare("turns.tenant =", wanted.tenant)
+    where.compare("turns.conversation_id =", wanted.conversation)
     if wanted.error:
-        parts.append("turns.error IS NOT NULL")
+        where.add("turns.error IS NOT NULL")
     if wanted.tool is not None:
-        parts.append("turns.tools IS NOT NULL AND instr(turns.tools, ?) > 0")
-        values.append(jsonio.dumps(wanted.tool))
+        has_tool = sql.contains.format("turns.tools", sql.p)
+        where.add(f"turns.tools IS NOT NULL AND {has_tool}", jsonio.dumps(wanted.tool))
     if wanted.text is not None:
-        parts.append("turns.content LIKE ? ESCAPE '\\'")
-        values.append(f"%{''.join(f'{chr(92)}{letter}' if letter in '%_' + chr(92) else letter for letter in wanted.text)}%")
+        text = "".join(f"\\{letter}" if letter in "%_\\" else letter for letter in wanted.text)
+        where.add(f"turns.content {sql.like} {sql.p} ESCAPE '\\'", f"%{text}%")
     if (wanted.metric, wanted.outcome, wanted.below, wanted.above) != (None, None, None, None):
-        where, given = _of_score(wanted, "+")  # without the plus, SQLite scans the index of verdicts for every turn
-        parts.append(
-            f"EXISTS (SELECT 1 FROM scores WHERE scores.turn_id = turns.turn_id AND scores.revision = turns.revision AND {where})"
+        # With an index, SQLite would scan the verdicts for every turn.
+        of_score = _of_score(wanted, sql, sql.unindexed)
+        where.add(
+            f"EXISTS (SELECT 1 FROM scores WHERE scores.turn_id = turns.turn_id AND scores.revision = turns.revision AND {of_score})",
+            *of_score.values,
         )
-        values += given
-    return " AND ".join(parts), values
+    return where
 
 
-_OUTCOMES: dict[Outcome, str] = {
-    "pass": "{0}scores.passed = 1 AND scores.direction <> 'neutral'",
-    "fail": "{0}scores.passed = 0 AND scores.direction <> 'neutral'",
-    "error": "scores.status = 'error'",
-}
-
-
-def _of_score(wanted: Filter, plus: str = "") -> tuple[str, list[Any]]:
-    """Return the SQL condition on rows of ``scores``, and its parameters.
-
-    A ``plus`` prevents use of an index.
-    """
-    parts, values = ["1 = 1"], list[Any]()
-    if wanted.outcome is not None:
-        parts.append(_OUTCOMES[wanted.outcome].format(plus))
-    for condition, value in (("metric = ?", wanted.metric), ("value < ?", wanted.below), ("value > ?", wanted.above)):
-        if value is not None:
-            parts.append(f"{plus}scores.{condition}")
-            values.append(value)
-    return " AND ".join(parts), values
+def _of_score(wanted: Filter, sql: Syntax, column: str = "{}") -> Where:
+    """Return the condition on rows of ``scores``. Names of columns are put into ``column``."""
+    where = Where(sql)
+    passed = column.format("scores.passed")
+    if wanted.outcome == "error":
+        where.add("scores.status = 'error'")
+    elif wanted.outcome is not None:
+        where.add(f"{passed} = {int(wanted.outcome == 'pass')} AND scores.direction <> 'neutral'")
+    where.compare(f"{column.format('scores.metric')} =", wanted.metric)
+    where.compare(f"{column.format('scores.value')} <", wanted.below)
+    where.compare(f"{column.format('scores.value')} >", wanted.above)
+    return where

@@ -1,0 +1,77 @@
+"""Score store in an SQLite file, which all processes of one machine can share."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+from ...core import jsonio
+from ...core.errors import StoreError
+from ...core.sqlite import Schema, SqliteFile, open_to_read
+from .statements import Syntax, create_tables, migrations
+
+_BUSY_SECONDS = 2.0
+_FREED_PAGES = 4_000
+
+SQLITE = Syntax(
+    p="?",
+    types={},
+    by_key_only=" WITHOUT ROWID",
+    like="LIKE",
+    contains="instr({}, {}) > 0",
+    field="json_extract({}, {})",
+    field_name=lambda name: f"$.{jsonio.dumps(name)}",
+    floor="CAST({} AS INTEGER)",
+    integer="CAST({} AS INTEGER)",
+    total="total({})",
+    unindexed="+{}",
+    score_order="scores.rowid",
+)
+
+
+def _script(statements: Sequence[str]) -> str:
+    return "".join(f"{statement};\n" for statement in statements)
+
+
+SCHEMA = Schema(
+    "score store", 0x4F414556,  # "OAEV"
+    _script(create_tables(SQLITE)), tuple(_script(step) for step in migrations(SQLITE)), shrinks=True,
+)  # fmt: skip
+
+
+def open_writer(path: str) -> SqliteFile:
+    """Return the file for writing. It is opened at first use."""
+    return SqliteFile(path, SCHEMA, _BUSY_SECONDS)
+
+
+def open_reader(path: str) -> sqlite3.Connection:
+    """Open the file for reading.
+
+    Raises:
+        StoreError: the file doesn't exist, or isn't a store of this version.
+    """
+    if not Path(path).is_file():
+        folder = Path(path).absolute().parent
+        raise StoreError(f"{path}: {'file not found' if folder.is_dir() else f'folder not found: {folder}'}")
+    try:
+        db = open_to_read(path, SCHEMA, _BUSY_SECONDS)
+    except sqlite3.Error as error:
+        said = str(error)  # complete for a file of another version
+        said = said if said.startswith(f"{path}: ") else f"{path}: can't be read as a score store: {said}"
+        raise StoreError(said) from None
+    db.row_factory = sqlite3.Row
+    return db
+
+
+def bytes_used(db: sqlite3.Connection) -> int:
+    """Return the size of the file without its free pages."""
+    pages, free, size = (
+        int(db.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "freelist_count", "page_size")
+    )
+    return (pages - free) * size
+
+
+def return_free_pages(db: sqlite3.Connection) -> None:
+    """Return free pages to the file system."""
+    db.executescript(f"PRAGMA incremental_vacuum({_FREED_PAGES});")  # execute() would free one page

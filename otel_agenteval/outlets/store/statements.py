@@ -1,0 +1,227 @@
+"""Definitions of the score store: its tables, and the syntax in which the databases differ.
+
+Statements take their text from a :class:`Syntax` where SQLite and PostgreSQL differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+
+@dataclass(frozen=True, slots=True)
+class Syntax:
+    """Syntax of a database. Braces in an attribute stand for SQL expressions."""
+
+    p: str
+    """Placeholder of a bound value."""
+    types: Mapping[str, str]
+    """Column types that have another name than in :data:`TABLES`."""
+    by_key_only: str
+    """Option of a table that is stored in the order of its primary key."""
+    like: str
+    """Operator of a pattern match that ignores case."""
+    contains: str
+    """Condition that a text contains another text."""
+    field: str
+    """Text of a field of a JSON object. The second expression is the bound :attr:`field_name`."""
+    field_name: Callable[[str], str]
+    floor: str
+    """Largest whole number up to a positive number."""
+    integer: str
+    """Conversion to an integer of 64 bits."""
+    total: str
+    """Sum of a group as a float, 0.0 without values."""
+    unindexed: str
+    """Column or expression whose index isn't used."""
+    score_order: str
+    """Order in which a turn's scores were inserted."""
+
+    def row(self, columns: Iterable[str]) -> str:
+        """Return placeholders for the values of some columns."""
+        return ", ".join(self.p for _ in columns)
+
+
+class Table(NamedTuple):
+    """Table with its indexes."""
+
+    name: str
+    columns: Mapping[str, str]
+    """Type and constraints of each column."""
+    indexes: Mapping[str, str]
+    """Name of each index, with its columns and condition."""
+    key: str = ""
+    """Columns of a primary key of several columns."""
+    by_key_only: bool = False
+
+
+TURN_COLUMNS: Mapping[str, str] = {
+    "turn_id": "TEXT PRIMARY KEY", "trace_id": "TEXT", "span_id": "TEXT", "revision": "INTEGER NOT NULL", "supersedes": "TEXT",
+    "superseded_by": "TEXT", "conversation_id": "TEXT", "service": "TEXT", "agent": "TEXT", "model": "TEXT", "start": "REAL",
+    "duration_s": "REAL", "cost_usd": "REAL", "input_tokens": "INTEGER", "output_tokens": "INTEGER", "close_reason": "TEXT",
+    "complete": "INTEGER", "is_conversation": "INTEGER NOT NULL DEFAULT 0", "skipped": "TEXT", "content": "TEXT",
+    "instance_id": "TEXT", "stored_at": "REAL NOT NULL", "tenant": "TEXT", "labels": "TEXT", "service_version": "TEXT",
+    "attributes": "TEXT", "tools": "TEXT", "error": "TEXT", "case_key": "TEXT",
+}  # fmt: skip
+"""Columns of a turn's row.
+
+``tenant`` sent the turn, and ``labels`` are the labels configured for it, a JSON object. ``service_version`` belongs to the
+root. ``attributes`` are the configured attributes of its spans, a JSON object. ``start`` and ``stored_at`` are seconds since
+the Unix epoch. ``skipped`` is a JSON object, metric → reason. ``content`` is the turn in the form ``turn.v1``, if configured.
+``tools`` are the names of the called tools, a JSON list. ``error`` is the type of the error that ended the turn. Turns of the
+same case share a ``case_key``: the case id or, if content is kept, a hash of the input.
+"""
+
+SCORE_COLUMNS: Mapping[str, str] = {
+    "result_id": "TEXT PRIMARY KEY", "turn_id": "TEXT NOT NULL", "revision": "INTEGER NOT NULL", "metric": "TEXT NOT NULL",
+    "kind": "TEXT NOT NULL", "version": "TEXT", "type": "TEXT", "unit": "TEXT", "direction": "TEXT", "policy": "TEXT",
+    "status": "TEXT NOT NULL", "value": "REAL", "passed": "INTEGER", "label": "TEXT", "threshold": "REAL", "error_type": "TEXT",
+    "explanation": "TEXT", "detail": "TEXT", "also": "TEXT", "sample_probability": "REAL",
+    "sample_upstream_probability": "REAL", "sample_decided_by": "TEXT", "judge_model": "TEXT",
+    "judge_cost_usd": "REAL", "scored_at": "REAL NOT NULL",
+}  # fmt: skip
+"""Columns of a score's row. ``detail`` and ``also`` are JSON."""
+
+CHANGE_COLUMNS: Mapping[str, str] = {
+    "at": "REAL NOT NULL", "metric": "TEXT NOT NULL", "agent": "TEXT", "service": "TEXT", "tenant": "TEXT", "verdict": "TEXT NOT NULL",
+    "detector": "TEXT NOT NULL", "mean_before": "REAL", "mean_after": "REAL", "ci_low": "REAL", "ci_high": "REAL", "since": "REAL", "n_eff": "REAL",
+    "version_before": "TEXT", "version": "TEXT", "turns": "TEXT", "instance_id": "TEXT",
+}  # fmt: skip
+"""Columns of a change's row.
+
+The interval is that of the difference. ``turns`` is a JSON list of ids.
+"""
+
+OUTCOME_COLUMNS: Mapping[str, str] = {
+    "turn_id": "TEXT NOT NULL", "metric": "TEXT NOT NULL", "outcome": "TEXT NOT NULL", "at": "REAL NOT NULL",
+}  # fmt: skip
+"""Columns of the reason why a metric has no score."""
+
+QUESTION_COLUMNS: Mapping[str, str] = {
+    "result_id": "TEXT NOT NULL", "place": "INTEGER NOT NULL", "turn_id": "TEXT NOT NULL", "stage": "TEXT", "model": "TEXT", "question": "TEXT", "reply": "TEXT",
+}  # fmt: skip
+"""Columns of a judge call's row, if content is kept: the prompt, and the model's reply.
+
+Rows of one result are ordered by ``place``.
+"""
+
+HOURLY_COLUMNS: Mapping[str, str] = {
+    "hour": "INTEGER NOT NULL", "agent": "TEXT", "service": "TEXT", "service_version": "TEXT", "model": "TEXT", "tenant": "TEXT", "judge_model": "TEXT", "metric": "TEXT NOT NULL",
+    "turns": "INTEGER", "scored": "INTEGER", "passed": "INTEGER", "failed": "INTEGER", "errors": "INTEGER", "cost_usd": "REAL", "tokens": "INTEGER",
+    "duration_s": "REAL", "least": "REAL", "most": "REAL", "w": "REAL", "wy": "REAL", "wy2": "REAL", "w2": "REAL", "w2y": "REAL", "w2y2": "REAL",
+}  # fmt: skip
+"""Columns of sums over an hour's turns that share all filter values.
+
+There is one row per metric, and one with an empty ``metric`` for the turns themselves.
+``w`` is the sum of the scores' weights, ``wy`` of weighted values, ``w2y2`` of squared weights times squared values, and so on.
+"""
+
+_START = "coalesce(start, stored_at)"
+TABLES = (
+    Table(
+        "turns", TURN_COLUMNS,
+        {
+            "turns_by_time": "(stored_at)",
+            "turns_by_start": f"({_START}, turn_id)",
+            "turns_by_agent": "(agent, stored_at)",
+            "turns_by_agent_and_start": f"(agent, {_START}, turn_id)",
+            "turns_by_conversation": "(conversation_id) WHERE conversation_id IS NOT NULL",
+            "turns_by_case": "(case_key) WHERE case_key IS NOT NULL",
+            "turns_that_supersede": "(supersedes) WHERE supersedes IS NOT NULL",
+        },
+    ),
+    Table("scores", SCORE_COLUMNS, {"scores_by_turn": "(turn_id)", "scores_by_verdict": "(metric, passed, value)"}),
+    Table("outcomes", OUTCOME_COLUMNS, {"outcomes_by_time": "(at)"}, key="turn_id, metric", by_key_only=True),
+    Table("questions", QUESTION_COLUMNS, {"questions_by_turn": "(turn_id)"}, key="result_id, place"),
+    Table("changes", CHANGE_COLUMNS, {"changes_by_time": "(at)"}),
+    Table("hourly", HOURLY_COLUMNS, {"hourly_by_hour": "(hour)"}),
+    Table("daily", HOURLY_COLUMNS, {"daily_by_hour": "(hour)"}),
+    Table("minutely", {"minute": "INTEGER NOT NULL", **HOURLY_COLUMNS}, {"minutely_by_minute": "(minute)"}),
+    Table("stale_minutes", {"minute": "INTEGER PRIMARY KEY", "marks": "INTEGER NOT NULL", "summed": "INTEGER NOT NULL"}, {}),
+)  # fmt: skip
+ADDED_COLUMNS: Sequence[Sequence[tuple[str, str]]] = ()
+"""Columns that each version after the first added, as (table, column). The first entry leads to version 2."""
+VERSION = 1 + len(ADDED_COLUMNS)
+
+REQUIRED: frozenset[str] = frozenset(
+    name
+    for columns in (TURN_COLUMNS, SCORE_COLUMNS, CHANGE_COLUMNS, QUESTION_COLUMNS)
+    for name, kind in columns.items()
+    if "KEY" in kind or "NOT NULL" in kind
+)
+"""Columns that a row must have."""
+
+HOUR = 3600
+"""Seconds in a row of ``hourly``."""
+DAY = 24
+"""Hours in a row of ``daily``."""
+MINUTE = 60
+"""Seconds in a row of ``minutely``, and minutes per hour."""
+AT = "coalesce(turns.start, turns.stored_at)"
+"""SQL for a turn's start or, if unknown, its time of storage, in Unix seconds."""
+CURRENT = "turns.superseded_by IS NULL AND scores.revision = turns.revision"
+"""SQL condition for the latest revision in joined rows."""
+
+
+def create_tables(sql: Syntax) -> list[str]:
+    """Return the statements that create the tables and indexes."""
+    statements = []
+    for table in TABLES:
+        columns = [f"{name} {_column_type(kind, sql)}" for name, kind in table.columns.items()]
+        key = [f"PRIMARY KEY ({table.key})"] if table.key else []
+        end = sql.by_key_only if table.by_key_only else ""
+        statements.append(f"CREATE TABLE {table.name} ({', '.join(columns + key)}){end}")
+        statements += [f"CREATE INDEX {name} ON {table.name} {columns}" for name, columns in table.indexes.items()]
+    return statements
+
+
+def migrations(sql: Syntax, added: Sequence[Sequence[tuple[str, str]]] = ADDED_COLUMNS) -> list[list[str]]:
+    """Return the statements that lead from each version to the next."""
+    kinds = {(table.name, column): _column_type(kind, sql) for table in TABLES for column, kind in table.columns.items()}
+    return [[f"ALTER TABLE {table} ADD COLUMN {column} {kinds[table, column]}" for table, column in step] for step in added]
+
+
+def _column_type(kind: str, sql: Syntax) -> str:
+    name, space, constraints = kind.partition(" ")
+    return sql.types.get(name, name) + space + constraints
+
+
+def is_vacuous(sql: Syntax) -> str:
+    """Return the SQL condition for a score that means that there was nothing to evaluate."""
+    return f"(scores.detail IS NOT NULL AND {sql.contains.format('scores.detail', _VACUOUS)})"
+
+
+_VACUOUS = "'\"vacuous\":true'"
+
+
+def among(column: str, values: Sequence[Any], sql: Syntax) -> str:
+    """Return the SQL condition that a column has one of the values. Works for no values too."""
+    return f"{column} IN ({sql.row(values)})" if values else "1 = 0"
+
+
+class Where:
+    """Conditions that are joined with AND, and the values bound to them."""
+
+    def __init__(self, sql: Syntax, *conditions: str) -> None:
+        self.sql = sql
+        self.values: list[Any] = []
+        self._conditions = list(conditions)
+
+    def __str__(self) -> str:
+        return " AND ".join(self._conditions) or "1 = 1"
+
+    def add(self, condition: str, *values: Any) -> None:
+        """Add a condition with the values of its placeholders."""
+        self._conditions.append(condition)
+        self.values += values
+
+    def compare(self, left: str, value: Any) -> None:
+        """Add a comparison with a value, unless the value is None. ``left`` ends with the operator."""
+        if value is not None:
+            self.add(f"{left} {self.sql.p}", value)
+
+    def among(self, column: str, values: Sequence[Any]) -> None:
+        """Add the condition that a column has one of the values, unless there are none."""
+        if values:
+            self.add(among(column, values, self.sql), *values)

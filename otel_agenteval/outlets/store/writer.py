@@ -1,0 +1,239 @@
+"""Score store for writing: one row per turn and one per result id.
+
+Age and size are limited. Writing is idempotent: the same score again (a receiver's retry, a replayed journal, two processes
+with the same turn) changes nothing. A revision doesn't overwrite earlier ones. :data:`.statements.CURRENT` selects the latest
+one, whatever the order of arrival.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ...core.clock import SYSTEM_CLOCK, Clock
+from . import sqlite
+from .database import database_at, syntax_of
+from .postgres import NotStorable
+from .statements import (
+    AT,
+    CHANGE_COLUMNS,
+    MINUTE,
+    OUTCOME_COLUMNS,
+    QUESTION_COLUMNS,
+    SCORE_COLUMNS,
+    TURN_COLUMNS,
+    Syntax,
+)  # fmt: skip
+
+_SLICE = 100
+_SLICES = 50
+_KEPT_ON_UPDATE = frozenset(("turn_id", "supersedes", "superseded_by"))
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """Limits of a store."""
+
+    max_age: float
+    """Seconds after which a turn is deleted with its scores."""
+    max_bytes: int
+    """Size of the file above which the oldest turns are deleted."""
+
+
+class Rows(NamedTuple):
+    """Rows that are written in one transaction."""
+
+    turns: Sequence[Mapping[str, Any]] = ()
+    """Turns with the keys of :data:`TURN_COLUMNS`."""
+    scores: Sequence[Mapping[str, Any]] = ()
+    """Scores with the keys of :data:`SCORE_COLUMNS`. Existing result ids are left unchanged."""
+    outcomes: Sequence[tuple[str, str, str]] = ()
+    """(turn id, metric, outcome) without a score. Later ones replace earlier ones."""
+    absorbed: Sequence[tuple[str, str]] = ()
+    """(turn id, id of another turn that turned out to be a part of it)."""
+    questions: Sequence[Mapping[str, Any]] = ()
+    """Judge calls with the keys of :data:`QUESTION_COLUMNS`. Existing ones are left unchanged."""
+    changes: Sequence[Mapping[str, Any]] = ()
+    """Changes with the keys of :data:`CHANGE_COLUMNS`."""
+
+
+class _TakenBack(Exception):
+    """Raised to roll back a test transaction."""
+
+
+class ScoreStore:
+    """Store for writing, opened at first use. Thread-safe.
+
+    Args:
+        path: path of the file, whose folder must exist, or URL of a PostgreSQL database.
+        retention: limits of age and size.
+        clock: sets the time of rows.
+
+    Every method raises ``sqlite3.Error``, ``OSError`` or :class:`~otel_agenteval.core.errors.StoreError` if the file can't be
+    used, and :class:`.postgres.NotStorable` if it can't store a value. Then nothing of that call is written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], retention: Retention, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._file = database_at(path)
+        self._sql = _Statements(syntax_of(path))
+        self._is_file = self._sql.syntax is sqlite.SQLITE
+        self._retention = retention
+        self._clock = clock
+
+    def write(
+        self,
+        turns: Sequence[Mapping[str, Any]],
+        scores: Sequence[Mapping[str, Any]],
+        outcomes: Sequence[tuple[str, str, str]] = (),
+        absorbed: Sequence[tuple[str, str]] = (),
+        questions: Sequence[Mapping[str, Any]] = (),
+        changes: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        """Write rows in one transaction. The arguments are the fields of :class:`Rows`."""
+        with self._file.transaction() as db:
+            self._put(db, Rows(turns, scores, outcomes, absorbed, questions, changes))
+
+    def would_take(self, rows: Rows) -> bool:
+        """Return True if the rows can be stored, without writing them.
+
+        Raises the same errors as :meth:`write` if the file can't be used.
+        """
+        try:
+            with self._file.transaction() as db:
+                self._put(db, rows)
+                raise _TakenBack
+        except _TakenBack:
+            return True
+        except NotStorable:
+            return False
+
+    def _put(self, db: Any, rows: Rows) -> None:
+        now = self._clock.time_ns() / 1e9
+        touched = {turn["turn_id"] for turn in rows.turns} | {turn["supersedes"] for turn in rows.turns}
+        touched |= {one for _, one in rows.absorbed}
+        with _faults_of_values():
+            self._mark_minutes(db, touched)  # the previous minutes, in case a turn's start changes
+            for turn in rows.turns:
+                db.execute(self._sql.put_turn, [turn[name] for name in TURN_COLUMNS])
+                self._supersede(db, turn["turn_id"], turn["supersedes"])
+            db.executemany(self._sql.absorb, rows.absorbed)
+            db.executemany(self._sql.put_score, [[row[name] for name in SCORE_COLUMNS] for row in rows.scores])
+            db.executemany(self._sql.put_question, [[row[name] for name in QUESTION_COLUMNS] for row in rows.questions])
+            db.executemany(self._sql.put_outcome, [(*outcome, now) for outcome in rows.outcomes])
+            db.executemany(self._sql.put_change, [[row[name] for name in CHANGE_COLUMNS] for row in rows.changes])
+            self._mark_minutes(db, touched)
+
+    def _mark_minutes(self, db: Any, turn_ids: Iterable[str | None]) -> None:
+        """Mark the sums of the turns' hours and minutes as outdated."""
+        db.executemany(self._sql.mark_minute, [(turn_id,) for turn_id in turn_ids if turn_id is not None])
+
+    def _supersede(self, db: Any, turn_id: str, supersedes: str | None) -> None:
+        """Link a revision and the turn that it replaces under another id.
+
+        They can arrive in either order.
+        """
+        if supersedes is not None and supersedes != turn_id:
+            db.execute(self._sql.supersede, (turn_id, supersedes))
+            # A later revision, which supersedes this one under the same id, may have arrived first.
+            db.execute(self._sql.supersedes, (supersedes, turn_id))
+        db.execute(self._sql.supersede_by_later, (turn_id, turn_id, turn_id))
+
+    def retain(self) -> bool:
+        """Delete rows beyond the limits of age and size.
+
+        Return False if more remain for the next call.
+        """
+        oldest = self._clock.time_ns() / 1e9 - self._retention.max_age
+        for _ in range(_SLICES):
+            with self._file.transaction() as db:
+                gone = self._delete(db, self._sql.old_turns, (oldest,))
+                gone += db.execute(self._sql.delete_old_outcomes, (oldest,)).rowcount
+                gone += db.execute(self._sql.delete_old_changes, (oldest,)).rowcount
+                if self._is_file and sqlite.bytes_used(db) > self._retention.max_bytes:
+                    gone += self._delete(db, self._sql.oldest_turns, ())
+            if not gone:
+                break
+        if self._is_file:
+            with self._file.connection() as db:
+                sqlite.return_free_pages(db)
+        return not gone
+
+    def _delete(self, db: Any, turns: str, values: Sequence[Any]) -> int:
+        """Delete a slice of turns and their rows. Return the number of turns."""
+        ids = [(row[0],) for row in db.execute(turns, values).fetchall()]
+        self._mark_minutes(db, [turn_id for (turn_id,) in ids])
+        for statement in self._sql.delete_turn:
+            db.executemany(statement, ids)
+        return len(ids)
+
+    def close(self) -> None:
+        """Close the file. A later call opens it again."""
+        self._file.close()
+
+
+@contextmanager
+def _faults_of_values() -> Iterator[None]:
+    """Convert errors that a value causes to :class:`NotStorable`."""
+    try:
+        yield
+    except NotStorable:
+        raise
+    except (
+        sqlite3.DataError,
+        sqlite3.IntegrityError,
+        sqlite3.InterfaceError,
+        sqlite3.ProgrammingError,
+        ValueError,
+        TypeError,
+        OverflowError,
+    ) as error:
+        raise NotStorable(type(error).__name__) from None
+
+
+class _Statements:
+    """Statements of a store in the syntax of its database."""
+
+    def __init__(self, syntax: Syntax) -> None:
+        p = syntax.p
+        self.syntax = syntax
+        updated = (f"{name} = coalesce(excluded.{name}, turns.{name})" for name in TURN_COLUMNS if name not in _KEPT_ON_UPDATE)
+        self.put_turn = (
+            f"{self._insert('turns', TURN_COLUMNS)} ON CONFLICT (turn_id) DO UPDATE SET {', '.join(updated)}"
+            # A turn that was revised under its own id before still supersedes the one whose place it took first.
+            ", supersedes = coalesce(nullif(turns.supersedes, turns.turn_id), excluded.supersedes)"
+            " WHERE excluded.revision >= turns.revision"
+        )
+        self.put_score = f"{self._insert('scores', SCORE_COLUMNS)} ON CONFLICT (result_id) DO NOTHING"
+        self.put_question = f"{self._insert('questions', QUESTION_COLUMNS)} ON CONFLICT (result_id, place) DO NOTHING"
+        self.put_outcome = (
+            f"{self._insert('outcomes', OUTCOME_COLUMNS)} "
+            "ON CONFLICT (turn_id, metric) DO UPDATE SET outcome = excluded.outcome, at = excluded.at"
+        )
+        self.put_change = self._insert("changes", CHANGE_COLUMNS)
+        self.absorb = f"UPDATE turns SET superseded_by = {p} WHERE turn_id = {p} AND superseded_by IS NULL"
+        self.supersede = f"UPDATE turns SET superseded_by = {p} WHERE turn_id = {p}"
+        self.supersedes = f"UPDATE turns SET supersedes = {p} WHERE turn_id = {p} AND supersedes = turn_id"
+        self.supersede_by_later = (
+            "UPDATE turns SET superseded_by = "
+            f"(SELECT turn_id FROM turns AS later WHERE later.supersedes = {p} AND later.turn_id <> {p} LIMIT 1) "
+            f"WHERE turn_id = {p} AND superseded_by IS NULL"
+        )
+        self.mark_minute = (
+            f"INSERT INTO stale_minutes SELECT {syntax.floor.format(f'{AT} / {MINUTE}')}, 1, 0 FROM turns WHERE turn_id = {p} "
+            "ON CONFLICT (minute) DO UPDATE SET marks = stale_minutes.marks + 1"
+        )
+        self.oldest_turns = f"SELECT turn_id FROM turns ORDER BY stored_at LIMIT {_SLICE}"
+        self.old_turns = f"SELECT turn_id FROM turns WHERE stored_at < {p} ORDER BY stored_at LIMIT {_SLICE}"
+        self.delete_turn = [f"DELETE FROM {table} WHERE turn_id = {p}" for table in ("scores", "outcomes", "questions", "turns")]
+        self.delete_old_outcomes = (
+            "DELETE FROM outcomes WHERE (turn_id, metric) IN "
+            f"(SELECT turn_id, metric FROM outcomes WHERE at < {p} LIMIT {_SLICE})"
+        )
+        self.delete_old_changes = f"DELETE FROM changes WHERE at < {p}"
+
+    def _insert(self, table: str, columns: Mapping[str, str]) -> str:
+        return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({self.syntax.row(columns)})"
