@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import threading
@@ -160,11 +161,6 @@ class StateFile:
         self._warned = False
         self._writing = threading.Lock()
         self.path = self.first = first = Path(path)
-        try:
-            import fcntl
-        except ImportError as error:  # Windows has no such locks
-            self.warn(error)
-            return
         for number in range(_FILES):
             self.path = first if not number else first.with_name(f"{first.stem}.{number}{first.suffix}")
             try:

@@ -8,6 +8,7 @@ many processes run at once as ``media.decode_total`` allows. The others wait bef
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -37,10 +38,6 @@ def has_turn(order: dict[str, Any]) -> bool:
     Each working process locks one file of this package. The lock ends with the process. All processes of an
     installation therefore share one limit, and nothing is written. If files can't be locked, there is no limit.
     """
-    try:
-        import fcntl
-    except ImportError:  # not on Windows
-        return True
     places = sorted(Path(__file__).parent.glob("*.py"))[: order["at_once"]]
     until = time.monotonic() + order["wait"]
     while True:

@@ -11,6 +11,7 @@ of ``prometheus_client``.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
 import os
@@ -445,8 +446,6 @@ def _replace(path: Path, text: str) -> None:
 @contextmanager
 def _locked(folder: Path, view: str, *, shared: bool) -> Iterator[None]:
     """Lock a view's files, ``shared`` for reading and exclusively for adding up."""
-    import fcntl
-
     with (folder / f"{view}.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
         yield
@@ -471,5 +470,4 @@ def _after_fork_in_child() -> None:
     _has_forked = True
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+os.register_at_fork(after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
