@@ -1,6 +1,6 @@
 """Evaluate the labelled detector cases with one list of the detectors switched off. ``scripts/detectors.py --without`` calls it.
 
-    python scripts/ablation.py                   prints each list that can be switched off, and its number of texts
+    python scripts/ablation.py                   prints each list, its number of texts, and the detectors that use it
     python scripts/ablation.py LIST HALF NAME …  prints the cases on which the detectors NAME fire without LIST, as JSON
 
 A list is one of these:
@@ -171,10 +171,9 @@ def lists() -> dict[str, int]:
     return dict(sorted(switch.found.items()))
 
 
-def detectors_of(name: str, among: Sequence[str]) -> list[str]:
-    """Return the detectors that use a list."""
-    users = USED_BY.get(re.split(r"[.\[/]", name.removeprefix("data/"))[0], among)
-    return [detector for detector in among if detector in users]
+def detectors_of(name: str) -> Sequence[str]:
+    """Return the detectors that use a list, or ``all``."""
+    return USED_BY.get(re.split(r"[.\[/]", name.removeprefix("data/"))[0], ("all",))
 
 
 def fired(half: str, names: Sequence[str]) -> Iterator[str]:
@@ -188,7 +187,7 @@ def fired(half: str, names: Sequence[str]) -> Iterator[str]:
 def main() -> int:
     """Print the lists, or the cases."""
     if len(sys.argv) < 2:
-        print("\n".join(f"{name}  {count}" for name, count in lists().items()))
+        print("\n".join(f"{name}  {count}  {' '.join(detectors_of(name))}" for name, count in lists().items()))
     else:
         off, half, *names = sys.argv[1:]
         Switch(off)

@@ -25,8 +25,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import ablation
-
 import otel_agenteval as oa
 from otel_agenteval.core.score import Score
 from otel_agenteval.metrics.bound_metric import BoundMetric, live_metric
@@ -287,8 +285,8 @@ def without(pattern: str, names: Sequence[str], halves: Sequence[str]) -> Iterat
     """
     script = str(Path(__file__).with_name("ablation.py"))
     listed = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout.splitlines()
-    lists = [line.split("  ")[0] for line in listed]
-    chosen = [name for name in lists if re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name)]
+    users = {name: used_by.split() for name, _, used_by in (line.split("  ") for line in listed)}
+    chosen = [name for name in users if re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name)]
     if not chosen:
         raise ValueError(f"--without: no list matches, got {pattern!r}; scripts/ablation.py prints all lists")
     before = {(name, half): outcomes(name, half) for name in names for half in halves}
@@ -296,7 +294,7 @@ def without(pattern: str, names: Sequence[str], halves: Sequence[str]) -> Iterat
     def evaluated(off: str) -> list[Change]:
         found = []
         for half in halves:
-            using = ablation.detectors_of(off, names)
+            using = [name for name in names if name in users[off] or users[off] == ["all"]]
             run = subprocess.run([sys.executable, script, off, half, *using], capture_output=True, text=True, check=False)
             fired = set(json.loads(run.stdout)) if run.returncode == 0 else None
             found += [_changed(off, name, half, before[name, half], fired) for name in using]
