@@ -1,9 +1,9 @@
 """Detect prompt injection by structure: a text addresses a machine and makes a demand.
 
 The score adds two kinds of evidence. The first is the *addressee*: a name that only machines have, in direct address, after "to"
-or "for", or as the reader of the text. Names that people can have too count less. Hidden text, and phrases like "your developer
-told you", need no name. The second is the *demand*: to hide, send, ignore, reveal, judge, call a tool, or do anything else. A
-mention of an assistant or an instruction to people has only one of the two.
+or "for", or as the reader of the text. Names that people can have too count less, and hidden text needs no name. The second is the
+*demand*: to hide something, to give a verdict, or to act. A mention of an assistant or an instruction to people has only one of the
+two.
 """
 
 from __future__ import annotations
@@ -14,27 +14,8 @@ from functools import cache
 
 from ..lists import word_set, words
 from .languages import REPORTED
-from .pieces import quick
-from .readers import (
-    ADDRESS,
-    FREED,
-    GIVEN_ORDERS,
-    GRANTS,
-    HIDES,
-    HUMANS,
-    LOOT,
-    MACHINES,
-    NAMES,
-    NOW_YOU,
-    READS,
-    REVEALS,
-    SAYS,
-    SENDS,
-    SETS_ASIDE,
-    TOOLS,
-    VERDICTS,
-    any_of,
-)  # fmt: skip
+from .pieces import has_any, quick
+from .readers import GRANTS, HIDES, HUMANS, MACHINES, NAMES, READS, VERDICTS, any_of
 
 FOUND = 3
 """Minimum sum of the scores for addressee and demand."""
@@ -66,7 +47,6 @@ _YOU = quick(
 _STAFF = quick(
     r"\b(?:callers?|call centre|call center|greet|duty manager|supervisor|shift|escalate to|policyholder|showings?|landlord)\b"
 )
-_MAIL = quick(r"\b(?:e-?mails?|mails?|letter|mejl|correo|courriel|писм\w*|письм\w*|лист)\b|ईमेल|メール|邮件|郵件|메일|البريد|อีเมล")
 _REPLIES = any_of(
     r"before (?:you |giving |any )?(?:repl|respond|answer)\w*|before any (?:answer|reply)|(?:your|the|each|every) (?:next |final )?(?:reply|response|answer|summary|output)(?: you (?:write|give|produce))? (?:must|has to|should|shall|needs to)|(?:end|beginning|start) of (?:each|every|your) (?:repl|respons|answer|summar)\w*",
     r"avant de repondre|antes de responder|prima di rispondere|bevor du antwortest|voordat je antwoordt|zanim odpowiesz|(?:deine|ta|tu|sua|la tua) (?:antwort|reponse|respuesta|resposta|risposta) (?:muss|doit|debe|deve)|перед (?:тем как ответить|ответом)|перед відповіддю",
@@ -74,9 +54,6 @@ _REPLIES = any_of(
 )
 _SYSTEM = quick(
     r"^\W{0,6}(?:system|admin|administrator|developer|root) (?:override|notice|command|directive|instruction)s?\b|[|,;>:]\W{0,4}(?:system|admin|administrator|developer|root) (?:override|directive|instruction)s?\b|new message from (?:the )?(?:administrator|developer|system)|^\W{0,6}(?:systeme?|sistema|система|系统|システム)\W{0,6}:"
-)
-_ANSWERING = any_of(
-    r"(?:du|you|tu|ti|ты|je|voce) (?:\w+ ){0,2}(?:antwort|answer|reply|respond|repond|rispond|отвеча|antwoord)\w*"
 )
 _READER = quick(
     r"\b(?:entity|system|software|program|tool|machine|model|reader|whoever|anyone|anything|wer|quiconque|quien|chiunque|quem)\b.{0,50}\b(?:automat\w+|maschinell\w*|machine|read(?:s|ing)|process(?:es|ing)|pars(?:es|ing)|summari[sz](?:es|ing)|ingest(?:s|ing))\b"
@@ -93,44 +70,36 @@ OWN = quick(
 )
 
 
-def calls(sentences: Sequence[str], text: str, *, hidden: bool = False, tools: Sequence[str] = ()) -> bool:
+def calls(sentences: Sequence[str], text: str, *, hidden: bool = False) -> bool:
     """Return True if a sentence addresses a machine, and it or the next one demands something.
 
     Args:
         sentences: Folded sentences of a text that :func:`~.readers.marked` has processed.
         text: The whole text in the same form.
         hidden: True if readers can't see the text. Then no addressee is needed.
-        tools: Names of the agent's tools.
     """
     staff = _STAFF.search(text) is not None
-    named, freed = _has(text, "calls"), _has(text, "asides") or _has(text, "free")
-    if not (named or freed or hidden):
+    named = _may_name(text)
+    if not (named or hidden):
         return False
     seen: set[tuple[str, ...]] = set()
     for place, sentence in enumerate(sentences):
         if (together := tuple(sentences[place : place + 4])) in seen:  # check repeated sentences only once
             continue
         seen.add(together)
-        may_be_named = named and _has(sentence, "calls")
-        if not (may_be_named or hidden or (freed and (_has(sentence, "asides") or _has(sentence, "free")))):
+        may_be_named = named and _may_name(sentence)
+        if not (may_be_named or hidden):
             continue
         after = sentences[place + 1] if place + 1 < len(sentences) else ""
         called, end = _called(sentence, staff) if may_be_named else (0, 0)
-        if called + bool(called) < FOUND and _is_freed(sentence, after):
-            called, wanted = 2, 2
-        elif called:
-            wanted = _wanted(sentence[end:], tools) or int(called == 2 and _is_imperative(sentence[end:]))
+        if called:
+            wanted = _wanted(sentence[end:]) or int(called == 2 and _is_imperative(sentence[end:]))
             if called < 2 or len(sentence) - end >= 3:
-                wanted = max(wanted, _wanted(after, tools) - (called < 2))
+                wanted = max(wanted, _wanted(after) - (called < 2))
             else:  # a heading, for example of project notes for coding agents
-                wanted = max(
-                    wanted,
-                    2 * _is_hostile(after),
-                    wanted,
-                    max((2 * _is_hostile(each) for each in sentences[place + 2 : place + 4]), default=0),
-                )
+                wanted = max(wanted, 2 * any(HIDES.search(each) is not None for each in sentences[place + 1 : place + 4]))
         elif hidden:
-            called, wanted = 1, 0 if _FOR_EDITORS.search(sentence) is not None else _wanted(sentence, tools)
+            called, wanted = 1, 0 if _FOR_EDITORS.search(sentence) is not None else _wanted(sentence)
         else:
             continue
         if wanted and called + wanted >= FOUND and not _is_about(f"{sentence} {after}"):
@@ -165,16 +134,13 @@ _WORDS = "injection_words.txt"
 
 
 @cache
-def _pieces(section: str, in_ascii: bool) -> tuple[str, ...]:
-    """Return substrings of which every match of a group of patterns contains at least one."""
-    return tuple(piece for piece in words(_WORDS, section) if not in_ascii or piece.isascii())
+def _names(in_ascii: bool) -> tuple[str, ...]:
+    """Return substrings of which every name of a machine or person contains at least one."""
+    return tuple(piece for piece in words(_WORDS, "calls") if not in_ascii or piece.isascii())
 
 
-def _has(text: str, section: str) -> bool:
-    for piece in _pieces(section, text.isascii()):  # a generator would be slower than the search
-        if piece in text:
-            return True
-    return False
+def _may_name(text: str) -> bool:
+    return has_any(text, _names(text.isascii()))
 
 
 def _called(sentence: str, staff: bool) -> tuple[int, int]:
@@ -288,76 +254,11 @@ _ORDERED = quick(
 )
 
 
-def _wanted(text: str, tools: Sequence[str]) -> int:
-    """Return the strength of the demand, from 0 to 2.
-
-    Demands that only attackers make have strength 2.
-    """
-    if len(text) < 6:
-        return 0
-    if _is_hostile(text) or VERDICTS.search(text) is not None or FREED.search(text) is not None:
-        return 2
-    sends = SENDS.search(text)
-    grants = GRANTS.search(text) is not None
-    if (grants or sends is not None or SAYS.search(text) is not None) and (
-        TOOLS.search(text) is not None or any(tool in text for tool in tools)
-    ):
-        return 2
-    if SETS_ASIDE.search(text) is not None and OWN.search(text) is None:
-        return 2
-    if grants:
-        return 2
-    return 1 if sends is not None or SAYS.search(text) is not None else 0
-
-
-def _is_hostile(text: str) -> bool:
-    """Return True if the text demands to hide, reveal or send something."""
-    if HIDES.search(text) is not None or REVEALS.search(text) is not None:
-        return True
-    return SENDS.search(text) is not None and (ADDRESS.search(text) is not None or LOOT.search(text) is not None)
+def _wanted(text: str) -> int:
+    """Return 2 for a demand to hide something, to give a verdict or to act, and 0 for other texts."""
+    return 2 * (len(text) >= 6 and any(demand.search(text) is not None for demand in (HIDES, VERDICTS, GRANTS)))
 
 
 def _is_about(text: str) -> bool:
     """Return True if a text is about attacks, or is documentation."""
     return REPORTED.search(text) is not None or _DOCS.search(text) is not None
-
-
-_UNNAMED = quick(
-    r"\byour (?:\w+ ){0,2}(?:instructions?|configuration|guidelines|role|objective) (?:have|has|had) (?:just )?(?:been )?(?:changed|updated|replaced|reset|superseded)\b|\byou now (?:work for|serve|answer to|obey|belong to)\b"
-    r"|(?:^\W*|[.!] )(?:(?:new|real|actual) (?:task|job|goal|objective|assignment)|the real (?:task|job|goal))s?\s?(?::|is to\b)|\b(?:ignore|disregard|forget|skip) (?:the |this )?(?:user'?s? )?(?:question|query|original request|user request|user'?s request)(?: above| that| you|\b)"
-    r"|\b(?:do not|don't|instead of) (?:follow(?:ing)?|answer(?:ing)?|fulfil\w*|obey(?:ing)?|do(?:ing)? what) (?:the )?(?:user|human|question|person)|\b(?:do not|don't|instead of) summari[sz](?:e|ing) (?:this|the)|\b(?:whoever|whatever|anyone who|anything that|if you)(?: \w+){0,3} (?:summari[sz]es?|translates?|pars(?:es|ing)|process(?:es|ing)) (?:this|the above)"
-    r"|\bwhen(?:ever)? (?:you are )?(?:generat|writ|compos|prepar|creat|produc|formulat)\w+ (?:your|the|an?) (?:\w+ )?(?:answer|reply|response|summary|output)\b|\b(?:end|start|begin|finish|open|close|prefix|append) (?:all|each|every)? ?(?:of )?(?:your )?(?:\w+ )?(?:messages|replies|reply|responses?|answers?|summar(?:y|ies)) with\b"
-    r"|\b(?:everything|anything|all|whatever) (?:that )?(?:the|your) (?:operator|developer|user|system) (?:has )?(?:told|asked|said)|\bthe user has (?:already )?(?:agreed|been verified|approved|consented|authori[sz]ed|confirmed)\b.{0,60}\b(?:go ahead|proceed|complete|grant|so|execute|transfer)\b"
-    r"|\byou, the (?:\w+ )?(?:program|software|system|model|ai|assistant|reader)|\byou will (?:now )?(?:ignore|disregard|forget)\b|\byou (?:are|were) hereby (?:told|ordered|instructed)|\bhow (?:you|the assistant) must (?:reply|answer|respond)\b|\b(?:must|should) be called (?:first|before)\b.{0,200}\b(?:user|pass|read)\b"
-    r"|\b(?:language model|aiagent|llm|chatbot|assistant)s? (?:must |should |shall |is to |to )?(?:omit|leave out|hide|conceal|withhold|suppress)\b"
-)
-"""English instructions that only make sense for a machine, although they name no addressee."""
-
-
-def _is_freed(sentence: str, after: str) -> bool:
-    """Return True if a sentence tells the reader to ignore instructions or all rules.
-
-    No addressee is needed. Declaring the reader free of rules counts too.
-    """
-    if _UNNAMED.search(sentence) is not None and OWN.search(sentence) is None and _MAIL.search(sentence) is None:
-        return True
-    aside = _has(sentence, "asides") and SETS_ASIDE.search(sentence) is not None
-    if not aside and not _has(sentence, "free"):
-        return False
-    given = aside and GIVEN_ORDERS.search(sentence) is not None
-    if OWN.search(sentence) is not None or _MAIL.search(sentence) is not None:
-        return False
-    both = f"{sentence} {after}"
-    if given and aside:
-        return _wanted_of_agents(both)
-    return FREED.search(both) is not None and NOW_YOU.search(both) is not None
-
-
-def _wanted_of_agents(text: str) -> bool:
-    return (
-        NOW_YOU.search(text) is not None
-        or REVEALS.search(text) is not None
-        or _ANSWERING.search(text) is not None
-        or (SENDS.search(text) is not None and LOOT.search(text) is not None)
-        or FREED.search(text) is not None
-    )

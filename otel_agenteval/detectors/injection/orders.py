@@ -435,7 +435,7 @@ def _markers_of(text: str, tools: Sequence[str]) -> Iterator[str]:
     if (
         has_order(shown, tools)
         or any(has_order(reading, tools) for reading in disguises(shown))
-        or (not forged and _calls(bare, tools) and not _reads_like_others(bare, shown))
+        or (not forged and _calls(bare) and not _reads_like_others(bare, shown))
         or (not is_harmless(bare) and _reads_like_orders(bare))
     ):
         yield "instruction_override"
@@ -482,8 +482,8 @@ def _passages(text: str) -> Iterator[tuple[str, bool]]:
 _PASSAGE_ENDS = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 
 
-def _calls(text: str, tools: Sequence[str]) -> bool:
+def _calls(text: str) -> bool:
     shown = folded(marked(text))
-    if calls(_sentences(shown), shown, tools=tools):
+    if calls(_sentences(shown), shown):
         return True
-    return any(calls(_sentences(unseen), unseen, hidden=True, tools=tools) for unseen in map(folded, unseen_in(marked(text))))
+    return any(calls(_sentences(unseen), unseen, hidden=True) for unseen in map(folded, unseen_in(marked(text))))
