@@ -36,7 +36,7 @@ from otel_agenteval.instrumentation.attach import instrument
 from otel_agenteval.metrics import names
 from otel_agenteval.metrics.descriptions import type_name, value_of
 from otel_agenteval.metrics.registry import GROUPS, Metric, catalog, group_of, groups_of
-from otel_agenteval.metrics.spellings import Refused, Spellings
+from otel_agenteval.metrics.spellings import Spellings, Unsupported
 from otel_agenteval.metrics.spellings import written as spelled
 
 ROOT = Path(__file__).parent.parent
@@ -143,7 +143,7 @@ def _spellings_table(spellings: Spellings, linked: Callable[[str], str]) -> Iter
     if spellings:
         yield "| common parameter | here |\n|---|---|"
         for name, spelling in spellings.items():
-            yield f"| `{name}` | {linked(_cell(spelling.how if isinstance(spelling, Refused) else spelled(spelling)))} |"
+            yield f"| `{name}` | {linked(_cell(spelling.how if isinstance(spelling, Unsupported) else spelled(spelling)))} |"
         yield ""
 
 

@@ -9,7 +9,7 @@ import textwrap
 from ..metrics.descriptions import type_name, value_of
 from ..metrics.names import names_of
 from ..metrics.registry import Metric, groups_of, meaning_of
-from ..metrics.spellings import Refused, Spellings, written
+from ..metrics.spellings import Spellings, Unsupported, written
 from .exit_codes import OK, UNUSABLE
 
 EXIT_CODES = {
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
 def _print_names(metric: Metric, spellings: Spellings) -> None:
     """Print the metric's names in other tools, and the names of its parameters there."""
     for theirs, spelling in spellings.items():
-        if not isinstance(spelling, Refused):
+        if not isinstance(spelling, Unsupported):
             print(f"Spelled:     {theirs}: {written(spelling)}".replace("`", ""))
     for lead, names in (("Also called: ", [*metric.aliases]), ("Other tools: ", names_of(metric.name))):
         if names:

@@ -19,7 +19,7 @@ from ..core.telemetry import Telemetry
 from ..core.turn import Turn
 from ..evaluation.scored_turn import Judged
 from ..metrics.bound_metric import BoundMetric, ChoosesJudges
-from ..metrics.evaluation_context import Evaluation, current_evaluation
+from ..metrics.evaluation_context import EvaluationState, current_evaluation
 from ..metrics.question import Answers, Question
 from .budget import Admission, Budget
 from .models import Account, Bench, admitting_repairs, is_cache_bypassed, listening, recording
@@ -156,7 +156,7 @@ class Session(Answers):
         hashed = _hash_of(judge, question)
         this = hashed, self._times[hashed]
         self._times[hashed] += 1
-        evaluation = current_evaluation() or Evaluation()
+        evaluation = current_evaluation() or EvaluationState()
         if this in self._earlier.replies:
             earlier = self._earlier.replies[this]
             evaluation.learn(earlier.pieces, earlier.truncated)

@@ -38,11 +38,6 @@ def without_texts(profile: bytes) -> bytes | None:
         return None
 
 
-def color_space(profile: bytes) -> str:
-    """Return ``RGB`` or ``GRAY`` for a profile from :func:`without_texts`."""
-    return profile[16:20].decode("ascii").strip()
-
-
 def _rebuilt(profile: bytes) -> bytes | None:
     space = profile[16:20]
     if len(profile) > _LARGEST or profile[36:40] != b"acsp" or profile[12:16] not in _CLASSES or profile[20:24] != b"XYZ ":

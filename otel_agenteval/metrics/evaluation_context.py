@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
-class Evaluation:
+class EvaluationState:
     """State of one evaluation."""
 
     identity: str = ""
@@ -48,18 +48,18 @@ class Evaluation:
             do()
 
 
-_CURRENT: ContextVar[Evaluation | None] = ContextVar("otel_agenteval_evaluation", default=None)
+_CURRENT: ContextVar[EvaluationState | None] = ContextVar("otel_agenteval_evaluation", default=None)
 
 
-def current_evaluation() -> Evaluation | None:
+def current_evaluation() -> EvaluationState | None:
     """Return the evaluation of this thread or task, or None."""
     return _CURRENT.get()
 
 
 @contextmanager
-def evaluating(identity: str, reads_all: bool) -> Iterator[Evaluation]:
+def evaluating(identity: str, reads_all: bool) -> Iterator[EvaluationState]:
     """Make an evaluation current in this thread or task for the duration of the block."""
-    evaluation = Evaluation(identity, reads_all)
+    evaluation = EvaluationState(identity, reads_all)
     token = _CURRENT.set(evaluation)
     try:
         yield evaluation

@@ -108,7 +108,7 @@ FIELD_OF_NEED = {"duration": "duration_s", "cost": "cost_usd", "llm_calls": "llm
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class MetricParameter:
     """Parameter of a metric."""
 
     name: str
@@ -126,7 +126,7 @@ class Definition(NamedTuple):
     """Facts about a metric that only its module has."""
 
     fn: Callable[..., Any]
-    parameters: Mapping[str, Parameter]
+    parameters: Mapping[str, MetricParameter]
     applies: Applies | None
     """Function that excludes turns in addition to the metric's needs, or None."""
     aliases: Mapping[str, Mapping[str, Any]]
@@ -210,7 +210,7 @@ class Metric:
         return self.definition.fn
 
     @property
-    def parameters(self) -> Mapping[str, Parameter]:
+    def parameters(self) -> Mapping[str, MetricParameter]:
         """Parameters by name."""
         return self.definition.parameters
 
@@ -407,13 +407,13 @@ def _refuse_unknown_facts(where: str, needs: Sequence[str], uses: Sequence[str],
             )
 
 
-def _parameters(fn: Callable[..., Any], where: str, generic: str | None) -> dict[str, Parameter]:
+def _parameters(fn: Callable[..., Any], where: str, generic: str | None) -> dict[str, MetricParameter]:
     signature = inspect.signature(fn)
     try:
         hints = typing.get_type_hints(fn, include_extras=True)
     except Exception as error:
         raise ConfigError(f"{where}: metric {fn.__name__!r}: cannot read an annotation: {error}") from None
-    found: dict[str, Parameter] = {}
+    found: dict[str, MetricParameter] = {}
     positional = [p for p in signature.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD or p.kind is p.POSITIONAL_ONLY]
     wanted = 1 if fn.__name__.startswith("code_") else 2
     if len(positional) != wanted or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in signature.parameters.values()):
@@ -423,11 +423,11 @@ def _parameters(fn: Callable[..., Any], where: str, generic: str | None) -> dict
         if p.kind is p.KEYWORD_ONLY:
             if p.name not in hints:
                 raise ConfigError(f"{where}: metric {fn.__name__!r}: parameter {p.name!r} needs an annotation")
-            found[p.name] = Parameter(p.name, hints[p.name], p.default)
+            found[p.name] = MetricParameter(p.name, hints[p.name], p.default)
     if generic == "inverse":
-        found.setdefault(generic, Parameter(generic, bool, False))
+        found.setdefault(generic, MetricParameter(generic, bool, False))
     elif generic == "threshold":
-        found.setdefault(generic, Parameter(generic, float | None, None))
+        found.setdefault(generic, MetricParameter(generic, float | None, None))
     return found
 
 
@@ -528,7 +528,7 @@ def default_pack() -> list[str]:
     return group_of("default")
 
 
-class Meaning(NamedTuple):
+class ResolvedName(NamedTuple):
     """Metric and parameters behind a name."""
 
     metric: Metric
@@ -551,11 +551,11 @@ def resolve(name: str) -> tuple[Metric, dict[str, Any]]:
     return found.metric, found.preset
 
 
-def meaning_of(name: str) -> Meaning:
+def meaning_of(name: str) -> ResolvedName:
     """Return the metric, presets and parameter spellings of a name."""
     canonical = _find(name)
     if canonical is not None:
-        return Meaning(canonical, {}, {})
+        return ResolvedName(canonical, {}, {})
     _import_called(name)
     entries = _ALIASES.get(name, [])
     if len({entry[0] for entry in entries}) > 1:
@@ -577,19 +577,19 @@ def meaning_of(name: str) -> Meaning:
     return _of_other_tool(name)
 
 
-def _of_seed(name: str, target: str, preset: Mapping[str, Any]) -> Meaning:
+def _of_seed(name: str, target: str, preset: Mapping[str, Any]) -> ResolvedName:
     seed, _, alias = name.rpartition(":")
     owners = {seed} if seed else {other.split(":")[0] for other in _METRICS[target].aliases if other.endswith(f":{alias}")}
     spellings = names.seed_spellings(owners.pop(), alias, target, _METRICS[target].parameters) if len(owners) == 1 else {}
-    return Meaning(_METRICS[target], dict(preset), spellings)
+    return ResolvedName(_METRICS[target], dict(preset), spellings)
 
 
-def _of_other_tool(name: str) -> Meaning:
+def _of_other_tool(name: str) -> ResolvedName:
     found = names.find(name)
     if found is None:
         discover()
         if name in _METRICS:  # added after the index was generated
-            return Meaning(_METRICS[name], {}, {})
+            return ResolvedName(_METRICS[name], {}, {})
         close = nearest(name, [*_METRICS, *_ALIASES, *names.all_names()])
         alike = difflib.SequenceMatcher(None, name, close[0]).ratio() >= _ALIKE
         own = (
@@ -600,14 +600,14 @@ def _of_other_tool(name: str) -> Meaning:
         raise ConfigError(f"unknown metric {name!r}; did you mean {', '.join(close)}?{own}")
     ours = _find(found.ours or "")
     assert ours is not None, found.ours
-    return Meaning(ours, dict(found.preset), found.parameters, found.note)
+    return ResolvedName(ours, dict(found.preset), found.parameters, found.note)
 
 
 _ALIKE = 0.75
 """The similarity from which an unknown name is a misspelled one."""
 
 
-def _negated(name: str, positive: Meaning) -> Meaning:
+def _negated(name: str, positive: ResolvedName) -> ResolvedName:
     metric = positive.metric
     if "inverse" not in metric.parameters:
         raise ConfigError(

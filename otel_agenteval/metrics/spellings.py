@@ -1,7 +1,7 @@
 """Other spellings of parameters: camel case, and names and units of other tools.
 
 A metric's decorator lists spellings that work under any of its names. Spellings under the names of one catalog or tool
-(:mod:`.names`) map their name to our name, to :class:`Converted`, or to :class:`Refused`.
+(:mod:`.names`) map their name to our name, to :class:`Converted`, or to :class:`Unsupported`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class Converted(NamedTuple):
     """Conversion from their value to our parameters. Raises TypeError or ValueError for an invalid value."""
 
 
-class Refused(NamedTuple):
+class Unsupported(NamedTuple):
     """Parameter without an equivalent here."""
 
     how: str
     """Alternative to the parameter."""
 
 
-Spelling = str | Converted | Refused
+Spelling = str | Converted | Unsupported
 """Meaning of a parameter name. A text is our name for the same parameter."""
 Spellings = Mapping[str, Spelling]
 
@@ -76,7 +76,7 @@ def translated(metric: HasParameters, params: Mapping[str, Any], theirs: Spellin
 
 def _ours(metric: HasParameters, key: str, value: Any, theirs: Spellings) -> Mapping[str, Any]:
     spelling = _spelling(metric, key, theirs)
-    if isinstance(spelling, Refused):
+    if isinstance(spelling, Unsupported):
         raise ConfigError(f"{metric.name}.{key}: not supported; {spelling.how}")
     if isinstance(spelling, Converted):
         try:
@@ -107,6 +107,6 @@ def snake_case(key: str) -> str:
 
 def written(spelling: Spelling) -> str:
     """Return the meaning of a parameter name in words."""
-    if isinstance(spelling, Refused):
+    if isinstance(spelling, Unsupported):
         return f"not supported: {spelling.how}"
     return spelling.ours if isinstance(spelling, Converted) else spelling

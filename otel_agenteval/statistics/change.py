@@ -271,11 +271,6 @@ class Series:
         """The usual mean, or 0 without values."""
         return self._usual.mean
 
-    @property
-    def is_learning(self) -> bool:
-        """True until the usual level is known."""
-        return not self._known
-
     def see(
         self, value: float, at: float = 0.0, weight: float = 1.0, version: str | None = None, exemplar: str | None = None
     ) -> Found | None:

@@ -263,7 +263,7 @@ def test_nothing_runs_where_no_sandbox_works(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_auto_takes_the_first_that_works(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandboxes, "usable", lambda: ("bubblewrap", "monty"))
-    monkeypatch.setattr(sandboxes, "run", lambda name, *args: sandboxes.Outcome(0, "", timed_out=False))
+    monkeypatch.setattr(sandboxes, "run", lambda name, *args: sandboxes.ProgramResult(0, "", timed_out=False))
     assert run(PYTHON).detail["sandbox"] == "bubblewrap"
 
 

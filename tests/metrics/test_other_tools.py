@@ -12,7 +12,7 @@ import otel_agenteval as oa
 from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.metrics.names import TOOLS, Tool, ToolMetric, load_tool, tool_metrics
 from otel_agenteval.metrics.registry import catalog, resolve
-from otel_agenteval.metrics.spellings import Converted, Refused
+from otel_agenteval.metrics.spellings import Converted, Unsupported
 
 ROWS = [*tool_metrics()]
 SAME = [(tool, row) for tool, row in ROWS if row.ours is not None]
@@ -182,10 +182,10 @@ def test_a_value_that_cannot_be_meant_is_refused(name: str, given: dict[str, Any
 def test_each_refusal_of_a_parameter_is_raised() -> None:
     for tool, row in SAME:
         for theirs, spelling in {**tool.parameters, **row.parameters}.items():
-            if isinstance(spelling, Refused):
+            if isinstance(spelling, Unsupported):
                 with pytest.raises(oa.ConfigError, match=re.escape(spelling.how)):
                     oa.get_metric(f"{tool.prefix}:{row.name}", **{theirs: "x"})
-            assert isinstance(spelling, (str, Converted, Refused))
+            assert isinstance(spelling, (str, Converted, Unsupported))
 
 
 TURN = oa.Turn.from_dict({

@@ -277,7 +277,7 @@ def test_a_turn_of_nobody_stands_for_itself() -> None:
 def test_the_ledger_forgets_the_longest_unused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledgers, "_MOST_SCOPES", 2)
     monkeypatch.setattr(ledgers, "_MOST_TURNS", 3)
-    ledger = ledgers.Ledger()
+    ledger = ledgers.EpsilonLedger()
     for turn, scope in enumerate("aabca"):
         ledger.charge(scope, oa.Turn(turn_id=str(turn)), 1.0)
     assert ledger.charge("c", oa.Turn(turn_id="x"), 1.0) == 1.0

@@ -12,7 +12,7 @@ import otel_agenteval as oa
 from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.metrics import names
 from otel_agenteval.metrics.registry import catalog
-from otel_agenteval.metrics.spellings import Converted, Refused, translated
+from otel_agenteval.metrics.spellings import Converted, Unsupported, translated
 
 METRICS = {metric.name: metric for metric in catalog()}
 
@@ -158,7 +158,7 @@ def test_every_spelling_of_a_seed_leads_to_a_parameter_or_says_what_to_do() -> N
                     if isinstance(spelling, Converted)
                     else None
                 )
-                assert ours in METRICS[name].parameters or isinstance(spelling, Refused), (seed, name, theirs)
+                assert ours in METRICS[name].parameters or isinstance(spelling, Unsupported), (seed, name, theirs)
 
 
 def test_a_parameter_without_a_meaning_here_is_refused_with_what_to_do() -> None:

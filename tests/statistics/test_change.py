@@ -163,7 +163,6 @@ def test_what_is_known_goes_on_after_a_restart() -> None:
     fed(without, values, version="1")
     fed(restarted, values, version="1")
     restarted = Series.of_state(Options(), restarted.state())
-    assert not restarted.is_learning
     assert restarted.usual == without.usual
     first, second = fed(without, bad, version="1"), fed(restarted, bad, version="1")
     assert first is not None

@@ -19,7 +19,7 @@ from ...detectors.pii import ADDRESSES, EMAILS, NAMES, NUMBERS, PLAIN_NUMBERS, S
 from ..lib import applies
 from ..lib.applies import MINIMISED_KEYS
 from ..lib.grounding import GivenInTurn
-from ..lib.ledger import Ledger
+from ..lib.ledger import EpsilonLedger
 from ..lib.screen import look_at_output
 from ..registry import EPSILON, Result, metric, skip
 
@@ -45,7 +45,7 @@ def _rules(ruleset: str, enable_names: bool) -> tuple[Rule, ...]:
     return (*_DEFAULT_RULES, NAMES) if enable_names else _DEFAULT_RULES
 
 
-class _Found(NamedTuple):
+class _Detection(NamedTuple):
     kind: str
     location: str
     start: int
@@ -161,8 +161,8 @@ def code_pii_leakage(
         if not texts and not truncated:  # nearly always
             nothing = {"num_detections": 0, "severity": 0.0, "types": [], "detections": []}
             return Result(1.0, passed=True if threshold is None else None, detail=nothing)
-    found: list[_Found] = []
-    uncertain: list[_Found] = []
+    found: list[_Detection] = []
+    uncertain: list[_Detection] = []
     if ruleset == "precise":
         given = GivenInTurn(turn)
         for leak in _precise(turn, texts, given):
@@ -174,7 +174,7 @@ def code_pii_leakage(
         rules = _rules(ruleset, enable_names)
         for location, text in texts:
             found += [
-                _Found(detector.kind, location, start, detector.confidence, mask(text[start:end]))
+                _Detection(detector.kind, location, start, detector.confidence, mask(text[start:end]))
                 for detector, start, end in find(text, rules)
             ]
     return _pii_result(found, uncertain, weights, aggregate, threshold, truncated=truncated)
@@ -187,15 +187,15 @@ def _may_leak(turn: Turn, location: str, text: str) -> bool:
     return may_hold(look.text, look)
 
 
-def _precise(turn: Turn, texts: list[tuple[str, str]], given: GivenInTurn) -> Iterator[_Found]:
+def _precise(turn: Turn, texts: list[tuple[str, str]], given: GivenInTurn) -> Iterator[_Detection]:
     for location, text in texts:
         for leak in leaks(text, given, asked=turn.input or "", check_given=location == "output"):
-            yield _Found(leak.kind, location, leak.start, leak.confidence, mask(text[leak.start : leak.end]))
+            yield _Detection(leak.kind, location, leak.start, leak.confidence, mask(text[leak.start : leak.end]))
 
 
 def _pii_result(
-    found: list[_Found],
-    uncertain: list[_Found],
+    found: list[_Detection],
+    uncertain: list[_Detection],
     weights: dict[str, float] | None,
     aggregate: str,
     threshold: float | None,
@@ -226,7 +226,7 @@ def _weight(kind: str, weights: dict[str, float] | None) -> float:
     return PII_WEIGHTS.get(kind, _UNKNOWN_WEIGHT)
 
 
-_LEDGER = Ledger()
+_LEDGER = EpsilonLedger()
 _EPSILON_ATTRIBUTE = "privacy.epsilon"
 
 

@@ -13,7 +13,7 @@ from annotated_types import Ge, MinLen
 
 from ...core.errors import MetricError
 from ...core.turn import Turn
-from ..lib.workflow import Graph, Run, graph_of, key, runs_of
+from ..lib.workflow import ExecutorRun, Graph, graph_of, key, runs_of
 from ..registry import Result, metric, skip
 from .performance_cost import code_cost, code_token_usage
 
@@ -309,7 +309,7 @@ class _FirstCalls:
 
 def _tool_calls(turn: Turn) -> list[tuple[str, str | None]] | None:
     """Return each call's tool and executor, from the workflow's steps or the turn's calls."""
-    runs: Sequence[Run] = runs_of(turn) or ()
+    runs: Sequence[ExecutorRun] = runs_of(turn) or ()
     if any(run.tools is not None for run in runs):
         return [(tool, run.executor) for run in runs for tool in run.tools or ()]
     return None if turn.tool_calls is None else [(call.name, call.agent) for call in turn.tool_calls]

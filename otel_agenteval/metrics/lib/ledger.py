@@ -16,7 +16,7 @@ _MOST_TURNS = 100_000
 
 
 @dataclass(slots=True)
-class _Entry:
+class _Charge:
     """The epsilon that one turn spent, and the epsilon spent in its scope before it."""
 
     scope: str
@@ -24,7 +24,7 @@ class _Entry:
     epsilon: float
 
 
-class Ledger:
+class EpsilonLedger:
     """A sum of the epsilon that turns spend, per scope.
 
     A turn that is scored again, or a revision of it, is charged once and gets the same earlier spending.
@@ -33,15 +33,15 @@ class Ledger:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._spent: OrderedDict[str, float] = OrderedDict()
-        self._entries: OrderedDict[tuple[str, str], _Entry] = OrderedDict()
-        self._nameless: weakref.WeakKeyDictionary[Turn, _Entry] = weakref.WeakKeyDictionary()
+        self._entries: OrderedDict[tuple[str, str], _Charge] = OrderedDict()
+        self._nameless: weakref.WeakKeyDictionary[Turn, _Charge] = weakref.WeakKeyDictionary()
 
     def charge(self, scope: str, turn: Turn, epsilon: float) -> float:
         """Charge a turn's epsilon and return the epsilon spent in its scope before it."""
         with self._lock:
             entry = self._entry_of(scope, turn)
             if entry is None:
-                entry = _Entry(scope, self._spent.get(scope, 0.0), 0.0)
+                entry = _Charge(scope, self._spent.get(scope, 0.0), 0.0)
             self._spent[scope] = max(0.0, self._spent.get(scope, 0.0) + epsilon - entry.epsilon)
             self._spent.move_to_end(scope)
             entry.epsilon = epsilon
@@ -53,7 +53,7 @@ class Ledger:
             self._trim()
             return entry.before
 
-    def _entry_of(self, scope: str, turn: Turn) -> _Entry | None:
+    def _entry_of(self, scope: str, turn: Turn) -> _Charge | None:
         if not turn.turn_id:
             found = self._nameless.get(turn)
             return found if found is not None and found.scope == scope else None

@@ -54,7 +54,7 @@ _UID = 61234
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ProgramResult:
     """The exit code and standard error of a program."""
 
     exit_code: int | None
@@ -77,7 +77,7 @@ def usable() -> tuple[Name, ...]:
     return tuple(found)
 
 
-def run(sandbox: Name, program: str, stdin: str, timeout_s: float) -> Outcome:
+def run(sandbox: Name, program: str, stdin: str, timeout_s: float) -> ProgramResult:
     """Run a Python program until it ends or reaches its time limit.
 
     Raises:
@@ -133,7 +133,7 @@ def _bubblewrap_holds() -> bool:
         return False
 
 
-def _run_in_bubblewrap(program: str, stdin: str, timeout_s: float) -> Outcome:
+def _run_in_bubblewrap(program: str, stdin: str, timeout_s: float) -> ProgramResult:
     code, given, status = (_memory_file(text) for text in (program, stdin, ""))
     user: dict[str, Any] = {"user": _UID, "group": _UID, "extra_groups": []} if os.geteuid() == 0 else {}
     try:
@@ -150,10 +150,10 @@ def _run_in_bubblewrap(program: str, stdin: str, timeout_s: float) -> Outcome:
         for descriptor in (code, given, status):
             os.close(descriptor)
     if timed_out:
-        return Outcome(None, stderr, timed_out=True)
+        return ProgramResult(None, stderr, timed_out=True)
     if ended is None:
         raise MetricError("sandbox_failed", "sandbox: bubblewrap could not start the program; run bwrap by hand to see the cause")
-    return Outcome(ended, stderr, timed_out=False)
+    return ProgramResult(ended, stderr, timed_out=False)
 
 
 def _memory_file(text: str) -> int:
@@ -244,7 +244,7 @@ def _monty_holds() -> bool:
     return (good.exit_code, bad.exit_code) == (0, 1)
 
 
-def _run_in_monty(program: str, stdin: str, timeout_s: float) -> Outcome:
+def _run_in_monty(program: str, stdin: str, timeout_s: float) -> ProgramResult:
     monty = _monty()
     outside = _Outside(stdin)
     limits = {
@@ -262,13 +262,13 @@ def _run_in_monty(program: str, stdin: str, timeout_s: float) -> Outcome:
             )
     except monty.MontyCrashedError as error:
         if error.timed_out:
-            return Outcome(None, "", timed_out=True)
+            return ProgramResult(None, "", timed_out=True)
         raise MetricError("sandbox_failed", "sandbox: the pydantic-monty worker ended unexpectedly") from None
     except monty.MontyError as error:
         return _ended_by(error, outside)
     except (OSError, RuntimeError):
         raise MetricError("sandbox_failed", "sandbox: pydantic-monty could not start a worker") from None
-    return Outcome(0, "", timed_out=False)
+    return ProgramResult(0, "", timed_out=False)
 
 
 class _Outside:
@@ -310,18 +310,18 @@ def _with_plain_exit(program: str) -> str:
     return b"".join(lines).decode("utf-8", "replace")
 
 
-def _ended_by(error: Any, outside: _Outside) -> Outcome:
+def _ended_by(error: Any, outside: _Outside) -> ProgramResult:
     inner = error.exception()
     message = str(inner)
     stderr = error.display()[-STDERR_CHARS:]
     if isinstance(inner, TimeoutError) and "limit exceeded" in message:
-        return Outcome(None, stderr, timed_out=True)
+        return ProgramResult(None, stderr, timed_out=True)
     if isinstance(inner, SystemExit):
         code = outside.code if outside.code is not None or not message else message
-        return Outcome(0 if code is None else code % 256 if isinstance(code, int) else 1, stderr, timed_out=False)
+        return ProgramResult(0 if code is None else code % 256 if isinstance(code, int) else 1, stderr, timed_out=False)
     if _unknown_to_monty(inner, message):
         raise MetricError("unsupported_program", "sandbox: pydantic-monty doesn't support the program; try bubblewrap")
-    return Outcome(1, stderr, timed_out=False)
+    return ProgramResult(1, stderr, timed_out=False)
 
 
 def _unknown_to_monty(inner: BaseException, message: str) -> bool:

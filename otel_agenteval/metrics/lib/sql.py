@@ -122,7 +122,7 @@ class TooComplex(Exception):
 
 
 @dataclass(slots=True)
-class Reading:
+class ParsedSql:
     """The result of the parser."""
 
     trees: list[Any]
@@ -130,7 +130,7 @@ class Reading:
     """Table names as written, without duplicates. CTEs aren't included, because the text itself defines them."""
 
 
-def read(text: str, bare_text: str, dialect: str) -> Reading | None:
+def read(text: str, bare_text: str, dialect: str) -> ParsedSql | None:
     """Parse the statements of a text, or return None if it isn't SQL.
 
     Raises:
@@ -152,7 +152,7 @@ def read(text: str, bare_text: str, dialect: str) -> Reading | None:
         return None
     if not name and _NO_LEADING_VERB.search(bare_text):  # most dialects don't allow a leading FROM, so this is prose
         return None
-    return Reading(trees, list(dict.fromkeys(_table_names(trees))))
+    return ParsedSql(trees, list(dict.fromkeys(_table_names(trees))))
 
 
 class _Silence(logging.Filter):
@@ -276,7 +276,7 @@ def is_allowed_table(name: str, allowed: frozenset[str]) -> bool:
     return name.lower() in allowed or name.rpartition(".")[2].lower() in allowed
 
 
-def refused_columns(reading: Reading, allowed: frozenset[str]) -> list[str]:
+def refused_columns(reading: ParsedSql, allowed: frozenset[str]) -> list[str]:
     """Return the columns of real tables that aren't in ``allowed``, without duplicates.
 
     ``*`` stands for all columns of a table. ``allowed`` is in lower case. Names that the statement itself defines don't count:

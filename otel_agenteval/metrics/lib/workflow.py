@@ -28,7 +28,7 @@ def key(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ExecutorRun:
     """One run of an executor."""
 
     executor: str
@@ -93,7 +93,7 @@ def _edge(edge: Any, place: int) -> tuple[str, str]:
     return _name(edge[0]), _name(edge[1])
 
 
-def runs_of(turn: Turn) -> list[Run] | None:
+def runs_of(turn: Turn) -> list[ExecutorRun] | None:
     """Return the runs of the workflow's executors in start order, or None without a workflow.
 
     Raises:
@@ -119,7 +119,7 @@ def _named_by_errors(errors: Sequence[Any]) -> set[tuple[str, str | None]]:
     return named
 
 
-def _run(step: Any, place: int, named: set[tuple[str, str | None]]) -> Run:
+def _run(step: Any, place: int, named: set[tuple[str, str | None]]) -> ExecutorRun:
     if not isinstance(step, Mapping):
         raise MetricError("invalid_workflow", f"workflow.steps[{place}]: must be an object with executor and status")
     executor = _name(step.get("executor"))
@@ -131,11 +131,11 @@ def _run(step: Any, place: int, named: set[tuple[str, str | None]]) -> Run:
     )
     tools = step.get("tool_calls")
     if not isinstance(tools, (list, tuple)):
-        return Run(executor, failed)
-    return Run(executor, failed, tuple(_name(tool) for tool in tools))
+        return ExecutorRun(executor, failed)
+    return ExecutorRun(executor, failed, tuple(_name(tool) for tool in tools))
 
 
-def _runs_in_spans(turn: Turn) -> list[Run] | None:
+def _runs_in_spans(turn: Turn) -> list[ExecutorRun] | None:
     agents = turn.agent_runs
     executors = [
         (span.id, name, bool(span.attributes.get("error.type")))
@@ -145,12 +145,12 @@ def _runs_in_spans(turn: Turn) -> list[Run] | None:
     if executors:
         above = {span.id: span.parent for span in turn.spans}
         broken = {above.get(run.span_id) for run in agents if run.error is not None and run.span_id is not None}
-        return [Run(name, failed or span_id in broken) for span_id, name, failed in executors]
+        return [ExecutorRun(name, failed or span_id in broken) for span_id, name, failed in executors]
     outermost = [run for run in agents if run.parent is None]
     if len(outermost) == 1 and not any(_is_workflow(span.attributes) for span in turn.spans):
         called = _called_by(outermost[0], agents)
         outermost = [outermost[0], *called] if called else []
-    return [Run(run.name or "", run.error is not None) for run in outermost] or None
+    return [ExecutorRun(run.name or "", run.error is not None) for run in outermost] or None
 
 
 def _is_workflow(attributes: Mapping[str, Any]) -> bool:

@@ -28,11 +28,11 @@ _NO_CHARACTER = re.compile(_FOREIGN)
 _NUMBERED = re.compile(r"&#(?:([0-9]+)|x([0-9A-Fa-f]+));")
 
 
-class _Refused(Exception):
+class _HasDeclarations(Exception):
     """A document that contains its own declarations."""
 
 
-class Document:
+class XmlDocument:
     """The result of reading a text as one XML document."""
 
     __slots__ = ("fault", "missing")
@@ -44,7 +44,7 @@ class Document:
         """Required elements that don't occur."""
 
 
-def read(text: str, required: Sequence[str] = ()) -> Document:
+def read(text: str, required: Sequence[str] = ()) -> XmlDocument:
     """Check that a text is one well-formed document, and find its missing required elements."""
     paths = _Paths(required)
     parser = expat.ParserCreate()
@@ -55,17 +55,17 @@ def read(text: str, required: Sequence[str] = ()) -> Document:
     try:
         parser.Parse(text.strip(_WHITE_SPACE), True)
     except expat.ExpatError as error:
-        return Document({"error": expat.ErrorString(error.code), "line": error.lineno, "column": error.offset}, list(required))
-    except _Refused:
-        return Document({"error": "declarations are not supported"}, list(required))
+        return XmlDocument({"error": expat.ErrorString(error.code), "line": error.lineno, "column": error.offset}, list(required))
+    except _HasDeclarations:
+        return XmlDocument({"error": "declarations are not supported"}, list(required))
     except UnicodeEncodeError:
-        return Document({"error": "not well-formed (invalid token)"}, list(required))
-    return Document(None, paths.missing())
+        return XmlDocument({"error": "not well-formed (invalid token)"}, list(required))
+    return XmlDocument(None, paths.missing())
 
 
 def _refuse_declarations(name: str, system_id: str | None, public_id: str | None, internal_subset: bool) -> None:
     if internal_subset:
-        raise _Refused
+        raise _HasDeclarations
 
 
 class _Paths:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ...core.data_files import load_yaml
 from ...core.errors import ConfigError, nearest
-from ..spellings import Refused, Spelling, Spellings
+from ..spellings import Spelling, Spellings, Unsupported
 
 TOOLS = ("deepeval", "ragas", "promptfoo", "mlflow", "phoenix", "pydantic_evals", "openevals", "agentevals", "langfuse")
 """Prefixes of the tools, in the order of the documentation."""
@@ -156,5 +156,5 @@ def seed_spellings(seed: str, alias: str, metric: str, parameters: Container[str
         same = load_tool("promptfoo").metrics.get(alias)
         return same.parameters if same is not None and same.ours == metric else {}
     common, by_metric = seeds().get(seed, ({}, {}))
-    applying = {name: spelling for name, spelling in common.items() if name in parameters or isinstance(spelling, Refused)}
+    applying = {name: spelling for name, spelling in common.items() if name in parameters or isinstance(spelling, Unsupported)}
     return {**applying, **by_metric.get(metric, {})}

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..spellings import Converted, Refused, Spelling, snake_case
+from ..spellings import Converted, Spelling, Unsupported, snake_case
 
 
 def _number(value: Any) -> float:
@@ -290,7 +290,7 @@ SPELLINGS: Mapping[str, Callable[..., Spelling]] = {
     "negated": negated,
     "only": only,
     "percent": percent,
-    "refused": Refused,
+    "unsupported": Unsupported,
     "renamed": renamed,
     "seconds": seconds,
     "span_query": span_query,
