@@ -40,7 +40,7 @@ def page(tmp_path: Path, text: str) -> Page:
     return quickstarts.page_of(file)
 
 
-@pytest.mark.parametrize("name", ["pydantic-ai", "langgraph", "openai-sdk"])
+@pytest.mark.parametrize("name", ["pydantic-ai", "langgraph", "openai-sdk", "own-spans"])
 def test_what_a_page_shows_is_what_its_program_prints(name: str, tmp_path: Path) -> None:
     shown = quickstarts.page_of(quickstarts.PAGES / f"{name}.md")
     core = {
