@@ -70,10 +70,18 @@ class Report:
         gates = any(series.facts.policy == "gate" for series in self.run.series.values())
         return gates or (self.comparison is not None and any(change.watched for change in self.comparison.changes))
 
+    @property
+    def unused_gates(self) -> list[str]:
+        """Names of the gates that applied to no turn."""
+        gates = (series for series in self.run.series.values() if series.facts.policy == "gate")
+        return [series.label for series in gates if all(row.outcome == "skipped" for row in series.rows)]
+
     def verdict(self) -> str:
         """Return a summary in one line."""
         scored = f"{count(len(self.run.turns), 'turn')}, {count(len(self.run.series), 'metric')}"
         if not self.failures:
+            if self.unused_gates:
+                return f"{scored}: no gate failed, but these applied to no turn: {', '.join(self.unused_gates)}"
             return f"{scored}: {'every gate passed' if self.decides else 'no gates'}"
         regressions = len(self.failures) - bool(self.gates_failed)
         faults = [f"{count(self.gates_failed, 'gate score')} failed"] if self.gates_failed else []
