@@ -41,5 +41,5 @@ def judge_findings(config: Config, metrics: Selected) -> Findings:
         yield Finding(
             BAD,
             f"the judge {model} can't be used: {found.fault}",
-            "check judge.base_url, judge.model and judge.api_key",
+            "check judge.base_url, judge.model and judge.api_key, or use a more capable model",
         )

@@ -31,7 +31,7 @@ def program_findings(program: Sequence[str], config: Config, metrics: Selected) 
         if code:
             yield Finding(NOTE, f"the program exited with code {code}")
         facts = facts_about(out)
-        others = sorted({fact["python"] for fact in facts if fact.get("python") not in (None, sys.executable)})
+        others = sorted({fact["python"] for fact in facts if "python" in fact and not _is_this_python(fact["python"])})
         if others:
             yield Finding(NOTE, f"the program ran in another Python, {others[0]}; the checks above are about this one")
         if not out.exists():
@@ -45,6 +45,14 @@ def program_findings(program: Sequence[str], config: Config, metrics: Selected) 
     yield from turn_findings(turns, spans)
     if turns:
         yield from metric_findings(turns, config, metrics)
+
+
+def _is_this_python(path: str | None) -> bool:
+    """Return True if the path is this interpreter, also under another name in the same environment (``python3``)."""
+    if path is None:
+        return True
+    here, other = Path(sys.executable), Path(path)
+    return here.parent == other.parent and here.resolve() == other.resolve()
 
 
 def span_findings(spans: Sequence[SpanRecord], reading: Reading) -> Findings:

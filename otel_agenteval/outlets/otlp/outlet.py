@@ -187,7 +187,7 @@ class OtlpOutlet(Outlet):
     def failed(self, reason: str) -> None:
         """Count a failed request."""
         self._telemetry.add(semconv.EMIT_ERRORS, outlet=self.name, reason=reason)
-        self._warn_once(reason, "a request failed to")
+        self._warn_once(reason, "can't send to")
 
     def _warn_once(self, reason: str, what: str) -> None:
         if reason not in self._warned_of:
