@@ -20,29 +20,29 @@ from typing import NamedTuple
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "get-started" / "installation.md"
 PURPOSES = {
-    "asr": "a model of your own in the process that writes down what is said in recordings",
+    "asr": "a local speech-to-text model for recordings",
     "audio": "word and character error rates of transcripts",
     "backfill": "`otel-agenteval backfill`: Daft, ClickHouse, Parquet",
     "bedrock": "judges on AWS, with its credentials",
-    "clip": "a CLIP or SigLIP model of your own in the process",
-    "code": "running code in a sandbox, and telling languages apart",
-    "completion": "completion of the command line in a shell",
-    "cost": "prices that are newer than those that come along",
-    "embed": "a small embedding model in the process",
+    "clip": "a local CLIP or SigLIP model",
+    "code": "running code in a sandbox, and detecting programming languages",
+    "completion": "shell completion",
+    "cost": "newer model prices than the built-in ones",
+    "embed": "a small local embedding model",
     "encryption": "encryption of queued content",
-    "fsspec": "media in object stores, beside a package for the store (`s3fs`, `gcsfs`)",
+    "fsspec": "media in object stores. Also needs the store's package (`s3fs`, `gcsfs`).",
     "kafka": "spans from Kafka",
-    "media": "images, recordings and videos: what is measured in them, and frames for judges",
-    "notebook": "turns and scores as pandas data frames",
-    "ocr": "the writing in images",
+    "media": "metrics of images, audio and video, and frames for judges",
+    "notebook": "turns and scores as pandas DataFrames",
+    "ocr": "text in images",
     "parquet": "files in Parquet",
     "postgres": "turns and scores in PostgreSQL",
     "redis": "judge jobs in Redis",
-    "serve": "a sidecar that unpacks zstd, and gzip twice as fast",
-    "structured": "JSON Schema, SQL, HTML: all that the default pack can use",
+    "serve": "zstd and faster gzip in the sidecar",
+    "structured": "JSON Schema, SQL and HTML. Complete for the default metrics.",
     "sustainability": "energy and carbon",
     "text": "regular expressions in linear time, BLEU, ROUGE, edit distance",
-    "zstd": "recordings ending in .zst",
+    "zstd": "compressed recordings (`.zst`)",
 }
 """What each extra is for. ``all`` and ``dev`` are the tests'."""
 
@@ -96,7 +96,7 @@ def table() -> Iterator[str]:
     core = installed(str(ROOT))
     yield "| install | for | packages | MB | seconds |"
     yield "|---|---|---|---|---|"
-    yield f"| `otel-agenteval` | everything but what is named below | {core.packages} | {core.megabytes:.0f} | {core.seconds:.0f} |"
+    yield f"| `otel-agenteval` | all features without an extra | {core.packages} | {core.megabytes:.0f} | {core.seconds:.0f} |"
     for extra in sorted(extras()):
         wanted = f"{ROOT}[{extra}]"
         installed(wanted)
