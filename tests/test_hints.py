@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace import TracerProvider
 import otel_agenteval as oa
 from otel_agenteval.core import packages
 from otel_agenteval.engine import hints
-from otel_agenteval.judging.budget import Bound, Budget
+from otel_agenteval.judging.budget import Bound, JudgeBudget
 from otel_agenteval.judging.queues import Counter, MemorySpendBook
 from tests.support.clock import FakeClock
 from tests.support.rig import Rig
@@ -138,7 +138,7 @@ def test_the_packs_own_metrics_are_no_concern(caplog: pytest.LogCaptureFixture) 
 
 def test_used_up_budget_is_logged_once_for_each_metric(caplog: pytest.LogCaptureFixture) -> None:
     clock = FakeClock()
-    budget = Budget([Bound(Counter("", "calls", 3_600.0), 1.0)], MemorySpendBook(), clock, soft=1.0)
+    budget = JudgeBudget([Bound(Counter("", "calls", 3_600.0), 1.0)], MemorySpendBook(), clock, soft=1.0)
     assert budget.admit("llm_a").wait == 0
     assert budget.admit("llm_a").wait > 0
     assert budget.admit("llm_a").wait > 0

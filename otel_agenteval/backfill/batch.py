@@ -23,14 +23,14 @@ from ..core.turn import Turn
 from ..evaluation.references import ReferenceSources, root_attributes
 from ..evaluation.selection import named, select_conversation_metrics, select_metrics
 from ..judging.models import embedder_from, judge_from
-from ..judging.sampling import Rule, rules_of
+from ..judging.sampling import SamplingRule, rules_of
 from ..metrics.bound_metric import BoundMetric, asks_one
 from ..spans.columnar import spans_of
 from ..spans.record import SpanRecord
 from ..turns.conversations import Ended, conversation_of
 from ..turns.recorded_conversations import RecordedConversations, looks_back
 from ..turns.recordings import turns_of
-from .turn_scoring import Account, Known, Scoring, TurnScoring
+from .turn_scoring import Known, Scoring, ScoringTotals, TurnScoring
 
 RESULT_COLUMNS: Mapping[str, str] = {
     "trace_id": "string", "span_id": "string", "turn_id": "string", "revision": "int64", "conversation_id": "string",
@@ -100,7 +100,7 @@ class Scorer:
             if model is not None:
                 model.close()
 
-    def score(self, tables: Any, known: Known = MappingProxyType({})) -> tuple[Any, Account]:
+    def score(self, tables: Any, known: Known = MappingProxyType({})) -> tuple[Any, ScoringTotals]:
         """Score a batch of whole traces.
 
         Returns a ``pyarrow.Table`` of :data:`RESULT_COLUMNS`, and counts and costs.
@@ -112,7 +112,7 @@ class Scorer:
         Raises:
             ValueError: a required column is missing.
         """
-        account = Account()
+        account = ScoringTotals()
         rows: list[dict[str, Any]] = []
         turns = list(turns_of(self._records(tables if isinstance(tables, (list, tuple)) else [tables], account)))
         account.turns = len(turns)
@@ -159,11 +159,11 @@ class Scorer:
 
         The traces of a conversation must be in one batch.
         """
-        turns = turns_of(self._records(tables, Account()))
+        turns = turns_of(self._records(tables, ScoringTotals()))
         return {turn.trace_id: conversation_of(turn) for turn in turns if turn.trace_id and turn.conversation_id}
 
     @staticmethod
-    def _records(tables: Iterable[Any], account: Account) -> Iterable[Any]:
+    def _records(tables: Iterable[Any], account: ScoringTotals) -> Iterable[Any]:
         for table in tables:
             for item in spans_of(table):
                 if isinstance(item, NotASpan):
@@ -213,7 +213,7 @@ def _scorer_of(config: str, metrics: tuple[str, ...] | None) -> Scorer:
 
 def chosen(
     config: Config, names: Sequence[str] | None
-) -> tuple[list[BoundMetric], list[BoundMetric], Mapping[BoundMetric, Rule]]:
+) -> tuple[list[BoundMetric], list[BoundMetric], Mapping[BoundMetric, SamplingRule]]:
     """Return the metrics of turns, the metrics of conversations, and their sampling rules.
 
     Without ``names``, these are the configured metrics. Named metrics keep their configured parameters.

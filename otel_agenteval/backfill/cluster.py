@@ -16,10 +16,10 @@ from ..core.extras import require
 from .batch import Scorer, scorer_of
 from .run import Output, score_bucket
 from .sources import Parquet, bucket_of
-from .turn_scoring import Account
+from .turn_scoring import ScoringTotals
 
 
-def run(source: Parquet, output: Output, scorer: Scorer, *, ray: str | None = None) -> Account:
+def run(source: Parquet, output: Output, scorer: Scorer, *, ray: str | None = None) -> ScoringTotals:
     """Score every bucket that isn't done.
 
     Args:
@@ -41,7 +41,7 @@ def run(source: Parquet, output: Output, scorer: Scorer, *, ray: str | None = No
         daft.set_runner_ray(address=ray, noop_if_initialized=True)
     fingerprint = source.fingerprint()
     wanted = [bucket for bucket in range(output.buckets) if not output.is_done(bucket, scorer.keys, fingerprint)]
-    total = Account()
+    total = ScoringTotals()
     if not wanted:
         return total
     names = list(source.columns)
@@ -62,7 +62,7 @@ def run(source: Parquet, output: Output, scorer: Scorer, *, ray: str | None = No
     spans = spans.where(daft.col("bucket").is_in(wanted))
     done = spans.groupby("bucket").map_groups(scored(daft.col("bucket"), *(daft.col(name) for name in names)).alias("account"))
     for text in done.to_pydict()["account"]:
-        total.add(Account(**json.loads(text)))
+        total.add(ScoringTotals(**json.loads(text)))
     return total
 
 
@@ -82,5 +82,5 @@ class _Task:
         scorer = scorer_of(self._config, self._metrics)
         table = pa.table(dict(zip(self._names, columns, strict=True)))
         account = score_bucket(Output(self._folder, 0), bucket, [table], scorer, self._fingerprint)
-        assert len(asdict(account)) == len(fields(Account))
+        assert len(asdict(account)) == len(fields(ScoringTotals))
         return json.dumps(asdict(account))

@@ -33,7 +33,7 @@ from ..core.extras import require
 from ..core.processes import Processes
 from .batch import Scorer, scorer_of
 from .sources import Source, bucket_of
-from .turn_scoring import Account
+from .turn_scoring import ScoringTotals
 
 _BUCKET_BYTES = 256 * 2**20
 _WORTH_A_PROCESS = 8 * 2**20
@@ -127,7 +127,7 @@ def _buckets_in(manifest: Path) -> int:
     raise AgentEvalError(f"{manifest}: must have the format {_FORMAT}; choose an empty folder")
 
 
-def score_bucket(output: Output, bucket: int, tables: Iterable[Any], scorer: Scorer, fingerprint: str) -> Account:
+def score_bucket(output: Output, bucket: int, tables: Iterable[Any], scorer: Scorer, fingerprint: str) -> ScoringTotals:
     """Score the missing results of a bucket and save them.
 
     Every driver calls this function with all spans of the bucket.
@@ -146,7 +146,7 @@ def run(
     shards: int = 1,
     jobs: int = 1,
     progress: Callable[[str, int, int | None], None] = lambda what, done, total: None,
-) -> Account:
+) -> ScoringTotals:
     """Run a backfill on this machine: write spans by bucket, then score the buckets.
 
     Args:
@@ -159,7 +159,7 @@ def run(
     """
     fingerprint = source.fingerprint()
     wanted = [bucket for bucket in range(output.buckets) if not output.is_done(bucket, scorer.keys, fingerprint)]
-    total = Account()
+    total = ScoringTotals()
     if not wanted:
         return total
     layout = _Layout(output, fingerprint)
@@ -181,11 +181,11 @@ def run(
     return total
 
 
-def _score_here(layout: _Layout, scorer: Scorer, bucket: int) -> Account:
+def _score_here(layout: _Layout, scorer: Scorer, bucket: int) -> ScoringTotals:
     return score_bucket(layout.output, bucket, layout.tables(bucket), scorer, layout.fingerprint)
 
 
-def _score(layout: _Layout, copies: tuple[str, tuple[str, ...] | None], bucket: int) -> Account:
+def _score(layout: _Layout, copies: tuple[str, tuple[str, ...] | None], bucket: int) -> ScoringTotals:
     """Score a bucket in another process."""
     return _score_here(layout, scorer_of(*copies), bucket)
 

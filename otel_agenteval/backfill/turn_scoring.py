@@ -26,8 +26,8 @@ from ..judging.models import Embedder, InProcessEmbedder, Judge, recording
 from ..judging.models.model_server import tokens_in
 from ..judging.models.prices import cost_of
 from ..judging.models.prompt import SYSTEM, prompt_of
-from ..judging.models.providers import Usage
-from ..judging.sampling import EVERY_TURN, Chance, Rule, position
+from ..judging.models.providers import TokenUsage
+from ..judging.sampling import EVERY_TURN, Chance, SamplingRule, position
 from ..metrics.bound_metric import BoundMetric, why_missing
 from ..metrics.question import Answers, Question
 
@@ -39,7 +39,7 @@ Known = Mapping[str, "Mapping[str, Any] | None"]
 
 
 @dataclass(slots=True)
-class Account:
+class ScoringTotals:
     """Counts and costs of a scoring. In a dry run, they are estimates."""
 
     spans: int = 0
@@ -50,7 +50,7 @@ class Account:
     errors: int = 0
     known: int = 0
     """Scores that existed before."""
-    questions: int = 0
+    model_calls: int = 0
     """Requests to judges and embedders. In a dry run, the requests that are certain to be sent."""
     tokens: int = 0
     cost_usd: float = 0.0
@@ -59,9 +59,9 @@ class Account:
     metrics: dict[str, int] = field(default_factory=dict)
     """Requests by metric."""
 
-    def add(self, other: Account) -> None:
+    def add(self, other: ScoringTotals) -> None:
         """Add the counts and costs of another batch."""
-        for name in ("spans", "bad", "turns", "scores", "errors", "known", "questions", "tokens", "cost_usd", "unpriced"):
+        for name in ("spans", "bad", "turns", "scores", "errors", "known", "model_calls", "tokens", "cost_usd", "unpriced"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for metric, count in other.metrics.items():
             self.metrics[metric] = self.metrics.get(metric, 0) + count
@@ -73,7 +73,7 @@ class Scoring(NamedTuple):
     config: Config
     judge: Any
     embedder: Any
-    rules: Mapping[BoundMetric, Rule]
+    rules: Mapping[BoundMetric, SamplingRule]
     dry: bool
     """True if requests are counted instead of sent."""
 
@@ -101,7 +101,7 @@ class TurnScoring:
     ) -> None:
         self.turn = turn
         self.rows: list[dict[str, Any]] = []
-        self.account = Account()
+        self.account = ScoringTotals()
         self.made: list[Score] = []
         """Scores available now, from this run or an earlier one."""
         self._setup = setup
@@ -236,9 +236,9 @@ def _read(metric: BoundMetric, there: Mapping[str, Any] | None) -> Score:
     return Score.of(metric._facts, there["value"], there["passed"], "ok", there["label"], None, detail, None, None)
 
 
-def _note(account: Account, metric: BoundMetric, questions: Sequence[tuple[int, int, float | None]]) -> None:
+def _note(account: ScoringTotals, metric: BoundMetric, questions: Sequence[tuple[int, int, float | None]]) -> None:
     for tokens_read, tokens_written, cost in questions:
-        account.questions += 1
+        account.model_calls += 1
         account.tokens += tokens_read + tokens_written
         account.cost_usd += cost or 0.0
         account.unpriced += cost is None
@@ -265,7 +265,8 @@ class _Counting(Answers):
             (
                 found
                 for name in dict.fromkeys((options.model or "", model))
-                if (found := cost_of(name, options.base_url or "", Usage(tokens, _REPLY_TOKENS), options.prices)[0]) is not None
+                if (found := cost_of(name, options.base_url or "", TokenUsage(tokens, _REPLY_TOKENS), options.prices)[0])
+                is not None
             ),
             None,
         )
@@ -274,7 +275,7 @@ class _Counting(Answers):
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         tokens, options = tokens_in(texts), self._config.embedder
-        cost = cost_of(options.model or "", options.base_url or "", Usage(tokens, 0), options.prices)[0]
+        cost = cost_of(options.model or "", options.base_url or "", TokenUsage(tokens, 0), options.prices)[0]
         self.questions.append((tokens, 0, cost))
         raise JudgeError("requests are not sent in a dry run", "dry_run")
 

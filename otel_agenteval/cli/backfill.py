@@ -12,7 +12,7 @@ from ..backfill.batch import Scorer
 from ..backfill.run import Bar, Output, buckets_for
 from ..backfill.run import run as backfill
 from ..backfill.sources import Parquet, source_of
-from ..backfill.turn_scoring import Account
+from ..backfill.turn_scoring import ScoringTotals
 from ..config.loader import load_config
 from ..core.errors import ConfigError, refusal
 from ..core.processes import jobs_of
@@ -121,7 +121,7 @@ def _remove(output: Output, *, folder_too: bool) -> None:
         output.folder.rmdir()
 
 
-def _print_account(account: Account, scorer: Scorer, *, dry: bool) -> None:
+def _print_account(account: ScoringTotals, scorer: Scorer, *, dry: bool) -> None:
     at_least = "at least " if dry else ""
     lines = [f"{account.spans:,} spans, {account.turns:,} turns"]
     if dry:
@@ -130,11 +130,11 @@ def _print_account(account: Account, scorer: Scorer, *, dry: bool) -> None:
         )
     else:
         lines.append(f"{account.scores:,} scores, {account.errors:,} of them errors; {account.known:,} already existed")
-    if account.questions or any(metric.asks for metric in (*scorer.metrics, *scorer.whole)):
+    if account.model_calls or any(metric.asks for metric in (*scorer.metrics, *scorer.whole)):
         cost = f"{account.cost_usd:,.4g} USD"
         if account.unpriced:
             cost = f"{cost}, and {account.unpriced:,} calls of unknown price"
-        lines.append(f"{at_least}{account.questions:,} calls to the judge and the embedder, {account.tokens:,} tokens, {cost}")
+        lines.append(f"{at_least}{account.model_calls:,} calls to the judge and the embedder, {account.tokens:,} tokens, {cost}")
         lines += [f"  {name}: {count:,}" for name, count in sorted(account.metrics.items())]
     if account.bad:
         lines.append(f"{account.bad:,} rows had no span")

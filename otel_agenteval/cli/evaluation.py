@@ -20,7 +20,7 @@ from ..evaluation.names import WITHHELD, named_publicly
 from ..evaluation.redaction import Redactor, redacted_score
 from ..evaluation.references import ReferenceSources
 from ..evaluation.selection import named, select_conversation_metrics, select_group, select_metrics
-from ..judging.models import Bench, Embedder, InProcessEmbedder, Judge
+from ..judging.models import Embedder, InProcessEmbedder, Judge, JudgeGroup
 from ..judging.sampling import rules_of
 from ..metrics.bound_metric import BoundMetric, asks_one
 from ..outlets.accounting import outcome
@@ -85,7 +85,7 @@ class Evaluation:
         *,
         with_scores: bool,
         with_content: bool = True,
-        judge: Judge | Bench | None = None,
+        judge: Judge | JudgeGroup | None = None,
         embedder: Embedder | InProcessEmbedder | None = None,
     ) -> None:
         self._config = config

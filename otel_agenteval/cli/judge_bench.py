@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from ..config.loader import load_config
 from ..core.errors import ConfigError
 from ..judging.judge_bench.cases import chosen
-from ..judging.judge_bench.run import BenchRun, Estimate, Outcome, estimate, run
-from ..judging.judge_bench.summary import Measures, Summary, summarised
+from ..judging.judge_bench.run import BenchRun, CaseOutcome, CostEstimate, estimate, run
+from ..judging.judge_bench.summary import BenchSummary, JudgeMeasures, summarised
 from ..judging.models import judge_from
 from ..report.formatting import aligned, markdown_table
 from .exit_codes import FAILED, INTERRUPTED, OK, UNUSABLE
@@ -111,7 +111,7 @@ def run_bench(args: argparse.Namespace) -> int:
 _THREADS = 8
 
 
-def reasons_in(outcomes: Iterable[Outcome]) -> str:
+def reasons_in(outcomes: Iterable[CaseOutcome]) -> str:
     """Return the most common reason why cases got no score, in parentheses; empty if there is none."""
     found = Counter(outcome.explanation or outcome.error_type for outcome in outcomes if outcome.value is None)
     return f" ({found.most_common(1)[0][0]})" if found else ""
@@ -121,7 +121,7 @@ def _names(text: str | None, option: str) -> list[str]:
     return [] if text is None else names_of(text, option)
 
 
-def _check_money(plan: Estimate, most: float | None) -> None:
+def _check_money(plan: CostEstimate, most: float | None) -> None:
     if most is None:
         return
     if plan.cost_usd is None:
@@ -130,7 +130,7 @@ def _check_money(plan: Estimate, most: float | None) -> None:
         raise ConfigError(f"--max-usd: the estimate of ${plan.cost_usd:.2f} is above ${most:g}; use fewer cases with --limit")
 
 
-def _planned(plan: Estimate) -> str:
+def _planned(plan: CostEstimate) -> str:
     cost = "at an unknown price" if plan.cost_usd is None else f"about ${plan.cost_usd:.2f}"
     return f"about {plan.questions:,} judge calls, {plan.input_tokens + plan.output_tokens:,} tokens, {cost}"
 
@@ -148,7 +148,7 @@ class _Progress:
     def __init__(self) -> None:
         self._shown = sys.stderr.isatty()
 
-    def note(self, outcome: Outcome, run: BenchRun) -> None:
+    def note(self, outcome: CaseOutcome, run: BenchRun) -> None:
         if self._shown:
             done = len(run.outcomes)
             print(f"\r{done} of {run.planned}  {outcome.case.metric:<48}", end="", file=sys.stderr, flush=True)
@@ -158,7 +158,7 @@ class _Progress:
             print(file=sys.stderr)
 
 
-def _code(summary: Summary, least: float) -> int:
+def _code(summary: BenchSummary, least: float) -> int:
     if summary.run.stopped == "interrupted":
         return INTERRUPTED
     if summary.total.agreement is None:
@@ -187,7 +187,7 @@ _HEAD = (
 )
 
 
-def _reported(summary: Summary, form: str) -> str:
+def _reported(summary: BenchSummary, form: str) -> str:
     if form == "json":
         return json.dumps(summary.to_dict(), ensure_ascii=False)
     rows = [_row(name, each) for name, each in {**summary.families, "total": summary.total}.items()]
@@ -209,7 +209,7 @@ def _reported(summary: Summary, form: str) -> str:
     return "\n\n".join(parts)
 
 
-def _took(summary: Summary) -> str:
+def _took(summary: BenchSummary) -> str:
     total, run = summary.total, summary.run
     cost = "cost unknown" if total.cost_usd is None else f"${total.cost_usd:.4f}"
     stability = "" if total.stability is None else f", {_percent(total.stability)} of the cases got the same level in all repeats"
@@ -218,7 +218,7 @@ def _took(summary: Summary) -> str:
     return f"{len(run.outcomes)} of {run.planned} evaluations, {total.questions:,} judge calls, {tokens}, {cost}, {run.seconds:.0f} s{stability}{stopped}"
 
 
-def _row(name: str, each: Measures) -> tuple[str, ...]:
+def _row(name: str, each: JudgeMeasures) -> tuple[str, ...]:
     interval = "–" if each.kappa_interval is None else f"{each.kappa_interval[0]:.2f} to {each.kappa_interval[1]:.2f}"
     return (
         name, str(each.cases), _percent(each.agreement), _percent(each.verdict_agreement), _number_of(each.kappa), interval,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ..core.errors import ConfigError
 from ..core.terminal import escaped
-from ..judging.models import Bench, Embedder, InProcessEmbedder, Judge
+from ..judging.models import Embedder, InProcessEmbedder, Judge, JudgeGroup
 from ..metrics.bound_metric import BoundMetric, asked_in
 from ..metrics.registry import resolve
 from ..report import Report
@@ -50,7 +50,7 @@ def add_scoring(parser: argparse.ArgumentParser) -> None:
 
 
 def warn_of_missing_models(
-    metrics: Sequence[BoundMetric], judge: Judge | Bench | None, embedder: Embedder | InProcessEmbedder | None
+    metrics: Sequence[BoundMetric], judge: Judge | JudgeGroup | None, embedder: Embedder | InProcessEmbedder | None
 ) -> None:
     """Print the metrics that are skipped because no model is configured for them."""
     for kind, given, section in (("llm", judge, "judge"), ("embed", embedder, "embedder")):
@@ -60,7 +60,7 @@ def warn_of_missing_models(
             print(f"no {section} is configured, so these metrics are skipped: {', '.join(names)}; {where}", file=sys.stderr)
 
 
-def close_models(judge: Judge | Bench | None, embedder: Embedder | InProcessEmbedder | None) -> None:
+def close_models(judge: Judge | JudgeGroup | None, embedder: Embedder | InProcessEmbedder | None) -> None:
     """Print the usage of judge and embedder, and close their connections."""
     for model in (judge, embedder):
         if model is None:

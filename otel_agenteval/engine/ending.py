@@ -95,9 +95,9 @@ class Ending:
     def _leave(self, item: Any) -> None:
         """Leave an unprocessed item to the next process, or count it as dropped."""
         if self.left_behind is None:
-            item.lose("shutdown")
+            item.drop("shutdown")
         else:
-            self.left_behind |= item.leave("left_for_next_start")
+            self.left_behind |= item.hand_over("left_for_next_start")
 
     def exit(self, engine: Engine) -> None:
         """End the engine at interpreter exit, without new threads and within ``exit_timeout``."""

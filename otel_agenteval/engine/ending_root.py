@@ -135,7 +135,7 @@ class DeferredTurns(Work):
         """
         self._evaluate()
         if not self._done:
-            self.lose("stuck")
+            self.drop("stuck")
         for scored in tuple(self._scored):
             if self._missed:
                 scored.on_span = ()
@@ -144,7 +144,7 @@ class DeferredTurns(Work):
         finished, self._scored = self._scored, []
         return finished
 
-    def lose(self, reason: str) -> None:
+    def drop(self, reason: str) -> None:
         """Count the turns as dropped, unless they were counted before."""
         closed, self._lost = self._lost, None
         if closed is not None:
@@ -184,7 +184,7 @@ class DeferredTurns(Work):
                 raise
             self._chain.outlets.count_error("span_events", type(error).__name__)
             self._scored = []
-            self.lose("fault")
+            self.drop("fault")
         finally:
             self._evaluating_in = None
             if not interrupted:

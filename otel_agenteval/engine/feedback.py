@@ -200,10 +200,10 @@ class GivenFeedback(Work):
         """See :class:`~.work.WorkItem`."""
         return self._chain.feedback.take(self._given, last=self._last)
 
-    def lose(self, reason: str) -> None:
+    def drop(self, reason: str) -> None:
         """See :class:`~.work.WorkItem`."""
         self._chain.feedback.count("dropped")
 
-    def leave(self, reason: str) -> set[int]:
+    def hand_over(self, reason: str) -> set[int]:
         """See :class:`~.work.WorkItem`."""
         return {self._given.trace_key}

@@ -127,7 +127,7 @@ class Intake:
         item = GivenFeedback(self.pipeline, given)
         taken = self.worker.put(item, item.size, must=self._keeps_all)
         if not taken:
-            item.lose("queue_full")
+            item.drop("queue_full")
         return taken
 
     def receive_annotation(self, trace_id: int, parent_id: int, span_id: int, attributes: Mapping[str, Any]) -> None:
@@ -179,7 +179,7 @@ class Intake:
 
     def _put(self, item: WorkItem, *, must: bool = False) -> None:
         if not self.worker.put(item, item.size, must=must or self._keeps_all):
-            item.lose("queue_full")
+            item.drop("queue_full")
 
     def tick(self) -> bool:
         """Close turns whose deadline has passed. Return True if anything still waits."""
@@ -220,7 +220,7 @@ class Intake:
         def unwanted(item: WorkItem) -> bool:
             found = item.is_of(trace_ids)
             if found:
-                item.leave("moved")
+                item.hand_over("moved")
             return found
 
         self.worker.discard(unwanted, forget)

@@ -176,7 +176,7 @@ class Pipeline:
                     interrupt = error
                 else:
                     self.outlets.count_error("pipeline", type(error).__name__)
-                    item.lose("fault")
+                    item.drop("fault")
         ended = self._add_to_conversations(done)
         self._deliver(done)
         if ended:
@@ -190,7 +190,7 @@ class Pipeline:
         name = trace_name(item.trace_key)
         _log.warning("trace %s: dropped a turn that took more CPU time than turn.max_work (10 s by default)", name)
         self.watchdog.set_aside(item.trace_key)
-        item.lose("too_long")
+        item.drop("too_long")
 
     def _deliver(self, done: Sequence[ScoredTurn]) -> None:
         """Plan judge calls for scored turns, emit scores, and acknowledge the jobs of judged ones."""

@@ -43,10 +43,10 @@ class WorkItem(Protocol):
     def score(self) -> Sequence[ScoredTurn]:
         """Return the scored turns. Called again if the thread was interrupted."""
 
-    def lose(self, reason: str) -> None:
+    def drop(self, reason: str) -> None:
         """Count every metric of its turns as dropped. Never raises."""
 
-    def leave(self, reason: str) -> set[int]:
+    def hand_over(self, reason: str) -> set[int]:
         """Count its spans, but not its metrics, because another process will score it.
 
         Returns its trace keys.
@@ -66,7 +66,7 @@ class Work:
         """See :class:`WorkItem`."""
         return (self,)
 
-    def leave(self, reason: str) -> set[int]:
+    def hand_over(self, reason: str) -> set[int]:
         """See :class:`WorkItem`."""
         return set()
 
@@ -99,11 +99,11 @@ class ClosedSpans(Work):
         """Return nothing, because :meth:`split` returns the turns."""
         return ()
 
-    def lose(self, reason: str) -> None:
+    def drop(self, reason: str) -> None:
         """See :class:`WorkItem`."""
         self._chain.outcomes.lose_closed(self._closed, reason)
 
-    def leave(self, reason: str) -> set[int]:
+    def hand_over(self, reason: str) -> set[int]:
         """See :class:`WorkItem`."""
         self._chain.composer.count_closed(self._closed, reason)
         return {self._closed.trace_id}
@@ -134,11 +134,11 @@ class GroupedSpans(Work):
         self._chain.span_events.root_already_ended(scored)
         return self._chain.finish(scored)
 
-    def lose(self, reason: str) -> None:
+    def drop(self, reason: str) -> None:
         """See :class:`WorkItem`."""
         self._chain.outcomes.lose_group(self._group, reason)
 
-    def leave(self, reason: str) -> set[int]:
+    def hand_over(self, reason: str) -> set[int]:
         """See :class:`WorkItem`."""
         count_group(self._group, reason)
         return {record.trace_id for record in self._group.members}
@@ -167,11 +167,11 @@ class EvaluatedTurn(Work):
         """See :class:`WorkItem`."""
         return self._chain.finish(self._scored)
 
-    def lose(self, reason: str) -> None:
+    def drop(self, reason: str) -> None:
         """See :class:`WorkItem`."""
         self._chain.outcomes.lose(self._scored.turn, reason, new=self._scored.new)
 
-    def leave(self, reason: str) -> set[int]:
+    def hand_over(self, reason: str) -> set[int]:
         """See :class:`WorkItem`."""
         return {self._scored.root.trace_key}
 
@@ -219,6 +219,6 @@ class EndedConversation(Work):
         self._chain.evaluator.evaluate_whole(scored, signals_only=late)
         return (scored,) if scored.scores or not late else ()
 
-    def lose(self, reason: str) -> None:
+    def drop(self, reason: str) -> None:
         """See :class:`WorkItem`."""
         self._chain.outcomes.lose_conversation(self._ended.turn, reason, new=self._ended.supersedes is None)

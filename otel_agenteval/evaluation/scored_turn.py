@@ -63,11 +63,11 @@ class Judged:
     """
     upstream: float | None = None
     """P(the trace was kept by head samplers), or None if unknown."""
-    asked: bool = True
+    called_model: bool = True
     """True if a model was called. Some turns, such as empty ones, need no judge call."""
     input_truncated: bool = False
     """True if the judge read only a part of the material, because it exceeded ``judge.max_input_tokens``."""
-    said: Sequence[Exchange] = ()
+    exchanges: Sequence[Exchange] = ()
     """The judge calls in order, for outlets that keep content."""
 
 

@@ -101,7 +101,7 @@ class Allocator:
             if now >= self._due or (self._new >= _SOON and now - self._started < _HOUR):
                 self._plan(now)
             planned = most if known.rate is None else known.rate
-            # The first turns of each hour are judged, and no later turn has probability 0, see :meth:`.sampling.Rule._quota`.
+            # The first turns of each hour are judged, and no later turn has probability 0, see :meth:`.sampling.SamplingRule._quota`.
             return min(most, max(planned, self._least / known.in_hour if self._least < known.in_hour else 1.0))
 
     def judged(self, metric: str, agent: str, value: float, cost: float | None, *, forced: bool) -> None:

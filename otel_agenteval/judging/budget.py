@@ -40,7 +40,7 @@ class Bound(NamedTuple):
 
 @dataclass(slots=True)
 class Admission:
-    """Result of :meth:`Budget.admit`: an admitted judge call, or a time to wait."""
+    """Result of :meth:`JudgeBudget.admit`: an admitted judge call, or a time to wait."""
 
     wait: float
     """Estimated seconds until the budget has room, or 0 if the call was admitted."""
@@ -72,7 +72,7 @@ def _roughly(seconds: float) -> str:
     return f"{math.ceil(seconds)} s" if seconds < 120 else f"{math.ceil(seconds / 60)} min"
 
 
-class Budget:
+class JudgeBudget:
     """Gatekeeper for judge calls within configured limits. Thread-safe.
 
     Args:

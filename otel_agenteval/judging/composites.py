@@ -103,10 +103,14 @@ def _decisive(metric: BoundMetric, score: Score, parts: Sequence[tuple[Score, Ch
     return min(chance for _, chance in parts)
 
 
-def scored_or_not(made: InnerOutcome, scored: ScoredTurn, content: Mapping[str, str], *, asked: bool) -> ScoredTurn | NoScore:
+def scored_or_not(
+    made: InnerOutcome, scored: ScoredTurn, content: Mapping[str, str], *, called_model: bool
+) -> ScoredTurn | NoScore:
     """Return a composite's scored turn, or the reason why inner scores are missing."""
     score = made.score
     if score.status == "skipped" and why_missing(score) is not None:
         return NoScore.missing(score.detail["missing"])
-    judged = Judged("code", made.chance.probability, None, made.cost_usd, made.chance.by, upstream_of(scored.root), asked=asked)
+    judged = Judged(
+        "code", made.chance.probability, None, made.cost_usd, made.chance.by, upstream_of(scored.root), called_model=called_model
+    )
     return judged_turn(scored, about(score, scored.turn), judged, content=content)

@@ -11,7 +11,7 @@ from ..evaluation.redaction import Exporter, Redactor
 from ..evaluation.scored_turn import ScoredTurn
 
 
-class Content:
+class ContentFilter:
     """Filter that applies the configured privacy options to judged turns.
 
     Args:

@@ -27,9 +27,9 @@ from ..metrics.bound_metric import BoundMetric
 from ..statistics.corrected import Corrected, read_calibration
 from ..statistics.estimates import Estimates
 from .allocator import Allocator
-from .budget import WINDOWS, Budget, bounds_of
+from .budget import WINDOWS, JudgeBudget, bounds_of
 from .choose import Chooser, PlanOptions
-from .content import Content
+from .content import ContentFilter
 from .dispatcher import Dispatcher
 from .follow_up import FollowUps
 from .job import SCORE_BYTES
@@ -88,11 +88,11 @@ def judging_from(
     metrics = JudgedMetrics(config, of_turns, of_conversations)
     _refuse_bounds(config, metrics.asked_names())
     leases = _leases(config, clock, failed)
-    budget = Budget(bounds_of(wanted.budget), spend_book_from(wanted.queue), clock, wanted.budget.soft)
+    budget = JudgeBudget(bounds_of(wanted.budget), spend_book_from(wanted.queue), clock, wanted.budget.soft)
     outcomes = Outcomes(telemetry, note_outcome)
     sample = _sample(config, clock)
     sample.watch(telemetry)
-    content = Content(config.privacy.redact, exporter_of(config))
+    content = ContentFilter(config.privacy.redact, exporter_of(config))
     chooser = Chooser(metrics, sample, PlanOptions(wanted.seed or "", wanted.incomplete == "judge"), failed, clock)
     planner = Planner(metrics, chooser, sample, content, outcomes, shedding, failed, clock)
     options = JobOptions(
@@ -135,7 +135,7 @@ def _sample(config: Config, clock: Clock) -> JudgedSample:
     return JudgedSample(Estimates(WINDOWS["hour"], clock), corrected, allocator)
 
 
-def _watch(telemetry: Telemetry, queue: JobQueue, budget: Budget) -> None:
+def _watch(telemetry: Telemetry, queue: JobQueue, budget: JudgeBudget) -> None:
     """Register the gauges of the queue and budget, and initialize counters."""
     telemetry.expect(JUDGE_REQUESTS)
     telemetry.expect(JUDGE_CACHE)
@@ -146,7 +146,7 @@ def _watch(telemetry: Telemetry, queue: JobQueue, budget: Budget) -> None:
         telemetry.watch(name, functools.partial(_remaining, budget, unit))
 
 
-def _remaining(budget: Budget, unit: str) -> list[tuple[dict[str, str], float]]:
+def _remaining(budget: JudgeBudget, unit: str) -> list[tuple[dict[str, str], float]]:
     return [({"metric": bound.counter.account, "window": bound.window}, left) for bound, left in budget.remaining(unit)]
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..core.score import Score
 from ..evaluation.scored_turn import Judged, ScoredTurn
 from .composites import result_of, scored_or_not, unevaluated
-from .content import Content
+from .content import ContentFilter
 from .job import Decision, Gathering, InnerOutcome, Payload, Waiting, flattened, is_inner, unmarked
 from .judged_metrics import JudgedMetrics
 from .outcomes import NoScore
@@ -54,7 +54,7 @@ class FollowUps:
         content: selects the content to export.
     """
 
-    def __init__(self, metrics: JudgedMetrics, sample: JudgedSample, content: Content) -> None:
+    def __init__(self, metrics: JudgedMetrics, sample: JudgedSample, content: ContentFilter) -> None:
         self._metrics = metrics
         self._sample = sample
         self._content = content
@@ -139,7 +139,7 @@ class FollowUps:
         made = None if metric is None else result_of(metric, waiting.chance, known, conversation=scored.conversation)
         if metric is None or made is None:
             return None
-        found = scored_or_not(made, scored, self._content.exported(scored.turn), asked=True)
+        found = scored_or_not(made, scored, self._content.exported(scored.turn), called_model=True)
         if isinstance(found, ScoredTurn) or payload.position < made.chance.probability:
             self._sample.choose(metric.name, waiting.key, scored, made.chance)
         return found

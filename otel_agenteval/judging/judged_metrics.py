@@ -10,7 +10,7 @@ from ..evaluation.conditions import EVENT_PREFIX, SCORE_PREFIX
 from ..metrics.bound_metric import BoundMetric, asked_in
 from .baselines import COMPARISONS
 from .job import key_of
-from .sampling import EVERY_TURN, Rule, rules_of
+from .sampling import EVERY_TURN, SamplingRule, rules_of
 
 
 class JudgedMetrics:
@@ -29,7 +29,7 @@ class JudgedMetrics:
 
     def __init__(self, config: Config, of_turns: Sequence[BoundMetric], of_conversations: Sequence[BoundMetric]) -> None:
         self._by_key: Mapping[str, BoundMetric] = {}
-        self._rules: Mapping[str, Rule] = {}
+        self._rules: Mapping[str, SamplingRule] = {}
         self._newest: Mapping[str, str] = {}
         self.reload(config, of_turns, of_conversations)
 
@@ -92,7 +92,7 @@ class JudgedMetrics:
         """
         return self._by_key.get(self._known(key))
 
-    def rule(self, key: str) -> Rule:
+    def rule(self, key: str) -> SamplingRule:
         """Return a metric's sampling rule."""
         return self._rules[self._known(key)]
 

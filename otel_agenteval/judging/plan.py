@@ -15,7 +15,7 @@ from ..evaluation.scored_turn import Judged, ScoredTurn
 from ..metrics.bound_metric import BoundMetric
 from .choose import Chooser, MetricChoice
 from .composites import ALWAYS, NEVER, can_be_made, leaves, missing_in, parts, result_of, scored_or_not, unevaluated
-from .content import Content
+from .content import ContentFilter
 from .job import (
     Decision,
     Gathering,
@@ -40,7 +40,7 @@ _Composite = tuple[BoundMetric, Chance]
 """A composite, with the chance from its own ``sample``."""
 
 
-class Plan(NamedTuple):
+class JudgePlan(NamedTuple):
     """Judge jobs of one turn, and the scores that need none."""
 
     answered: list[ScoredTurn]
@@ -66,7 +66,7 @@ class Planner:
         metrics: JudgedMetrics,
         chooser: Chooser,
         sample: JudgedSample,
-        content: Content,
+        content: ContentFilter,
         outcomes: Outcomes,
         shedding: Shedding,
         failed: Callable[[str, BaseException], None],
@@ -81,7 +81,7 @@ class Planner:
         self.failed = failed
         self.clock = clock
 
-    def plan(self, scored: ScoredTurn, can_ask: Callable[[BoundMetric], bool]) -> Plan:
+    def plan(self, scored: ScoredTurn, can_ask: Callable[[BoundMetric], bool]) -> JudgePlan:
         """Plan a turn that has its inline scores. Never raises.
 
         Reasons for missing scores are added to the turn's own scores. ``can_ask`` returns True if a model is configured for a
@@ -94,7 +94,7 @@ class Planner:
         draft.plan_composites()
         return draft.finished()
 
-    def plan_again(self, scored: ScoredTurn, can_ask: Callable[[BoundMetric], bool]) -> Plan:
+    def plan_again(self, scored: ScoredTurn, can_ask: Callable[[BoundMetric], bool]) -> JudgePlan:
         """Plan a turn again after new user feedback. Never raises.
 
         This adds jobs for metrics whose rules now choose the turn and that weren't judged before.
@@ -137,9 +137,9 @@ class _Draft:
         """Evaluations that call a model."""
         self._answered: list[ScoredTurn] = []
 
-    def finished(self) -> Plan:
+    def finished(self) -> JudgePlan:
         """Return the plan."""
-        return Plan(self._answered, [payload.job(metric.left_out(""), metric) for payload, metric in self._calls])
+        return JudgePlan(self._answered, [payload.job(metric.left_out(""), metric) for payload, metric in self._calls])
 
     def take(self, choice: MetricChoice) -> None:
         """Add a metric that can be judged, or record why it can't be."""
@@ -267,7 +267,9 @@ class _Draft:
         scored = self._scored
         if decision is not None:
             score.detail["decided_by"] = decision._asdict()
-        judged = Judged(metric.metric.kind, chance.probability, None, None, chance.by, upstream_of(scored.root), asked=False)
+        judged = Judged(
+            metric.metric.kind, chance.probability, None, None, chance.by, upstream_of(scored.root), called_model=False
+        )
         content = self._planner.content.exported(scored.turn, scored.redactor)
         self._answered.append(judged_turn(scored, score, judged, content=content))
         self._planner.outcomes.report(scored.turn.turn_id, metric.name, outcome_of(score))
@@ -320,7 +322,7 @@ class _Draft:
             made = result_of(metric, own, self._final, conversation=whole)
             if made is None:
                 return False
-            found = scored_or_not(made, scored, self._planner.content.exported(scored.turn, scored.redactor), asked=False)
+            found = scored_or_not(made, scored, self._planner.content.exported(scored.turn, scored.redactor), called_model=False)
         if isinstance(found, NoScore):
             self._planner.outcomes.end(metric.name, scored, found)
         else:

@@ -75,11 +75,11 @@ class JudgedSample:
         if judged is None or scored.conversation:
             return
         agent, trace = turn.agent or "", qualified(turn.tenant, f"{scored.root.trace_id:032x}")
-        group = group_of(judged.decided_by) if judged.asked else "itself"
+        group = group_of(judged.decided_by) if judged.called_model else "itself"
         for score in scored.scores:
             if score.status != "ok" or score.value is None or score.vacuous:
                 continue
-            if self._allocator is not None and judged.asked:
+            if self._allocator is not None and judged.called_model:
                 forced = judged.decided_by == "rule"
                 self._allocator.judged(score.metric, agent, score.value, judged.cost_usd, forced=forced)
             for estimates in self._estimates_of(score.metric):

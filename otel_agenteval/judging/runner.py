@@ -19,7 +19,7 @@ from ..core.turn import Turn
 from ..evaluation.evaluator import score_one
 from ..evaluation.scored_turn import Judged, ScoredTurn
 from ..metrics.bound_metric import BoundMetric
-from .content import Content
+from .content import ContentFilter
 from .follow_up import FollowUp, FollowUps
 from .job import NewerPayload, Payload, is_inner, judged_turn, upstream_of
 from .judged_metrics import JudgedMetrics
@@ -27,7 +27,7 @@ from .models import bypassing_cache
 from .outcomes import Outcomes
 from .queues import Job
 from .sampling import position
-from .session import OF_THE_SERVER, Exhausted, Progress, Session, Sessions, is_transient
+from .session import OF_THE_SERVER, Exhausted, JobProgress, Session, Sessions, is_transient
 
 _AUDIT_SEED = "audit"
 _KEPT = 1_000
@@ -91,7 +91,7 @@ class Done:
     follow_ups: Sequence[FollowUp]
     composites: Sequence[ScoredTurn]
     """Composites that were computed from this score and others."""
-    progress: Progress | None
+    progress: JobProgress | None
     """The paid replies, in case the score isn't emitted."""
 
 
@@ -127,7 +127,7 @@ class JobRunner:
         self,
         metrics: JudgedMetrics,
         follow_ups: FollowUps,
-        content: Content,
+        content: ContentFilter,
         sessions: Sessions,
         breakers: CircuitBreakers,
         outcomes: Outcomes,
@@ -148,7 +148,7 @@ class JobRunner:
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
-        self._progress: OrderedDict[str, Progress] = OrderedDict()
+        self._progress: OrderedDict[str, JobProgress] = OrderedDict()
         """Replies for jobs that wait, by job id."""
 
     def after_fork_in_child(self) -> None:
@@ -279,7 +279,7 @@ class JobRunner:
             self._failed("judging", error)
             return None
 
-    def keep(self, job: Job, progress: Progress | None) -> None:
+    def keep(self, job: Job, progress: JobProgress | None) -> None:
         """Keep a job's replies, so that the next attempt doesn't repeat judge calls.
 
         Otherwise, a job might never finish within a tight budget.

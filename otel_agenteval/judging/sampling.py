@@ -81,7 +81,7 @@ class Cascade(NamedTuple):
         return Chance(min(first.probability, allowed), self.after)
 
 
-class Rule:
+class SamplingRule:
     """Sampling rule of one metric.
 
     It counts turns for its quota, so only one thread may use it.
@@ -152,11 +152,11 @@ _STRATUM: Mapping[str, Any] = {
     "conversation": lambda turn: turn.conversation_id,
 }
 
-EVERY_TURN = Rule()
+EVERY_TURN = SamplingRule()
 """Rule of a metric without ``sample``."""
 
 
-def rules_of(config: Config, evaluated: Sequence[BoundMetric]) -> dict[BoundMetric, Rule]:
+def rules_of(config: Config, evaluated: Sequence[BoundMetric]) -> dict[BoundMetric, SamplingRule]:
     """Return the rules of judged metrics and their composites, in configured order.
 
     Args:
@@ -178,7 +178,7 @@ def rules_of(config: Config, evaluated: Sequence[BoundMetric]) -> dict[BoundMetr
     return found
 
 
-def rule_of(options: SampleOptions, metrics: Collection[str], where: str, judged: Collection[str] = ()) -> Rule:
+def rule_of(options: SampleOptions, metrics: Collection[str], where: str, judged: Collection[str] = ()) -> SamplingRule:
     """Return the rule for a metric's ``sample``.
 
     Args:
@@ -197,7 +197,7 @@ def rule_of(options: SampleOptions, metrics: Collection[str], where: str, judged
             raise ConfigError(f"{where}.cascade.after: {_unknown(wanted.after, judged)}")
         cascade = Cascade(wanted.after, Condition(wanted.judge_if, [wanted.after], f"{where}.cascade.judge_if"))
     rates = [(one.when, one.rate) for one in options.rates]
-    return Rule(options.rate, always_if, rates, options.min_per_hour or 0, options.strata, cascade)
+    return SamplingRule(options.rate, always_if, rates, options.min_per_hour or 0, options.strata, cascade)
 
 
 def _unknown(name: str, judged: Collection[str]) -> str:
@@ -209,7 +209,7 @@ def _unknown(name: str, judged: Collection[str]) -> str:
     return f"must be another judged metric of this configuration, got {name!r}; {hint}"
 
 
-def _refuse_circles(config: Config, rules: Mapping[BoundMetric, Rule]) -> None:
+def _refuse_circles(config: Config, rules: Mapping[BoundMetric, SamplingRule]) -> None:
     """Raise an error if cascades form a circle, in which every metric waits for another."""
     first = {metric.name: rule.cascade.after for metric, rule in rules.items() if rule.cascade is not None}
     for metric in rules:

@@ -21,8 +21,8 @@ from ..evaluation.scored_turn import Judged
 from ..metrics.bound_metric import BoundMetric, ChoosesJudges
 from ..metrics.evaluation_context import EvaluationState, current_evaluation
 from ..metrics.question import Answers, Question
-from .budget import Admission, Budget
-from .models import Account, Bench, admitting_repairs, is_cache_bypassed, listening, recording
+from .budget import Admission, JudgeBudget
+from .models import Account, JudgeGroup, admitting_repairs, is_cache_bypassed, listening, recording
 from .models.base import EmbedderModel, JudgeModel, Model
 from .sampling import Chance
 
@@ -69,15 +69,15 @@ class Sessions:
         telemetry: counts judge calls and their cost.
     """
 
-    def __init__(self, make_models: Callable[[], Models], budget: Budget, telemetry: Telemetry) -> None:
+    def __init__(self, make_models: Callable[[], Models], budget: JudgeBudget, telemetry: Telemetry) -> None:
         self._make_models = make_models
         self.models = make_models()
         self.budget = budget
         self._telemetry = telemetry
 
-    def open(self, metric: str, *, urgent: bool, progress: Progress | None) -> Session:
+    def open(self, metric: str, *, urgent: bool, progress: JobProgress | None) -> Session:
         """Return a session for a job of a metric, see :class:`Session`."""
-        kind = BenchSession if isinstance(self.models.judge, Bench) else Session
+        kind = GroupSession if isinstance(self.models.judge, JudgeGroup) else Session
         return kind(self.models, self.budget, self._telemetry, metric, urgent, progress)
 
     def after_fork_in_child(self) -> None:
@@ -90,7 +90,7 @@ class OverBudget(Exception):
     """A judge call would exceed the budget."""
 
 
-class Reply(NamedTuple):
+class PaidReply(NamedTuple):
     """A reply, and how much of the material the judge received."""
 
     reply: dict[str, Any]
@@ -99,13 +99,13 @@ class Reply(NamedTuple):
 
 
 @dataclass(slots=True)
-class Progress:
+class JobProgress:
     """Replies that a job received before it had to wait.
 
     They are paid for and not requested again.
     """
 
-    replies: dict[tuple[str, int], Reply] = field(default_factory=dict)
+    replies: dict[tuple[str, int], PaidReply] = field(default_factory=dict)
     """Replies by the call's hash and the number of identical earlier calls."""
     accounts: list[Account] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list)
@@ -124,14 +124,20 @@ class Session(Answers):
     """
 
     def __init__(
-        self, models: Models, budget: Budget, telemetry: Telemetry, metric: str, urgent: bool, progress: Progress | None = None
+        self,
+        models: Models,
+        budget: JudgeBudget,
+        telemetry: Telemetry,
+        metric: str,
+        urgent: bool,
+        progress: JobProgress | None = None,
     ) -> None:
         self._models = models
         self._budget = budget
         self._telemetry = telemetry
         self._metric = metric
         self._urgent = urgent or progress is not None
-        self._earlier = progress or Progress()
+        self._earlier = progress or JobProgress()
         self._times: Counter[str] = Counter()
         """Number of times that each judge call was made."""
         self.wait = 0.0
@@ -164,7 +170,7 @@ class Session(Answers):
         found = self._cached(judge, question)
         if found is None:
             found = self._within_budget(judge, lambda: judge.answer(question))
-        self._earlier.replies[this] = Reply(_copied(found), evaluation.pieces, evaluation.truncated)
+        self._earlier.replies[this] = PaidReply(_copied(found), evaluation.pieces, evaluation.truncated)
         return found
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
@@ -183,12 +189,12 @@ class Session(Answers):
         return found
 
     @property
-    def progress(self) -> Progress | None:
+    def progress(self) -> JobProgress | None:
         """Return the replies to keep for the next attempt, or None without any."""
         earlier = self._earlier
         if not earlier.replies:
             return None
-        return Progress(earlier.replies, [*earlier.accounts, *self.accounts], [*earlier.exchanges, *self.exchanges])
+        return JobProgress(earlier.replies, [*earlier.accounts, *self.accounts], [*earlier.exchanges, *self.exchanges])
 
     @property
     def answered(self) -> bool | None:
@@ -280,17 +286,17 @@ class Session(Answers):
         default = self._models.judge if kind == "llm" else self._models.embedder
         model = asked[-1].model if asked else None if default is None else default.model
         truncated = bool(score.detail.get("input_truncated"))
-        said = (*self._earlier.exchanges, *self.exchanges)
-        return Judged(kind, chance.probability, model, cost, chance.by, upstream, input_truncated=truncated, said=said)
+        exchanges = (*self._earlier.exchanges, *self.exchanges)
+        return Judged(kind, chance.probability, model, cost, chance.by, upstream, input_truncated=truncated, exchanges=exchanges)
 
 
-class BenchSession(Session, ChoosesJudges):
+class GroupSession(Session, ChoosesJudges):
     """A session with several judges, each called within the session."""
 
     def evaluated(self, metric: BoundMetric, turn: Turn) -> Score:
         """Return a metric's score on a turn, combined from all judges."""
         bench = self._models.judge
-        assert isinstance(bench, Bench)
+        assert isinstance(bench, JudgeGroup)
         return bench.evaluated(metric, turn, lambda judge: _JudgeInSession(self, judge))
 
 

@@ -44,10 +44,10 @@ class Verdict:
         """Finish the job, because the score was emitted."""
         self.finish()
 
-    def lose(self, reason: str) -> None:
+    def drop(self, reason: str) -> None:
         """Do nothing: the queue redelivers the job or has counted it."""
 
-    def leave(self, reason: str) -> set[int]:
+    def hand_over(self, reason: str) -> set[int]:
         """Return no traces: only the job remains, in its queue."""
         return set()
 

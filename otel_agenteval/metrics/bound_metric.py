@@ -127,7 +127,7 @@ class BoundMetric:
         self.when: Any = None
         """Selector of turns from the configuration, if any (:func:`~otel_agenteval.evaluation.references.applies`)."""
         self.sample: Any = None
-        """Sampling rule of a judged metric (:class:`~otel_agenteval.judging.sampling.Rule`). None evaluates all turns."""
+        """Sampling rule of a judged metric (:class:`~otel_agenteval.judging.sampling.SamplingRule`). None evaluates all turns."""
         self.rules: Rules | None = None
         """Media that the metric may open. None leaves the decision to the caller (:func:`~otel_agenteval.media.rules.opening`)."""
         self.name = metric.name

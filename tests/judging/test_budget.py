@@ -21,7 +21,7 @@ from otel_agenteval.config.section import options_of
 from otel_agenteval.core import semconv
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.engine.engine import Engine
-from otel_agenteval.judging.budget import WINDOWS, Bound, Budget, bounds_of
+from otel_agenteval.judging.budget import WINDOWS, Bound, JudgeBudget, bounds_of
 from otel_agenteval.judging.queues import Counter, Demand, MemorySpendBook, SpendBook, SqliteSpendBook
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
@@ -154,8 +154,8 @@ def test_a_file_s_book_forgets_what_no_longer_counts(tmp_path: Path) -> None:
 # --- budgets
 
 
-def budget(book: SpendBook, clock: FakeClock, soft: float = 1.0, **options: Any) -> Budget:
-    return Budget(bounds_of(BudgetOptions(**options)), book, clock, soft)
+def budget(book: SpendBook, clock: FakeClock, soft: float = 1.0, **options: Any) -> JudgeBudget:
+    return JudgeBudget(bounds_of(BudgetOptions(**options)), book, clock, soft)
 
 
 def test_every_option_is_a_bound() -> None:

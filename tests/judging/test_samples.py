@@ -20,7 +20,7 @@ from otel_agenteval.core.score import Score
 from otel_agenteval.evaluation.conditions import Condition, Known
 from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.judging.baselines import History
-from otel_agenteval.judging.sampling import Cascade, Chance, Rule, position, rules_of, upstream_probability
+from otel_agenteval.judging.sampling import Cascade, Chance, SamplingRule, position, rules_of, upstream_probability
 from otel_agenteval.statistics.estimates import SINCE_START, Estimates, group_of
 from otel_agenteval.statistics.weighted import Sums, vector
 from tests.support.clock import FakeClock
@@ -52,22 +52,22 @@ def population() -> Population:
     return Population(3)
 
 
-CHEAP = Rule(0.5)
-RULES: dict[str, Rule] = {
-    "a rate": Rule(0.02),
-    "a condition": Rule(0.02, Condition("error", (), "")),
-    "rates of selectors": Rule(0.02, None, [(Selector(agent=("rare",)), 1.0), (Selector(agent=("b",)), 0.1)]),
-    "a quota": Rule(0.01, min_per_hour=200),
-    "a quota without a rate": Rule(0.0, min_per_hour=500),
-    "a quota and a condition": Rule(0.005, Condition("error", (), ""), min_per_hour=100),
-    "a cascade": Rule(0.02, None, cascade=Cascade("embed_x", Condition("score.embed_x < 0.5", ["embed_x"], ""))),
-    "all of them": Rule(
+CHEAP = SamplingRule(0.5)
+RULES: dict[str, SamplingRule] = {
+    "a rate": SamplingRule(0.02),
+    "a condition": SamplingRule(0.02, Condition("error", (), "")),
+    "rates of selectors": SamplingRule(0.02, None, [(Selector(agent=("rare",)), 1.0), (Selector(agent=("b",)), 0.1)]),
+    "a quota": SamplingRule(0.01, min_per_hour=200),
+    "a quota without a rate": SamplingRule(0.0, min_per_hour=500),
+    "a quota and a condition": SamplingRule(0.005, Condition("error", (), ""), min_per_hour=100),
+    "a cascade": SamplingRule(0.02, None, cascade=Cascade("embed_x", Condition("score.embed_x < 0.5", ["embed_x"], ""))),
+    "all of them": SamplingRule(
         0.02, Condition("error", (), ""), [(Selector(agent=("rare",)), 0.5)], 50, cascade=Cascade("embed_x", Condition("score.embed_x < 0.4", ["embed_x"], "")),
     ),
 }  # fmt: skip
 
 
-def draw(rule: Rule, population: Population, seed: str = "") -> list[tuple[str, str, float, float]]:
+def draw(rule: SamplingRule, population: Population, seed: str = "") -> list[tuple[str, str, float, float]]:
     """(trace, agent, value, probability) of the turns that are judged, by the steps that a live turn takes."""
     judged = []
     for trace, turn, value, cheap, at in population.turns:
@@ -152,7 +152,7 @@ def test_the_interval_holds_the_mean_as_often_as_it_says(population: Population)
 def test_every_stratum_gets_its_minimum_in_every_hour(population: Population) -> None:
     judged: dict[tuple[str, int], int] = {}
     seen: dict[tuple[str, int], int] = {}
-    rule = Rule(0.0, min_per_hour=20)
+    rule = SamplingRule(0.0, min_per_hour=20)
     for trace, turn, _, _, at in population.turns:
         stratum = (turn.agent or "", int(at // 3600))
         seen[stratum] = seen.get(stratum, 0) + 1
@@ -168,7 +168,7 @@ def test_what_a_lower_rate_judges_is_a_subset_for_all_metrics(population: Popula
     traces = [trace for trace, *_ in population.turns[:50_000]]
     turn = oa.Turn(turn_id="t")
     chosen = [
-        {trace for trace in traces if position(trace, "s") < Rule(rate).chance(turn).probability}
+        {trace for trace in traces if position(trace, "s") < SamplingRule(rate).chance(turn).probability}
         for rate in (0.01, 0.05, 0.3, 1.0)
     ]
     assert all(one < other for one, other in itertools.pairwise(chosen))
@@ -533,7 +533,7 @@ def test_estimates_of_live_turns_are_gauges(models: ScriptedModels) -> None:
 
 
 def test_a_quota_s_chance_is_never_nothing() -> None:
-    rule = Rule(0.0, min_per_hour=2)
+    rule = SamplingRule(0.0, min_per_hour=2)
     chances = [rule.chance(turn(), Known(), 10.0) for _ in range(8)]
     assert chances[:4] == [Chance(1.0, "quota"), Chance(1.0, "quota"), Chance(2 / 3, "quota"), Chance(0.5, "quota")]
     assert chances[-1].probability == 0.25

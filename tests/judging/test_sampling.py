@@ -22,7 +22,7 @@ from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.core.score import Score
 from otel_agenteval.evaluation.conditions import Condition, Known
 from otel_agenteval.evaluation.selection import select_conversation_metrics, select_metrics
-from otel_agenteval.judging.sampling import EVERY_TURN, Rule, position, rules_of
+from otel_agenteval.judging.sampling import EVERY_TURN, SamplingRule, position, rules_of
 from tests.support.rig import Rig
 
 TURN = oa.Turn.from_dict({
@@ -55,7 +55,7 @@ def test_positions_are_even_and_do_not_follow_the_bits_of_the_trace_id() -> None
 def test_weighting_by_the_probability_recovers_the_mean_of_all_turns() -> None:
     """200,000 turns of which errors are rare, bad, and always judged; their weighted mean is the population's."""
     drawn = random.Random(11)
-    rule = Rule(0.05, Condition("error", (), "sample"))
+    rule = SamplingRule(0.05, Condition("error", (), "sample"))
     good, bad = oa.Turn(turn_id="g"), oa.Turn(turn_id="b", error="x")
     total = weights = weighted = squares = 0.0
     n = 200_000

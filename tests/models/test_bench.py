@@ -12,7 +12,7 @@ import otel_agenteval as oa
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import semconv
 from otel_agenteval.core.errors import ConfigError
-from otel_agenteval.judging.models import Bench, judge_from
+from otel_agenteval.judging.models import JudgeGroup, judge_from
 from tests.models.wire import Request, Response, Server, said
 from tests.support.rig import Rig
 
@@ -158,7 +158,7 @@ def test_a_panel_of_which_half_is_silent_has_no_score(configured: Any) -> None:
 def test_the_sum_is_over_all_servers_each_once(configured: Any) -> None:
     options = configured({"small": 90, "large": 80, "claude-x": 70}, panel={"models": ["small", "large", "anthropic/claude-x"]})
     bench = judge_from(load_config(options, {}))
-    assert isinstance(bench, Bench)
+    assert isinstance(bench, JudgeGroup)
     oa.get_metric("llm_relevance").evaluate(TURN, judge=bench)
     assert (bench.total().requests, bench.total().input_tokens) == (3, 300)
     assert [account.model for account in bench.accounts()] == ["small", "large", "claude-x"]

@@ -101,10 +101,7 @@ def test_without_a_judge_its_metrics_are_skipped_and_that_is_said(recording: str
     scores = {score["metric"]: score for score in map(json.loads, out.splitlines())}
     assert scores["llm_relevance"]["status"] == "skipped"
     assert scores["llm_relevance"]["detail"] == {"reason": "no_judge"}
-    assert (
-        "no judge is configured, so these metrics are skipped (set judge.base_url and judge.model in the configuration): llm_relevance"
-        in err
-    )
+    assert "no judge is configured, so these metrics are skipped: llm_relevance" in err
 
 
 def test_a_judge_that_fails_is_an_error_and_never_a_score(

@@ -238,13 +238,13 @@ def test_a_price_is_never_invented_for_an_unknown_server(server: Server, judge_o
 
 def test_the_table_knows_public_servers() -> None:
     from otel_agenteval.judging.models.prices import cost_of
-    from otel_agenteval.judging.models.providers import Usage
+    from otel_agenteval.judging.models.providers import TokenUsage
 
-    cost, source = cost_of("gpt-4o-mini", "https://api.openai.com/v1", Usage(1_000_000, 0, 0), {})
+    cost, source = cost_of("gpt-4o-mini", "https://api.openai.com/v1", TokenUsage(1_000_000, 0, 0), {})
     assert cost == pytest.approx(0.15)
     assert source is not None
     assert source.startswith("genai-prices ")
-    assert cost_of("no-such-model", "https://api.openai.com/v1", Usage(1, 1, 0), {}) == (None, None)
+    assert cost_of("no-such-model", "https://api.openai.com/v1", TokenUsage(1, 1, 0), {}) == (None, None)
 
 
 def test_a_recording_has_what_was_asked_inside_it(server: Server, judge: oa.Judge, embedder: oa.Embedder) -> None:

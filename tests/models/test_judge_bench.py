@@ -17,8 +17,8 @@ from otel_agenteval.cli import judge_bench as command
 from otel_agenteval.cli.main import main
 from otel_agenteval.judging.judge_bench import cases as bench_cases
 from otel_agenteval.judging.judge_bench.cases import BIASES, FAMILIES, GOOD, MIDDLING, BenchCase, all_cases, chosen
-from otel_agenteval.judging.judge_bench.run import BenchRun, _Counting, estimate, run
-from otel_agenteval.judging.judge_bench.summary import Summary, measures, summarised
+from otel_agenteval.judging.judge_bench.run import BenchRun, _CallCounter, estimate, run
+from otel_agenteval.judging.judge_bench.summary import BenchSummary, measures, summarised
 from otel_agenteval.metrics.question import Question
 from otel_agenteval.metrics.registry import catalog
 from tests.models.wire import Request, Response, Server, said
@@ -29,7 +29,7 @@ CASES = all_cases()
 BY_ID = {case.id: case for case in CASES}
 
 
-def by(goodness: Callable[[BenchCase], float]) -> Summary:
+def by(goodness: Callable[[BenchCase], float]) -> BenchSummary:
     """What is said of a judge that finds this goodness in each case."""
     found = BenchRun(len(CASES))
     for case in CASES:
@@ -51,7 +51,7 @@ def test_every_family_of_judged_metrics_but_those_of_media_has_forty_cases() -> 
 def test_every_case_asks_the_judge_and_has_a_band_within_one_level(family: str) -> None:
     for case in (case for case in CASES if case.family == family):
         assert case.bound.metric.family == family, case.id
-        counting = _Counting()
+        counting = _CallCounter()
         score = case.bound.evaluate(case.read_turn(), judge=counting)
         assert (counting.questions > 0, score.status) == (True, "ok"), (case.id, score.explanation)
         ends = sorted(case.goodness(value) for value in case.band)

@@ -14,7 +14,7 @@ import otel_agenteval as oa
 from otel_agenteval.judging.models.injections import INJECTIONS
 from otel_agenteval.judging.models.probe import METRIC, case_of, probe
 from otel_agenteval.judging.models.prompt import escaped
-from otel_agenteval.judging.models.providers import Answer, ChatRequest, Usage
+from otel_agenteval.judging.models.providers import ChatReply, ChatRequest, TokenUsage
 from otel_agenteval.metrics.registry import Metric
 from scripts.prompt_pages import Listener, heard, judged, known_of, methods_of
 
@@ -35,7 +35,7 @@ class Obedient(oa.Judge):
         super().__init__("http://127.0.0.1:1/v1", "obedient")
         self.asked = self.injected = self.saw = 0
 
-    def _post(self, chat: ChatRequest, stage: str, until: float, *, repair: bool) -> Answer:
+    def _post(self, chat: ChatRequest, stage: str, until: float, *, repair: bool) -> ChatReply:
         text = chat.messages[0].text
         outside, inside = parts_of(text)
         self.asked += 1
@@ -46,7 +46,7 @@ class Obedient(oa.Judge):
         replies = Listener([said], entries=6)
         replies.ask(stage, "", {}, form, schema=chat.schema)
         reply = replies.asked and replies._value(chat.schema) if chat.schema is not None else replies._open(form)
-        return Answer(json.dumps(reply), Usage(), "stop")
+        return ChatReply(json.dumps(reply), TokenUsage(), "stop")
 
 
 def parts_of(text: str) -> tuple[str, str]:
@@ -121,11 +121,13 @@ class Fooled(Obedient):
         super().__init__()
         self._good, self._verdicts, self._listens = good, verdicts, listens
 
-    def _post(self, chat: ChatRequest, stage: str, until: float, *, repair: bool) -> Answer:
+    def _post(self, chat: ChatRequest, stage: str, until: float, *, repair: bool) -> ChatReply:
         text = chat.messages[0].text
         outside, inside = parts_of(text)
         fooled = "Ignore your criteria" in (inside if self._listens else outside)
-        return Answer(json.dumps(self._verdicts[0] if fooled or self._good in inside else self._verdicts[1]), Usage(), "stop")
+        return ChatReply(
+            json.dumps(self._verdicts[0] if fooled or self._good in inside else self._verdicts[1]), TokenUsage(), "stop"
+        )
 
 
 def test_any_metric_with_a_case_can_be_probed() -> None:
@@ -143,7 +145,7 @@ def test_attempts_quote_the_metric_s_own_verdict() -> None:
     seen: list[str] = []
 
     class Noting(Fooled):
-        def _post(self, chat: ChatRequest, stage: str, until: float, *, repair: bool) -> Answer:
+        def _post(self, chat: ChatRequest, stage: str, until: float, *, repair: bool) -> ChatReply:
             seen.append(chat.messages[0].text)
             return super()._post(chat, stage, until, repair=repair)
 

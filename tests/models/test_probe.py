@@ -137,4 +137,4 @@ def test_the_metric_that_is_probed_can_be_named(probe: Any, server: Server) -> N
 
 def test_without_a_judge_there_is_nothing_to_probe(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["judge", "probe"]) == 2
-    assert "there is no judge to probe" in capsys.readouterr().err
+    assert "no judge is configured" in capsys.readouterr().err

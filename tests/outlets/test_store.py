@@ -107,7 +107,7 @@ def test_content_is_kept_where_it_is_wanted_and_redacted(tmp_path: Path, clock: 
     kept = Kept(tmp_path / "scores.db", clock, content=True)
     kept.outlet.emit([scored_turn(score(), turn={"output": "Write to ann@example.com."})])
     asked = (Exchange("rate", "qwen3", "Is ann@example.com right?", '{"score": 90}'), Exchange("sum", "qwen3", "Well?", None))
-    judged_so = Judged("llm", 0.1, "qwen3", 0.002, said=asked)
+    judged_so = Judged("llm", 0.1, "qwen3", 0.002, exchanges=asked)
     kept.outlet.emit([scored_turn(score(2, "llm_relevance", kind="llm"), judged=judged_so)])
     with kept.reader() as reader:
         turn = reader.turn(TURN)
@@ -124,7 +124,7 @@ def test_content_is_kept_where_it_is_wanted_and_redacted(tmp_path: Path, clock: 
 
 @pytest.mark.parametrize("content", [True, False])
 def test_what_a_judge_was_asked_is_content_and_goes_with_its_turn(anywhere: Anywhere, clock: FakeClock, content: bool) -> None:
-    judged = Judged("llm", 1.0, "qwen3", said=(Exchange("rate", "qwen3", "Is it right?", "90"),))
+    judged = Judged("llm", 1.0, "qwen3", exchanges=(Exchange("rate", "qwen3", "Is it right?", "90"),))
     kept = Kept(anywhere(), clock, content=content)
     kept.outlet.emit([scored_turn(score(2, "llm_relevance", kind="llm"), judged=judged)])
     with kept.reader() as reader:

@@ -18,7 +18,7 @@ from ...core.errors import ConfigError
 from ...statistics.intervals import Interval, mean_interval
 from ...statistics.tests import holm, sign_flip
 from .cases import BenchCase, read_case
-from .run import Outcome
+from .run import CaseOutcome
 
 _FORM = "agenteval.anchors"
 ALPHA = 0.05
@@ -99,7 +99,7 @@ def own_cases(path: str) -> list[BenchCase]:
     return found
 
 
-def anchors_of(model: str, outcomes: Sequence[Outcome]) -> Anchors:
+def anchors_of(model: str, outcomes: Sequence[CaseOutcome]) -> Anchors:
     """Return anchors from the outcomes of a run."""
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     return Anchors(model, now, __version__, {one.case.id: one.value for one in outcomes if one.value is not None})
@@ -111,11 +111,11 @@ def write_anchors(path: Path, anchors: Anchors) -> None:
     Raises:
         ConfigError: the file can't be written.
     """
-    said = {
+    stored = {
         "form": _FORM, "model": anchors.model, "made": anchors.made, "version": anchors.version, "values": dict(anchors.values),
     }  # fmt: skip
     try:
-        path.write_text(f"{json.dumps(said, indent=1)}\n", encoding="utf-8")
+        path.write_text(f"{json.dumps(stored, indent=1)}\n", encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{path}: can't write the file: {error.strerror}") from None
 
@@ -127,18 +127,18 @@ def read_anchors(path: Path) -> Anchors:
         ConfigError: the file can't be read, or doesn't contain anchors.
     """
     try:
-        said: Any = json.loads(path.read_text(encoding="utf-8"))
-        if said["form"] != _FORM:
+        stored: Any = json.loads(path.read_text(encoding="utf-8"))
+        if stored["form"] != _FORM:
             raise ValueError
-        values = {str(name): float(value) for name, value in said["values"].items()}
-        return Anchors(str(said["model"]), str(said["made"]), str(said["version"]), values)
+        values = {str(name): float(value) for name, value in stored["values"].items()}
+        return Anchors(str(stored["model"]), str(stored["made"]), str(stored["version"]), values)
     except OSError as error:
         raise ConfigError(f"{path}: can't read the file: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise ConfigError(f"{path}: must be an anchor file from `judge drift` or a new file") from None
 
 
-def drifts(anchors: Anchors, outcomes: Sequence[Outcome], least: float) -> list[Drift]:
+def drifts(anchors: Anchors, outcomes: Sequence[CaseOutcome], least: float) -> list[Drift]:
     """Return the drift of each family, and finally of all families together.
 
     Cases without a score, before or now, are left out.

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ...metrics.question import Question
-from ..models import Bench, Judge, bypassing_cache, recording
+from ..models import Judge, JudgeGroup, bypassing_cache, recording
 from ..models.base import JudgeModel
 from ..models.model_server import tokens_in
 from ..models.prices import Prices, cost_of
 from ..models.prompt import SYSTEM
-from ..models.providers import Usage
+from ..models.providers import TokenUsage
 from ..models.reply_schema import schema_of
 from .cases import BenchCase
 
@@ -29,7 +29,7 @@ _ENTRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CaseOutcome:
     """Result of one evaluation of a case."""
 
     case: BenchCase
@@ -48,7 +48,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class CostEstimate:
     """Approximate cost of a run."""
 
     questions: int
@@ -64,13 +64,13 @@ class BenchRun:
 
     planned: int
     """Number of planned evaluations: cases times repeats."""
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[CaseOutcome] = field(default_factory=list)
     stopped: Stopped | None = None
     seconds: float = 0.0
     """Elapsed wall-clock seconds."""
 
 
-class _Counting(JudgeModel):
+class _CallCounter(JudgeModel):
     """Fake judge that returns any valid reply, and counts judge calls and tokens."""
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ def _sample(schema: Mapping[str, Any]) -> Any:
     return {"number": 1, "boolean": True}.get(str(kind), "x")
 
 
-def estimate(cases: Sequence[BenchCase], judge: JudgeModel, *, repeat: int = 1, prices: Prices | None = None) -> Estimate:
+def estimate(cases: Sequence[BenchCase], judge: JudgeModel, *, repeat: int = 1, prices: Prices | None = None) -> CostEstimate:
     """Estimate the cost of a run without calling a model.
 
     Args:
@@ -104,16 +104,16 @@ def estimate(cases: Sequence[BenchCase], judge: JudgeModel, *, repeat: int = 1, 
         repeat: the number of evaluations of each case.
         prices: configured prices by model.
     """
-    counting = _Counting()
+    counting = _CallCounter()
     for case in cases:
         case.bound.evaluate(case.read_turn(), judge=counting)
     questions, tokens = counting.questions * repeat, counting.tokens * repeat
-    usage = Usage(tokens, questions * _REPLY_TOKENS)
-    main = judge.main if isinstance(judge, Bench) else judge
+    usage = TokenUsage(tokens, questions * _REPLY_TOKENS)
+    main = judge.main if isinstance(judge, JudgeGroup) else judge
     cost = None
     if isinstance(main, Judge):
         cost = cost_of(main.model, main.server.transport.base_url, usage, prices or {})[0]
-    return Estimate(questions, tokens, questions * _REPLY_TOKENS, cost)
+    return CostEstimate(questions, tokens, questions * _REPLY_TOKENS, cost)
 
 
 def run(
@@ -123,7 +123,7 @@ def run(
     repeat: int = 1,
     threads: int = 4,
     max_usd: float | None = None,
-    report: Callable[[Outcome, BenchRun], object] = lambda outcome, run: None,
+    report: Callable[[CaseOutcome, BenchRun], object] = lambda outcome, run: None,
     abandoned: Callable[[], object] = lambda: None,
 ) -> BenchRun:
     """Evaluate each case with a judge, bypassing its cache.
@@ -143,7 +143,7 @@ def run(
     start = time.monotonic()
     purse = _Purse(max_usd)
     pool = ThreadPoolExecutor(max_workers=threads)
-    futures: list[Future[Outcome | None]] = [pool.submit(_asked, judge, case, purse) for _ in range(repeat) for case in cases]
+    futures: list[Future[CaseOutcome | None]] = [pool.submit(_asked, judge, case, purse) for _ in range(repeat) for case in cases]
     try:
         for future in as_completed(futures):
             outcome = future.result()
@@ -180,7 +180,7 @@ class _Purse:
             self._spent += usd
 
 
-def _asked(judge: JudgeModel, case: BenchCase, purse: _Purse) -> Outcome | None:
+def _asked(judge: JudgeModel, case: BenchCase, purse: _Purse) -> CaseOutcome | None:
     """Run one evaluation, or return None if the limit is reached."""
     if purse.is_empty:
         return None
@@ -191,7 +191,7 @@ def _asked(judge: JudgeModel, case: BenchCase, purse: _Purse) -> Outcome | None:
     purse.spend(sum(account.charge_usd or account.cost_usd or 0.0 for account in accounts))
     answered = [account for account in accounts if account.error_type is None]
     costs = [account.cost_usd for account in answered]
-    return Outcome(
+    return CaseOutcome(
         case,
         score.value if score.status == "ok" else None,
         score.passed,

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from ...statistics.agreement import cohen_kappa, kappa_interval, spearman
 from ...statistics.intervals import Interval, mean_interval, wilson
 from .cases import BIASES, FAMILIES, LEVELS, SAFETY, BenchCase, Bias
-from .run import BenchRun, Outcome
+from .run import BenchRun, CaseOutcome
 
 Trust = Literal["trusted", "trends", "not trusted", "unknown"]
 
@@ -25,7 +25,7 @@ _LEAST_PAIRS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Measures:
+class JudgeMeasures:
     """Statistics of a set of cases.
 
     Shares and scores are from 0 to 1 (best). None means unknown.
@@ -101,15 +101,15 @@ class _Judged:
         return self.case.goodness(self.value)
 
 
-def _judged(outcomes: Iterable[Outcome]) -> list[_Judged]:
-    by_case: dict[str, list[Outcome]] = {}
+def _judged(outcomes: Iterable[CaseOutcome]) -> list[_Judged]:
+    by_case: dict[str, list[CaseOutcome]] = {}
     for outcome in outcomes:
         if outcome.value is not None:
             by_case.setdefault(outcome.case.id, []).append(outcome)
     return [_one(repeats) for repeats in by_case.values()]
 
 
-def _one(repeats: Sequence[Outcome]) -> _Judged:
+def _one(repeats: Sequence[CaseOutcome]) -> _Judged:
     case = repeats[0].case
     values = [outcome.value for outcome in repeats if outcome.value is not None]
     value = statistics.fmean(values)
@@ -123,30 +123,30 @@ def _one(repeats: Sequence[Outcome]) -> _Judged:
 _UNREADABLE = ("unreadable_reply", "truncated_reply", "invalid_reply")
 
 
-def measures(outcomes: Sequence[Outcome]) -> Measures:
+def measures(outcomes: Sequence[CaseOutcome]) -> JudgeMeasures:
     """Return the statistics of a set of outcomes."""
     judged = _judged(outcomes)
     right = [each.case.is_right(each.value) for each in judged]
     verdicts = [good for good, each in zip(right, judged, strict=True) if each.case.is_verdict]
     scores = [each for each in judged if not each.case.is_verdict]
     errors = [each.goodness - each.case.middle for each in scores]
-    said = [LEVELS.index(each.case.level(each.goodness)) for each in judged]
+    rated = [LEVELS.index(each.case.level(each.goodness)) for each in judged]
     meant = [LEVELS.index(each.case.expected) for each in judged]
     safety = [each for each in judged if each.case.family in SAFETY and each.passed is not None]
     kinds = [outcome.error_type for outcome in outcomes if outcome.value is None]
     costs = [outcome.cost_usd for outcome in outcomes if outcome.questions]
     unreadable, refused = sum(kind in _UNREADABLE for kind in kinds), kinds.count("refusal")
     repeated = len(outcomes) > len({outcome.case.id for outcome in outcomes})
-    kappa = cohen_kappa(meant, said)
+    kappa = cohen_kappa(meant, rated)
     agreement, misses = _share(right), _share([bool(each.passed) for each in safety if each.case.expected == "bad"])
-    return Measures(
+    return JudgeMeasures(
         cases=len({outcome.case.id for outcome in outcomes}),
         scored=len(judged),
         agreement=agreement,
         agreement_interval=wilson(sum(right), len(right)) if right else None,
         verdict_agreement=_share(verdicts),
         kappa=kappa,
-        kappa_interval=kappa_interval(meant, said),
+        kappa_interval=kappa_interval(meant, rated),
         mean_error=statistics.fmean(map(abs, errors)) if errors else None,
         leaning=statistics.fmean(errors) if errors else None,
         rank_correlation=spearman([each.goodness for each in scores], [each.case.middle for each in scores]),
@@ -170,7 +170,7 @@ def _share(truths: Sequence[bool]) -> float | None:
     return sum(truths) / len(truths) if truths else None
 
 
-def _sum(outcomes: Sequence[Outcome], key: Callable[[Outcome], int]) -> int:
+def _sum(outcomes: Sequence[CaseOutcome], key: Callable[[CaseOutcome], int]) -> int:
     return sum(map(key, outcomes))
 
 
@@ -195,7 +195,7 @@ _MORE: Mapping[Bias, str] = {
 }
 
 
-def biases(outcomes: Sequence[Outcome]) -> dict[Bias, BiasFound]:
+def biases(outcomes: Sequence[CaseOutcome]) -> dict[Bias, BiasFound]:
     """Return the comparison of pairs by kind of bias."""
     judged = {each.case.id: each for each in _judged(outcomes)}
     found: dict[Bias, list[float]] = {kind: [] for kind in BIASES}
@@ -217,39 +217,39 @@ def _bias(kind: Bias, differences: Sequence[float]) -> BiasFound:
     low, high = mean_interval(differences)
     pairs = f"{len(differences)} pairs"
     if kind == "position":
-        said = f"moves scores by {moved:.2f} on average when the order of the parts changes ({pairs})"
-        return BiasFound(len(differences), mean, (low, high), moved, moved >= _MOVED, said)
+        sentence = f"moves scores by {moved:.2f} on average when the order of the parts changes ({pairs})"
+        return BiasFound(len(differences), mean, (low, high), moved, moved >= _MOVED, sentence)
     within = f"95 % interval {low:+.2f} to {high:+.2f}, {pairs}"
     beyond = low > 0 or high < 0
     if beyond:
-        said = f"gives {abs(mean):.2f} {'more' if mean > 0 else 'less'} to {_MORE[kind]} ({within})"
+        sentence = f"gives {abs(mean):.2f} {'more' if mean > 0 else 'less'} to {_MORE[kind]} ({within})"
     else:
-        said = f"no {name} bias found: {mean:+.2f} ({within})"
-    return BiasFound(len(differences), mean, (low, high), moved, beyond, said)
+        sentence = f"no {name} bias found: {mean:+.2f} ({within})"
+    return BiasFound(len(differences), mean, (low, high), moved, beyond, sentence)
 
 
 # --- all together
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class BenchSummary:
     """Summary of a run."""
 
     model: str
     run: BenchRun
-    families: dict[str, Measures]
-    languages: dict[str, Measures]
-    total: Measures
+    families: dict[str, JudgeMeasures]
+    languages: dict[str, JudgeMeasures]
+    total: JudgeMeasures
     biases: dict[Bias, BiasFound]
 
     @property
     def verdict(self) -> list[str]:
         """Return sentences that state how far the judge can be trusted."""
-        said = {
+        by_trust = {
             trust: [family for family, each in self.families.items() if each.trust == trust]
             for trust in ("trusted", "trends", "not trusted", "unknown")
         }
-        lines = [f"{text}: {', '.join(said[trust])}" for trust, text in _SAID.items() if said[trust]]
+        lines = [f"{text}: {', '.join(by_trust[trust])}" for trust, text in _SENTENCES.items() if by_trust[trust]]
         found = [each.sentence for each in self.biases.values() if each.found]
         return lines + [f"Bias: {sentence}" for sentence in found]
 
@@ -273,7 +273,7 @@ class Summary:
         }
 
 
-_SAID: Mapping[Trust, str] = {
+_SENTENCES: Mapping[Trust, str] = {
     "trusted": "Single verdicts can be trusted",
     "trends": "Averages can be trusted, single verdicts can't",
     "not trusted": "Not reliable",
@@ -281,7 +281,7 @@ _SAID: Mapping[Trust, str] = {
 }
 
 
-def _written(outcome: Outcome) -> dict[str, Any]:
+def _written(outcome: CaseOutcome) -> dict[str, Any]:
     case = outcome.case
     return {
         "id": case.id, "family": case.family, "metric": case.metric, "lang": case.lang, "band": list(case.band), "value": outcome.value,
@@ -290,11 +290,11 @@ def _written(outcome: Outcome) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def summarised(model: str, run: BenchRun) -> Summary:
+def summarised(model: str, run: BenchRun) -> BenchSummary:
     """Return the summary of a run."""
     by_family = {name: [each for each in run.outcomes if each.case.family == name] for name in FAMILIES}
     tags = sorted({each.case.lang for each in run.outcomes})
-    return Summary(
+    return BenchSummary(
         model,
         run,
         {name: measures(outcomes) for name, outcomes in by_family.items() if outcomes},

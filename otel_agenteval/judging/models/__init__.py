@@ -10,17 +10,17 @@ from .factory import embedder_from, judge_from, seal_from
 from .in_process import InProcessEmbedder
 from .judge import Judge
 from .local_embedder import LocalEmbedder
-from .panel import Bench, Choice, Second
+from .panel import Choice, JudgeGroup, SecondOpinion
 
 __all__ = [
     "Account",
-    "Bench",
     "Choice",
     "Embedder",
     "InProcessEmbedder",
     "Judge",
+    "JudgeGroup",
     "LocalEmbedder",
-    "Second",
+    "SecondOpinion",
     "Total",
     "VerdictCache",
     "admitting_repairs",

@@ -133,7 +133,7 @@ def admit_repair() -> None:
     _ADMIT.get()()
 
 
-class Ledger:
+class AccountLedger:
     """The last accounts and the sum of all. Thread-safe."""
 
     def __init__(self) -> None:

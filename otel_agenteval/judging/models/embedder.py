@@ -14,7 +14,7 @@ from ...media.types import ImageReference
 from .accounts import Account, Total
 from .base import EmbedderModel
 from .model_server import ModelServer, tokens_in
-from .providers import HttpRequest, Usage, openai
+from .providers import HttpRequest, TokenUsage, openai
 from .providers.base import count, mapping
 from .request_options import RequestKeywords, RequestOptions
 from .transport import Transport
@@ -166,11 +166,11 @@ class Embedder(EmbedderModel):
         return texts[: self._most or len(texts)]
 
     def _post(self, texts: list[str], until: float) -> list[list[float]]:
-        def read(body: dict[str, Any]) -> tuple[list[list[float]], Usage]:
-            return _vectors_in(body, len(texts)), Usage(count(mapping(body.get("usage")).get("prompt_tokens")), 0)
+        def read(body: dict[str, Any]) -> tuple[list[list[float]], TokenUsage]:
+            return _vectors_in(body, len(texts)), TokenUsage(count(mapping(body.get("usage")).get("prompt_tokens")), 0)
 
         request = HttpRequest("/embeddings", {"model": self.model, **_asked(texts, self._images)})
-        return self._server.call("embed", self.model, request, read, until=until, estimate=Usage(tokens_in(texts), 0))
+        return self._server.call("embed", self.model, request, read, until=until, estimate=TokenUsage(tokens_in(texts), 0))
 
 
 def _asked(texts: Sequence[str], images: Images) -> dict[str, Any]:

@@ -20,13 +20,13 @@ from .embedder import Embedder
 from .in_process import InProcessEmbedder
 from .judge import Judge
 from .local_embedder import PREFIX, LocalEmbedder
-from .panel import Bench, Choice, Second
+from .panel import Choice, JudgeGroup, SecondOpinion
 from .providers import PROVIDERS
 
 
 def judge_from(
     config: Config, *, clock: Clock = SYSTEM_CLOCK, sleep: Callable[[float], None] = time.sleep
-) -> Judge | Bench | None:
+) -> Judge | JudgeGroup | None:
     """Return the configured judge, a bench of several judges, or None.
 
     Args:
@@ -47,7 +47,7 @@ def judge_from(
         main = Judge(**_arguments(options), provider=options.provider, endpoint=options.endpoint, **shared)
     except ConfigError as error:
         raise ConfigError(f"{config.where(('judge',))}.{error}") from None
-    named = _Named(config, main, shared)
+    named = _JudgesByName(config, main, shared)
     choices = [
         Choice(named.judge(one.model, ("judge", "choose", index, "model")), one.metric, one.agent)
         for index, one in enumerate(options.choose)
@@ -55,14 +55,14 @@ def judge_from(
     second = None
     if options.second.model is not None:
         judge = named.judge(options.second.model, ("judge", "second", "model"))
-        second = Second(judge, options.second.margin, options.second.tolerance)
+        second = SecondOpinion(judge, options.second.margin, options.second.tolerance)
     panel = [named.judge(model, ("judge", "panel", "models", index)) for index, model in enumerate(options.panel.models)]
     if not (choices or second or panel):
         return main
-    return Bench(main, choices, second, panel, options.panel.combine)
+    return JudgeGroup(main, choices, second, panel, options.panel.combine)
 
 
-class _Named:
+class _JudgesByName:
     """Judges by their configured names."""
 
     def __init__(self, config: Config, main: Judge, shared: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 
 from ...core.clock import Clock
-from .accounts import Account, Ledger, Total
+from .accounts import Account, AccountLedger, Total
 from .base import EmbedderModel
 from .model_server import tokens_in
 
@@ -28,7 +28,7 @@ class InProcessEmbedder(EmbedderModel):
         self._clock = clock
         self._lock = threading.Lock()
         self._is_read = False
-        self._ledger = Ledger()
+        self._ledger = AccountLedger()
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector of length 1 per text, in order. A text without words gets zeros."""

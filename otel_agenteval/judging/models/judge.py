@@ -34,7 +34,7 @@ from .prompt import (
     trusted_of,
     within,
 )
-from .providers import PROVIDERS, Answer, ChatRequest, Form, Message, Usage, chosen
+from .providers import PROVIDERS, ChatMessage, ChatReply, ChatRequest, Form, TokenUsage, chosen
 from .providers.base import FORMS, MAX_TOKENS, MORE_TOKENS
 from .reply import verdict_in
 from .reply_schema import keys_of, schema_of
@@ -219,7 +219,7 @@ class Judge(JudgeModel):
         """Return True if the call uses the server's moderation endpoint."""
         return self._endpoint == "moderations" and question.stage == moderations.STAGE and "response" in question.data
 
-    def _message(self, question: Question) -> Message:
+    def _message(self, question: Question) -> ChatMessage:
         """Return the message of a judge call.
 
         Record in the evaluation if it is truncated or in pieces.
@@ -287,7 +287,7 @@ class Judge(JudgeModel):
 
     # --- one request
 
-    def _verdict(self, message: Message, question: Question, until: float) -> dict[str, Any]:
+    def _verdict(self, message: ChatMessage, question: Question, until: float) -> dict[str, Any]:
         """Return the verdict, after one repair request if the first reply isn't valid."""
         stage, schema = question.stage, question.schema
         keys = keys_of(question.reply) if schema is None else tuple(schema.get("properties", ()))
@@ -306,18 +306,20 @@ class Judge(JudgeModel):
     def _moderated(self, question: Question, until: float) -> dict[str, Any]:
         stage, response = question.stage, shown(str(question.data["response"]))
 
-        def read(body: dict[str, object]) -> tuple[dict[str, Any], Usage]:
-            return moderations.reply_in(body), Usage()
+        def read(body: dict[str, object]) -> tuple[dict[str, Any], TokenUsage]:
+            return moderations.reply_in(body), TokenUsage()
 
         request = moderations.request(self.model, response)
         found: dict[str, Any] | None = None
         try:
-            found = self.server.call(stage, self.model, request, read, until=until, estimate=Usage(tokens_in([response]), 0))
+            found = self.server.call(stage, self.model, request, read, until=until, estimate=TokenUsage(tokens_in([response]), 0))
         finally:
             note(Exchange(stage, self.model, response, None if found is None else jsonio.dumps(found)))
         return found
 
-    def _repaired(self, message: Message, answer: Answer, schema: Mapping[str, Any] | None, stage: str, until: float) -> Answer:
+    def _repaired(
+        self, message: ChatMessage, answer: ChatReply, schema: Mapping[str, Any] | None, stage: str, until: float
+    ) -> ChatReply:
         """Request the reply again.
 
         If the first one was truncated, allow more output tokens. Return the first one if the model rejects that.
@@ -335,14 +337,14 @@ class Judge(JudgeModel):
 
     def _complete(
         self,
-        messages: tuple[Message, ...],
+        messages: tuple[ChatMessage, ...],
         schema: Mapping[str, Any] | None,
         stage: str,
         until: float,
         *,
         repair: bool = False,
         room: int = MAX_TOKENS,
-    ) -> Answer:
+    ) -> ChatReply:
         """Return the reply in the strictest form that the model accepts.
 
         Rejected features are remembered.
@@ -368,16 +370,16 @@ class Judge(JudgeModel):
                 raise JudgeError("the model or a content filter declined to reply", "refusal")
             return answer
 
-    def _post(self, chat: ChatRequest, stage: str, until: float, *, repair: bool) -> Answer:
-        def read(body: dict[str, object]) -> tuple[Answer, Usage]:
+    def _post(self, chat: ChatRequest, stage: str, until: float, *, repair: bool) -> ChatReply:
+        def read(body: dict[str, object]) -> tuple[ChatReply, TokenUsage]:
             answer = self._wire.answer(body)
             return answer, answer.usage
 
         texts = [chat.system, *(message.text for message in chat.messages)]
-        answer: Answer | None = None
+        answer: ChatReply | None = None
         try:
             answer = self.server.call(
-                stage, self.model, self._wire.request(chat), read, until=until, estimate=Usage(tokens_in(texts), _REPLY_TOKENS),
+                stage, self.model, self._wire.request(chat), read, until=until, estimate=TokenUsage(tokens_in(texts), _REPLY_TOKENS),
                 repair=repair,
             )  # fmt: skip
         finally:

@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from ...core.errors import JudgeError
 from ...media.types import ImageReference
-from .accounts import Account, Ledger
+from .accounts import Account, AccountLedger
 from .prices import cost_of
-from .providers import HttpRequest, Usage
+from .providers import HttpRequest, TokenUsage
 from .request_options import RequestOptions
 from .transport import Transport
 
@@ -32,7 +32,7 @@ class ModelServer:
     def __init__(self, provider: str, transport: Transport, options: RequestOptions) -> None:
         self.provider = provider
         self.transport = transport
-        self.ledger = Ledger()
+        self.ledger = AccountLedger()
         self._deadline = options.deadline
         self._prices = options.prices or {}
 
@@ -42,17 +42,17 @@ class ModelServer:
 
     def priced(self, model: str) -> bool:
         """Return True if a model's price is known."""
-        return cost_of(model, self.transport.base_url, Usage(1_000, 1_000), self._prices)[0] is not None
+        return cost_of(model, self.transport.base_url, TokenUsage(1_000, 1_000), self._prices)[0] is not None
 
     def call(
         self,
         stage: str,
         model: str,
         request: HttpRequest,
-        read: Callable[[dict[str, object]], tuple[T, Usage]],
+        read: Callable[[dict[str, object]], tuple[T, TokenUsage]],
         *,
         until: float,
-        estimate: Usage,
+        estimate: TokenUsage,
         repair: bool = False,
     ) -> T:
         """Send a request and return the result of ``read``.
@@ -72,7 +72,7 @@ class ModelServer:
         clock, limits = self.transport.clock, self.transport.limits
         started, attempts = clock.monotonic(), 0
         expected = (estimate.input_tokens or 0) + (estimate.output_tokens or 0)
-        usage, error_type = Usage(), None
+        usage, error_type = TokenUsage(), None
 
         def tried() -> None:
             nonlocal attempts
@@ -90,7 +90,7 @@ class ModelServer:
             raise
         finally:
             cost, source = cost_of(model, self.transport.base_url, usage, self._prices)
-            taken = _taken(usage, estimate) if attempts and _may_be_billed(error_type) else Usage(0, 0)
+            taken = _taken(usage, estimate) if attempts and _may_be_billed(error_type) else TokenUsage(0, 0)
             charge = (
                 cost if cost is not None or taken == usage else cost_of(model, self.transport.base_url, taken, self._prices)[0]
             )
@@ -101,23 +101,23 @@ class ModelServer:
             self.ledger.add(account)
 
 
-def _plausible(usage: Usage) -> Usage:
+def _plausible(usage: TokenUsage) -> TokenUsage:
     """Return the reported usage without impossible values.
 
     These are zero input tokens, and more tokens than any model supports.
     """
-    given, said = usage.input_tokens, usage.output_tokens
+    given, written = usage.input_tokens, usage.output_tokens
     if given is not None and not 0 < given <= _MOST_TOKENS:
         given = None
-    if said is not None and said > _MOST_TOKENS:
-        said = None
-    return usage if (given, said) == (usage.input_tokens, usage.output_tokens) else Usage(given, said)
+    if written is not None and written > _MOST_TOKENS:
+        written = None
+    return usage if (given, written) == (usage.input_tokens, usage.output_tokens) else TokenUsage(given, written)
 
 
-def _taken(usage: Usage, estimate: Usage) -> Usage:
+def _taken(usage: TokenUsage, estimate: TokenUsage) -> TokenUsage:
     given = estimate.input_tokens if usage.input_tokens is None else usage.input_tokens
-    said = estimate.output_tokens if usage.output_tokens is None else usage.output_tokens
-    return Usage(given, said, usage.cached_tokens)
+    written = estimate.output_tokens if usage.output_tokens is None else usage.output_tokens
+    return TokenUsage(given, written, usage.cached_tokens)
 
 
 def _may_be_billed(error_type: str | None) -> bool:

@@ -39,7 +39,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Second:
+class SecondOpinion:
     """The judge for a second opinion on doubtful scores."""
 
     judge: Judge
@@ -49,7 +49,7 @@ class Second:
     """Maximum distance of two agreeing scores, as a share of the scale."""
 
 
-class Bench(JudgeModel, ChoosesJudges):
+class JudgeGroup(JudgeModel, ChoosesJudges):
     """Judge that selects among several judges and combines their scores.
 
     Args:
@@ -64,7 +64,7 @@ class Bench(JudgeModel, ChoosesJudges):
         self,
         main: Judge,
         choices: Sequence[Choice] = (),
-        second: Second | None = None,
+        second: SecondOpinion | None = None,
         panel: Sequence[Judge] = (),
         combine: Combine = "median",
     ) -> None:
@@ -76,7 +76,7 @@ class Bench(JudgeModel, ChoosesJudges):
         self._combine: Combine = combine
 
     def __repr__(self) -> str:
-        return f"Bench({self.main!r})"
+        return f"JudgeGroup({self.main!r})"
 
     def evaluated(self, metric: BoundMetric, turn: Turn, through: Callable[[JudgeModel], Answers] = lambda judge: judge) -> Score:
         """Return a metric's score on a turn.
@@ -93,10 +93,10 @@ class Bench(JudgeModel, ChoosesJudges):
         if self._second is None or self._second.judge is first or not _in_doubt(score, self._second.margin):
             return score
         other = metric.evaluate(turn, judge=through(self._second.judge))
-        said = [(first, score), (self._second.judge, other)]
+        opinions = [(first, score), (self._second.judge, other)]
         if other.status != "ok" or _agree(score, other, self._second.tolerance):
-            return _with_opinions(score, said, decided="first")
-        return _with_opinions(other, said, decided="second")
+            return _with_opinions(score, opinions, decided="first")
+        return _with_opinions(other, opinions, decided="second")
 
     def _first(self, metric: str, agent: str) -> Judge:
         return next((choice.judge for choice in self._choices if choice.fits(metric, agent)), self.main)
@@ -172,20 +172,20 @@ def _agree(one: Score, other: Score, tolerance: float) -> bool:
     return abs(one.value - other.value) <= tolerance * _scale(one)
 
 
-def _of_panel(said: Sequence[tuple[Judge, Score]], combine: Combine) -> Score:
+def _of_panel(opinions: Sequence[tuple[Judge, Score]], combine: Combine) -> Score:
     """Return the panel's score, or an error if no more than half of the judges gave a score."""
-    scores = [score for _, score in said if score.status == "ok"]
-    if 2 * len(scores) <= len(said):
-        return next(score for _, score in said if score.status != "ok")
+    scores = [score for _, score in opinions if score.status == "ok"]
+    if 2 * len(scores) <= len(opinions):
+        return next(score for _, score in opinions if score.status != "ok")
     if combine == "majority":
         scores = _majority(scores)
     valued = sorted((score for score in scores if score.value is not None), key=_value)
     if not valued:
-        return _with_opinions(scores[0], said, decided=combine)
+        return _with_opinions(scores[0], opinions, decided=combine)
     cautious = (
         (len(valued) - 1) // 2 if valued[0].direction != "down" else len(valued) // 2
     )  # with two in the middle, the worse one
-    return _with_opinions(valued[cautious], said, decided=combine)
+    return _with_opinions(valued[cautious], opinions, decided=combine)
 
 
 def _value(score: Score) -> float:
@@ -200,10 +200,10 @@ def _majority(scores: Sequence[Score]) -> list[Score]:
     return max(groups.values(), key=lambda group: (len(group), not group[0].passed))
 
 
-def _with_opinions(score: Score, said: Sequence[tuple[Judge, Score]], decided: str) -> Score:
+def _with_opinions(score: Score, opinions: Sequence[tuple[Judge, Score]], decided: str) -> Score:
     score.detail["judges"] = [
         {"model": judge.model, "value": one.value, "passed": one.passed, **({"error": one.error_type} if one.error_type else {})}
-        for judge, one in said
+        for judge, one in opinions
     ]
     score.detail["judged_by"] = decided
     return score

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from ...core.price_table import Tokens
 from ...core.prices import table_cost, table_name
-from .providers import Usage
+from .providers import TokenUsage
 
 Prices = Mapping[str, Mapping[str, float]]
 """Prices by model, in USD per million tokens: ``input``, ``output`` and optionally ``cached_input``."""
@@ -18,7 +18,7 @@ _ASKED: set[tuple[str, str]] = set()
 """Models and servers whose price was looked up."""
 
 
-def cost_of(model: str, base_url: str, usage: Usage, prices: Prices) -> tuple[float | None, str | None]:
+def cost_of(model: str, base_url: str, usage: TokenUsage, prices: Prices) -> tuple[float | None, str | None]:
     """Return the cost in USD and the price's source.
 
     Both are None if tokens or price are unknown. The table identifies a provider by its address. For other servers, only

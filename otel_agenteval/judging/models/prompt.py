@@ -24,7 +24,7 @@ from ...core import jsonio
 from ...core.errors import JudgeError
 from ...metrics.question import Question
 from .invisible import shown
-from .providers import Media, Message
+from .providers import ChatMessage, Media
 from .providers.base import media_of
 
 VERSION = "4"
@@ -65,7 +65,7 @@ Criteria = Mapping[str, str | Sequence[str]]
 """Trusted criteria by name: a text, or several texts to number."""
 
 
-def prompt_of(question: Question, max_tokens: int | None = None) -> Message:
+def prompt_of(question: Question, max_tokens: int | None = None) -> ChatMessage:
     """Return the message of one judge call.
 
     Nothing is fetched here. ``data:`` and http(s) URIs of media are sent unchanged, and an opaque id without scheme is only
@@ -103,7 +103,9 @@ def material_of(data: Mapping[str, Any], media: Sequence[str]) -> tuple[dict[str
     return {name: escaped(text) for name, text in texts.items()}, tuple(found for _, found in parts if found is not None)
 
 
-def message_of(task: str, trusted: Mapping[str, str], texts: Mapping[str, str], reply: str, media: tuple[Media, ...]) -> Message:
+def message_of(
+    task: str, trusted: Mapping[str, str], texts: Mapping[str, str], reply: str, media: tuple[Media, ...]
+) -> ChatMessage:
     """Return the message for this material and these criteria."""
     word = secrets.token_hex(8)
     blocks = [
@@ -112,7 +114,7 @@ def message_of(task: str, trusted: Mapping[str, str], texts: Mapping[str, str], 
         *(f"<<<{name.upper()} {word}\n{text}\n{word}>>>" for name, text in texts.items()),
         f"Reply with one JSON object of this form:\n{reply.strip()}",
     ]
-    return Message("user", "\n\n".join(blocks), media)
+    return ChatMessage("user", "\n\n".join(blocks), media)
 
 
 def escaped(text: str) -> str:
@@ -211,6 +213,6 @@ def head_and_tail(text: str, size: int, room: int) -> str:
     return f"{text[:kept]}\n[… about {size - room} tokens are left out here …]\n{text[len(text) - kept :]}"
 
 
-def repair_of(asked: Message, text: str) -> tuple[Message, ...]:
+def repair_of(asked: ChatMessage, text: str) -> tuple[ChatMessage, ...]:
     """Return the conversation that requests the verdict again."""
-    return asked, Message("assistant", escaped(text.strip()[:_LONGEST_ECHO]) or "(nothing)"), Message("user", REPAIR)
+    return asked, ChatMessage("assistant", escaped(text.strip()[:_LONGEST_ECHO]) or "(nothing)"), ChatMessage("user", REPAIR)

@@ -20,7 +20,7 @@ _REMEMBERED = 10_000
 _DEAD_LETTERS = 1_000
 
 
-class _Entry:
+class _QueuedJob:
     __slots__ = ("claimed", "due", "job", "number", "token")
 
     def __init__(self, job: Job, number: int, due: float) -> None:
@@ -52,7 +52,7 @@ class MemoryQueue:
         self._lock = threading.Lock()
         self._leases = Leases()
         self._numbers = itertools.count()
-        self._entries: dict[str, _Entry] = {}
+        self._entries: dict[str, _QueuedJob] = {}
         self._bytes = 0
         self._ready: dict[int, list[tuple[int, str]]] = {}
         """Heaps of (number, id) by priority. Entries that aren't due any more are skipped later."""
@@ -85,7 +85,7 @@ class MemoryQueue:
                 if not self._make_room(job, left_out):
                     left_out.append(job)
                     continue
-                entry = self._entries[job.id] = _Entry(job, next(self._numbers), now)
+                entry = self._entries[job.id] = _QueuedJob(job, next(self._numbers), now)
                 self._bytes += job.size
                 self._put(entry, now)
         return left_out
@@ -174,24 +174,24 @@ class MemoryQueue:
         """Start with an empty queue in a forked child."""
         self._reset()
 
-    def _owned(self, job: Job | str) -> _Entry | None:
+    def _owned(self, job: Job | str) -> _QueuedJob | None:
         """Return a job's entry if the given lease is its last one."""
         job_id, fence = self._leases.claimed(job)
         entry = self._entries.get(job_id)
         return entry if entry is not None and entry.token.startswith(fence) else None
 
-    def _hold(self, entry: _Entry, until: float) -> None:
+    def _hold(self, entry: _QueuedJob, until: float) -> None:
         if not entry.claimed:
             self._evictable[entry.job.priority] -= 1
         entry.claimed, entry.due = True, until
         heapq.heappush(self._later, (until, entry.number, entry.job.id))
 
-    def _put(self, entry: _Entry, due: float) -> None:
+    def _put(self, entry: _QueuedJob, due: float) -> None:
         self._evictable[entry.job.priority] += 1
         entry.due = due
         heapq.heappush(self._later, (due, entry.number, entry.job.id))
 
-    def _wait(self, entry: _Entry, due: float) -> None:
+    def _wait(self, entry: _QueuedJob, due: float) -> None:
         if entry.claimed:
             self._evictable[entry.job.priority] += 1
         entry.claimed, entry.due, entry.token = False, due, ""
@@ -209,7 +209,7 @@ class MemoryQueue:
                 self._evictable[entry.job.priority] += 1
             heapq.heappush(self._ready.setdefault(entry.job.priority, []), (number, job_id))
 
-    def _first(self, now: float) -> _Entry | None:
+    def _first(self, now: float) -> _QueuedJob | None:
         for priority in sorted(self._ready, reverse=True):
             heap = self._ready[priority]
             while heap:

@@ -492,31 +492,40 @@ class RedisQueue:
             return [job_id for job_id in self._catch_up(self._left_out) if job_id in given]
 
     def _catch_up(self, left_out: list[Job]) -> list[str]:
-        """Send waiting jobs and acknowledgments, and return the ids of jobs with a lost lease."""
+        """Send waiting jobs and acknowledgments, and return the ids of jobs with a lost lease.
+
+        Jobs without room are added to ``left_out``.
+        """
         lost: list[str] = []
         try:
-            while self._unfinished:
-                by_shard: dict[int, list[Any]] = {}
-                for job_id, (fence, reason) in itertools.islice(self._unfinished.items(), _BATCH):
-                    ended = (job_id, fence, int(reason is not None), reason or "")
-                    by_shard.setdefault(self._number_of(job_id), []).extend(ended)
-                for number, finished in by_shard.items():
-                    lost += map(bytes.decode, self._call(_finish, self._shards[number], _DEAD_LETTERS, *finished))
-                    for job_id in finished[::4]:
-                        del self._unfinished[job_id]
-            for shard, batch in self._batches():
-                args = [part for job in batch for part in (job.id, job.payload, job.priority, job.size, job.attempts)]
-                bound = self.max_bytes // len(self._shards)
-                rows = self._call(_put, shard, bound, _REMEMBERED_SECONDS, _REMEMBERED, *args)
-                sent = {job.id: job for job in batch}
-                left_out += [sent[row[0].decode()] if len(row) == 1 else _job_of(row) for row in rows]
-                for job in batch:
-                    del self._held[job.id]
-                    self._unsent_bytes -= job.size
+            self._send_finished(lost)
+            self._send_held(left_out)
         except Exception as error:
             if not unreachable(error):
                 raise
         return lost
+
+    def _send_finished(self, lost: list[str]) -> None:
+        while self._unfinished:
+            by_shard: dict[int, list[Any]] = {}
+            for job_id, (fence, reason) in itertools.islice(self._unfinished.items(), _BATCH):
+                ended = (job_id, fence, int(reason is not None), reason or "")
+                by_shard.setdefault(self._number_of(job_id), []).extend(ended)
+            for number, finished in by_shard.items():
+                lost += map(bytes.decode, self._call(_finish, self._shards[number], _DEAD_LETTERS, *finished))
+                for job_id in finished[::4]:
+                    del self._unfinished[job_id]
+
+    def _send_held(self, left_out: list[Job]) -> None:
+        for shard, batch in self._batches():
+            args = [part for job in batch for part in (job.id, job.payload, job.priority, job.size, job.attempts)]
+            bound = self.max_bytes // len(self._shards)
+            rows = self._call(_put, shard, bound, _REMEMBERED_SECONDS, _REMEMBERED, *args)
+            sent = {job.id: job for job in batch}
+            left_out += [sent[row[0].decode()] if len(row) == 1 else _job_of(row) for row in rows]
+            for job in batch:
+                del self._held[job.id]
+                self._unsent_bytes -= job.size
 
     def _batches(self) -> Iterator[tuple[list[str], list[Job]]]:
         by_shard: dict[int, list[Job]] = {}

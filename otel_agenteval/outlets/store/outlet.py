@@ -432,7 +432,7 @@ class StoreOutlet(Outlet):
                     "result_id": score.result_id, "place": place, "turn_id": scored.turn.turn_id, "stage": one.stage, "model": one.model,
                     "question": clean(one.question), "reply": clean(one.reply),
                 }
-                for place, one in enumerate(scored.judged.said)
+                for place, one in enumerate(scored.judged.exchanges)
             ]  # fmt: skip
         except Exception as error:  # texts that couldn't be redacted are dropped
             self._telemetry.add(semconv.EMIT_ERRORS, outlet=self.name, reason=type(error).__name__)

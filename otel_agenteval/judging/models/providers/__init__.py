@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ....core.errors import ConfigError
 from . import anthropic, bedrock, gemini, openai, responses
-from .base import Answer, ChatRequest, Form, HttpRequest, Media, Message, Provider, Usage
+from .base import ChatMessage, ChatReply, ChatRequest, Form, HttpRequest, Media, Provider, TokenUsage
 
 PROVIDERS: dict[str, Provider] = {
     "openai": openai,
@@ -18,7 +18,18 @@ PROVIDERS: dict[str, Provider] = {
     "bedrock": bedrock,
 }
 
-__all__ = ["PROVIDERS", "Answer", "ChatRequest", "Form", "HttpRequest", "Media", "Message", "Provider", "Usage", "chosen"]
+__all__ = [
+    "PROVIDERS",
+    "ChatMessage",
+    "ChatReply",
+    "ChatRequest",
+    "Form",
+    "HttpRequest",
+    "Media",
+    "Provider",
+    "TokenUsage",
+    "chosen",
+]
 
 
 def chosen(model: str, provider: str | None) -> tuple[str, str]:

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from .base import (  # fmt: skip
-    Answer,
+    ChatMessage,
+    ChatReply,
     ChatRequest,
     Finish,
     HttpRequest,
     Media,
-    Message,
-    Usage,
+    TokenUsage,
     added,
     count,
     mapping,
@@ -51,7 +51,7 @@ def request(chat: ChatRequest) -> HttpRequest:
     return HttpRequest("/messages", body)
 
 
-def _message(message: Message) -> dict[str, Any]:
+def _message(message: ChatMessage) -> dict[str, Any]:
     return {"role": message.role, "content": [{"type": "text", "text": message.text}, *map(_part, message.media)]}
 
 
@@ -64,14 +64,14 @@ def _part(media: Media) -> dict[str, Any]:
     return {"type": kind, "source": {"type": "base64", "media_type": media.mime, "data": media.data}}
 
 
-def answer(body: Mapping[str, Any]) -> Answer:
+def answer(body: Mapping[str, Any]) -> ChatReply:
     """Parse the text blocks of a response, without thinking."""
     if not isinstance(body.get("content"), list):
         raise no_answer("the Messages API")
-    said = "".join(text(block.get("text")) for block in mappings(body["content"]) if block.get("type") == "text")
+    reply = "".join(text(block.get("text")) for block in mappings(body["content"]) if block.get("type") == "text")
     usage = mapping(body.get("usage"))
     cached = count(usage.get("cache_read_input_tokens"))
     fresh = count(usage.get("input_tokens"))
     given = None if fresh is None else added(fresh, cached, count(usage.get("cache_creation_input_tokens")))
     finish = _FINISHES.get(text(body.get("stop_reason")))
-    return Answer(said, Usage(given, count(usage.get("output_tokens")), cached), finish)
+    return ChatReply(reply, TokenUsage(given, count(usage.get("output_tokens")), cached), finish)

@@ -49,7 +49,7 @@ class Media:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ChatMessage:
     """One message of a conversation."""
 
     role: Literal["user", "assistant"]
@@ -63,7 +63,7 @@ class ChatRequest:
 
     model: str
     system: str
-    messages: tuple[Message, ...]
+    messages: tuple[ChatMessage, ...]
     form: Form = "json"
     schema: Mapping[str, Any] | None = None
     """The reply's schema if ``form`` is ``schema``."""
@@ -82,7 +82,7 @@ class HttpRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class TokenUsage:
     """Tokens as counted by the server, or None. Input includes cached tokens."""
 
     input_tokens: int | None = None
@@ -91,11 +91,11 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ChatReply:
     """Parsed reply of a server."""
 
     text: str
-    usage: Usage
+    usage: TokenUsage
     finish: Finish | None = None
     """Why the reply ended: complete, truncated at a limit, or declined. None if unknown."""
 
@@ -113,7 +113,7 @@ class Provider(Protocol):
             JudgeError: the provider doesn't accept a medium.
         """
 
-    def answer(self, body: Mapping[str, Any]) -> Answer:
+    def answer(self, body: Mapping[str, Any]) -> ChatReply:
         """Parse a response.
 
         Raises:

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from .base import (  # fmt: skip
-    Answer,
+    ChatMessage,
+    ChatReply,
     ChatRequest,
     Finish,
     HttpRequest,
     Media,
-    Message,
-    Usage,
+    TokenUsage,
     added,
     count,
     mapping,
@@ -55,7 +55,7 @@ def request(chat: ChatRequest) -> HttpRequest:
     return HttpRequest(f"/model/{urllib.parse.quote(chat.model, safe='')}/converse", body)
 
 
-def _message(message: Message) -> dict[str, Any]:
+def _message(message: ChatMessage) -> dict[str, Any]:
     return {"role": message.role, "content": [{"text": message.text}, *map(_part, message.media)]}
 
 
@@ -65,15 +65,15 @@ def _part(media: Media) -> dict[str, Any]:
     return {media.kind: {"format": media.form, "source": {"bytes": media.data}}}
 
 
-def answer(body: Mapping[str, Any]) -> Answer:
+def answer(body: Mapping[str, Any]) -> ChatReply:
     """Parse the text blocks of a response, without reasoning."""
     message = mapping(body.get("output")).get("message")
     if not isinstance(message, Mapping):
         raise no_answer("Converse")
-    said = "".join(text(block.get("text")) for block in mappings(message.get("content")))
+    reply = "".join(text(block.get("text")) for block in mappings(message.get("content")))
     usage = mapping(body.get("usage"))
     cached = count(usage.get("cacheReadInputTokens"))
     fresh = count(usage.get("inputTokens"))
     given = None if fresh is None else added(fresh, cached, count(usage.get("cacheWriteInputTokens")))
     finish = _FINISHES.get(text(body.get("stopReason")))
-    return Answer(said, Usage(given, count(usage.get("outputTokens")), cached), finish)
+    return ChatReply(reply, TokenUsage(given, count(usage.get("outputTokens")), cached), finish)

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from .base import (
-    Answer,
+    ChatMessage,
+    ChatReply,
     ChatRequest,
     Finish,
     HttpRequest,
     Media,
-    Message,
-    Usage,
+    TokenUsage,
     added,
     count,
     mapping,
@@ -65,7 +65,7 @@ def _ordered(schema: Any) -> Any:
     return [_ordered(item) for item in schema] if isinstance(schema, (list, tuple)) else schema
 
 
-def _content(message: Message) -> dict[str, Any]:
+def _content(message: ChatMessage) -> dict[str, Any]:
     role = "user" if message.role == "user" else "model"
     return {"role": role, "parts": [{"text": message.text}, *map(_part, message.media)]}
 
@@ -76,20 +76,22 @@ def _part(media: Media) -> dict[str, Any]:
     return {"inlineData": {"mimeType": media.mime, "data": media.data}}
 
 
-def answer(body: Mapping[str, Any]) -> Answer:
+def answer(body: Mapping[str, Any]) -> ChatReply:
     """Parse the first candidate of a response, without thoughts.
 
     Thoughts count as output tokens.
     """
     usage = mapping(body.get("usageMetadata"))
-    said, thought = count(usage.get("candidatesTokenCount")), count(usage.get("thoughtsTokenCount"))
-    counted = Usage(count(usage.get("promptTokenCount")), added(said, thought), count(usage.get("cachedContentTokenCount")))
+    written, thought = count(usage.get("candidatesTokenCount")), count(usage.get("thoughtsTokenCount"))
+    counted = TokenUsage(
+        count(usage.get("promptTokenCount")), added(written, thought), count(usage.get("cachedContentTokenCount"))
+    )
     candidate = next(mappings(body.get("candidates")), None)
     if mapping(body.get("promptFeedback")).get("blockReason"):
-        return Answer("", counted, "refusal")
+        return ChatReply("", counted, "refusal")
     if candidate is None:
         raise no_answer("generateContent")
     parts = mappings(mapping(candidate.get("content")).get("parts"))
     words = "".join(text(part.get("text")) for part in parts if part.get("thought") is not True)
     is_blocked = any(rating.get("blocked") is True for rating in mappings(candidate.get("safetyRatings")))
-    return Answer(words, counted, "refusal" if is_blocked else _FINISHES.get(text(candidate.get("finishReason"))))
+    return ChatReply(words, counted, "refusal" if is_blocked else _FINISHES.get(text(candidate.get("finishReason"))))

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from .base import (  # fmt: skip
-    Answer,
+    ChatMessage,
+    ChatReply,
     ChatRequest,
     Finish,
     HttpRequest,
     Media,
-    Message,
-    Usage,
+    TokenUsage,
     count,
     failed,
     is_closed,
@@ -55,7 +55,7 @@ def request(chat: ChatRequest) -> HttpRequest:
     return HttpRequest("/chat/completions", body)
 
 
-def _message(message: Message) -> dict[str, Any]:
+def _message(message: ChatMessage) -> dict[str, Any]:
     if not message.media:
         return {"role": message.role, "content": message.text}
     return {"role": message.role, "content": [{"type": "text", "text": message.text}, *map(_part, message.media)]}
@@ -72,7 +72,7 @@ def _part(media: Media) -> dict[str, Any]:
     raise not_taken(media, "chat completions")
 
 
-def answer(body: Mapping[str, Any]) -> Answer:
+def answer(body: Mapping[str, Any]) -> ChatReply:
     """Parse the first choice of a response.
 
     If the content is empty, reasoning that is exactly one JSON object is the reply. vLLM and others put a reply there if a
@@ -92,24 +92,24 @@ def answer(body: Mapping[str, Any]) -> Answer:
     if isinstance(content, list):
         refuses = refuses or any(part.get("type") == "refusal" for part in mappings(content))
         content = "".join(text(part.get("text")) for part in mappings(content) if part.get("type", "text") in _SPOKEN)
-    said = text(content)
-    if not said.strip():
+    reply = text(content)
+    if not reply.strip():
         thought = text(message.get("reasoning_content")) or text(message.get("reasoning"))
-        said = thought if is_object(thought) else said
+        reply = thought if is_object(thought) else reply
     finish = _FINISHES.get(text(choice.get("finish_reason")))
-    return Answer(said, _usage(body), "refusal" if refuses else finish)
+    return ChatReply(reply, _usage(body), "refusal" if refuses else finish)
 
 
-def _usage(body: Mapping[str, Any]) -> Usage:
+def _usage(body: Mapping[str, Any]) -> TokenUsage:
     """Return the token usage.
 
     The servers of Gemini and xAI count reasoning only in the total, not in the completion.
     """
     usage = mapping(body.get("usage"))
-    given, said, total = (count(usage.get(name)) for name in ("prompt_tokens", "completion_tokens", "total_tokens"))
-    if given is not None and said is not None and total is not None:
-        said = max(said, total - given)
+    given, written, total = (count(usage.get(name)) for name in ("prompt_tokens", "completion_tokens", "total_tokens"))
+    if given is not None and written is not None and total is not None:
+        written = max(written, total - given)
     cached = count(mapping(usage.get("prompt_tokens_details")).get("cached_tokens"))
     for name in ("prompt_cache_hit_tokens", "cached_tokens"):  # of DeepSeek and Moonshot
         cached = count(usage.get(name)) if cached is None else cached
-    return Usage(given, said, cached)
+    return TokenUsage(given, written, cached)

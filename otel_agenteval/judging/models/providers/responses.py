@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from .base import (  # fmt: skip
-    Answer,
+    ChatMessage,
+    ChatReply,
     ChatRequest,
     HttpRequest,
     Media,
-    Message,
-    Usage,
+    TokenUsage,
     count,
     failed,
     is_closed,
@@ -45,7 +45,7 @@ def request(chat: ChatRequest) -> HttpRequest:
     return HttpRequest("/responses", body)
 
 
-def _message(message: Message) -> dict[str, Any]:
+def _message(message: ChatMessage) -> dict[str, Any]:
     kind = "input_text" if message.role == "user" else "output_text"
     return {"role": message.role, "content": [{"type": kind, "text": message.text}, *map(_part, message.media)]}
 
@@ -56,7 +56,7 @@ def _part(media: Media) -> dict[str, Any]:
     return {"type": "input_image", "image_url": media.uri}
 
 
-def answer(body: Mapping[str, Any]) -> Answer:
+def answer(body: Mapping[str, Any]) -> ChatReply:
     """Parse the texts of all output messages, without reasoning and commentary.
 
     Raises:
@@ -68,13 +68,13 @@ def answer(body: Mapping[str, Any]) -> Answer:
         raise no_answer("the Responses API")
     messages = [item for item in mappings(body["output"]) if item.get("type") == "message" and item.get("phase") != "commentary"]
     parts = [part for message in messages for part in mappings(message.get("content"))]
-    said = "".join(text(part.get("text")) for part in parts if part.get("type") == "output_text")
+    reply = "".join(text(part.get("text")) for part in parts if part.get("type") == "output_text")
     why = mapping(body.get("incomplete_details")).get("reason")
     usage = mapping(body.get("usage"))
     cached = mapping(usage.get("input_tokens_details")).get("cached_tokens")
-    counted = Usage(count(usage.get("input_tokens")), count(usage.get("output_tokens")), count(cached))
+    counted = TokenUsage(count(usage.get("input_tokens")), count(usage.get("output_tokens")), count(cached))
     if why == "content_filter" or any(part.get("type") == "refusal" for part in parts):
-        return Answer(said, counted, "refusal")
+        return ChatReply(reply, counted, "refusal")
     if why is not None:
-        return Answer(said, counted, "length" if why == "max_output_tokens" else None)
-    return Answer(said, counted, "stop" if body.get("status") == "completed" else None)
+        return ChatReply(reply, counted, "length" if why == "max_output_tokens" else None)
+    return ChatReply(reply, counted, "stop" if body.get("status") == "completed" else None)
