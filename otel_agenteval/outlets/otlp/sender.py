@@ -36,7 +36,7 @@ _ADOPTION = 15.0
 """Seconds between checks for batches that a dead process left in a file."""
 
 
-class Account(Protocol):
+class DeliveryAccount(Protocol):
     """Counter of the outcomes of records."""
 
     def finished(self, outcome: str, items: int) -> None:
@@ -80,7 +80,7 @@ class Sender:
         wanted: OtlpOptions,
         make_client: Callable[[], Client],
         make_spool: Callable[[], Spool],
-        account: Account,
+        account: DeliveryAccount,
         collect: Callable[[], bytes],
         clock: Clock = SYSTEM_CLOCK,
         pauses: tuple[float, float] = (_FIRST_PAUSE, _LONGEST_PAUSE),
