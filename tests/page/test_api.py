@@ -574,7 +574,7 @@ def test_live_turns_come_as_they_are_stored(tmp_path: Path) -> None:
 def test_a_store_that_is_not_there_or_broken_is_a_clear_answer(tmp_path: Path) -> None:
     (tmp_path / "broken.db").write_bytes(b"no database at all" * 100)
     for path, says in (
-        (tmp_path / "no" / "s.db", "file not found"),
+        (tmp_path / "no" / "s.db", "folder not found"),
         (tmp_path / "broken.db", "can't be read as a score store"),
     ):
         with ServedPage(path) as served:
