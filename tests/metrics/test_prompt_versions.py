@@ -10,6 +10,7 @@ import pytest
 import otel_agenteval as oa
 from otel_agenteval.judging.models import prompt
 from otel_agenteval.metrics.llm import rag_judges
+from otel_agenteval.metrics.question import Question
 from otel_agenteval.metrics.registry import catalog
 from scripts.prompt_versions import EVERY_JUDGE, FILE, changed, prompts
 
@@ -51,6 +52,7 @@ def test_a_new_version_wants_to_be_written_down() -> None:
 
 def test_what_every_judge_is_told_is_part_of_what_replies_are_kept_by(monkeypatch: pytest.MonkeyPatch) -> None:
     judge = oa.Judge("http://127.0.0.1:1/v1", "m-1", cache={})
-    before = judge._key("t", {}, "r", (), None)
+    question = Question("score", "t", {}, "r")
+    before = judge._key(question)
     monkeypatch.setattr("otel_agenteval.judging.models.judge.VERSION", "another")
-    assert judge._key("t", {}, "r", (), None) != before
+    assert judge._key(question) != before
