@@ -55,6 +55,23 @@ class _Known:
         self.seen *= math.exp((self.at - now) / _HOUR)
         self.at = now
 
+    def see(self, now: float, hour: int, most: float) -> None:
+        """Count a turn."""
+        self.fade(now)
+        self.seen += 1.0
+        self.most = most
+        self.in_hour = self.in_hour + 1 if self.hour == hour else 1
+        self.hour = hour
+
+    def spend(self, cost: float) -> None:
+        """Add a judged turn to the average cost."""
+        self.cost = cost if self.cost is None else self.cost * _FADING + cost * (1 - _FADING)
+
+    def plan(self, turns: float, seen: float) -> None:
+        """Set the rate that judges a number of the turns seen in an hour."""
+        self.turns = turns
+        self.rate = min(1.0, turns / seen) if seen > 0 else 1.0
+
 
 class Allocator:
     """Planner of sampling rates for each metric and agent. Thread-safe.
@@ -91,12 +108,7 @@ class Allocator:
         now = self._clock.monotonic()
         with self._lock:
             known = self._of(metric, agent, now)
-            known.fade(now)
-            known.seen += 1.0
-            known.most = most
-            hour = int(self._clock.time_ns() // 3_600_000_000_000)
-            known.in_hour = known.in_hour + 1 if known.hour == hour else 1
-            known.hour = hour
+            known.see(now, int(self._clock.time_ns() // 3_600_000_000_000), most)
             self._new += 1
             if now >= self._due or (self._new >= _SOON and now - self._started < _HOUR):
                 self._plan(now)
@@ -121,7 +133,7 @@ class Allocator:
             spent = cost if self._in_dollars else 1.0
             if spent is None:
                 return
-            known.cost = spent if known.cost is None else known.cost * _FADING + spent * (1 - _FADING)
+            known.spend(spent)
             if forced:
                 self._forced = self._forced * math.exp((self._forced_at - now) / _HOUR) + spent
                 self._forced_at = now
@@ -152,9 +164,7 @@ class Allocator:
         forced = self._forced * math.exp((self._forced_at - now) / _HOUR) / passed
         budget = max(self._budget * _LEAST_OF_DRAWS, self._budget - forced)
         for key, turns in allocate(strata, budget, self._least, self._power).items():
-            known, seen = self._strata[key], strata[key].turns
-            known.turns = turns
-            known.rate = min(1.0, turns / seen) if seen > 0 else 1.0
+            self._strata[key].plan(turns, strata[key].turns)
 
     def watch(self, telemetry: Telemetry) -> None:
         """Export planned rates and turns as gauges."""

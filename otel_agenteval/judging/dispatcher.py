@@ -24,7 +24,7 @@ _POLL = 0.5
 """Seconds between two checks for jobs that become due."""
 _IDLE = 30.0
 """Seconds between two checks while the queue is empty and no other process adds jobs."""
-_QUIET_LOOKS = 4
+_QUIET_CHECKS = 4
 _SENT = 10_000
 """Maximum number of remembered jobs whose score was emitted."""
 _PAUSE_FULL = 0.1
@@ -80,7 +80,7 @@ class Dispatcher:
         """Condition on which idle threads wait. Each new job wakes one of them."""
         self._news = 0
         """Counter of wake-ups, so that a thread doesn't wait after it missed one."""
-        self._looks = False
+        self._is_polling = False
         """True if one of the waiting threads polls the queue for all of them."""
         self._stopped = threading.Event()
         self._progressed = threading.Event()
@@ -196,18 +196,18 @@ class Dispatcher:
         Nothing signals that a job becomes due or that another process added one. So one thread polls, and the others sleep
         until it finds a job.
         """
-        looks = not self._looks
-        pause = _POLL if looks and (self.queue.is_shared or self._depth()) else _IDLE
+        polls = not self._is_polling
+        pause = _POLL if polls and (self.queue.is_shared or self._depth()) else _IDLE
         with self._changed:
             if self._stopping or self._news != seen:
                 return
-            looks = looks and not self._looks
-            self._looks = self._looks or looks
+            polls = polls and not self._is_polling
+            self._is_polling = self._is_polling or polls
             try:
                 self._changed.wait(pause)
             finally:
-                if looks:
-                    self._looks = False
+                if polls:
+                    self._is_polling = False
 
     def step(self) -> bool:
         """Run one due job in this thread. Return False without a due job."""
@@ -438,7 +438,7 @@ class Dispatcher:
         quiet = 0
         while self._depth():
             left = until - time.monotonic()
-            if left <= 0 or not any(thread.is_alive() for thread in self._threads) or (quiet == _QUIET_LOOKS and not patient):
+            if left <= 0 or not any(thread.is_alive() for thread in self._threads) or (quiet == _QUIET_CHECKS and not patient):
                 return False
             self._wake(1)
             quiet = 0 if self._progressed.wait(min(left, 0.05)) or self._busy else quiet + 1

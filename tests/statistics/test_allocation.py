@@ -182,7 +182,7 @@ def test_without_anything_to_spread_the_configuration_is_refused() -> None:
         "judge": {"base_url": "http://127.0.0.1:1/v1", "model": "m", "budget": {"allocate": {}}},
         "metrics": ["llm_relevance"],
     }
-    with pytest.raises(ConfigError, match=r"judge\.budget\.allocate: it needs usd_per_hour or calls_per_hour"):
+    with pytest.raises(ConfigError, match=r"judge\.budget\.allocate: .*usd_per_hour or calls_per_hour"):
         Rig(config)
 
 

@@ -40,20 +40,20 @@ class Job:
 class Leases:
     """Source of lease tokens for one queue object.
 
-    A token starts with its owner, so that a bare job id can refer to the last lease of this queue object.
+    A token starts with a prefix of its queue object, so that a bare job id can refer to the last lease of this queue object.
     """
 
     def __init__(self) -> None:
-        self._owner = f"{secrets.token_hex(8)}/"
+        self._prefix = f"{secrets.token_hex(8)}/"
         self._numbers = itertools.count(1)
 
     def grant(self) -> str:
         """Return a new token."""
-        return f"{self._owner}{next(self._numbers)}/"
+        return f"{self._prefix}{next(self._numbers)}/"
 
     def claimed(self, job: Job | str) -> tuple[str, str]:
         """Return a claimed job's id, and the prefix that the token of its current lease must have."""
-        return (job, self._owner) if isinstance(job, str) else (job.id, job.token or self._owner)
+        return (job, self._prefix) if isinstance(job, str) else (job.id, job.token or self._prefix)
 
 
 class JobQueue(Protocol):
