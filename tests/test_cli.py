@@ -240,7 +240,7 @@ def test_the_metrics_that_are_named_are_the_only_ones_in_their_order(tmp_path: P
 @pytest.mark.parametrize(
     ("metrics", "status", "said"),
     [
-        ("code_tool_sucess", 2, "unknown metric 'code_tool_sucess'; did you mean code_tool_success, "),
+        ("code_tool_sucess", 2, "unknown metric 'code_tool_sucess'. Did you mean code_tool_success, "),
         ("", 2, "--metrics: must be one or more names"),
         (" , ", 2, "--metrics: must be one or more names"),
     ],
@@ -276,7 +276,7 @@ def test_the_metrics_of_a_group_are_chosen_by_its_name(
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [(GROUPS, "@safty: unknown group; did you mean 'safety'? (groups: safety, cost, default, quality, all)"), ("", "@safty: unknown group; did you mean 'safety'? (groups: default, safety, quality, cost, all)")],
+    [(GROUPS, "@safty: unknown group. Did you mean 'safety'? (groups: safety, cost, default, quality, all)"), ("", "@safty: unknown group. Did you mean 'safety'? (groups: default, safety, quality, cost, all)")],
 )  # fmt: skip
 def test_a_group_that_is_not_configured_is_refused(text: str, said: str, tmp_path: Path, capsys: Capture) -> None:
     assert main(["eval", str(unpack(GOOD, tmp_path)), "--config", configured(tmp_path, text), "--metrics", "@safty"]) == 2
@@ -331,7 +331,7 @@ def test_a_gate_that_cannot_be_evaluated_fails(tmp_path: Path) -> None:
 def test_a_bad_configuration_is_refused_before_anything_is_read(tmp_path: Path, capsys: Capture) -> None:
     config = configured(tmp_path, "turn: {idle_timout: 5m}\n")
     assert main(["eval", "nowhere.jsonl", "--config", config]) == 2
-    assert "turn.idle_timout: unknown key; did you mean 'idle_timeout'" in capsys.readouterr().err
+    assert "turn.idle_timout: unknown key. Did you mean 'idle_timeout'" in capsys.readouterr().err
 
 
 # --- the table
@@ -478,8 +478,8 @@ def test_explain_takes_a_name_of_another_catalogue_with_what_it_presets(capsys: 
 def test_explain_names_the_three_closest_when_there_is_no_such_metric(capsys: Capture) -> None:
     assert main(["explain", "code_tool_succes"]) == 2
     error = capsys.readouterr().err
-    assert error.startswith("otel-agenteval: unknown metric 'code_tool_succes'; did you mean code_tool_success, ")
-    assert len(error.split("did you mean ")[1].split(", ")) == 3
+    assert error.startswith("otel-agenteval: unknown metric 'code_tool_succes'. Did you mean code_tool_success, ")
+    assert len(error.split("Did you mean ")[1].split(", ")) == 3
 
 
 @pytest.mark.parametrize(
@@ -519,10 +519,10 @@ def test_what_check_config_prints_is_a_configuration(tmp_path: Path, capsys: Cap
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("turn:\n  idle_timout: 5m\n", ":2: turn.idle_timout: unknown key; did you mean 'idle_timeout'?"),
+        ("turn:\n  idle_timout: 5m\n", ":2: turn.idle_timout: unknown key. Did you mean 'idle_timeout'?"),
         ("exit_timeout: soon\n", ":1: exit_timeout: must be a duration"),
-        ("metrics:\n  - code_tool_sucess\n", "unknown metric 'code_tool_sucess'; did you mean code_tool_success, "),
-        ("metrics: [{code_contains: {valu: x}}]\n", "code_contains.valu: unknown parameter; did you mean 'value'?"),
+        ("metrics:\n  - code_tool_sucess\n", "unknown metric 'code_tool_sucess'. Did you mean code_tool_success, "),
+        ("metrics: [{code_contains: {valu: x}}]\n", "code_contains.valu: unknown parameter. Did you mean 'value'?"),
         ("a: [\n", "agenteval.yaml"),
     ],
 )
@@ -584,7 +584,7 @@ def test_an_unknown_command_is_answered_with_the_nearest(given: str, meant: str,
     with pytest.raises(SystemExit) as left:
         main([given, "--config", "x"])
     assert left.value.code == 2
-    assert f"unknown command {given!r}; did you mean {meant!r}?" in capsys.readouterr().err
+    assert f"unknown command {given!r}. Did you mean {meant!r}?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -649,9 +649,9 @@ def test_the_list_of_metrics_can_be_filtered(options, some, none, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--family", "irr"], "--family: unknown value 'irr'; did you mean 'ir'?"),
-        (["--need", "outptu"], "did you mean 'output'?"),
-        (["--seed", "trusis"], "did you mean 'trusys'?"),
+        (["--family", "irr"], "--family: unknown value 'irr'. Did you mean 'ir'?"),
+        (["--need", "outptu"], "Did you mean 'output'?"),
+        (["--seed", "trusis"], "Did you mean 'trusys'?"),
     ],
 )
 def test_a_filter_that_nothing_can_match_is_refused(options, message, capsys):

@@ -621,10 +621,10 @@ def test_every_option_is_in_the_tables_of_good_and_bad_values() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"trun": {}}, "trun: unknown key; did you mean 'turn'?"),
-        ({"turn": {"idle_timout": "5m"}}, "turn.idle_timout: unknown key; did you mean 'idle_timeout'?"),
-        ({"outlets": {"prometheus": {"prt": 1}}}, "outlets.prometheus.prt: unknown key; did you mean 'port'?"),
-        ({"inline": {"metric": []}}, "inline.metric: unknown key; did you mean 'metrics'?"),
+        ({"trun": {}}, "trun: unknown key. Did you mean 'turn'?"),
+        ({"turn": {"idle_timout": "5m"}}, "turn.idle_timout: unknown key. Did you mean 'idle_timeout'?"),
+        ({"outlets": {"prometheus": {"prt": 1}}}, "outlets.prometheus.prt: unknown key. Did you mean 'port'?"),
+        ({"inline": {"metric": []}}, "inline.metric: unknown key. Did you mean 'metrics'?"),
         ({1: 2}, "1: unknown key"),
     ],
 )
@@ -729,7 +729,7 @@ def test_an_option_is_added_in_one_place() -> None:
     assert PatientConfig().to_dict()["turn"]["patience"] == "90s"
     with pytest.raises(ConfigError, match=r"turn\.patience: must be a duration above 0"):
         PatientConfig(turn={"patience": 0})
-    with pytest.raises(ConfigError, match=r"turn\.patiense: unknown key; did you mean 'patience'"):
+    with pytest.raises(ConfigError, match=r"turn\.patiense: unknown key. Did you mean 'patience'"):
         PatientConfig(turn={"patiense": 1})
 
 
@@ -863,9 +863,9 @@ def test_a_variable_inside_another_wins() -> None:
         (
             "TURN__IDLE_TIMEOT",
             "1s",
-            "OTEL_AGENTEVAL_TURN__IDLE_TIMEOT: unknown variable; did you mean OTEL_AGENTEVAL_TURN__IDLE_TIMEOUT?",
+            "OTEL_AGENTEVAL_TURN__IDLE_TIMEOT: unknown variable. Did you mean OTEL_AGENTEVAL_TURN__IDLE_TIMEOUT?",
         ),
-        ("ENABELD", "true", "OTEL_AGENTEVAL_ENABELD: unknown variable; did you mean OTEL_AGENTEVAL_ENABLED?"),
+        ("ENABELD", "true", "OTEL_AGENTEVAL_ENABELD: unknown variable. Did you mean OTEL_AGENTEVAL_ENABLED?"),
         ("METRICS", "[{a: 5}", "OTEL_AGENTEVAL_METRICS: not YAML"),
         (
             "METRICS",
@@ -887,7 +887,7 @@ def test_a_variable_that_is_wrong_is_named(variable: str, text: str, expected: s
     ("text", "expected"),
     [
         ("turn:\n  max_open: 0\n", ":2: turn.max_open: must be"),
-        ("# a comment\nturn:\n  max_open: 1\n  max_opn: 2\n", ":4: turn.max_opn: unknown key; did you mean 'max_open'?"),
+        ("# a comment\nturn:\n  max_open: 1\n  max_opn: 2\n", ":4: turn.max_opn: unknown key. Did you mean 'max_open'?"),
         ("turn:\n  max_open: 1\n  max_open: 2\n", ":3: turn.max_open: duplicate key"),
         ("metrics:\n  - code_latency\n  - {a: {}, b: {}}\n", ":3: metrics[1]:"),
         ("turn: [\n", ": not YAML: "),
@@ -995,7 +995,7 @@ def test_metric_entries_are_a_name_or_a_name_with_parameters_and_policy(file: An
         ({"llm_relevance": {}, "sample": {"always_if": "error"}}, "metrics[0].sample.rate: required"),
         (
             {"llm_relevance": {}, "sample": {"rate": 1, "alway": ""}},
-            "metrics[0].sample.alway: unknown key; did you mean 'always_if'?",
+            "metrics[0].sample.alway: unknown key. Did you mean 'always_if'?",
         ),
     ],
 )
@@ -1034,7 +1034,7 @@ def test_groups_and_names_are_added_and_taken_out_in_their_order() -> None:
             "inline.metrics: must be one of default, safety, quality, cost, all, or a list of groups and metric names",
         ),
         (["cost", "-code_word_count"], "inline.metrics[1]: no earlier entry of the list contains code_word_count"),
-        (["default", "-code_wordcount"], "inline.metrics[1]: unknown metric 'code_wordcount'; did you mean code_word_count"),
+        (["default", "-code_wordcount"], "inline.metrics[1]: unknown metric 'code_wordcount'. Did you mean code_word_count"),
     ],
 )
 def test_a_list_of_groups_that_cannot_be_meant_is_refused(wanted: Any, expected: str) -> None:
@@ -1064,15 +1064,15 @@ def test_the_policy_is_on_the_score() -> None:
     [
         (
             "metrics:\n  - code_latency\n  - code_latncy\n",
-            ":3: metrics[1]: unknown metric 'code_latncy'; did you mean code_latency, ",
+            ":3: metrics[1]: unknown metric 'code_latncy'. Did you mean code_latency, ",
         ),
         (
             "inline:\n  metrics:\n    - code_latncy\n",
-            ":3: inline.metrics[0]: unknown metric 'code_latncy'; did you mean code_latency, ",
+            ":3: inline.metrics[0]: unknown metric 'code_latncy'. Did you mean code_latency, ",
         ),
         (
             "metrics:\n  - code_tool_selection:\n      expected_tols: [a]\n",
-            ":3: metrics[0].code_tool_selection.expected_tols: unknown parameter; did you mean 'expected_tools'?",
+            ":3: metrics[0].code_tool_selection.expected_tols: unknown parameter. Did you mean 'expected_tools'?",
         ),
         (
             "metrics:\n  - code_repeated_tool_calls:\n      max_repeats: many\n",
@@ -1091,7 +1091,7 @@ def test_a_metric_that_cannot_be_selected_is_reported_with_its_path_and_line(fil
 def test_an_unknown_metric_lists_the_closest_three() -> None:
     with pytest.raises(ConfigError) as caught:
         select_metrics(load_config({"metrics": ["code_tool_succes"]}, NOTHING))
-    suggested = str(caught.value).partition("did you mean ")[2].rstrip("?").split(", ")
+    suggested = str(caught.value).partition("Did you mean ")[2].rstrip("?").split(", ")
     assert suggested[0] == "code_tool_success"
     assert len(suggested) == 3
 
@@ -1232,8 +1232,8 @@ def test_the_metrics_of_a_group_share_what_they_do_not_say_themselves(file: Any)
             ":3: groups.a.metrics[0]: code_latency has the same parameters as metrics[0]",
         ),
         ("groups:\n  a: {metrics: []}\n", ":2: groups.a.metrics: must be a list of at least one metric"),
-        ("groups:\n  a: {metrics: [code_cost], polcy: gate}\n", ":2: groups.a.polcy: unknown key; did you mean 'policy'?"),
-        ("groups:\n  a: {metrics: [code_cost], when: {agnt: x}}\n", ":2: groups.a.when.agnt: unknown key; did you mean 'agent'?"),
+        ("groups:\n  a: {metrics: [code_cost], polcy: gate}\n", ":2: groups.a.polcy: unknown key. Did you mean 'policy'?"),
+        ("groups:\n  a: {metrics: [code_cost], when: {agnt: x}}\n", ":2: groups.a.when.agnt: unknown key. Did you mean 'agent'?"),
         ("groups:\n  a: {metrics: [code_cost], policy: must}\n", ":2: groups.a.policy: must be gate or trend"),
         ("groups: [code_cost]\n", ":1: groups: must be a mapping"),
     ],
@@ -1275,9 +1275,9 @@ def test_servers_and_choices_of_judges_are_read_and_written() -> None:
     [
         ({"servers": {"a": {}}}, "judge.servers.a.base_url: required"),
         ({"servers": {"a": {"base_url": "h"}}}, "judge.servers.a.base_url: must be a URL"),
-        ({"servers": {"a": {"base_urls": "h"}}}, "did you mean 'base_url'?"),
+        ({"servers": {"a": {"base_urls": "h"}}}, "Did you mean 'base_url'?"),
         ({"choose": [{"metric": "llm_x"}]}, "judge.choose[0].model: required"),
-        ({"choose": [{"model": "m", "metrics": "x"}]}, "did you mean 'metric'?"),
+        ({"choose": [{"model": "m", "metrics": "x"}]}, "Did you mean 'metric'?"),
     ],
 )
 def test_servers_and_choices_that_are_not_allowed_are_named(given: dict[str, Any], message: str) -> None:
@@ -1391,7 +1391,7 @@ def test_all_faults_are_said_at_once(tmp_path: Path, capsys: pytest.CaptureFixtu
         ("10", "judge.choose[0].model"), ("10", "judge.choose[0].modl"), ("10", "judge.base_url"), ("11", "references.dataset"),
         ("12", "privacy.redact[0]"), ("13", "turn.max_spns"),
     ]  # fmt: skip
-    assert "did you mean the group default?" in said
+    assert "Did you mean the group default?" in said
     assert "\\0" not in said
 
 

@@ -70,7 +70,7 @@ def test_a_metric_that_nobody_knows_costs_no_former_export(store: str, tmp_path:
     former = tmp_path / "scores.csv"
     former.write_text("a former export")
     assert main(["export", "--store", store, "--metric", "code_latancy", "--out", str(former)]) == 2
-    assert "--metric: unknown metric 'code_latancy'; did you mean code_latency" in capsys.readouterr().err
+    assert "--metric: unknown metric 'code_latancy'. Did you mean code_latency" in capsys.readouterr().err
     assert former.read_text() == "a former export"
 
 

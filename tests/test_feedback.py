@@ -410,7 +410,7 @@ def test_feedback_on_turns_without_end_takes_no_memory_without_end(clock: FakeCl
         ('{"turn_id": "x", "score": 1}', "TRACE_ID-SPAN_ID"),
         ('{"score": 1}', "one of turn_id, traceparent and trace_id"),
         (f'{{"turn_id": "{TURN}"}}', "no rating found"),
-        (f'{{"turn_id": "{TURN}", "scores": 1}}', "unknown key; did you mean score"),
+        (f'{{"turn_id": "{TURN}", "scores": 1}}', "unknown key. Did you mean score"),
         (
             f'[{{"turn_id": "{TURN}", "score": 1}}, {{"turn_id": "{TURN}", "score": 7}}]',
             r"\[1\]: feedback.score: .*got 7",

@@ -57,7 +57,7 @@ def test_configuration_mistakes_name_option_and_fix(config: str, parts: list[str
     said = errors_of(capsys, "check-config", "agenteval.yaml")
     assert "agenteval.yaml:1: " in said
     assert [part for part in parts if part not in said] == []
-    assert "did you mean 'threshold'" not in said
+    assert "Did you mean 'threshold'" not in said
 
 
 def test_misspelled_metrics_get_no_hint_about_own_metrics(capsys: Capture) -> None:
@@ -114,7 +114,7 @@ def test_experiment_names_the_format_of_a_data_set(file: str, parts: list[str], 
     ],
 )
 def test_unknown_options_suggest_the_nearest(arguments: list[str], option: str, capsys: Capture) -> None:
-    assert f"did you mean {option}?" in errors_of(capsys, *arguments)
+    assert f"Did you mean {option}?" in errors_of(capsys, *arguments)
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_what_is_empty_is_unknown_and_left_out(empty):
 
 @pytest.mark.parametrize("make", [oa.Turn.from_dict, lambda data: oa.Turn(**data)], ids=["from_dict", "the constructor"])
 def test_a_field_that_no_turn_has_is_refused_with_the_nearest(make: Any) -> None:
-    with pytest.raises(oa.ConfigError, match=r"^turn\.agnet: unknown key; did you mean 'agent'"):
+    with pytest.raises(oa.ConfigError, match=r"^turn\.agnet: unknown key. Did you mean 'agent'"):
         make({"turn_id": "t1", "agnet": "bot"})
     with pytest.raises(oa.ConfigError, match=r"^turn\._builder: unknown key"):
         make({"_builder": "x"})
@@ -85,10 +85,10 @@ def test_tool_calls_are_taken_as_instrumentations_write_them(call, expected):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"inptu": "x"}, r"turn\.inptu: unknown key; did you mean 'input'"),
+        ({"inptu": "x"}, r"turn\.inptu: unknown key. Did you mean 'input'"),
         (
             {"tool_calls": [{"name": "t", "argumens": {}}]},
-            r"turn\.tool_calls\[0\]\.argumens: unknown key; did you mean 'arguments'",
+            r"turn\.tool_calls\[0\]\.argumens: unknown key. Did you mean 'arguments'",
         ),
         ({"tool_calls": [{}]}, r"turn\.tool_calls\[0\]\.name: must be a name"),
         ({"tool_calls": {}}, r"turn\.tool_calls: must be a list"),
@@ -123,7 +123,7 @@ def test_absent_keys_of_a_score_take_their_defaults():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"metric": "code_x", "valeu": 1}, r"score\.valeu: unknown key; did you mean value"),
+        ({"metric": "code_x", "valeu": 1}, r"score\.valeu: unknown key. Did you mean value"),
         ({"value": 1}, r"score\.metric: must be a metric name"),
         ({"metric": "code_x", "status": "fine"}, r"score\.status: must be one of ok, skipped, error, got .fine"),
         ({"metric": "code_x", "value": "1"}, r"score\.value: must be a number, got .1"),

@@ -223,7 +223,7 @@ def test_a_case_that_was_propagated_finds_its_row_in_the_data_set(tmp_path):
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ({"code_latency": {}, "when": {"agnt": "x"}}, r"metrics\[0\]\.when\.agnt: unknown key; did you mean 'agent'"),
+        ({"code_latency": {}, "when": {"agnt": "x"}}, r"metrics\[0\]\.when\.agnt: unknown key. Did you mean 'agent'"),
         ({"code_latency": {}, "when": {"agent": 5}}, r"metrics\[0\]\.when\.agent: must be a text or a list"),
         ({"code_latency": {}, "when": "travel"}, r"metrics\[0\]\.when: must be a mapping of agent"),
         ({"code_latency": {}, "when": {"step": "tol"}}, r"metrics\[0\]\.when\.step"),

@@ -33,12 +33,12 @@ def test_any_catalogue_s_name_resolves(name, canonical, params):
 
 
 def test_an_unknown_name_is_refused_with_the_closest_three():
-    with pytest.raises(oa.ConfigError, match=r"unknown metric 'code_tool_sucess'; did you mean code_tool_success, \S+, \S+\?"):
+    with pytest.raises(oa.ConfigError, match=r"unknown metric 'code_tool_sucess'. Did you mean code_tool_success, \S+, \S+\?"):
         oa.get_metric("code_tool_sucess")
 
 
 def test_an_unknown_parameter_is_refused_with_the_nearest():
-    with pytest.raises(oa.ConfigError, match=r"code_latency\.treshold: unknown parameter; did you mean 'threshold'"):
+    with pytest.raises(oa.ConfigError, match=r"code_latency\.treshold: unknown parameter. Did you mean 'threshold'"):
         oa.get_metric("code_latency", treshold=3)
 
 
@@ -197,8 +197,8 @@ def test_a_neutral_detector_says_yes_or_no_and_never_fail():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"needs": ("outptu",)}, "needs 'outptu' is not a field of a turn; did you mean 'output'"),
-        ({"uses": ("histroy",)}, "uses 'histroy' is not a field of a turn; did you mean 'history'"),
+        ({"needs": ("outptu",)}, "needs 'outptu' is not a field of a turn. Did you mean 'output'"),
+        ({"uses": ("histroy",)}, "uses 'histroy' is not a field of a turn. Did you mean 'history'"),
         ({"uses": "history"}, r"uses must be a tuple of names, such as \('history',\), got 'history'"),
         ({"references": "expected_tools"}, "references must be a tuple of names, .*, got 'expected_tools'"),
     ],

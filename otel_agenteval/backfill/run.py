@@ -124,7 +124,7 @@ def _buckets_in(manifest: Path) -> int:
             return int(found["buckets"])
     except (ValueError, TypeError, KeyError):
         pass
-    raise AgentEvalError(f"{manifest}: must have the format {_FORMAT}; choose an empty folder")
+    raise AgentEvalError(f"{manifest}: must have the format {_FORMAT}. Choose an empty folder")
 
 
 def score_bucket(output: Output, bucket: int, tables: Iterable[Any], scorer: Scorer, fingerprint: str) -> ScoringTotals:

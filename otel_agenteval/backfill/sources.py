@@ -59,7 +59,7 @@ def source_of(text: str, *, shard: tuple[int, int] = (0, 1)) -> Source:
     parquet = [file for file in files if file.name.endswith((".parquet", ".pq"))]
     lines = [file for file in files if file.name.endswith(_JSON_ENDINGS)]
     if parquet and lines:
-        raise AgentEvalError(f"{text}: contains both Parquet and OTLP/JSON files; name a folder with one of the formats")
+        raise AgentEvalError(f"{text}: contains both Parquet and OTLP/JSON files. Name a folder with one of the formats")
     if parquet:
         return Parquet(parquet, shard)
     if lines:
@@ -215,9 +215,9 @@ class ClickHouse:
         if shard[1] > 1:
             conditions.append(f"cityHash64(TraceId) % {shard[1]} = {shard[0]}")
         if options:
-            raise ConfigError(f"{', '.join(options)}: unknown option of a ClickHouse URL; allowed: table, since, until, where")
+            raise ConfigError(f"{', '.join(options)}: unknown option of a ClickHouse URL. Allowed: table, since, until, where")
         if not parts.hostname:
-            raise ConfigError("clickhouse://: the host is missing; example: clickhouse://HOST:8123/DATABASE")
+            raise ConfigError("clickhouse://: the host is missing. Example: clickhouse://HOST:8123/DATABASE")
         secure = parts.scheme == "clickhouses"
         self._address: dict[str, Any] = {
             "host": parts.hostname, "port": parts.port or (8443 if secure else 8123), "secure": secure,

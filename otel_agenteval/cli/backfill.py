@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     source = source_of(args.source, shard=shard)
     names = None if args.metrics is None else [name.strip() for name in args.metrics.split(",") if name.strip()]
     if args.engine == "daft" and not (isinstance(source, Parquet) and shard == (0, 1)):
-        raise ConfigError("--engine: daft reads only Parquet files and distributes them itself; leave out --shard")
+        raise ConfigError("--engine: daft reads only Parquet files and distributes them itself. Leave out --shard")
     if args.ray is not None and args.engine != "daft":
         raise ConfigError("--ray: requires --engine daft")
     if args.buckets is not None and args.buckets < 1:
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     if scorer.by_conversation and (shard[1] > 1 or args.engine == "daft"):
         scorer.close()
         raise ConfigError(
-            "metrics of conversations need all turns of a conversation in one process; leave out --shard and --engine, or name other metrics "
+            "metrics of conversations need all turns of a conversation in one process. Leave out --shard and --engine, or name other metrics "
             "with --metrics"
         )
     jobs = jobs_of(args.jobs)
@@ -108,7 +108,7 @@ def _shard(text: str | None) -> tuple[int, int]:
         return 0, 1
     k, slash, n = text.partition("/")
     if not (slash and k.isdigit() and n.isdigit() and int(k) < int(n)):
-        raise ConfigError(refusal("--shard", repr(text), "must be K/N with K from 0 to N - 1; example: 0/8"))
+        raise ConfigError(refusal("--shard", repr(text), "must be K/N with K from 0 to N - 1. Example: 0/8"))
     return int(k), int(n)
 
 

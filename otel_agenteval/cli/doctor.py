@@ -75,7 +75,7 @@ def _headers(given: Iterable[str]) -> dict[str, str]:
     for text in given:
         name, colon, value = text.partition(":")
         if not colon or not name.strip():
-            raise ConfigError(refusal("--header", repr(name), "must be 'NAME: VALUE'; example: 'Authorization: Bearer …'"))
+            raise ConfigError(refusal("--header", repr(name), "must be 'NAME: VALUE'. Example: 'Authorization: Bearer …'"))
         headers[name.strip()] = value.strip()
     return headers
 

@@ -31,7 +31,7 @@ EXIT_CODES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command to its parser."""
     parser.add_argument(
-        "task", metavar="MODULE:FUNCTION", help="function that receives the input of a case, sync or async; example: app:answer"
+        "task", metavar="MODULE:FUNCTION", help="function that receives the input of a case, sync or async. Example: app:answer"
     )
     parser.add_argument(
         "dataset",
@@ -95,7 +95,7 @@ def _task(name: str) -> Callable[[Any], Any]:
     """
     module, colon, attribute = name.partition(":")
     if not colon or not module or not attribute:
-        raise ConfigError(refusal("task", repr(name), "must be MODULE:FUNCTION; example: app:answer"))
+        raise ConfigError(refusal("task", repr(name), "must be MODULE:FUNCTION. Example: app:answer"))
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
@@ -104,7 +104,7 @@ def _task(name: str) -> Callable[[Any], Any]:
         for part in attribute.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
-        raise ConfigError(f"task: {name}: {error}; modules are imported from the current folder and the Python path") from None
+        raise ConfigError(f"task: {name}: {error}. Modules are imported from the current folder and the Python path") from None
     if not callable(found):
         raise ConfigError(f"task: {name}: must be a function, got {type(found).__name__}")
     return found  # type: ignore[no-any-return]

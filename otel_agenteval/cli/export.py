@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     ending = Path(args.out or "").suffix.removeprefix(".")
     kind = args.format or {"jsonl": "jsonl", "ndjson": "jsonl", "csv": "csv", "parquet": "parquet"}.get(ending, "jsonl")
     if kind == "parquet" and args.out is None:
-        raise ConfigError("--format: parquet can't be written to standard output; pass --out FILE")
+        raise ConfigError("--format: parquet can't be written to standard output. Pass --out FILE")
     wanted = Wanted(
         since=moment(args.since, "--since"), until=moment(args.until, "--until"), agents=args.agent, services=args.service,
         metrics=[resolve(name)[0].name if ":" in name else name for name in args.metric], revisions=args.revisions,

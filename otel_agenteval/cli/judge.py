@@ -86,7 +86,7 @@ def _run_probe(args: argparse.Namespace) -> int:
     config = load_config(args.config)
     judge = judge_from(config)
     if judge is None:
-        raise ConfigError("no judge is configured; set judge.base_url and judge.model")
+        raise ConfigError("no judge is configured. Set judge.base_url and judge.model")
     try:
         report = (lambda _: None) if args.json else _print_attempt
         found = probe(judge, metric=args.metric, threads=config.judge.max_concurrency, report=report)

@@ -81,7 +81,7 @@ def run_bench(args: argparse.Namespace) -> int:
     config = load_config(args.config)
     judge = judge_from(config)
     if judge is None:
-        raise ConfigError("no judge is configured; set judge.base_url and judge.model")
+        raise ConfigError("no judge is configured. Set judge.base_url and judge.model")
     try:
         plan = estimate(cases, judge, repeat=args.repeat, prices=config.judge.prices)
         _check_money(plan, args.max_usd)
@@ -125,9 +125,9 @@ def _check_money(plan: CostEstimate, most: float | None) -> None:
     if most is None:
         return
     if plan.cost_usd is None:
-        raise ConfigError("--max-usd: the price of the model is unknown; set judge.prices in the configuration")
+        raise ConfigError("--max-usd: the price of the model is unknown. Set judge.prices in the configuration")
     if plan.cost_usd > most:
-        raise ConfigError(f"--max-usd: the estimate of ${plan.cost_usd:.2f} is above ${most:g}; use fewer cases with --limit")
+        raise ConfigError(f"--max-usd: the estimate of ${plan.cost_usd:.2f} is above ${most:g}. Use fewer cases with --limit")
 
 
 def _planned(plan: CostEstimate) -> str:

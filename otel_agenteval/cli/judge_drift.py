@@ -91,7 +91,7 @@ def _period(text: str) -> float:
     except ValueError:
         found = 0.0
     if not found > 0:
-        raise ConfigError(refusal("--every", repr(text), "must be a duration above 0; example: 24h"))
+        raise ConfigError(refusal("--every", repr(text), "must be a duration above 0. Example: 24h"))
     return found
 
 
@@ -100,12 +100,12 @@ def _look(
 ) -> tuple[int, Anchors | None]:
     judge = judge_from(config)
     if judge is None:
-        raise ConfigError("no judge is configured; set judge.base_url and judge.model")
+        raise ConfigError("no judge is configured. Set judge.base_url and judge.model")
     with contextlib.closing(judge):
         asked = cases if before is None else [case for case in cases if case.id in before.values]
         if not asked:
             raise ConfigError(
-                f"{path}: has no score of these cases; use another file, or the --cases and --metrics of the first run"
+                f"{path}: has no score of these cases. Use another file, or the --cases and --metrics of the first run"
             )
         found = run(judge, asked, threads=config.judge.max_concurrency or _THREADS)
         now = anchors_of(judge.model, found.outcomes)

@@ -105,7 +105,7 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
     name = arguments[0]
     if not name.startswith("-") and name not in COMMANDS:
         close = nearest(name, COMMANDS, 1)[0]
-        parser.error(f"unknown command {name!r}; did you mean {close!r}? `otel-agenteval --help` lists the commands")
+        parser.error(f"unknown command {name!r}. Did you mean {close!r}? `otel-agenteval --help` lists the commands")
     args, unknown = parser.parse_known_args(arguments)
     if unknown:
         parser.error(_unknown(unknown, parser, name))
@@ -118,7 +118,7 @@ def _unknown(arguments: list[str], parser: argparse.ArgumentParser, command: str
     name = next((argument.partition("=")[0] for argument in arguments if argument.startswith("--")), None)
     if name is None:
         return f"{command}: unexpected argument {arguments[0]!r}; `otel-agenteval {command} --help` lists the arguments"
-    return f"{command}: unknown option {name}; did you mean {nearest(name, options, 1)[0]}?"
+    return f"{command}: unknown option {name}. Did you mean {nearest(name, options, 1)[0]}?"
 
 
 def _options_of(parser: argparse.ArgumentParser, command: str) -> list[str]:

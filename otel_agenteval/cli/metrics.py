@@ -71,7 +71,7 @@ def _filtered(metrics: list[Metric], args: argparse.Namespace) -> list[Metric]:
             if wanted not in known:
                 close = nearest(wanted, known, 1)[0]
                 raise ConfigError(
-                    f"--{name}: unknown value {wanted!r}; did you mean {close!r}? (allowed: {', '.join(sorted(known))})"
+                    f"--{name}: unknown value {wanted!r}. Did you mean {close!r}? (allowed: {', '.join(sorted(known))})"
                 )
             metrics = [metric for metric in metrics if wanted in values_of(metric)]
     return [metric for metric in metrics if args.kind in (None, metric.kind)]

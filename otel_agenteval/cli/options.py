@@ -168,7 +168,7 @@ def moment(text: str | None, option: str) -> float | None:
     except ValueError:
         raise ConfigError(
             refusal(
-                option, repr(text), "must be a duration before now or a date; examples: 24h, 7d, 2026-11-20, 2026-11-20T12:00"
+                option, repr(text), "must be a duration before now or a date. Examples: 24h, 7d, 2026-11-20, 2026-11-20T12:00"
             )
         ) from None
     return (found if found.tzinfo is not None else found.replace(tzinfo=datetime.timezone.utc)).timestamp()
@@ -187,4 +187,4 @@ def check_address(option: str, text: str | None) -> None:
     except ValueError:
         port = text.removeprefix(":")
         example = f"127.0.0.1:{port}" if port.isdigit() else "127.0.0.1:8080"
-        raise ConfigError(refusal(option, repr(text), f"must be HOST:PORT; example: {example}")) from None
+        raise ConfigError(refusal(option, repr(text), f"must be HOST:PORT. Example: {example}")) from None

@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the program, and print how many spans and turns were recorded."""
     program = program_of(args)
     if not program:
-        raise AgentEvalError("PROGRAM: required; example: otel-agenteval record -- python app.py")
+        raise AgentEvalError("PROGRAM: required. Example: otel-agenteval record -- python app.py")
     out = Path(args.out)
     fault = fault_of_file(str(out))
     if fault is not None:

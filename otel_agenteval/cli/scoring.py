@@ -91,10 +91,10 @@ def watched(args: argparse.Namespace, metrics: Sequence[BoundMetric]) -> set[str
     for name in sorted(watch - {"all"}):
         if name not in {metric.name for metric in metrics}:
             raise ConfigError(
-                f"--fail-on-regression: {name} isn't evaluated in this run; add it to --metrics or the configuration"
+                f"--fail-on-regression: {name} isn't evaluated in this run. Add it to --metrics or the configuration"
             )
         if resolve(name)[0].direction == "neutral":
-            raise ConfigError(f"--fail-on-regression: {name} is neutral and can't get worse; choose a metric with a direction")
+            raise ConfigError(f"--fail-on-regression: {name} is neutral and can't get worse. Choose a metric with a direction")
     return watch
 
 

@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
     config = configured(args)
     if config.serve.grpc is None and config.serve.http is None:
-        raise ConfigError("serve.grpc, serve.http: both are off, so no data can arrive; set an address for one of them")
+        raise ConfigError("serve.grpc, serve.http: both are off, so no data can arrive. Set an address for one of them")
     tune()
     allow_files()
     notifier = Notifier.from_environment()

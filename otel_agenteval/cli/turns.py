@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         return report_reading(reading)
     config = load_config(args.config)
     if args.store is None and config.outlets.store is None:
-        raise ConfigError("FILE, --store: one of them is required; example: otel-agenteval turns spans.jsonl")
+        raise ConfigError("FILE, --store: one of them is required. Example: otel-agenteval turns spans.jsonl")
     wanted = Wanted(since=moment(args.since, "--since"), agents=args.agent, metrics=args.metric, failed=args.failed)
     with StoreReader(store_path(args.store, config)) as reader:
         for turn in reader.turns(wanted, max(0, args.limit)):

@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         path = args.paths[0]
         for one in args.paths:
             if is_address(one) and len(args.paths) > 1:
-                raise ConfigError(f"{one}: a store can't be combined with other paths; compare its versions on the page")
+                raise ConfigError(f"{one}: a store can't be combined with other paths. Compare its versions on the page")
             if not is_address(one) and not Path(one).exists():
                 raise ConfigError(f"{one}: file or folder not found")
         if len(args.paths) > 1 or not (is_address(path) or _is_sqlite(Path(path))):
@@ -99,7 +99,7 @@ async def _serve(api: Api, address: str, token: str | None) -> None:
     from ..server.web import Web, credentials_in
 
     if token is None and not is_loopback(address):
-        raise ConfigError(f"--web: {address} is reachable from other machines without a token; set serve.token, or use 127.0.0.1")
+        raise ConfigError(f"--web: {address} is reachable from other machines without a token. Set serve.token, or use 127.0.0.1")
 
     def authorize(head: Head) -> Reader:
         name, given = credentials_in(head.headers.get("authorization")) or ("someone", None)
@@ -149,7 +149,7 @@ def stored(paths: Sequence[str | Path], store: Path, config: Any, names: str | N
     outlet = StoreOutlet(wanted, Telemetry(), lambda: "ui", config.privacy.redact)
     for path in map(Path, paths):
         if _is_sqlite(path):
-            raise ConfigError(f"{path}: a store can't be combined with other paths; compare its versions on the page")
+            raise ConfigError(f"{path}: a store can't be combined with other paths. Compare its versions on the page")
         same_name = sum(Path(other).name == path.name for other in paths) > 1
         count, batch = 0, list["ScoredTurn"]()
         for one in _scored_in(path, config, names):

@@ -110,7 +110,7 @@ def _of_url(url: str, turn_id: str, config: Config) -> _Found:
         raise AgentEvalError(f"--url: {base} can't be reached: {type(error).__name__}") from None
     if reply.status_code == 401:
         raise AgentEvalError(
-            f"--url: {base} requires a token; set serve.token in the configuration, or OTEL_AGENTEVAL_SERVE__TOKEN"
+            f"--url: {base} requires a token. Set serve.token in the configuration, or OTEL_AGENTEVAL_SERVE__TOKEN"
         )
     try:
         said: Any = jsonio.loads(body)
@@ -121,5 +121,5 @@ def _of_url(url: str, turn_id: str, config: Config) -> _Found:
         return _Found(str(said.get("turn_id", turn_id)), outcomes, [dict(score) for score in said.get("scores") or ()])
     except (ValueError, KeyError, TypeError, AttributeError):
         raise AgentEvalError(
-            f"--url: {base} returned status {reply.status_code} without a turn; use the address of `serve --web` (serve.web)"
+            f"--url: {base} returned status {reply.status_code} without a turn. Use the address of `serve --web` (serve.web)"
         ) from None

@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     """Work until SIGTERM or SIGINT."""
     if args.spans is None and args.judge is None:
         raise ConfigError(
-            "--spans, --judge: at least one of them is required; examples: --spans kafka://BROKER:9092/TOPIC, --judge redis://HOST:6379"
+            "--spans, --judge: at least one of them is required. Examples: --spans kafka://BROKER:9092/TOPIC, --judge redis://HOST:6379"
         )
     address = None if args.spans is None else Address.read(args.spans)
     config = configured(args)
@@ -83,11 +83,11 @@ def configured(args: argparse.Namespace) -> Config:
         config = load_config(config, overrides={"judge": {"queue": queue}})
     if args.judge is not None and config.judge.base_url is None and config.embedder.base_url is None:
         raise ConfigError(
-            "--judge: no judge and no embedder is configured; set judge.base_url and judge.model, or embedder.base_url and embedder.model"
+            "--judge: no judge and no embedder is configured. Set judge.base_url and judge.model, or embedder.base_url and embedder.model"
         )
     if args.spans is not None and config.judge.base_url is not None and config.judge.queue.backend == "memory":
         raise ConfigError(
-            "judge.queue.backend: must be redis or sqlite for --spans, got memory; jobs in memory are lost when the process ends"
+            "judge.queue.backend: must be redis or sqlite for --spans, got memory. Jobs in memory are lost when the process ends"
         )
     return config
 

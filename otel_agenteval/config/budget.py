@@ -11,7 +11,7 @@ from .types import Before, Count, Kind, Share, finite_number
 def _dollars(value: Any) -> float:
     number = finite_number(value)
     if number is None:
-        raise ValueError("must be an amount of US dollars from 0, or null; example: 2.5")
+        raise ValueError("must be an amount of US dollars from 0, or null. Example: 2.5")
     return number
 
 

@@ -14,7 +14,7 @@ _QUEUE_SCHEMES = re.compile(r"(?:(?:redis|valkey)s?(?:\+(?:sentinel|cluster))?|u
 def _queue_url(value: Any) -> str:
     if isinstance(value, str) and _QUEUE_SCHEMES.fullmatch(value):
         return value
-    raise ValueError("must be a URL with redis, rediss, unix, redis+sentinel or redis+cluster; example: redis://host:6379/0")
+    raise ValueError("must be a URL with redis, rediss, unix, redis+sentinel or redis+cluster. Example: redis://host:6379/0")
 
 
 class JobQueueOptions(Section):

@@ -154,7 +154,7 @@ def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, st
         with faults:
             if name not in known:
                 close = " or ".join(nearest(name, [*known, *RESERVED_ENV], 1))
-                raise ConfigError(f"{name}: unknown variable; did you mean {close}?")
+                raise ConfigError(f"{name}: unknown variable. Did you mean {close}?")
     faults.check()
     for name in given:
         yield known[name], _from_text(env[name].strip(), name, env), name

@@ -17,7 +17,7 @@ _BUCKET = re.compile(r"(s3|gs|gcs|abfs|az|adl|oss)://[^\s/]+(/\S*)?")
 def _hosts(value: Any) -> Any:
     items = _listed(value)
     if items is None or not all(_HOST.fullmatch(item.lower()) for item in items):
-        raise ValueError("must be a list of hosts; examples: cdn.example.com, *.example.com, media.example.com:8443")
+        raise ValueError("must be a list of hosts. Examples: cdn.example.com, *.example.com, media.example.com:8443")
     return tuple(item.lower() for item in items)
 
 
@@ -31,7 +31,7 @@ def _folders(value: Any) -> Any:
 def _buckets(value: Any) -> Any:
     items = _listed(value)
     if items is None or not all(map(_BUCKET.fullmatch, items)):
-        raise ValueError("must be a list of prefixes of object store addresses; examples: s3://recordings/2026/, gs://calls")
+        raise ValueError("must be a list of prefixes of object store addresses. Examples: s3://recordings/2026/, gs://calls")
     return items
 
 

@@ -64,11 +64,11 @@ class MetricEntry(Section):
         names = [key for key in value if key not in BESIDE_A_METRIC]
         if len(names) != 1:
             raise ValueError(
-                f"an entry must name exactly one metric, besides policy, when and sample; found {', '.join(map(str, names)) or 'none'}"
+                f"an entry must name exactly one metric, besides policy, when and sample. Found {', '.join(map(str, names)) or 'none'}"
             )
         params = value[names[0]]
         if params is not None and not isinstance(params, Mapping):
-            raise ValueError(f"the parameters of {names[0]} must be a mapping; example: {{{names[0]}: {{threshold: 0.8}}}}")
+            raise ValueError(f"the parameters of {names[0]} must be a mapping. Example: {{{names[0]}: {{threshold: 0.8}}}}")
         rest = {key: value[key] for key in BESIDE_A_METRIC if key in value}
         return {"name": str(names[0]), "params": dict(params or {}), **rest}
 

@@ -17,7 +17,7 @@ def headers_of(value: Any) -> Any:
         for name, text in value.items()
     ):
         return {name.lower(): text for name, text in value.items()}
-    raise ValueError("must be a mapping of header names to texts; example: {x-api-key: SECRET}")
+    raise ValueError("must be a mapping of header names to texts. Example: {x-api-key: SECRET}")
 
 
 _HEADER = re.compile(r"[A-Za-z0-9_.-]+")

@@ -18,7 +18,7 @@ def _accepted(value: Any) -> Any:
         return {item: re.split(r"[.:]", item)[-1] for item in value}
     if isinstance(value, Mapping) and all(isinstance(item, str) and item for pair in value.items() for item in pair):
         return dict(value)
-    raise ValueError("must be a list of span attributes, or a mapping of them to reference names; example: [baggage:case_id]")
+    raise ValueError("must be a list of span attributes, or a mapping of them to reference names. Example: [baggage:case_id]")
 
 
 def _templates(value: Any) -> Any:
@@ -43,7 +43,7 @@ def _is_mapped(found: Any, wanted: Any) -> bool:
     return isinstance(found, str) and isinstance(wanted, str) and wanted.count("*") <= found.count("*") <= 1
 
 
-_GIVEN = "must be a mapping of reference names to values; example: {when: {agent: travel}, expected_tools: [search]}"
+_GIVEN = "must be a mapping of reference names to values. Example: {when: {agent: travel}, expected_tools: [search]}"
 
 
 class GivenReferences(Section):

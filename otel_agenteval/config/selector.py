@@ -12,7 +12,7 @@ def _patterns(value: Any) -> Any:
     items = [value] if isinstance(value, str) else value
     if isinstance(items, (list, tuple)) and items and all(isinstance(item, str) and item for item in items):
         return tuple(items)
-    raise ValueError("must be a text or a list of texts; * matches any characters")
+    raise ValueError("must be a text or a list of texts. A star matches any characters")
 
 
 def _some_patterns(value: Any) -> Any:

@@ -13,7 +13,7 @@ def _prices(value: Any) -> Any:
     """Parse prices by model: ``{qwen3: {input: 0.2, output: 0.6}}``."""
     if not isinstance(value, Mapping) or not all(isinstance(name, str) and _is_price(price) for name, price in value.items()):
         raise ValueError(
-            "must be a mapping of models to prices in USD per million tokens; example: {qwen3: {input: 0.2, output: 0.6}}"
+            "must be a mapping of models to prices in USD per million tokens. Example: {qwen3: {input: 0.2, output: 0.6}}"
         )
     return {name: {key: float(amount) for key, amount in price.items()} for name, price in value.items()}
 

@@ -56,9 +56,9 @@ def _once(tenants: tuple[TenantOptions, ...]) -> tuple[TenantOptions, ...]:
     for index, tenant in enumerate(tenants):
         for earlier, other in enumerate(tenants[:index]):
             if tenant.name == other.name:
-                raise ValueError(f"tenants[{earlier}] and tenants[{index}] have the same name {tenant.name!r}; use unique names")
+                raise ValueError(f"tenants[{earlier}] and tenants[{index}] have the same name {tenant.name!r}. Use unique names")
             if tenant.token == other.token:
                 raise ValueError(
-                    f"{other.name!r} (tenants[{earlier}]) and {tenant.name!r} (tenants[{index}]) have the same token; use unique tokens"
+                    f"{other.name!r} (tenants[{earlier}]) and {tenant.name!r} (tenants[{index}]) have the same token. Use unique tokens"
                 )
     return tenants

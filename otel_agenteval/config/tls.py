@@ -18,4 +18,4 @@ class TlsOptions(Section):
 
     def _check(self) -> None:
         if (self.cert_file is None) != (self.key_file is None) or (self.client_ca_file is not None and self.cert_file is None):
-            raise ValueError("set both cert_file and key_file, or neither; client_ca_file requires both")
+            raise ValueError("set both cert_file and key_file, or neither. To use client_ca_file, set both")

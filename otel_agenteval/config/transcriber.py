@@ -33,7 +33,7 @@ class TranscriberOptions(Section):
         """
         if self.path is not None:
             if self.base_url is not None or self.model is not None:
-                raise ValueError("path excludes base_url and model; set either a server or a local model")
+                raise ValueError("path excludes base_url and model. Set either a server or a local model")
             return Transcription(path=self.path, language=self.language, timeout=self.timeout)
         if (self.base_url is None) != (self.model is None):
             missing, given = ("model", "base_url") if self.model is None else ("base_url", "model")

@@ -68,7 +68,7 @@ def seconds(value: Any) -> float:
     found = number / 1000 if number is not None else _with_units(value)
     if found is not None and found <= _LONGEST:
         return found
-    raise ValueError("must be a duration up to 365d; examples: 30s, 5m, 1h30m, 5ms (a number without a unit is milliseconds)")
+    raise ValueError("must be a duration up to 365d. Examples: 30s, 5m, 1h30m, 5ms (a number without a unit is milliseconds)")
 
 
 def size(value: Any) -> int:
@@ -79,7 +79,7 @@ def size(value: Any) -> int:
     """
     found = _SIZE.fullmatch(_plain_text(value))
     if found is None or float(found[1]) * _BYTES[found[2] or "B"] < 1:
-        raise ValueError("must be a size from 1 byte; examples: 4MiB, 64kB (a number without a unit is bytes)")
+        raise ValueError("must be a size from 1 byte. Examples: 4MiB, 64kB (a number without a unit is bytes)")
     return int(float(found[1]) * _BYTES[found[2] or "B"])
 
 
@@ -114,7 +114,7 @@ def split_address(value: Any) -> tuple[str, int]:
     """
     found = _ADDRESS.fullmatch(value.strip()) if isinstance(value, str) else None
     if found is None or int(found[3]) > 65535:
-        raise ValueError("must be HOST:PORT or null; examples: 127.0.0.1:4318, [::1]:4318 (port 0 means any free port)")
+        raise ValueError("must be HOST:PORT or null. Examples: 127.0.0.1:4318, [::1]:4318 (port 0 means any free port)")
     return found[1] or found[2], int(found[3])
 
 
@@ -162,7 +162,7 @@ def _plain_text(value: Any) -> str:
 def _positive(value: Any) -> float:
     found = seconds(value)
     if found <= 0:
-        raise ValueError("must be a duration above 0; example: 30s")
+        raise ValueError("must be a duration above 0. Example: 30s")
     return found
 
 

@@ -17,7 +17,7 @@ def _floors(value: Any) -> Any:
         for name, bound in value.items()
     ):
         return {name: float(bound) for name, bound in value.items()}
-    raise ValueError("must be a mapping of metrics to numbers; example: {llm_faithfulness: 0.8}")
+    raise ValueError("must be a mapping of metrics to numbers. Example: {llm_faithfulness: 0.8}")
 
 
 _REASONS = ("gates", "failed", "errors", "changes")

@@ -111,7 +111,7 @@ def expanded(text: str, where: str, env: Mapping[str, str]) -> str:
         value = env.get(found[1]) or found[2]
         if value is None:
             raise ConfigError(
-                f"{where}: environment variable {found[1]} isn't set; set it, or write ${{env:{found[1]}:-default}}"
+                f"{where}: environment variable {found[1]} isn't set. Set it, or write ${{env:{found[1]}:-default}}"
             )
         return value
 

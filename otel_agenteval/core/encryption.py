@@ -54,5 +54,5 @@ class Seal:
         try:
             content: bytes = self._fernet.decrypt(sealed)
         except (self._invalid, TypeError):
-            raise SealError("judge.encryption_key: no key decrypts the stored content; add the key that encrypted it") from None
+            raise SealError("judge.encryption_key: no key decrypts the stored content. Add the key that encrypted it") from None
         return content

@@ -131,10 +131,10 @@ class NotASpan(ValueError):
 def refusal(where: str, shown: str, rule: str) -> str:
     """Return the message about a value: ``turn.max_open: must be a whole number from 1, got 0``.
 
-    ``rule`` starts with *must be*. What follows a semicolon in it, an example or a fix, comes after the value.
+    ``rule`` starts with *must be*. Its other sentences, an example or a fix, follow the value.
     """
-    must, semicolon, fix = rule.partition("; ")
-    return f"{where}: {must}, got {shown}{semicolon}{fix}"
+    must, period, fix = rule.partition(". ")
+    return f"{where}: {must}, got {shown}{period}{fix}"
 
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:

@@ -101,7 +101,7 @@ def feedback_of(
         found = 0.0 if texts["edited"] is not None else word_score(texts["label"] or "")
         if found is None:
             raise ConfigError(
-                "feedback: no rating found; give a score, a known label (thumbs_up, thumbs_down, like, dislike, 👍, 👎, …), or the edited answer"
+                "feedback: no rating found. Give a score, a known label (thumbs_up, thumbs_down, like, dislike, 👍, 👎, …), or the edited answer"
             )
     elif number is None:
         raise ConfigError(f"feedback.score: must be a number, true or false, got {_shown(score)}")
@@ -109,7 +109,7 @@ def feedback_of(
         worst, best = ends
         if not min(ends) <= number <= max(ends):
             raise ConfigError(
-                f"feedback.score: must be within the scale {worst:g} to {best:g}, got {number:g}; set another scale with scale"
+                f"feedback.score: must be within the scale {worst:g} to {best:g}, got {number:g}. Set another scale with scale"
             )
         found = (number - worst) / (best - worst)
     own = _hash(seed, str(score), *(str(texts[name]) for name in ("label", "comment", "edited")))
@@ -162,7 +162,7 @@ def _scale(value: Any) -> tuple[float, float]:
         worst, best = (_number(one) for one in value)
         if worst is not None and best is not None and worst != best:
             return worst, best
-    raise ConfigError(f"feedback.scale: must be the worst and the best score, got {_shown(value)}; example: [1, 5]")
+    raise ConfigError(f"feedback.scale: must be the worst and the best score, got {_shown(value)}. Example: [1, 5]")
 
 
 def _shown(value: Any) -> str:

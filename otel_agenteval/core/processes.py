@@ -85,7 +85,7 @@ class Processes:
                 yield waiting.popleft().result()
         except BrokenProcessPool:
             raise AgentEvalError(
-                "--jobs: a worker process was killed, possibly out of memory; --jobs 1 uses the least memory"
+                "--jobs: a worker process was killed, possibly out of memory. Option --jobs 1 uses the least memory"
             ) from None
 
 

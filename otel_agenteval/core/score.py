@@ -271,7 +271,7 @@ class Score:
         fields = dict(data)
         for key in fields:
             if key not in FIELDS:
-                raise ConfigError(f"score.{key}: unknown key; did you mean {' or '.join(nearest(key, FIELDS, 2))}?")
+                raise ConfigError(f"score.{key}: unknown key. Did you mean {' or '.join(nearest(key, FIELDS, 2))}?")
         if not isinstance(fields.get("metric"), str):
             raise ConfigError("score.metric: must be a metric name, got none")
         for key, allowed in _CHOICES.items():

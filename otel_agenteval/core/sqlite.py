@@ -60,7 +60,7 @@ class Schema:
             raise self._other_version(version, path)
         if application_id == self.application_id or ((application_id, version) == (0, 0) and not has_tables):
             return version
-        raise sqlite3.DatabaseError(f"{path}: must be a {self.name}, got another kind of file; choose another path")
+        raise sqlite3.DatabaseError(f"{path}: must be a {self.name}, got another kind of file. Choose another path")
 
     def check_readable(self, db: sqlite3.Connection, path: str | os.PathLike[str]) -> None:
         """Raise ``sqlite3.DatabaseError`` if a file is empty, of another kind, or of another version."""

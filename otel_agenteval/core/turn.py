@@ -503,7 +503,7 @@ def _plain_fields(value: Any) -> dict[str, Any]:
 
 
 def _unknown(path: str, key: str, known: Iterable[str]) -> ConfigError:
-    return ConfigError(f"{path}.{key}: unknown key; did you mean {' or '.join(map(repr, nearest(key, known, 2)))}?")
+    return ConfigError(f"{path}.{key}: unknown key. Did you mean {' or '.join(map(repr, nearest(key, known, 2)))}?")
 
 
 def _wrong(path: str, value: Any, wanted: str) -> ConfigError:

@@ -252,7 +252,7 @@ class _Reader:
         if name not in known:
             facts = f"{', '.join(FACTS)}, event.NAME, or score.NAME of a selected code_ metric"
             raise ConfigError(
-                f"{self._where}: position {token.at}: unknown name {token.text!r}; did you mean {nearest(name, known, 1)[0]}? "
+                f"{self._where}: position {token.at}: unknown name {token.text!r}. Did you mean {nearest(name, known, 1)[0]}? "
                 f"(known: {facts})"
             )
         return _Operand(name in FACTS and FACTS[name].text, lambda lookup: lookup(name), token)

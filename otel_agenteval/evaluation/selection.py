@@ -80,7 +80,7 @@ def select_group(config: Config, name: str, selected: Sequence[BoundMetric]) -> 
             known = {bound.name: bound for bound in selected}
             return [known.get(member) or live_metric(member, {}) for member in group_of(name)]
         names = [*dict.fromkeys((*config.groups, *GROUPS))]
-        raise ConfigError(f"@{name}: unknown group; did you mean {nearest(name, names, 1)[0]!r}? (groups: {', '.join(names)})")
+        raise ConfigError(f"@{name}: unknown group. Did you mean {nearest(name, names, 1)[0]!r}? (groups: {', '.join(names)})")
     members = {(bound.name, bound.signature_hash) for bound in _configured(config, config.metric_entries(name))}
     return [bound for bound in selected if (bound.name, bound.signature_hash) in members]
 
@@ -149,11 +149,11 @@ def _sample(config: Config, entries: Entries, configured: list[BoundMetric]) -> 
         with faults:
             if not bound.asks:
                 raise ConfigError(
-                    f"{config.where(place)}: {bound.name} is evaluated on every turn; sample only llm_ and embed_ metrics and composites of them"
+                    f"{config.where(place)}: {bound.name} is evaluated on every turn. Sample only llm_ and embed_ metrics and composites of them"
                 )
             if bound.metric.kind == "code" and entry.sample.cascade is not None:
                 raise ConfigError(
-                    f"{config.where((*place, 'cascade'))}: {bound.name} waits for its inner metrics; set cascade on one of them"
+                    f"{config.where((*place, 'cascade'))}: {bound.name} waits for its inner metrics. Set cascade on one of them"
                 )
             bound.sample = Sampling(entry.sample, place)
     faults.check()
@@ -197,7 +197,7 @@ def _leave_out(config: Config, path: KeyPath, name: str, found: dict[str, BoundM
         raise ConfigError(f"{config.where(path)}: {_or_group(name, error)}") from None
     if found.keys().isdisjoint(names):
         raise ConfigError(
-            f"{config.where(path)}: no earlier entry of the list contains {name}, got -{name}; remove the entry or move it to the end"
+            f"{config.where(path)}: no earlier entry of the list contains {name}, got -{name}. Remove the entry or move it to the end"
         )
     for one in names:
         found.pop(one, None)
@@ -250,7 +250,7 @@ def _or_group(name: str, error: ConfigError) -> str:
     """
     group = nearest(name, GROUPS, 1)[0]
     alike = difflib.SequenceMatcher(None, name, group).ratio() >= _ALIKE
-    return f"unknown metric or group {name!r}; did you mean the group {group}?" if alike else str(error)
+    return f"unknown metric or group {name!r}. Did you mean the group {group}?" if alike else str(error)
 
 
 _ALIKE = 0.7
@@ -264,5 +264,5 @@ def _refuse_repeats(config: Config, entries: Entries, configured: list[BoundMetr
         first = seen.setdefault((bound.name, bound.signature_hash), path)
         if first != path:
             raise ConfigError(
-                f"{config.where(path)}: {bound.name} has the same parameters as {dotted(first)}; remove one of them"
+                f"{config.where(path)}: {bound.name} has the same parameters as {dotted(first)}. Remove one of them"
             )

@@ -77,7 +77,7 @@ def captured_turns(tracer_provider: Any = None) -> Iterator[deque[ScoredTurn]]:
     """
     if not switched_on():
         raise ConfigError(
-            "OTEL_SDK_DISABLED or OTEL_AGENTEVAL_ENABLED turns evaluation off, so turns can't be captured; unset it"
+            "OTEL_SDK_DISABLED or OTEL_AGENTEVAL_ENABLED turns evaluation off, so turns can't be captured. Unset it"
         )
     with _lock:
         provider = _provider(tracer_provider)

@@ -109,7 +109,7 @@ def _runs(dataset: Any, repetitions: int) -> list[_Run]:
     found, known = [], set()
     for number, case in enumerate(cases_in(dataset), 1):
         if case.input is None:
-            raise ConfigError(f"dataset: case {case.case_id}: input is required, got none; the task receives the column input")
+            raise ConfigError(f"dataset: case {case.case_id}: input is required, got none. The task receives the column input")
         name = case.case_id or str(number)
         if name in known:
             raise ConfigError(f"dataset: case_id must be unique, got {name!r} twice")

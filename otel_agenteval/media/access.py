@@ -64,7 +64,7 @@ def _opened(reference: str, kind: str) -> Content:
     elif scheme is None or not _is_allowed(reference, scheme, rules):
         raise MetricError(
             "media_not_allowed",
-            f"the source isn't allowed, got scheme {scheme or 'none'}; set media.hosts, media.folders or media.buckets",
+            f"the source isn't allowed, got scheme {scheme or 'none'}. Set media.hosts, media.folders or media.buckets",
         )
     elif scheme == "file":
         data = _file(reference, rules)

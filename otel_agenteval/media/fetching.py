@@ -94,5 +94,5 @@ def _checked_addresses(host: str, port: int, rules: Rules, deadline: Deadline) -
     """
     found = list(dict.fromkeys(str(entry[4][0]) for entry in addresses_of(host.strip("[]"), port, deadline)))
     if not rules.private_addresses and not all(map(is_public, found)):
-        raise MetricError("media_not_allowed", "the host has a private address; set media.private_addresses to allow it")
+        raise MetricError("media_not_allowed", "the host has a private address. Set media.private_addresses to allow it")
     return found

@@ -449,10 +449,10 @@ def _checked(metric: Metric, name: str, value: Any) -> Any:
     if parameter is None:
         if name in _BESIDE_A_METRIC:
             raise ConfigError(
-                f"{metric.name}.{name}: isn't a parameter of the metric; move {name} one level up, beside the name {metric.name}"
+                f"{metric.name}.{name}: isn't a parameter of the metric. Move {name} one level up, beside the name {metric.name}"
             )
         close = nearest(name, metric.parameters, 1) if metric.parameters else []
-        hint = f"; did you mean {close[0]!r}?" if close else ""
+        hint = f". Did you mean {close[0]!r}?" if close else ""
         raise ConfigError(f"{metric.name}.{name}: unknown parameter{hint} (parameters: {', '.join(metric.parameters) or 'none'})")
     import pydantic
 
@@ -476,4 +476,4 @@ _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?s(?:ec(?:onds?)?)?")
 def _unit_hint(value: Any) -> str:
     """Return the fix for a duration such as ``5s``. For other values, return an empty string."""
     found = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
-    return f"; write {found[1]} without a unit" if found is not None else ""
+    return f". Write {found[1]} without a unit" if found is not None else ""

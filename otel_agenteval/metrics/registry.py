@@ -403,7 +403,7 @@ def _refuse_unknown_facts(where: str, needs: Sequence[str], uses: Sequence[str],
         unknown = next((fact for fact in given if fact not in known), None)
         if unknown is not None:
             raise ConfigError(
-                f"{where}: {option} {unknown!r} is not a field of a turn; did you mean {nearest(unknown, known, 1)[0]!r}?"
+                f"{where}: {option} {unknown!r} is not a field of a turn. Did you mean {nearest(unknown, known, 1)[0]!r}?"
             )
 
 
@@ -505,7 +505,7 @@ def group_of(name: str) -> list[str]:
         ConfigError: An unknown group.
     """
     if name not in GROUPS:
-        raise ConfigError(f"{name}: unknown group of metrics; allowed: {', '.join(GROUPS)}")
+        raise ConfigError(f"{name}: unknown group of metrics. Allowed: {', '.join(GROUPS)}")
     _extend()
     others = [metric for metric in _METRICS.values() if metric.name not in catalog_index.METRICS and _belongs(metric, name)]
     members = [*filter(None, map(_find, catalog_index.GROUPS[name])), *others]
@@ -560,7 +560,7 @@ def meaning_of(name: str) -> ResolvedName:
     entries = _ALIASES.get(name, [])
     if len({entry[0] for entry in entries}) > 1:
         candidates = sorted(alias for alias in _ALIASES if alias.endswith(f":{name}"))
-        raise ConfigError(f"{name}: ambiguous name; use one of {', '.join(candidates)}")
+        raise ConfigError(f"{name}: ambiguous name. Use one of {', '.join(candidates)}")
     if entries:
         target, preset = entries[0]
         agree = all(entry[1] == preset for entry in entries)
@@ -597,7 +597,7 @@ def _of_other_tool(name: str) -> ResolvedName:
             if alike
             else " For a metric of your own, import its module, or declare it as an entry point (otel_agenteval.metrics)."
         )
-        raise ConfigError(f"unknown metric {name!r}; did you mean {', '.join(close)}?{own}")
+        raise ConfigError(f"unknown metric {name!r}. Did you mean {', '.join(close)}?{own}")
     ours = _find(found.ours or "")
     assert ours is not None, found.ours
     return ResolvedName(ours, dict(found.preset), found.parameters, found.note)
@@ -611,7 +611,7 @@ def _negated(name: str, positive: ResolvedName) -> ResolvedName:
     metric = positive.metric
     if "inverse" not in metric.parameters:
         raise ConfigError(
-            f"{name}: {metric.name} is a number and has no negation; use code_not with `metric: {{{metric.name}: {{...}}}}`"
+            f"{name}: {metric.name} is a number and has no negation. Use code_not with `metric: {{{metric.name}: {{...}}}}`"
         )
     inverse = not positive.preset.get("inverse", False)
     return positive._replace(preset={**positive.preset, "inverse": inverse})

@@ -77,12 +77,12 @@ def translated(metric: HasParameters, params: Mapping[str, Any], theirs: Spellin
 def _ours(metric: HasParameters, key: str, value: Any, theirs: Spellings) -> Mapping[str, Any]:
     spelling = _spelling(metric, key, theirs)
     if isinstance(spelling, Unsupported):
-        raise ConfigError(f"{metric.name}.{key}: not supported; {spelling.how}")
+        raise ConfigError(f"{metric.name}.{key}: not supported. {spelling.how}")
     if isinstance(spelling, Converted):
         try:
             return spelling.convert(value)
         except (TypeError, ValueError) as error:
-            problem, separator, fix = str(error).partition("; ")
+            problem, separator, fix = str(error).partition(". ")
             raise ConfigError(f"{metric.name}.{key}: {problem}, got {value!r}{separator}{fix}") from None
     return {spelling: value}
 

@@ -37,7 +37,7 @@ MAX_SETS = 10_000
 The accumulators evict unused label sets, but the SDK never does.
 """
 _NO_PROVIDER = (
-    "outlets.otlp_metrics is on, but no SDK MeterProvider is set up, so no metrics are exported; set one up or turn it off"
+    "outlets.otlp_metrics is on, but no SDK MeterProvider is set up, so no metrics are exported. Set one up or turn it off"
 )
 
 

@@ -484,7 +484,7 @@ class Api:
 
     def _labels(self, request: Request) -> Labels:
         if self.labels is None:
-            raise Problem(404, "no file for labels is configured; set serve.page.labels or ui --labels")
+            raise Problem(404, "no file for labels is configured. Set serve.page.labels or ui --labels")
         return self.labels
 
     # --- helpers
@@ -492,7 +492,7 @@ class Api:
     def _filter(self, request: Request) -> Filter:
         wanted = filter_of(request.given, request.reader.tenant)
         if wanted.text is not None and not self.options.content:
-            raise Problem(403, "text: content isn't shown, so it can't be searched; set serve.page.content")
+            raise Problem(403, "text: content isn't shown, so it can't be searched. Set serve.page.content")
         return wanted
 
     def _found(self, views: Views, request: Request) -> dict[str, Any]:

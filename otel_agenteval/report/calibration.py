@@ -107,11 +107,11 @@ def read_labels(path: str) -> list[Label]:
             continue
         if turn is None or said is None:
             raise ConfigError(
-                f"labels: {place}: a label must have a turn_id or case_id, and a label; it has {', '.join(sorted(row)) or 'nothing'}"
+                f"labels: {place}: a label must have a turn_id or case_id, and a label. It has {', '.join(sorted(row)) or 'nothing'}"
             )
         word = str(said).strip().lower()
         if word not in _GOOD and word not in _BAD:
-            raise ConfigError(f"labels: {place}: label {said!r} is unknown; write pass or fail")
+            raise ConfigError(f"labels: {place}: label {said!r} is unknown. Write pass or fail")
         given[turn, str(row.get("metric") or ""), str(row.get("by") or "")] = len(found)
         found.append(Label(turn, word in _GOOD, row.get("metric") or None))
     labels = [label for label in found if label is not None]

@@ -170,14 +170,14 @@ def open_outputs(
 
 def _refuse_overlaps(formats: Sequence[str], places: Sequence[str], inputs: Sequence[str]) -> None:
     if len(places) > len(formats):
-        raise ConfigError(f"--out: {len(places)} files for {len(formats)} formats; give one --format for each --out")
+        raise ConfigError(f"--out: {len(places)} files for {len(formats)} formats. Give one --format for each --out")
     if places.count("-") > 1:
-        raise ConfigError("--format: several formats need an --out each; only one goes to standard output")
+        raise ConfigError("--format: several formats need an --out each. Only one goes to standard output")
     read = {Path(name).resolve() for name in inputs if name != "-"}
     seen: set[Path] = set()
     for place in (Path(name).resolve() for name in places if name != "-"):
         if place in read:
-            raise ConfigError(f"--out: {place} is read by this command; it would be overwritten")
+            raise ConfigError(f"--out: {place} is read by this command. It would be overwritten")
         if place in seen:
             raise ConfigError(f"--out: {place} is given twice")
         seen.add(place)

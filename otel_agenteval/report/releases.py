@@ -107,11 +107,11 @@ def _chosen(by: str, known: Mapping[str, int], groups: Sequence[str]) -> tuple[s
     listed = ", ".join(f"{name} ({turns} turns)" for name, turns in known.items()) or "none"
     for name in groups:
         if name not in known:
-            raise AgentEvalError(f"{by}: there is no turn of {name!r} in the store; there are: {listed}")
+            raise AgentEvalError(f"{by}: there is no turn of {name!r} in the store. There are: {listed}")
     if groups:
         return groups[0], groups[1]
     if len(known) < 2:
-        raise AgentEvalError(f"{by}: two groups are needed to compare; the store has: {listed}")
+        raise AgentEvalError(f"{by}: two groups are needed to compare. The store has: {listed}")
     before, after = list(known)[-2:]
     return before, after
 

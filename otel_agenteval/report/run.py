@@ -187,7 +187,7 @@ class Run:
             except (OSError, EOFError) as problem:
                 raise AgentEvalError(f"{path}: cannot be read: {problem}") from None
         if not run.series:
-            raise AgentEvalError(f"{path}: no scores found; what `otel-agenteval eval --format jsonl` prints is expected")
+            raise AgentEvalError(f"{path}: no scores found. Pass the output of `otel-agenteval eval --format jsonl`")
         return run
 
     def _add_line(self, line: bytes, where: str, report: Report) -> None:

@@ -290,7 +290,7 @@ class Service:
         missing = [name for name in config.serve.ready_outlets if name not in on]
         if missing:
             raise ConfigError(
-                f"{config.where(('serve', 'ready_outlets'))}: must be enabled outlets, got {missing[0]}; enabled: {', '.join(sorted(on))}"
+                f"{config.where(('serve', 'ready_outlets'))}: must be enabled outlets, got {missing[0]}. Enabled: {', '.join(sorted(on))}"
             )
 
     async def _check_outlets(self) -> None:

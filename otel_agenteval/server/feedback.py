@@ -52,7 +52,7 @@ def _record(item: Any) -> dict[str, Any]:
         raise ConfigError(f"feedback: must be a JSON object, got {type(item).__name__}")
     for key in item:
         if key not in _KEYS:
-            raise ConfigError(f"feedback.{key}: unknown key; did you mean {' or '.join(nearest(str(key), _KEYS, 2))}?")
+            raise ConfigError(f"feedback.{key}: unknown key. Did you mean {' or '.join(nearest(str(key), _KEYS, 2))}?")
     trace_id, span_id = ids_of(_turn_of(item))
     given: dict[str, Any] = {key: item.get(key) for key in ("score", "label", "comment", "edited", "scale", "id")}
     read = feedback_of(**given, seed=uuid.uuid4().hex)  # equal feedback of two users counts twice

@@ -59,7 +59,7 @@ def state_folder() -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        raise ConfigError(f"{folder}: can't be created: {error.strerror}; set judge.queue.path to another place") from None
+        raise ConfigError(f"{folder}: can't be created: {error.strerror}. Set judge.queue.path to another place") from None
     return folder
 
 

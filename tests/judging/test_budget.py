@@ -329,7 +329,7 @@ def test_only_the_metric_whose_dollars_are_bounded_needs_a_price(models: Scripte
 
 def test_a_bound_for_a_metric_that_is_not_judged_is_refused(models: ScriptedModels) -> None:
     given: Mapping[str, Any] = config(models, budget={"metrics": {"llm_relevanc": {"usd_per_day": 1}}})
-    with pytest.raises(ConfigError, match=r"judge\.budget\.metrics\.llm_relevanc: .*did you mean llm_relevance"):
+    with pytest.raises(ConfigError, match=r"judge\.budget\.metrics\.llm_relevanc: .*Did you mean llm_relevance"):
         Engine(load_config({**given, "outlets": {"prometheus": None}}, {}))
 
 

@@ -433,14 +433,14 @@ def refused(given: Any) -> None:
 @pytest.mark.parametrize(
     ("sample", "message"),
     [
-        ({"rate": 0, "cascade": {"after": "embed_coherenc", "judge_if": "error"}}, "metrics[0].sample.cascade.after: must be another judged metric of this configuration, got 'embed_coherenc'; did you mean embed_coherence?"),
+        ({"rate": 0, "cascade": {"after": "embed_coherenc", "judge_if": "error"}}, "metrics[0].sample.cascade.after: must be another judged metric of this configuration, got 'embed_coherenc'. Did you mean embed_coherence?"),
         ({"rate": 0, "cascade": {"after": CHEAP_METRIC, "judge_if": "score.x < 1"}}, "metrics[0].sample.cascade.judge_if: position 1: unknown name 'score.x'"),
         ({"rate": 0, "cascade": {"after": CHEAP_METRIC}}, "metrics[0].sample.cascade.judge_if"),
         ({"rate": 0, "min_per_hour": 0}, "metrics[0].sample.min_per_hour: must be a whole number from 1, or null"),
         ({"rate": 0, "strata": ["user"]}, "metrics[0].sample.strata: must be a list of agent, service, model and conversation"),
         ({"rate": 0, "rates": [{"rate": 2}]}, "metrics[0].sample.rates[0].rate: must be a share from 0 to 1"),
-        ({"rate": 0, "rates": [{"rat": 1}]}, "metrics[0].sample.rates[0].rat: unknown key; did you mean 'rate'?"),
-        ({"rate": 0, "rates": [{"rate": 1, "when": {"agnt": "x"}}]}, "metrics[0].sample.rates[0].when.agnt: unknown key; did you mean 'agent'?"),
+        ({"rate": 0, "rates": [{"rat": 1}]}, "metrics[0].sample.rates[0].rat: unknown key. Did you mean 'rate'?"),
+        ({"rate": 0, "rates": [{"rate": 1, "when": {"agnt": "x"}}]}, "metrics[0].sample.rates[0].when.agnt: unknown key. Did you mean 'agent'?"),
     ],
 )  # fmt: skip
 def test_a_sample_that_is_wrong_is_refused_with_its_path(models: ScriptedModels, sample: Any, message: str) -> None:

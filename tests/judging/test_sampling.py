@@ -113,8 +113,8 @@ def test_a_condition_says_what_it_says(text: str, holds: bool) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("eror", "position 1: unknown name 'eror'; did you mean error? (known: error, complete, "),
-        ("error or score.code_latncy > 1", "position 10: unknown name 'score.code_latncy'; did you mean score.code_latency?"),
+        ("eror", "position 1: unknown name 'eror'. Did you mean error? (known: error, complete, "),
+        ("error or score.code_latncy > 1", "position 10: unknown name 'score.code_latncy'. Did you mean score.code_latency?"),
         ("error and", "position 10: must be a name, number or text, got 'the end'"),
         ("error error", "position 7: must be and, or, or the end, got 'error'"),
         ("(error", "position 7: must be and, or, or ), got 'the end'"),

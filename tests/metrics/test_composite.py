@@ -297,13 +297,13 @@ def test_an_inner_metric_may_be_ready_made() -> None:
 @pytest.mark.parametrize(
     ("metric", "params", "message"),
     [
-        ("code_composite_mean", {"metrics": ["code_latenc"]}, r"code_composite_mean\.metrics\.0: .*did you mean"),
+        ("code_composite_mean", {"metrics": ["code_latenc"]}, r"code_composite_mean\.metrics\.0: .*Did you mean"),
         ("code_composite_mean", {"metrics": "code_latency"}, r"code_composite_mean\.metrics: "),
         ("code_composite_mean", {"metrics": [{"code_max_duration": {"max_secs": 1}}]}, r"code_max_duration\.max_secs: unknown parameter"),
         ("code_composite_mean", {"threshold": float("nan")}, r"code_composite_mean\.threshold"),
         ("code_not", {"metric": {"code_latency": {}, "code_cost": {}}}, r"must be a metric's name"),
         ("code_not", {"metric": 3}, r"must be a metric's name"),
-        ("code_not", {"metrics": ["code_latency"]}, r"unknown parameter; did you mean 'metric'"),
+        ("code_not", {"metrics": ["code_latency"]}, r"unknown parameter. Did you mean 'metric'"),
         ("code_weighted_score", {"weights": ["much"]}, r"code_weighted_score\.weights\.0"),
         ("code_weighted_score", {"weights": [float("inf")]}, r"code_weighted_score\.weights\.0"),
         ("code_weighted_score", {"entries": [{"metric": "code_cost", "weight": 1, "w": 2}]}, r"code_weighted_score\.entries\.0\.w"),

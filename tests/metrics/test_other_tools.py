@@ -88,12 +88,12 @@ def test_a_seed_s_name_comes_before_another_tool_s() -> None:
 
 
 def test_a_name_that_means_two_things_is_ambiguous() -> None:
-    with pytest.raises(oa.ConfigError, match="GEval: ambiguous name; use one of deepeval:GEval, pydantic_evals:GEval"):
+    with pytest.raises(oa.ConfigError, match=r"GEval: ambiguous name\. Use one of deepeval:GEval, pydantic_evals:GEval"):
         oa.get_metric("GEval")
 
 
 def test_an_unknown_name_of_a_known_tool_gets_the_nearest() -> None:
-    with pytest.raises(oa.ConfigError, match="unknown metric of DeepEval; did you mean deepeval:FaithfulnessMetric"):
+    with pytest.raises(oa.ConfigError, match=r"unknown metric of DeepEval\. Did you mean deepeval:FaithfulnessMetric"):
         oa.get_metric("deepeval:FaithfulnesMetric")
 
 

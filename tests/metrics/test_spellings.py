@@ -162,7 +162,7 @@ def test_every_spelling_of_a_seed_leads_to_a_parameter_or_says_what_to_do() -> N
 
 
 def test_a_parameter_without_a_meaning_here_is_refused_with_what_to_do() -> None:
-    with pytest.raises(oa.ConfigError, match=r"code_turn_autonomy\.stopKindWeight: not supported; give `weights`"):
+    with pytest.raises(oa.ConfigError, match=r"code_turn_autonomy\.stopKindWeight: not supported. give `weights`"):
         oa.get_metric("hpd:TurnAutonomyEvaluator", stopKindWeight=0.5)
 
 

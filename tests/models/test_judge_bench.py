@@ -402,8 +402,8 @@ def test_a_judge_that_never_answers_gives_no_report_to_rely_on(bench: Any, serve
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--families", "rag_judge"], "no cases for 'rag_judge'; did you mean 'rag_judges'?"),
-        (["--metrics", "llm_relevanc"], "did you mean 'llm_relevance'?"),
+        (["--families", "rag_judge"], "no cases for 'rag_judge'. Did you mean 'rag_judges'?"),
+        (["--metrics", "llm_relevanc"], "Did you mean 'llm_relevance'?"),
         (["--families", "workflow", "--metrics", "llm_relevance"], "--metrics: must contain a metric of the families"),
         (["--families", ","], "--families: must be one or more names"),
         (["--limit", "1", "--metrics", "llm_relevance", "--out", "/nowhere/x"], "--out: /nowhere/x: "),

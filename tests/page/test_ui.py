@@ -190,7 +190,7 @@ def test_a_sidecar_without_a_store_says_what_is_missing() -> None:
         response = httpx.get(f"{url}/api/v1/turns")
         assert (response.status_code, response.json()["error"]) == (
             404,
-            "the web UI has no data, because no store is configured; set outlets.store",
+            "the web UI has no data, because no store is configured. Set outlets.store",
         )
         assert httpx.get(url).status_code == 200
 

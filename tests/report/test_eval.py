@@ -246,7 +246,7 @@ def test_a_gate_that_regresses_fails_without_being_named(
     [
         ("code_contains", "code_contains is not evaluated in this run"),
         ("code_refusal", "code_refusal is neutral"),
-        ("code_csot", "did you mean code_cost"),
+        ("code_csot", "Did you mean code_cost"),
         (",", "at least one name"),
     ],
 )

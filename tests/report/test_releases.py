@@ -112,9 +112,9 @@ def test_it_can_be_read(store: str, tmp_path: Path, form: str) -> None:
     ("args", "message"),
     [
         (["1.1"], "must be two groups"),
-        (["1.1", "9.9"], "there is no turn of '9.9' in the store; there are: 1.0 (400 turns), 1.1 (400 turns)"),
-        (["--by", "agent"], "two groups are needed to compare; the store has: bot (1200 turns)"),
-        (["--by", "nothing"], "the store has: none"),
+        (["1.1", "9.9"], "there is no turn of '9.9' in the store. There are: 1.0 (400 turns), 1.1 (400 turns)"),
+        (["--by", "agent"], "two groups are needed to compare. The store has: bot (1200 turns)"),
+        (["--by", "nothing"], "The store has: none"),
         (["--effect", "0"], "must be above 0"),
         (["--since", "yesterday"], "--since"),
     ],

@@ -71,7 +71,7 @@ def spans(count: int, trace: int = 1) -> bytes:
         ([{**A, "token": ""}], "serve.tenants[0].token: must be a non-empty text"),
         ([{**A, "token": " "}], "serve.tenants[0].token"),
         ([{**A, "name": "a:b"}], "serve.tenants[0].name: must be a name of"),
-        ([{**A, "quota": {}}], "serve.tenants[0].quota: unknown key; did you mean 'quotas'?"),
+        ([{**A, "quota": {}}], "serve.tenants[0].quota: unknown key. Did you mean 'quotas'?"),
         ([{**A, "quotas": {"spans": 1}}], "serve.tenants[0].quotas.spans: unknown key"),
         ([{**A, "quotas": {"spans_per_second": 0}}], "serve.tenants[0].quotas.spans_per_second: must be"),
         ([{**A, "labels": {"gen_ai.agent.name": "x"}}], "serve.tenants[0].labels"),

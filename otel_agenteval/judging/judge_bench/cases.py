@@ -153,7 +153,7 @@ def chosen(families: Sequence[str] = (), metrics: Sequence[str] = (), limit: int
 def _known(option: str, names: Iterable[str], known: Collection[str]) -> None:
     for name in names:
         if name not in known:
-            hint = f"; did you mean {nearest(name, sorted(known), 1)[0]!r}?"
+            hint = f". Did you mean {nearest(name, sorted(known), 1)[0]!r}?"
             raise ConfigError(f"{option}: no cases for {name!r}{hint}")
 
 

@@ -81,7 +81,7 @@ class _JudgesByName:
         try:
             return self._found.setdefault(name, self._found.get(name) or self._made(name))
         except ConfigError as error:
-            hint = f"; configure the server in judge.servers.{name.partition('/')[0]}" if "/" in name else ""
+            hint = f". Configure the server in judge.servers.{name.partition('/')[0]}" if "/" in name else ""
             raise ConfigError(f"{self._config.where(path)}: {error}{hint}") from None
 
     def _made(self, name: str) -> Judge:

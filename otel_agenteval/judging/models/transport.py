@@ -283,7 +283,7 @@ def _status_in(error: object) -> int | None:
 def _reason_of(error: OSError) -> str:
     """Return the reason for a failed connection, without content."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"certificate isn't trusted ({error.verify_message}); set SSL_CERT_FILE to a file with trusted certificates"
+        return f"certificate isn't trusted ({error.verify_message}). Set SSL_CERT_FILE to a file with trusted certificates"
     return str(error) if isinstance(error, BrokenAnswer) else type(error).__name__
 
 
@@ -291,7 +291,7 @@ def _refuse_unsendable(headers: Mapping[str, str]) -> None:
     """Reject headers with invalid characters, which httpx would quote in its exception."""
     for name, value in headers.items():
         if _HEADER_NAME.fullmatch(name) is None:
-            raise ConfigError(f"headers: invalid header name, got {name!r}; use letters, digits and hyphens")
+            raise ConfigError(f"headers: invalid header name, got {name!r}. Use letters, digits and hyphens")
         if not (value.isascii() and value.isprintable()):
             what = "api_key" if name.lower() in ("authorization", "x-api-key", "x-goog-api-key") else f"headers.{name}"
             raise ConfigError(f"{what}: must contain only printable ASCII characters")

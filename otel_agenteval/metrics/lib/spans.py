@@ -184,7 +184,7 @@ def checked(query: Any, path: str = "query", depth: int = 0) -> dict[str, Any]:
     given = {}
     for key, value in query.items():
         if key not in KEYS:
-            raise _refuse(f"{path}.{key}", f"unknown condition; allowed: {', '.join(sorted(KEYS))}")
+            raise _refuse(f"{path}.{key}", f"unknown condition. Allowed: {', '.join(sorted(KEYS))}")
         if value is not None:
             given[key] = _checked_value(key, value, f"{path}.{key}", depth)
     if "or" in given and len(given) > 1:

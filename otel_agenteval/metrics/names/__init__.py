@@ -121,14 +121,14 @@ def find(name: str) -> ToolMetric | None:
         metric = load_tool(prefix).metrics.get(rest)
         if metric is None:
             close = ", ".join(nearest(name, all_names()))
-            raise ConfigError(f"{name}: unknown metric of {load_tool(prefix).title}; did you mean {close}?")
+            raise ConfigError(f"{name}: unknown metric of {load_tool(prefix).title}. Did you mean {close}?")
         return _usable(load_tool(prefix), metric)
     having = [(tool, metric) for tool, metric in tool_metrics() if metric.name == name]
     if not having:
         return None
     if len({(metric.ours, repr(metric.preset)) if metric.ours else metric.note for _, metric in having}) > 1:
         candidates = ", ".join(f"{tool.prefix}:{name}" for tool, _ in having)
-        raise ConfigError(f"{name}: ambiguous name; use one of {candidates}")
+        raise ConfigError(f"{name}: ambiguous name. Use one of {candidates}")
     return _usable(*having[0])
 
 

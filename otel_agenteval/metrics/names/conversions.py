@@ -33,7 +33,7 @@ def percent(ours: str) -> Converted:
             return {ours: None}
         number = _number(value)
         if number == 1 or not 0 <= number <= 100:
-            raise ValueError("must be from 0 to 100 under this name; example: 70 for 0.70")
+            raise ValueError("must be from 0 to 100 under this name. Example: 70 for 0.70")
         return {ours: number if number < 1 else number / 100}
 
     return Converted(f"{ours} (70 is 0.70)", convert)
@@ -158,7 +158,7 @@ def joined(ours: str) -> Converted:
 def _parts_shown(value: Any) -> Mapping[str, Any]:
     names = {str(getattr(part, "value", part)).lower() for part in value} if isinstance(value, (list, tuple, set)) else {""}
     if not names <= {"input", "actual_output", "actualoutput"}:
-        raise ValueError("must be input and actual_output, which the judge reads; put other facts into `criteria`")
+        raise ValueError("must be input and actual_output, which the judge reads. Put other facts into `criteria`")
     return {}
 
 
@@ -182,7 +182,7 @@ def _one_tool(value: Any) -> Mapping[str, Any]:
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if not isinstance(value, str):
-        raise TypeError("must be one tool name; use one entry per tool, and code_tool_call_count for min and max")
+        raise TypeError("must be one tool name. Use one entry per tool, and code_tool_call_count for min and max")
     return {"tool": value}
 
 
@@ -190,7 +190,7 @@ def _sequence(value: Any) -> Mapping[str, Any]:
     if isinstance(value, Mapping):
         if value.get("mode", "in_order") != "in_order":
             raise ValueError(
-                "must be in_order, because other calls may occur between; for an exact sequence, use code_tool_selection with strict_order"
+                "must be in_order, because other calls may occur between. For an exact sequence, use code_tool_selection with strict_order"
             )
         value = value.get("steps")
     if not isinstance(value, list) or not all(isinstance(step, str) for step in value):
@@ -206,7 +206,7 @@ def _one_argument(value: Any) -> Mapping[str, Any]:
         or not isinstance(value.get("name"), str)
         or value.keys() - {"name", "args", "arguments"}
     ):
-        raise ValueError("must be {name, args} with one argument; for several, use code_tool_correctness with check_arguments")
+        raise ValueError("must be {name, args} with one argument. For several, use code_tool_correctness with check_arguments")
     ((argument, expected),) = given.items()
     return {"tool": value["name"], "argument": argument, "expected": expected}
 
@@ -223,7 +223,7 @@ def _sql(value: Any) -> Mapping[str, Any]:
         raise ValueError("must have plain names of tables and columns, without select::null::")
     database = str(value.get("databaseType", "")).lower()
     if database in ("db2", "flinksql", "noql"):
-        raise ValueError("must be a supported dialect; omit databaseType for a generic one")
+        raise ValueError("must be a supported dialect. Omit databaseType for a generic one")
     return {names[key]: _DIALECTS.get(database, database) if key == "databaseType" else item for key, item in value.items()}
 
 

@@ -31,7 +31,7 @@ def only_one(short: str, found: Sequence[str]) -> str | None:
     """
     if len(found) > 1:
         more = ", …" if len(found) > 5 else ""
-        raise StoreError(f"{short}: several turn ids begin with this, {', '.join(found[:5])}{more}; give more characters")
+        raise StoreError(f"{short}: several turn ids begin with this, {', '.join(found[:5])}{more}. Give more characters")
     return found[0] if found else None
 
 
@@ -306,5 +306,5 @@ def store_path(given: str | None, config: Config) -> str:
     if given is not None:
         return given
     if config.outlets.store is None:
-        raise ConfigError("--store: no store is configured; name one with --store FILE, or set outlets.store")
+        raise ConfigError("--store: no store is configured. Name one with --store FILE, or set outlets.store")
     return config.outlets.store.path
