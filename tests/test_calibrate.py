@@ -89,7 +89,7 @@ def test_suggestions_are_written_as_labels_to_fill_in(tmp_path: Path, capsys: py
     ("text", "says"),
     [
         ('{"turn_id": "t1", "label": "maybe"}', "labels.jsonl:1: label 'maybe' is unknown. Write pass or fail"),
-        ('{"label": "pass"}', "labels.jsonl:1: a label must have a turn_id or case_id, and a label; it has label"),
+        ('{"label": "pass"}', "labels.jsonl:1: a label must have a turn_id or case_id, and a label. It has label"),
         ('{"turn_id": "t1", "label": null}', "a label must have"),
         ("not json", "must be one JSON object"),
         ("", "labels: "),

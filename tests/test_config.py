@@ -571,7 +571,7 @@ PRICES = "a mapping of models to prices"
         ("serve.page.read_token", 5, "a non-empty text"),
         ("serve.tls", "cert.pem", "a mapping of cert_file, key_file, client_ca_file"),
         ("serve.tls", {"cert_file": "c"}, "set both cert_file and key_file"),
-        ("serve.tls", {"client_ca_file": "c"}, "client_ca_file requires both"),
+        ("serve.tls", {"client_ca_file": "c"}, "To use client_ca_file"),
         ("serve.tls.cert_file", 5, "the path of a file"),
         ("serve.tls.key_file", 5, "the path of a file"),
         ("serve.tls.client_ca_file", 5, "the path of a file"),
@@ -984,7 +984,7 @@ def test_metric_entries_are_a_name_or_a_name_with_parameters_and_policy(file: An
         ({"policy": "gate"}, "an entry must name exactly one metric"),
         (
             {"code_latency": {}, "polcy": "gate"},
-            "found code_latency, polcy",
+            "Found code_latency, polcy",
         ),
         ({"code_latency": 5}, "the parameters of code_latency must be a mapping"),
         ({"code_latency": {}, "policy": "must"}, "metrics[0].policy: must be gate or trend"),

@@ -140,7 +140,7 @@ def test_a_program_whose_turns_are_as_they_should_be(doctor: Doctor, tmp_path: P
     assert "✓ 6 spans and 0 log records arrived (app 6)" in said
     assert "✓ 3 turns: desk 3" in said
     assert "✓ all turns have input or output" in said
-    assert "· no usage in the spans: code_token_usage has nothing to say" in said
+    assert "· no usage in the spans: code_token_usage is skipped" in said
     assert [path.name for path in tmp_path.iterdir()] == ["app.py"]
 
 

@@ -99,7 +99,7 @@ def test_an_unknown_name_of_a_known_tool_gets_the_nearest() -> None:
 
 def test_not_turns_a_yes_or_no_around_and_says_what_to_do_with_a_number() -> None:
     assert oa.get_metric("promptfoo:not-icontains", value="x").params == {"value": "x", "inverse": True}
-    with pytest.raises(oa.ConfigError, match=r"use code_not with"):
+    with pytest.raises(oa.ConfigError, match=r"Use code_not with"):
         oa.get_metric("promptfoo:not-llm-rubric")
 
 
@@ -149,9 +149,9 @@ def test_parameters_go_by_the_tool_s_names(name: str, given: dict[str, Any], par
 @pytest.mark.parametrize(
     ("name", "given", "says"),
     [
-        ("deepeval:GEval", {"model": "gpt"}, "llm_g_eval.model: not supported; "),
+        ("deepeval:GEval", {"model": "gpt"}, "llm_g_eval.model: not supported. "),
         ("deepeval:GEval", {"include_reason": False}, "omit it"),
-        ("deepeval:GEval", {"evaluation_params": ["retrieval_context"]}, "put other facts into `criteria`"),
+        ("deepeval:GEval", {"evaluation_params": ["retrieval_context"]}, "Put other facts into `criteria`"),
         ("deepeval:GEval", {"strict_mode": "yes"}, "must be true or false"),
         ("deepeval:TaskCompletionMetric", {"strict_mode": True, "threshold": 0.3}, "'threshold' is set twice, as 'strict_mode' and as 'threshold'"),
         ("deepeval:FaithfulnessMetric", {"penalize_ambiguous_claims": False}, "llm_hallucination counts"),

@@ -117,10 +117,10 @@ def test_documents_on_standard_output_are_utf8_as_they_say(form: str, traces: li
         (["--out", "a", "--out", "b"], "2 files for 1 formats"),
         (["--format", "html", "--format", "junit"], "several formats need an --out each"),
         (["--format", "html", "--out", "x", "--format", "junit", "--out", "./x"], "is given twice"),
-        (["--out", "traces.jsonl"], "is read by this command; it would be overwritten"),
+        (["--out", "traces.jsonl"], "is read by this command"),
         (["--out", "nowhere/x"], "cannot be written: No such file or directory"),
-        (["--fail-on-regression", "all"], "--fail-on-regression needs --baseline FILE and --gate"),
-        (["--baseline", "nowhere.jsonl"], "nowhere.jsonl: cannot be read"),
+        (["--fail-on-regression", "all"], "requires --baseline FILE and --gate"),
+        (["--baseline", "nowhere.jsonl"], "nowhere.jsonl: file not found"),
     ],
 )
 def test_wrong_use_is_refused_before_anything_is_overwritten(
@@ -244,10 +244,10 @@ def test_a_gate_that_regresses_fails_without_being_named(
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        ("code_contains", "code_contains is not evaluated in this run"),
+        ("code_contains", "--fail-on-regression: code_contains"),
         ("code_refusal", "code_refusal is neutral"),
         ("code_csot", "Did you mean code_cost"),
-        (",", "at least one name"),
+        (",", "one or more names"),
     ],
 )
 def test_a_name_that_could_never_fail_is_refused(
