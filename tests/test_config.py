@@ -1226,7 +1226,7 @@ def test_the_metrics_of_a_group_share_what_they_do_not_say_themselves(file: Any)
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("groups:\n  safety:\n    metrics:\n      - code_latncy\n", ":4: groups.safety.metrics[0]: unknown metric 'code_latncy'; did"),
+        ("groups:\n  safety:\n    metrics:\n      - code_latncy\n", ":4: groups.safety.metrics[0]: unknown metric 'code_latncy'. Did"),
         (
             "metrics: [code_latency]\ngroups:\n  a: {metrics: [code_latency]}\n",
             ":3: groups.a.metrics[0]: code_latency has the same parameters as metrics[0]",

@@ -154,7 +154,7 @@ def _refuse_bounds(config: Config, judged: Collection[str]) -> None:
     for name in config.judge.budget.metrics:
         if name not in judged:
             close = nearest(name, list(judged), 1)
-            hint = f"did you mean {close[0]}?" if close else "no judged metric is configured"
+            hint = f"Did you mean {close[0]}?" if close else "No judged metric is configured"
             raise ConfigError(
-                f"{config.where(('judge', 'budget', 'metrics', name))}: must be a judged metric of this configuration; {hint}"
+                f"{config.where(('judge', 'budget', 'metrics', name))}: must be a judged metric of this configuration. {hint}"
             )

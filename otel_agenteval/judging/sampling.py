@@ -203,10 +203,10 @@ def rule_of(options: SampleOptions, metrics: Collection[str], where: str, judged
 def _unknown(name: str, judged: Collection[str]) -> str:
     close = nearest(name, list(judged), 1) if judged else []
     if close:
-        hint = f"did you mean {close[0]}? (judged metrics: {', '.join(judged)})"
+        hint = f"Did you mean {close[0]}? (judged metrics: {', '.join(judged)})"
     else:
-        hint = "no other judged metric is configured"
-    return f"must be another judged metric of this configuration, got {name!r}; {hint}"
+        hint = "No other judged metric is configured"
+    return f"must be another judged metric of this configuration, got {name!r}. {hint}"
 
 
 def _refuse_circles(config: Config, rules: Mapping[BoundMetric, SamplingRule]) -> None:
