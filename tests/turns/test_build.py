@@ -231,6 +231,14 @@ def test_content_in_one_log_record_per_message_too():
     assert (turn.input, turn.output, turn.llm_calls[0].finish_reason) == ("Weather?", "18", "stop")
 
 
+def test_finish_reason_is_read_from_the_message_without_attribute():
+    said = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "18"}], "finish_reason": "length"}])
+    attributes = {"gen_ai.output.messages": said}
+    assert turn_of(agent(1), chat(2, 1, attributes=attributes)).llm_calls[0].finish_reason == "length"
+    attributes["gen_ai.response.finish_reasons"] = ["stop"]
+    assert turn_of(agent(1), chat(2, 1, attributes=attributes)).llm_calls[0].finish_reason == "stop"
+
+
 def test_content_in_span_events_too():
     events = [
         SpanEvent("gen_ai.user.message", {"content": '[{"text":"Weather?"}]'}),

@@ -149,12 +149,19 @@ class CallReader(StepReader):
                 outermost[id(passed)] = top
         return outermost[id(step)]
 
+    def _finish_reason(self, step: Step) -> str | None:
+        """Return why a call stopped: the span's attribute or, if unset, the reason in its last output message."""
+        if step.finish_reason is not None:
+            return step.finish_reason
+        outputs = self.outputs(step)
+        return (outputs[-1].finish_reason or None) if outputs else None
+
     def llm_calls(self) -> list[LlmCall]:
         """Return one entry per request to a model."""
         calls = [
             LlmCall(
                 f"{step.record.span_id:016x}", step.model, step.provider, step.input_tokens, step.output_tokens, step.cached_tokens,
-                step.reasoning_tokens, step.cost_usd, step.finish_reason, step.response_id,
+                step.reasoning_tokens, step.cost_usd, self._finish_reason(step), step.response_id,
                 step.record.duration_s if step.duration_s is None else step.duration_s,
                 step.time_to_first_token_s, step.error,
             )
