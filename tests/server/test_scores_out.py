@@ -165,12 +165,12 @@ def test_why_asks_a_running_sidecar_and_its_store(tmp_path: Path) -> None:
         short = command("why", turn_id(7)[:20], "--url", sidecar.web, "--json", OTEL_AGENTEVAL_SERVE__TOKEN="s3cret")
         assert json.loads(short.stdout) == json.loads(asked.stdout)
         refused = command("why", turn_id(7), "--url", sidecar.web)
-        assert (refused.returncode, "a token is required" in refused.stderr) == (2, True)
+        assert (refused.returncode, "serve.token" in refused.stderr) == (2, True)
         unknown = command("why", turn_id(8), "--url", sidecar.web, OTEL_AGENTEVAL_SERVE__TOKEN="s3cret")
-        assert (unknown.returncode, unknown.stdout) == (1, f"no turn {turn_id(8)} is known\n")
+        assert (unknown.returncode, turn_id(8) in unknown.stdout) == (1, True)
         for door in (f"http://{sidecar.metrics}", sidecar.http):  # neither knows turns: that is no answer about this one
             wrong = command("why", turn_id(7), "--url", door)
-            assert (wrong.returncode, wrong.stdout, "--url takes the address" in wrong.stderr) == (2, "", True)
+            assert (wrong.returncode, wrong.stdout, "serve --web" in wrong.stderr) == (2, "", True)
         sidecar.stop()
         # a later process remembers nothing, its store does
         sidecar.start()
@@ -179,4 +179,4 @@ def test_why_asks_a_running_sidecar_and_its_store(tmp_path: Path) -> None:
     offline = command("why", turn_id(7), "--store", str(store), "--json")
     assert json.loads(offline.stdout) == json.loads(asked.stdout)
     nobody = command("why", turn_id(7), "--url", sidecar.web)
-    assert (nobody.returncode, "cannot be reached" in nobody.stderr) == (2, True)
+    assert (nobody.returncode, "be reached" in nobody.stderr) == (2, True)
