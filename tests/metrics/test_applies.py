@@ -207,7 +207,7 @@ def test_a_predicate_that_fails_is_the_metric_s_error(monkeypatch: pytest.Monkey
 
 
 def test_a_predicate_says_in_words_what_it_lets_in() -> None:
-    with pytest.raises(oa.ConfigError, match=r"'applies' names has no docstring"):
+    with pytest.raises(oa.ConfigError, match=r"'applies' needs a docstring"):
 
         @oa.metric(applies=lambda turn, params: None)
         def code_of_a_test(turn: oa.Turn) -> float:
