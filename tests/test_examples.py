@@ -60,7 +60,7 @@ def test_the_gate_stops_a_loop_and_names_it(tmp_path: Path) -> None:
 
 def test_the_gate_says_that_a_file_is_missing(tmp_path: Path) -> None:
     done = run("gate_recorded.py", "nowhere.jsonl", folder=tmp_path)
-    assert (done.returncode, done.stderr) == (1, "gate_recorded: nowhere.jsonl: cannot be read: No such file or directory\n")
+    assert (done.returncode, done.stderr) == (1, "gate_recorded: nowhere.jsonl: file not found\n")
 
 
 @pytest.fixture

@@ -116,7 +116,7 @@ def test_standard_input_is_a_file_too(monkeypatch):
 
 
 def test_a_file_that_is_not_there_is_an_error_that_names_it(tmp_path):
-    with pytest.raises(oa.AgentEvalError, match=r"none\.jsonl: cannot be read: No such file"):
+    with pytest.raises(oa.AgentEvalError, match=r"none\.jsonl: file not found"):
         list(oa.load_turns(tmp_path / "none.jsonl"))
 
 

@@ -40,7 +40,7 @@ def sent(folder: Path, module: str, number: str, *, everywhere: bool = True) -> 
 @pytest.mark.parametrize("module", [EARLY, LATER])
 def test_sighup_during_the_start_is_a_reload_after_it(tmp_path: Path, module: str) -> None:
     with Sidecar(tmp_path, {}, env=sent(tmp_path, module, "SIGHUP")) as sidecar:
-        until(lambda: "INFO reloaded" in sidecar.text(), "it reloads")
+        until(lambda: "configuration reloaded" in sidecar.text(), "it reloads")
         assert sidecar.stop() == 0
 
 
@@ -58,7 +58,7 @@ def test_stop_during_the_start_ends_the_process_in_order(tmp_path: Path, number:
 def test_sighup_during_the_start_of_children_reloads_them(tmp_path: Path, module: str) -> None:
     env = sent(tmp_path, module, "SIGHUP", everywhere=False)
     with Sidecar(tmp_path, {}, env=env, processes=2) as sidecar:
-        until(lambda: sidecar.text().count("INFO reloaded") == 2, "both reload")
+        until(lambda: sidecar.text().count("configuration reloaded") == 2, "both reload")
         assert "restarting it" not in sidecar.text()
         assert sidecar.stop() == 0
 

@@ -122,7 +122,7 @@ def test_values_out_of_bounds_are_counted_by_kind() -> None:
     ],
 )
 def test_written_turn_is_refused_out_of_bounds(given: dict[str, Any]) -> None:
-    with pytest.raises(oa.ConfigError, match="is not allowed"):
+    with pytest.raises(oa.ConfigError, match="must be a"):
         Turn.from_dict(given)
 
 
