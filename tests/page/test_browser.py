@@ -369,7 +369,7 @@ def test_turns_are_labelled_by_the_keyboard_alone(tab: Any, page: ServedPage) ->
             "(old) => document.querySelector('main a[href^=\"/turn/\"]')?.getAttribute('href') !== old && document.querySelector('.label-form')",
             arg=shown,
         )
-        assert f"{before + number} labelled" in tab.text_content("main")
+        assert f"{before + number} labeled" in tab.text_content("main")
     assert [label["label"] for label in page.get("labels")["labels"]][-3:] == ["pass", "fail", "pass"]
 
 
