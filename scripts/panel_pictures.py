@@ -167,7 +167,8 @@ def _stat(axes: Axes, found: dict[Any, float], unit: str, panel: dict[str, Any])
 
 
 def _bars(axes: Axes, found: dict[Any, float], legend: str, unit: str) -> None:
-    values = sorted(((_legend(labels, legend), value) for labels, value in found.items()), key=lambda pair: pair[1])[:24]
+    named = [(_legend(labels, legend), value) for labels, value in found.items()]
+    values = sorted(sorted(named, key=lambda pair: -abs(pair[1]))[:12], key=lambda pair: pair[1])
     if legend == "{{metric}}" and unit == "percentunit":
         axes.set_xlim(0, (max(value for _, value in values) or 1) * 1.15)
     bars = axes.barh([name for name, _ in values], [value for _, value in values], color=_COLOURS[0], height=0.7)
