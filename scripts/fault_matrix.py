@@ -468,7 +468,7 @@ def poisoned_rows(bench: Bench) -> Outcome:
         if len(sender.accepted) >= sender.turns and number > 10**6 + 20:
             break
     connection.close()
-    bench.feel("the database cannot hold")
+    bench.feel("the database can't store")
     return bench.finish(sender, bench.in_store, bench.in_lines)
 
 
