@@ -136,5 +136,5 @@ def test_a_port_that_is_taken_is_a_fault_at_the_start(tmp_path: Path) -> None:
         ended = subprocess.run(command, check=False, env=environment(), capture_output=True, text=True, timeout=60)
     assert ended.returncode == 2
     assert f"serve.http: can't listen on 127.0.0.1:{second}" in ended.stderr
-    assert ended.stderr.splitlines()[-1].endswith("process 1 of 2 can't start; see its error above")
+    assert ended.stderr.splitlines()[-1].endswith("process 1 of 2 can't start. See its error above")
     assert "listening" not in ended.stdout
