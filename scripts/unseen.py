@@ -27,13 +27,15 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 import check_turns  # noqa: E402
 from recordings import unpack_all  # noqa: E402
 
+import otel_agenteval  # noqa: E402 - of this checkout, or as it is installed
+
 PAYS = 0.01
 """Percentage points of all facts that a dialect has to be worth, unless facts without a truth change without it."""
 NONE = {"corpus": 97.0, "corpus_b": 90.0}
 """Percentage of the facts of a corpus that has to be right without any dialect."""
 PAGE = ROOT / "docs" / "internals" / "inferred-dialects.md"
 FIGURES = re.compile(r"(?<=<!-- unseen -->).*?(?=<!-- /unseen -->)", re.DOTALL)
-DIALECTS = ROOT / "otel_agenteval" / "dialects"
+DIALECTS = Path(otel_agenteval.__file__).parent / "dialects"
 _NOTHING = re.compile("(?!)")
 
 
