@@ -29,6 +29,7 @@ import otel_agenteval as oa
 from otel_agenteval.core import jsonio
 from otel_agenteval.judging.models.prompt import SYSTEM, prompt_of, tokens_of, trusted_of
 from otel_agenteval.judging.models.reply_schema import keys_of, schema_of
+from otel_agenteval.metrics.question import Answers
 from otel_agenteval.metrics.question import Question as JudgeCall
 from otel_agenteval.metrics.registry import Asks, Metric, catalog
 
@@ -185,8 +186,8 @@ class Question:
 
 
 @dataclass
-class Listener:
-    """A judge that notes what it is asked, and replies with values of the form."""
+class Listener(Answers):
+    """Judge that records its calls and answers with values of the requested form."""
 
     sentences: Sequence[str]
     entries: int = 1
@@ -195,21 +196,19 @@ class Listener:
     """What its replies said."""
     _said: int = 0
 
-    def ask(
-        self,
-        stage: str,
-        task: str,
-        data: Mapping[str, Any],
-        reply: str,
-        *,
-        criteria: Mapping[str, str | Sequence[str]] | None = None,
-        media: Sequence[str] = (),
-        schema: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any]:
-        """Some reply of the form."""
-        self.asked.append(Question(stage, task, dict(data), reply, dict(criteria or {}), media))
-        form = schema or schema_of(reply)
-        found = self._value(form) if form is not None else self._open(reply)
+    def answer(self, question: JudgeCall) -> dict[str, Any]:
+        """Answer with values of the requested form."""
+        asked = (
+            question.stage,
+            question.task,
+            dict(question.data),
+            question.reply,
+            dict(question.criteria or {}),
+            question.media,
+        )
+        self.asked.append(Question(*asked))
+        form = question.schema or schema_of(question.reply)
+        found = self._value(form) if form is not None else self._open(question.reply)
         self.found += [text for text in _texts_of(found) if len(text) > 20]
         return dict(found)
 

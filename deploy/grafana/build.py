@@ -312,7 +312,7 @@ def fleet() -> Dashboard:
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Turns, by close reason", "Why turns closed. Incomplete turns have complete=false, whatever the reason.",
+            "Turns, by close reason", "Why turns closed. Incomplete turns have complete=false for any reason.",
             units.CountsPerSecond,
             (f"sum by (close_reason) ({rate(turns, AGENT_AND_SERVICE)})", "{{close_reason}}"), stacked=True,
         )
