@@ -54,17 +54,17 @@ TRACES_PER_BLOCK = 60
 class NullExporter(SpanExporter):
     """Takes spans and does nothing."""
 
-    def export(self, spans: Sequence[Any]) -> SpanExportResult:  # noqa: D102
+    def export(self, spans: Sequence[Any]) -> SpanExportResult:
         return SpanExportResult.SUCCESS
 
-    def shutdown(self) -> None:  # noqa: D102
+    def shutdown(self) -> None:
         pass
 
 
 class EncodingExporter(NullExporter):
     """Makes the bytes that OTLP would send, and sends them nowhere."""
 
-    def export(self, spans: Sequence[Any]) -> SpanExportResult:  # noqa: D102
+    def export(self, spans: Sequence[Any]) -> SpanExportResult:
         encode_spans(spans).SerializeToString()
         return SpanExportResult.SUCCESS
 
@@ -72,21 +72,21 @@ class EncodingExporter(NullExporter):
 class EncodingLogExporter(LogRecordExporter):
     """The same for log records."""
 
-    def export(self, batch: Sequence[Any]) -> LogRecordExportResult:  # noqa: D102
+    def export(self, batch: Sequence[Any]) -> LogRecordExportResult:
         encode_logs(batch).SerializeToString()
         return LogRecordExportResult.SUCCESS
 
-    def shutdown(self) -> None:  # noqa: D102
+    def shutdown(self) -> None:
         pass
 
-    def force_flush(self, timeout_millis: int = 10_000) -> bool:  # noqa: D102
+    def force_flush(self, timeout_millis: int = 10_000) -> bool:
         return True
 
 
 class DeadLogExporter(EncodingLogExporter):
     """Hangs for a while, then fails."""
 
-    def export(self, batch: Sequence[Any]) -> LogRecordExportResult:  # noqa: D102
+    def export(self, batch: Sequence[Any]) -> LogRecordExportResult:
         time.sleep(0.05)
         raise ConnectionError("nothing listens there")
 
@@ -102,7 +102,7 @@ class LeastProcessor(SpanProcessor):
         self._turns: dict[int, list[Any]] = {}
         self._lock = threading.Lock()
 
-    def on_start(self, span: Any, parent_context: Any = None) -> None:  # noqa: D102
+    def on_start(self, span: Any, parent_context: Any = None) -> None:
         parent, own = span._parent, span._context
         if parent is None:
             self._turns[own[0]] = [1, 0, [], {own[1]: None}]
@@ -387,7 +387,7 @@ class Figures:
     def __init__(self, found: Runs) -> None:
         self._found = found
 
-    def __call__(self, child: str, key: str) -> float:  # noqa: D102
+    def __call__(self, child: str, key: str) -> float:
         return self._found.best(child, key)
 
     def row(
