@@ -114,3 +114,36 @@ def test_each_room_says_what_lives_there_what_it_may_import_and_where_to_start()
 def test_detectors_import_neither_turns_nor_scores() -> None:
     texts = [(file, file.read_text(encoding="utf-8")) for file in MODULES if room_of(file) == "detectors"]
     assert [str(file) for file, text in texts if "core.turn" in text or "core.score" in text] == []
+
+
+RECEIVERS = ("server", "kafka", "backfill", "instrumentation", "cli")
+BEHIND = {"assembler", "composer", "evaluator", "judging", "lock", "pipeline", "worker"}
+"""Parts of an engine that only the engine uses."""
+ON_THE_AGENTS_THREAD = {"span_processor.py"}
+"""Uses the assembler's fast path: one more call for every span would slow down the agent."""
+
+
+def parts_used(source: str) -> Iterator[str]:
+    """Yield the inner parts of an engine that code uses, such as ``engine.worker``."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute) and node.attr in BEHIND:
+            holder = node.value
+            name = getattr(holder, "id", getattr(holder, "attr", ""))
+            if name.lstrip("_") == "engine":
+                yield node.attr
+
+
+@pytest.mark.parametrize("room", RECEIVERS)
+def test_receivers_use_no_inner_part_of_the_engine(room: str) -> None:
+    found = {
+        (file.name, part)
+        for file in (PACKAGE / room).rglob("*.py")
+        if file.name not in ON_THE_AGENTS_THREAD
+        for part in parts_used(file.read_text(encoding="utf-8"))
+    }
+    assert found == set()
+
+
+def test_inner_parts_of_an_engine_are_found() -> None:
+    code = "with self.engine.lock:\n    handle.processor.engine.pipeline.kept = engine.worker.bytes\nengine.flush(1)"
+    assert set(parts_used(code)) == {"lock", "pipeline", "worker"}

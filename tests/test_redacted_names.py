@@ -1,4 +1,4 @@
-"""Names and ids of people, and secrets in names, leave as marks that are the same wherever they leave."""
+"""Names and ids that contain personal data or secrets leave as the same markers everywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read line by line: only a line feed ends a line, and JSON may hold what ``str.splitlines`` splits at too."""
+"""Files are split at line feeds only, because JSON may hold the other separators of ``str.splitlines``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What scores say is redacted once, before any outlet sees it; what is evaluated, and what a caller gets, is not."""
+"""Every text of a score is redacted before any outlet gets it, and only then."""
 
 from __future__ import annotations
 

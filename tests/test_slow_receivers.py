@@ -1,4 +1,4 @@
-"""What we send to hosts of others beside media and questions to models: each request has one deadline for all of it."""
+"""Each request to another host has one deadline, even if the host answers byte by byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Half of a surrogate pair, or a byte that is not UTF-8, costs a character: never the batch, line, file or job that it stands in."""
+"""An invalid surrogate or byte costs one character, not the batch, line, file or job that contains it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attributes of a received span: whatever their bytes look like, they are what protobuf makes of them, in the order of the wire."""
+"""Attributes of received spans are read as protobuf reads them, in the order of the wire."""
 
 from __future__ import annotations
 
