@@ -69,12 +69,7 @@ def account_lost(
 ) -> None:
     """Count a turn that won't be evaluated.
 
-    Args:
-        telemetry: receives the counts.
-        metrics: names of all metrics that the turn would have had.
-        agent: the agent that answered, if known.
-        reason: the drop reason.
-        turn: service, close reason and completeness of a turn to count. None for a conversation or an already counted turn.
+    ``turn`` is the service, close reason and completeness of a turn to count. None for a conversation or a counted turn.
     """
     found: list[Observation] = []
     if turn is not None:
@@ -86,10 +81,9 @@ def account_lost(
 
 
 def observations(scored: ScoredTurn) -> list[Observation]:
-    """Return all observations that one scored turn adds to counters and histograms.
+    """Return all observations of a scored turn.
 
-    A revision only adds ``agenteval.results{outcome="superseded"}`` for each score. Its turn and outcomes were counted the first
-    time.
+    A revision only adds ``agenteval.results{outcome="superseded"}`` for each score, because its turn was counted the first time.
     """
     turn = scored.turn
     agent = turn.agent or ""
@@ -109,7 +103,6 @@ def observations(scored: ScoredTurn) -> list[Observation]:
 
 
 def _labels_of(turn: Turn) -> tuple[str, str, str]:
-    """Return the agent, model and service."""
     call = answering_call(turn)
     return turn.agent or "", (call.model if call is not None else None) or "", turn.service or ""
 
@@ -126,7 +119,6 @@ def _finite(value: float | None) -> float | None:
 
 
 def _why(score: Score, result: str) -> Observation:
-    """Return the observation with the reason for a missing score."""
     return (DROPPED, (score.metric, SHED), 1) if result == "dropped" else (SKIPPED, (score.metric, _reason(score)), 1)
 
 
@@ -134,10 +126,7 @@ _REASON = re.compile(r"[a-z][a-z0-9_]{0,39}(?::[a-z][a-z0-9_.]{0,39})?")
 
 
 def _reason(score: Score) -> str:
-    """Return why a score was skipped.
-
-    ``other`` replaces reasons that aren't plain words, because a custom metric can return any text.
-    """
+    """Return why a score was skipped. ``other`` replaces texts of custom metrics."""
     reason = score.detail.get("reason")
     return reason if isinstance(reason, str) and _REASON.fullmatch(reason) else "other"
 
@@ -193,8 +182,5 @@ def _of_turn(turn: Turn, labels: tuple[str, str, str]) -> list[Observation]:
 
 
 def _is_amount(value: float | None) -> TypeGuard[float]:
-    """Return True if a value can be added to a sum.
-
-    Spans can contain any number. An infinity, or a number that an exporter can't write, would spoil a sum permanently.
-    """
+    """Return True if a sum stays finite and exportable with the value of a span."""
     return value is not None and 0 <= value < 2**63

@@ -44,11 +44,7 @@ def told_of(error: BaseException) -> str:
 class RecordAccount:
     """Counts of an outlet's records: ``made`` = ``delivered`` + ``waiting`` + ``failed``.
 
-    Thread-safe.
-
-    Args:
-        outlet: name of the outlet.
-        telemetry: also counts them as ``agenteval.emit.records{outlet, outcome}``, if given.
+    Thread-safe. They are also counted as ``agenteval.emit.records{outlet, outcome}``.
     """
 
     def __init__(self, outlet: str, telemetry: Telemetry | None = None) -> None:
@@ -66,19 +62,14 @@ class RecordAccount:
 
     @property
     def waiting(self) -> int:
-        """Number of undelivered records."""
         return self.made - self.delivered - sum(self.failed.values())
 
     def add(self, records: int) -> None:
-        """Count new records."""
         with self._lock:
             self.made += records
 
     def finish(self, outcome: str, records: int) -> None:
-        """Count records that were ``sent``, or never will be.
-
-        ``outcome`` then contains the reason.
-        """
+        """Count records that were ``sent``, or dropped for the reason ``outcome``."""
         if not records:
             return
         with self._lock:
@@ -90,7 +81,6 @@ class RecordAccount:
             self._telemetry.add(EMIT_RECORDS, records, outlet=self._outlet, outcome=outcome)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the counts for the ledger."""
         return {"made": self.made, "delivered": self.delivered, "waiting": self.waiting, "failed": dict(self.failed)}
 
 
@@ -106,10 +96,7 @@ class Outlet(ABC):
     keeps_content: bool = False
     """True if :meth:`emit` reads content. Otherwise, turns may arrive without it."""
     keeps_spans: bool = False
-    """True if :meth:`emit` reads :attr:`ScoredTurn.spans`.
-
-    Otherwise, turns arrive without spans.
-    """
+    """True if :meth:`emit` reads :attr:`ScoredTurn.spans`. Otherwise, turns arrive without spans."""
     flushed_at_exit: bool = True
     """True if the engine flushes the outlet at interpreter exit.
 
@@ -122,17 +109,11 @@ class Outlet(ABC):
 
     @property
     def trouble(self) -> str:
-        """Known reason why the outlet isn't delivering, or an empty string.
-
-        Contains no content of turns.
-        """
+        """Known reason why the outlet isn't delivering, without content of turns, or ""."""
         return self._trouble
 
     def check(self) -> None:
-        """Deliver waiting records, or test if delivery works.
-
-        Can do I/O and raise. Servers call it on any thread.
-        """
+        """Deliver waiting records, or test delivery. Can do I/O and raise, on any thread."""
 
     @property
     def full(self) -> bool:
@@ -140,21 +121,14 @@ class Outlet(ABC):
         return False
 
     def start(self) -> None:
-        """Start background work before the first turn, such as sending leftover records.
-
-        Called by servers.
-        """
+        """Start background work before the first turn, such as sending leftover records."""
 
     @abstractmethod
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
         """Render a batch. Can do I/O and raise."""
 
     def render(self, batch: Iterable[ScoredTurn], make: Callable[[ScoredTurn], T]) -> tuple[list[T], Exception | None]:
-        """Call ``make`` for each turn. Turns for which it fails are left out and counted.
-
-        Returns:
-            The results, and the first error. :meth:`emit` raises that after the rest is delivered.
-        """
+        """Return the results of ``make``, and its first error, which :meth:`emit` raises last."""
         found: list[T] = []
         fault: Exception | None = None
         for scored in batch:
@@ -169,22 +143,13 @@ class Outlet(ABC):
         return found, fault
 
     def note_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
-        """Record why a judged metric has no score (yet).
-
-        Called on any thread. Must not wait or raise.
-        """
+        """Record why a judged metric has no score (yet), on any thread. Must not wait or raise."""
 
     def announce(self, change: Change, root: Root) -> None:
-        """Report a change of a metric's scores.
-
-        ``root`` belongs to the turn that revealed it. Can raise.
-        """
+        """Report a change of scores, with the root of the turn that revealed it. Can raise."""
 
     def keep_all(self) -> None:
-        """Keep all records from now on.
-
-        The worker then emits nothing while an outlet is :attr:`full`.
-        """
+        """Keep all records. The worker then emits nothing while an outlet is :attr:`full`."""
 
     def flush(self, timeout: float) -> bool:
         """Deliver buffered records within ``timeout`` seconds. Return False if some remain."""
@@ -206,20 +171,15 @@ class Setup:
 
     config: Config
     telemetry: Telemetry
-    """The engine's accumulators."""
     instance_id: Callable[[], str]
     """Returns the id of this engine within a fleet. Called again in a forked child."""
     version: str
-    """Version of this package, for the instrumentation scope."""
     logger_provider: Any = None
     """Provider for log events. None uses the global one, resolved at the first score."""
     meter_provider: Any = None
     """Provider for OTLP metrics. None uses the global one."""
 
     def warn_of_fault(self, where: KeyPath, path: str | None, fault_in: Callable[[str], str | None], consequence: str) -> None:
-        """Warn about a configured path that can't be written.
-
-        The outlet still starts, because the path may become writable before the first score.
-        """
+        """Warn about an unwritable path. It may become writable before the first score."""
         if path is not None:
             warn_of_fault(self.config.where(where), path, fault_in, consequence)

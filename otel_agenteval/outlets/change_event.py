@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 
 def change_attributes(change: Change, instance_id: str) -> dict[str, Any]:
-    """Return all known attributes of the event."""
     found = change.found
     low, high = found.difference
     known = {
@@ -37,5 +36,4 @@ def change_attributes(change: Change, instance_id: str) -> dict[str, Any]:
 
 
 def iso(seconds: float) -> str:
-    """Return a time in ISO 8601 and UTC."""
     return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")

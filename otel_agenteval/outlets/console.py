@@ -21,16 +21,11 @@ if TYPE_CHECKING:
     from ..statistics.changes import Change
 
 _ID = 8
-"""Number of characters printed of a turn id."""
 _WRONG = ("fail", "error")
 
 
 class ConsoleOutlet(Outlet):
-    """Outlet that writes each scored turn to standard error.
-
-    Args:
-        shown: ``all`` turns, or ``failed`` for those with a failed score or an error.
-    """
+    """Outlet that writes ``all`` or ``failed`` scored turns to standard error."""
 
     name = "console"
     keeps_content = True
@@ -39,12 +34,6 @@ class ConsoleOutlet(Outlet):
         self._failed_only = shown == "failed"
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Write the selected turns of a batch in one call.
-
-        Raises:
-            OSError: the reader of the stream is gone.
-            ValueError: the stream is closed.
-        """
         wanted = [scored for scored in batch if not self._failed_only or any(outcome(score) in _WRONG for score in scored.scores)]
         stream = sys.stderr
         if not wanted or stream is None:  # a program without a console has no standard error
@@ -57,7 +46,6 @@ class ConsoleOutlet(Outlet):
             raise fault
 
     def announce(self, change: Change, root: Root) -> None:
-        """Write one line about a change."""
         stream = sys.stderr
         if stream is not None and (change.verdict == "worse" or not self._failed_only):
             stream.write(f"{escaped(change.title)}\n")
@@ -65,10 +53,7 @@ class ConsoleOutlet(Outlet):
 
 
 def _rendered(scored: ScoredTurn, width: int, colour: bool) -> str:
-    """Return the text of a turn with its scores.
-
-    For a turn printed before, only the new scores.
-    """
+    """Return the text of a turn and its scores or, if it was printed before, its new scores."""
     turn = scored.turn
     title = f"{turn.agent or 'agent'} · turn {(turn.turn_id or '')[:_ID]}"
     if scored.judged is not None:
@@ -85,5 +70,4 @@ def _rendered(scored: ScoredTurn, width: int, colour: bool) -> str:
 
 
 def outlet_from(wanted: Literal["all", "failed"], setup: Setup) -> Outlet:
-    """Return the outlet for the terminal of this process."""
     return ConsoleOutlet(wanted)

@@ -28,8 +28,7 @@ MODULES: Mapping[str, str] = {
 def outlets_from(setup: Setup) -> list[Outlet]:
     """Return the enabled outlets.
 
-    Raises:
-        ConfigError: a file that an outlet needs at startup can't be read.
+    Raises ConfigError if a file that an outlet needs at startup can't be read.
     """
     options = setup.config.outlets
     wanted = {option: getattr(options, option) for option in MODULES}

@@ -30,15 +30,10 @@ _MOST_RESOURCES = 64
 
 
 class FanOut:
-    """Emitter of scored turns through every outlet.
+    """Emitter of scored turns through every outlet, in their order.
 
     Turns are redacted and counted first. If an outlet fails, the failure is counted, and the other outlets still run.
-
-    Args:
-        outlets: the outlets, in the order of emission.
-        telemetry: receives counts and observations of turns and scores.
-        redact: kinds of personal data and secrets to redact in names and scores.
-        exported: returns the content of a turn for log events. None exports no content.
+    ``redact`` are the kinds of data to redact. ``exported`` returns a turn's content for log events.
     """
 
     def __init__(
@@ -50,11 +45,8 @@ class FanOut:
         self._exported = exported
         self.keeps_content = exported is not None
         self.keeps_spans = False
-        """True if an outlet reads the spans of turns."""
         self.errors: Counter[tuple[str, str]] = Counter()
-        """Number of failures by outlet and reason."""
         self.look_for_changes: Callable[[Sequence[ScoredTurn]], Iterable[tuple[Change, Root]]] = lambda batch: ()
-        """Returns the changes of scores that a batch reveals."""
         self._keeps_all = False
         self._resources: dict[int, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
         """Original and redacted attributes of resources by identity. Many turns share a resource."""
@@ -67,7 +59,6 @@ class FanOut:
         return iter(self._outlets)
 
     def add(self, outlet: Outlet, *, first: bool = False) -> None:
-        """Add an outlet after the others, or before them."""
         if self._keeps_all:
             outlet.keep_all()
         self.keeps_content = self.keeps_content or outlet.keeps_content
@@ -81,7 +72,6 @@ class FanOut:
     # --- emission of scored turns
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Redact and count scored turns, and send them to every outlet."""
         batch = [scored for scored in batch if self._prepare(scored)]
         for outlet in self._outlets:
             try:
@@ -101,7 +91,6 @@ class FanOut:
             self.announce(change, root)
 
     def announce(self, change: Change, root: Root) -> None:
-        """Report a change of scores to every outlet, and log it."""
         _log.log(logging.WARNING if change.verdict == "worse" else logging.INFO, "%s", change.title)
         self._each(lambda outlet: outlet.announce(change, root))
 
@@ -137,7 +126,6 @@ class FanOut:
         scored.turn, scored.named = named_publicly(scored.turn, self._kinds), True
 
     def redact(self, scored: ScoredTurn) -> None:
-        """Redact the texts of scores that aren't redacted yet."""
         if not self._kinds:
             return
         if scored.redactor is None:
@@ -170,17 +158,10 @@ class FanOut:
     # --- outlets that cannot deliver at the moment
 
     def start(self) -> None:
-        """Start the outlets' background work before the first turn.
-
-        For example, a sidecar's outlets send records that an earlier process left over.
-        """
         self._each(lambda outlet: outlet.start())
 
     def check(self) -> None:
-        """Make every outlet deliver waiting records or test its delivery. Can take seconds.
-
-        Problems are then visible before the next turn arrives.
-        """
+        """Make every outlet deliver waiting records or test its delivery. Can take seconds."""
         self._each(lambda outlet: outlet.check())
 
     def keep_all(self) -> None:
@@ -210,11 +191,9 @@ class FanOut:
                     time.sleep(_RETRY_SECONDS)
 
     def records(self) -> dict[str, RecordAccount]:
-        """Return the counts of records of each outlet that has them."""
         return {outlet.name: outlet.records for outlet in self._outlets if outlet.records is not None}
 
     def flush(self, timeout: float) -> bool:
-        """Flush every outlet. Return True if all delivered everything in time."""
         return self._flush(self._outlets, timeout)
 
     def _flush(self, outlets: Iterable[Outlet], timeout: float) -> bool:
@@ -236,25 +215,16 @@ class FanOut:
     # --- end of life
 
     def begin_exit(self) -> None:
-        """Prepare outlets for exit.
-
-        They start no more threads, and a flush waits for their receivers.
-        """
         self._each(lambda outlet: outlet.begin_exit())
 
     def end_exit(self, timeout: float) -> bool:
-        """Flush, at interpreter exit, the outlets that no provider flushes.
-
-        Returns True if they delivered everything.
-        """
+        """Flush, at interpreter exit, the outlets that no provider flushes."""
         return self._flush([outlet for outlet in self._outlets if outlet.flushed_at_exit], timeout)
 
     def close(self) -> None:
-        """Close every outlet."""
         self._each(lambda outlet: outlet.close())
 
     def after_fork_in_child(self) -> None:
-        """Discard the parent's counts and undelivered records in a forked child."""
         self.errors.clear()
         self._behind.clear()
         self._each(lambda outlet: outlet.after_fork_in_child())

@@ -32,17 +32,11 @@ class JsonLinesOutlet(Outlet):
     """Outlet that appends whole lines to a file, so that several processes can share it.
 
     The file is opened at the first score. If a write fails, lines wait in memory up to ``max_waiting`` bytes, and are written
-    with the next batch or flush. ``agenteval.emit.records{outlet="jsonl"}`` counts the outcome of each score.
-
-    Args:
-        path: the file, created if missing, readable only by its owner.
-        telemetry: receives the counts.
-        max_waiting: bytes that can wait while writing fails.
+    with the next batch or flush.
     """
 
     name = "jsonl"
     of_what = "scores"
-    """Content of the lines, for messages."""
     records: RecordAccount
 
     def __init__(self, path: str | os.PathLike[str], telemetry: Telemetry | None = None, max_waiting: int = _MAX_WAITING) -> None:
@@ -61,20 +55,12 @@ class JsonLinesOutlet(Outlet):
 
     @property
     def full(self) -> bool:
-        """True if the waiting lines fill the allowed memory."""
         return self._bytes >= self._max_waiting
 
     def keep_all(self) -> None:
-        """Keep all lines. The worker then checks :attr:`full` before it emits."""
         self._keeps_all = True
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Append the scores, except skipped ones.
-
-        Raises:
-            OSError: the file can't be opened or written now. The scores wait.
-            Exception: a turn couldn't be rendered. The lines of the other turns are written.
-        """
         made, fault = self.render(batch, lambda scored: [jsonio.dumps(line).encode() + b"\n" for line in self.lines(scored)])
         lines = [line for some in made for line in some]
         self.records.add(len(lines))
@@ -92,19 +78,14 @@ class JsonLinesOutlet(Outlet):
             raise fault
 
     def lines(self, scored: ScoredTurn) -> Iterator[dict[str, Any]]:
-        """Yield the lines of a turn."""
         return lines_of(scored)
 
     def check(self) -> None:
-        """Write waiting lines, and test if the file can be written without creating it.
-
-        Raises the same errors as :meth:`emit`.
-        """
+        """Write waiting lines, and test if the file can be written without creating it."""
         self._write()
         self._trouble = fault_of_file(self._path) or ""
 
     def flush(self, timeout: float) -> bool:
-        """Write waiting lines. Return False if some still wait."""
         try:
             self._write()
         except OSError:
@@ -112,10 +93,7 @@ class JsonLinesOutlet(Outlet):
         return True
 
     def close(self) -> None:
-        """Write waiting lines, count those that can't be written, and close the file.
-
-        A later batch opens it again.
-        """
+        """Write waiting lines, count the unwritable ones, and close the file until the next batch."""
         if not self.flush(0):
             lost = len(self._waiting)
             self.records.finish("shutdown", lost)
@@ -124,7 +102,6 @@ class JsonLinesOutlet(Outlet):
         self._reset()
 
     def after_fork_in_child(self) -> None:
-        """Discard the parent's waiting lines. The child can write to the same file."""
         self._close_file()
         self._reset()
         self.records.reset()
@@ -149,7 +126,6 @@ class JsonLinesOutlet(Outlet):
             self.records.finish("sent", self._forget_written(done))
 
     def _next_lines(self) -> list[bytes]:
-        """Return the lines of the next write."""
         found: list[bytes] = []
         size = 0
         for line in self._waiting:
@@ -160,10 +136,7 @@ class JsonLinesOutlet(Outlet):
         return found
 
     def _forget_written(self, done: int) -> int:
-        """Remove completely written lines from the queue, and return their number.
-
-        A partly written line is written again as a whole.
-        """
+        """Remove whole written lines and return their number. A torn line is written again."""
         lines = 0
         while self._waiting and done >= len(self._waiting[0]):
             line = self._waiting.popleft()
@@ -214,6 +187,5 @@ def lines_of(scored: ScoredTurn) -> Iterator[dict[str, Any]]:
 
 
 def outlet_from(wanted: str, setup: Setup) -> Outlet:
-    """Return the outlet for the configured file."""
     setup.warn_of_fault(("outlets", "jsonl"), wanted, fault_of_file, "scores aren't written")
     return JsonLinesOutlet(wanted, setup.telemetry)

@@ -16,13 +16,9 @@ _log = logging.getLogger("otel_agenteval")
 
 
 class LateOutlet(Outlet):
-    """Outlet that looks for its provider with each batch until it is available.
+    """Outlet that looks for its provider with each batch until ``make`` returns the outlet.
 
-    Args:
-        name: name of the outlet.
-        make: creates the outlet, or returns None without a usable provider.
-        missing: logged once, if a batch can't be emitted.
-        is_missed: returns True if the outlet would have emitted something of a batch.
+    ``missing`` is logged once, if ``is_missed`` returns True for a batch that can't be emitted.
     """
 
     flushed_at_exit = False
@@ -43,11 +39,9 @@ class LateOutlet(Outlet):
 
     @property
     def trouble(self) -> str:
-        """Trouble of the wrapped outlet, if it exists."""
         return self._outlet.trouble if self._outlet is not None else ""
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Emit the batch if the outlet can be created."""
         if self._outlet is None:
             self._outlet = self._make()
         if self._outlet is not None:
@@ -57,18 +51,15 @@ class LateOutlet(Outlet):
             _log.info("%s", self._missing)
 
     def announce(self, change: Change, root: Root) -> None:
-        """Report the change if the outlet can be created."""
         if self._outlet is None:
             self._outlet = self._make()
         if self._outlet is not None:
             self._outlet.announce(change, root)
 
     def flush(self, timeout: float) -> bool:
-        """Flush the wrapped outlet, if it exists."""
         return self._outlet.flush(timeout) if self._outlet is not None else True
 
     def close(self) -> None:
-        """Close the wrapped outlet, if it exists."""
         if self._outlet is not None:
             self._outlet.close()
 

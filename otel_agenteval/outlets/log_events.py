@@ -35,10 +35,7 @@ _NO_PROVIDER = (
 
 
 def usable(provider: object) -> bool:
-    """Return True if a Logger- or MeterProvider is an SDK's.
-
-    The API's placeholders discard everything and can't be flushed.
-    """
+    """Return True if a provider is an SDK's. The API's placeholders discard everything."""
     return callable(getattr(provider, "force_flush", None))
 
 
@@ -80,10 +77,7 @@ def turn_attributes(scored: ScoredTurn, instance_id: str) -> dict[str, Any]:
 
 
 def event_attributes(score: Score, shared: dict[str, Any]) -> dict[str, Any]:
-    """Return all attributes of one score's event.
-
-    An error has ``error.type`` and no score attributes.
-    """
+    """Return the attributes of a score's event. An error has no score attributes."""
     attributes = {
         semconv.EVALUATION_NAME: score.metric,
         **shared,
@@ -109,17 +103,7 @@ def event_attributes(score: Score, shared: dict[str, Any]) -> dict[str, Any]:
 
 
 class LogEventOutlet(Outlet):
-    """Outlet that writes scores to an SDK's LoggerProvider. Skipped scores aren't written.
-
-    See :func:`usable`.
-
-    Args:
-        provider: receives the records. Its Resource applies to them, and in-process to the evaluated root too.
-        instance_id: id of this engine within a fleet, ``agenteval.instance.id``.
-        version: version of this package, for the instrumentation scope.
-        clock: sets the time of records.
-        mode: selects the scores, see :func:`~otel_agenteval.outlets.selection.scores_to_log`.
-    """
+    """Outlet that writes scores to a :func:`usable` provider. Skipped scores aren't written."""
 
     name = "log_events"
     flushed_at_exit = False
@@ -139,10 +123,7 @@ class LogEventOutlet(Outlet):
         self._logger = provider.get_logger(semconv.SCOPE, version)
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Write the records.
-
-        A synchronous processor exports them here, with instrumentation suppressed.
-        """
+        """Write the records, with instrumentation of the export suppressed."""
         token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
         try:
             _, fault = self.render(batch, self._emit_turn)
@@ -152,7 +133,6 @@ class LogEventOutlet(Outlet):
             raise fault
 
     def announce(self, change: Change, root: Root) -> None:
-        """Write one record under the turn that revealed the change."""
         now = self._clock.time_ns()
         token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
         try:
@@ -169,17 +149,11 @@ class LogEventOutlet(Outlet):
             detach(token)
 
     def flush(self, timeout: float) -> bool:
-        """Make the provider export now.
-
-        The SDK finishes a running export, so this can take longer than ``timeout`` seconds.
-        """
+        """Make the provider export. The SDK finishes a running export, beyond the timeout."""
         return bool(self._provider.force_flush(int(timeout * 1000)))  # type: ignore[attr-defined]  # the SDK's, see usable()
 
     def logger_of(self, root: Root) -> Logger:
-        """Return the logger whose Resource describes the root's service.
-
-        In-process, there is only one.
-        """
+        """Return the logger whose Resource describes the root's service."""
         return self._logger
 
     def _emit_turn(self, scored: ScoredTurn) -> None:
@@ -202,10 +176,7 @@ class LogEventOutlet(Outlet):
 
 
 def outlet_from(wanted: LogEvents, setup: Setup) -> Outlet | None:
-    """Return an outlet that uses the provider once it exists.
-
-    With ``auto``, returns None if ``outlets.otlp`` already sends log events.
-    """
+    """Return the outlet, which waits for its provider. None if ``outlets.otlp`` does its work."""
     otlp = setup.config.outlets.otlp
     if wanted == "auto" and otlp is not None and otlp.log_events in ("auto", "all"):
         return None

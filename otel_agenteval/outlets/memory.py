@@ -12,16 +12,11 @@ from .base import Outlet
 class Kept(Protocol):
     """A list or bounded deque."""
 
-    def extend(self, batch: Sequence[ScoredTurn], /) -> None:
-        """Append a batch."""
+    def extend(self, batch: Sequence[ScoredTurn], /) -> None: ...
 
 
 class MemoryOutlet(Outlet):
-    """Outlet that appends every scored turn to the caller's list.
-
-    Args:
-        kept: the list. A bounded deque keeps the last turns.
-    """
+    """Outlet that appends every scored turn to the caller's list or deque."""
 
     name = "memory"
     keeps_content = True
@@ -30,5 +25,4 @@ class MemoryOutlet(Outlet):
         self._kept = kept
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Append a batch."""
         self._kept.extend(batch)

@@ -69,10 +69,7 @@ async def _live(receive: Any, send: Any) -> None:
 
 
 class _AllProcesses(CollectorRegistry):
-    """Registry for multi-process mode.
-
-    Other metrics are read from the files. Those of otel-agenteval aren't, so they keep exemplars and estimates.
-    """
+    """Registry for multi-process mode. Our metrics don't come from files, and keep exemplars."""
 
     def __init__(self) -> None:
         super().__init__()

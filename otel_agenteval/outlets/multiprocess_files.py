@@ -23,11 +23,7 @@ OURS = "agenteval"
 
 
 def write_multiprocess_files(folder: Path, process: Process, families: Sequence[Family]) -> None:
-    """Write a process's metrics, and remove the gauges of processes that have ended.
-
-    Raises:
-        OSError: the folder can't be written.
-    """
+    """Write a process's metrics, and remove the gauges of ended ones. Can raise OSError."""
     by_file: dict[str, list[Family]] = {}
     for family in families:
         if family.instrument.name not in ESTIMATES:
@@ -53,7 +49,6 @@ def write_multiprocess_files(folder: Path, process: Process, families: Sequence[
 
 
 def is_ours(path: Path) -> bool:
-    """Return True if otel-agenteval wrote the multi-process file."""
     return f"_{OURS}-" in path.name
 
 

@@ -23,13 +23,7 @@ from .jsonl import JsonLinesOutlet
 
 
 class OtlpFileOutlet(JsonLinesOutlet):
-    """Outlet that appends the spans of each turn, and their log records, as OTLP/JSON lines.
-
-    Args:
-        path: the file.
-        kinds: kinds of data to redact.
-        telemetry: receives the counts.
-    """
+    """Outlet that appends the spans of each turn, and their log records, as OTLP/JSON lines."""
 
     name = "otlp_file"
     of_what = "lines of spans"
@@ -40,7 +34,6 @@ class OtlpFileOutlet(JsonLinesOutlet):
         self._kinds = kinds
 
     def lines(self, scored: ScoredTurn) -> Iterator[dict[str, Any]]:
-        """Yield one line with spans, and one with log records if there are any."""
         if not scored.spans:
             return
         redactor = scored.redactor
@@ -69,6 +62,5 @@ def _as_it_is(value: Any) -> Any:
 
 
 def outlet_from(wanted: str, setup: Setup) -> OtlpFileOutlet:
-    """Return the outlet for the configured file."""
     setup.warn_of_fault(("outlets", "otlp_file"), wanted, fault_of_file, "spans aren't written")
     return OtlpFileOutlet(wanted, setup.config.privacy.redact, setup.telemetry)

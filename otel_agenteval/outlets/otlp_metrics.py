@@ -26,16 +26,10 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import Histogram, Meter, MeterProvider
 
 _groups: ByIdentity[TelemetryGroup] = ByIdentity()
-"""Telemetry by provider.
-
-The SDK only keeps the callbacks of the first instrument of a name, so all engines of a provider share them.
-"""
+"""Telemetry by provider. The SDK keeps callbacks of the first instrument of a name, so its engines share them."""
 _groups_lock = threading.Lock()
 MAX_SETS = 10_000
-"""Limit of label sets per instrument and provider.
-
-The accumulators evict unused label sets, but the SDK never does.
-"""
+"""Limit of label sets per instrument and provider, because the SDK never evicts unused ones."""
 _NO_PROVIDER = (
     "outlets.otlp_metrics is on, but no SDK MeterProvider is set up, so no metrics are exported. Set one up or turn it off"
 )
@@ -44,13 +38,8 @@ _NO_PROVIDER = (
 class OtlpMetricsOutlet(Outlet):
     """Outlet that passes the metrics of one engine to an SDK MeterProvider.
 
-    See :func:`log_events.usable`. Don't read that provider with a Prometheus exporter in the registry of the Prometheus outlet,
-    because the same names would then exist twice.
-
-    Args:
-        provider: provides one meter with the scope ``otel_agenteval``.
-        telemetry: the engine's accumulators, fed by :func:`accounting.account` whether or not this outlet is enabled.
-        version: version of this package, for the instrumentation scope.
+    Don't read that provider with a Prometheus exporter in the registry of the Prometheus outlet, because the same names would
+    then exist twice.
     """
 
     name = "otlp_metrics"
@@ -75,7 +64,6 @@ class OtlpMetricsOutlet(Outlet):
         self._group.join(telemetry)
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Record the values of the batch, and the engine's own measurements since the last one."""
         _, fault = self.render(batch, self._record)
         self._record_tapped()
         if fault is not None:
@@ -89,18 +77,12 @@ class OtlpMetricsOutlet(Outlet):
                 histogram.record(value, label_sets.attributes(self._telemetry.folded(name, labels)), context=context)
 
     def flush(self, timeout: float) -> bool:
-        """Make the provider export now.
-
-        The SDK finishes a running export, so this can take longer than ``timeout`` seconds.
-        """
+        """Make the provider export. The SDK finishes a running export, beyond the timeout."""
         self._record_tapped()
         return bool(self._provider.force_flush(timeout * 1000))  # type: ignore[attr-defined]  # the SDK's, see usable()
 
     def close(self) -> None:
-        """Record remaining values and stop feeding the provider.
-
-        The application closes the provider.
-        """
+        """Record remaining values and stop feeding the provider, which the application closes."""
         if not self._closed:
             self._closed = True
             self._record_tapped()
@@ -123,10 +105,7 @@ class _LabelSets:
         self._sets: set[Labels] = set()
 
     def bounded(self, labels: Labels) -> Labels:
-        """Return the labels.
-
-        If the provider has too many sets, labels from spans are replaced by ``__other__``.
-        """
+        """Return the labels. Beyond the limit, those from spans are replaced by ``__other__``."""
         if not self._bounded or labels in self._sets:
             return labels
         if len(self._sets) >= MAX_SETS:
@@ -135,7 +114,6 @@ class _LabelSets:
         return labels
 
     def attributes(self, labels: Labels) -> dict[str, str]:
-        """Return the labels as attributes for the Meter API."""
         return dict(zip(self._names, self.bounded(labels), strict=True))
 
 
@@ -174,7 +152,6 @@ def _callback(instrument: Instrument, group: TelemetryGroup) -> Callable[[Callba
 
 
 def outlet_from(wanted: bool, setup: Setup) -> Outlet:
-    """Return an outlet that uses the provider once it exists."""
 
     def make() -> Outlet | None:
         provider = get_meter_provider() if setup.meter_provider is None else setup.meter_provider

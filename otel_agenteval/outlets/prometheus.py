@@ -45,12 +45,6 @@ class PrometheusOutlet(Outlet):
 
     The default registry, and a port, show the metrics of all processes of the program. One process holds the port. If it ends,
     another one takes over.
-
-    Args:
-        telemetry: the engine's accumulators.
-        registry: None uses ``prometheus_client.REGISTRY``, which most applications serve. Ignored with ``port``.
-        port: port that serves a separate registry. 0 takes any free port (see :attr:`port`).
-        addr: address of the interface to listen on.
     """
 
     name = "prometheus"
@@ -86,7 +80,6 @@ class PrometheusOutlet(Outlet):
 
     @property
     def port(self) -> int | None:
-        """Listening port, or None without a separate port."""
         return self._server.server_port if self._server is not None else None
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
@@ -95,7 +88,6 @@ class PrometheusOutlet(Outlet):
             self._joined.workers.note()
 
     def flush(self, timeout: float) -> bool:
-        """Make all counts visible to other processes now."""
         if self._joined.workers is not None:
             self._joined.workers.write()
         return True
@@ -112,10 +104,7 @@ class PrometheusOutlet(Outlet):
             server.server_close()
 
     def after_fork_in_child(self) -> None:
-        """Close the inherited server, whose thread runs in the parent.
-
-        An open copy of its socket would keep the port in use after the parent ends.
-        """
+        """Close the inherited server. Its socket would keep the port in use after the parent ends."""
         server, self._server = self._server, None
         if server is not None:
             server.socket.close()
@@ -132,10 +121,7 @@ class PrometheusOutlet(Outlet):
             self._warn_of_port(error)
 
     def _take_port(self) -> bool:
-        """Try to open the port. Return True if no further attempt is needed.
-
-        The workers' thread calls this every second.
-        """
+        """Try to open the port, once a second. Return True if no further attempt is needed."""
         if self._closed or self._server is not None:
             return True
         error = self._serve()
@@ -184,7 +170,6 @@ def _is_in_use(error: Exception) -> bool:
 
 
 def outlet_from(wanted: PrometheusOptions, setup: Setup) -> Outlet:
-    """Return the outlet for the application's registry or the configured port."""
     return PrometheusOutlet(setup.telemetry, port=wanted.port)
 
 
@@ -203,12 +188,10 @@ class _InstrumentCollector:
         return [_empty(self.instrument)]
 
     def collect(self) -> list[Metric]:
-        """Return the current values. Empty without any."""
         family = None if self._joined.is_shown_by_files() else self._joined.read(self.instrument.name)
         return self.rendered(family)
 
     def rendered(self, family: Family | None) -> list[Metric]:
-        """Convert the instrument's state to a Prometheus metric."""
         if family is None or not (family.values or family.distributions):
             return []
         rendered = _empty(self.instrument)
@@ -222,12 +205,7 @@ class _InstrumentCollector:
 
 
 class _Joined:
-    """Collectors of otel-agenteval in one registry.
-
-    Args:
-        registry: the registry.
-        view: its name among the program's processes. None if only this process uses it.
-    """
+    """Collectors of otel-agenteval in one registry, a ``view`` of all processes or of one."""
 
     def __init__(self, registry: CollectorRegistry, view: str | None) -> None:
         self.group = TelemetryGroup()
@@ -236,7 +214,6 @@ class _Joined:
         self._registry = ref(registry)
 
     def read(self, name: str) -> Family | None:
-        """Return the counts of this process and the others."""
         return self.group.read(name, self.workers.others(name) if self.workers is not None else ())
 
     def is_shown_by_files(self) -> bool:
@@ -257,10 +234,7 @@ _joined_lock = threading.Lock()
 
 
 def _join(registry: CollectorRegistry, telemetry: Telemetry, view: str | None) -> tuple[_Joined, list[str]]:
-    """Show an engine's telemetry in a registry.
-
-    The result includes the names that the registry already had, if this call registered the collectors.
-    """
+    """Show an engine's telemetry in a registry. Return the names that clash, too."""
     with _joined_lock:
         ours = _joined.get(registry)
         if ours is not None:
@@ -294,7 +268,6 @@ def _leave(registry: CollectorRegistry, telemetry: Telemetry) -> None:
 
 
 def is_joined() -> bool:
-    """Return True if the default registry shows metrics of otel-agenteval."""
     return _joined.get(prometheus_client.REGISTRY) is not None
 
 

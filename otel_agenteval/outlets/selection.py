@@ -25,12 +25,7 @@ def scores_sent(scored: ScoredTurn) -> list[Score]:
 
 
 def scores_to_log(scored: ScoredTurn, mode: LogEvents) -> list[Score]:
-    """Return the scores of a turn that become log events.
-
-    Args:
-        scored: the turn.
-        mode: ``all`` scores, ``notable`` ones, none (``off``), or those that the exported root span doesn't have (``auto``).
-    """
+    """Return the scores for log events. ``auto``: those that the exported root doesn't have."""
     if mode == "notable":
         return [score for score in scored.scores if is_notable(score)]
     carried = scored.on_span
@@ -40,8 +35,5 @@ def scores_to_log(scored: ScoredTurn, mode: LogEvents) -> list[Score]:
 
 
 def log_mode(wanted: LogEvents, config: Config) -> LogEvents:
-    """Return the effective mode of an outlet's ``log_events``.
-
-    ``auto`` becomes ``all`` if content is exported, because only log events contain it.
-    """
+    """Return the effective mode: ``all`` instead of ``auto`` if log events contain content."""
     return "all" if wanted == "auto" and config.privacy.export_content else wanted

@@ -37,10 +37,7 @@ ENDING, LATE_ORDER, NO_ROOM, ROOT_ALREADY_ENDED, UNSUPPORTED = (
 
 
 class ScoreEvent(Event):
-    """Span event for a score.
-
-    Its attributes are created when an exporter first reads them, not on the agent's thread.
-    """
+    """Span event for a score. Its attributes are created when an exporter first reads them."""
 
     _limit: int | None = None
     _made: dict[str, Any] | None = None
@@ -54,24 +51,20 @@ class ScoreEvent(Event):
 
     @property
     def name(self) -> str:
-        """Event name, equal for all scores."""
         return semconv.EVENT
 
     @property
     def timestamp(self) -> int:
-        """End time of the turn's root."""
         return self._time_ns
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """Attributes of the event, see :func:`attributes`."""
         if self._made is None:
             self._made = attributes(self._score, self._limit)
         return self._made
 
     @property
     def dropped_attributes(self) -> int:
-        """Always 0."""
         return 0
 
 
@@ -111,10 +104,7 @@ class DeferredEvents(BoundedList):  # type: ignore[type-arg]  # generic in its s
 
 
 class SpanEventOutlet:
-    """Writer of score events to a turn's root.
-
-    Methods for the agent's thread do no I/O, and take no lock except the span's own.
-    """
+    """Writer of score events to a turn's root, which on the agent's thread does no I/O."""
 
     def __init__(self, mode: Mode = "all") -> None:
         self.mode = mode
@@ -122,10 +112,7 @@ class SpanEventOutlet:
         """Number of score events by outcome."""
 
     def defer(self, span: Any, make: Callable[[], Sequence[Event] | None]) -> bool:
-        """Replace the span's events so that their first read also creates the scores.
-
-        Called in the SDK's ``_on_ending(span)``. Returns False if that is impossible.
-        """
+        """Make the first read of the ending span's events create the scores, if possible."""
         if self.mode == "off":
             return True
         events = getattr(span, "_events", None)
@@ -150,10 +137,7 @@ class SpanEventOutlet:
         return [ScoreEvent(scores[place], time_ns, limit) for place in chosen]
 
     def write(self, span: Any, root: Any, scored: ScoredTurn, still_ending: bool) -> None:
-        """Write a turn's scores to the span if the span is its root.
-
-        ``still_ending`` is True in ``_on_ending``, and False in ``on_end``.
-        """
+        """Write a turn's scores to its root, in ``_on_ending`` (``still_ending``) or ``on_end``."""
         if root.trace_state is None or root.span_id != span.context.span_id:
             self.root_already_ended(scored)
         elif still_ending:
@@ -172,10 +156,7 @@ class SpanEventOutlet:
         self.outcomes[UNSUPPORTED] += len(chosen)
 
     def after_end(self, span: ReadableSpan, scores: Sequence[Score], time_ns: int) -> None:
-        """Write scores in ``on_end(span)`` if ``_on_ending`` was never called.
-
-        Only exporters that run later see the events.
-        """
+        """Write scores in ``on_end`` if ``_on_ending`` was never called, for later exporters."""
         chosen = self._chosen(scores)
         try:
             events = span._events
@@ -211,7 +192,6 @@ class SpanEventOutlet:
         scored.on_span = frozenset(chosen) if scored.root.sampled else ()
 
     def _chosen(self, scores: Sequence[Score]) -> list[int]:
-        """Return the indices of the scores that the span should get."""
         if self.mode == "off":
             return []
         if self.mode == "all":

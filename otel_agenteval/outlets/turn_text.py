@@ -23,10 +23,7 @@ BOLD, DIM, RED, GREEN, YELLOW = "1", "2", "31", "32", "33"
 
 
 def colours_wanted(stream: TextIO) -> bool:
-    """Return True if the stream is a terminal that supports color.
-
-    ``NO_COLOR`` and ``TERM=dumb`` disable color.
-    """
+    """Return True if the stream supports color. ``NO_COLOR`` and ``TERM=dumb`` disable it."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -44,16 +41,7 @@ def render_turn(
     colour: bool = False,
     clean: Callable[[str], str] = str,
 ) -> str:
-    """Return the text of a turn and its scores.
-
-    Args:
-        turn: the turn.
-        scores: its scores, in any order.
-        width: width in columns.
-        title: heading. The default is the turn's id.
-        colour: True to use ANSI colors.
-        clean: redacts the turn's texts.
-    """
+    """Return the text of a turn and its scores. ``clean`` redacts the turn's texts."""
     paint = Paint(colour)
     lines = [_heading(title or turn.turn_id or "turn", width, paint)]
     lines += _labelled("", " · ".join(_facts_of(turn)), width, paint)
@@ -69,10 +57,7 @@ def render_turn(
 
 
 def render_scores(scores: Sequence[Score], width: int = 100, *, title: str, colour: bool = False) -> str:
-    """Return the text of scores alone, for a turn printed before.
-
-    Arguments as for :func:`render_turn`.
-    """
+    """Return the text of scores alone, for a turn printed before."""
     paint = Paint(colour)
     return "\n".join([_heading(title, width, paint), *_score_lines(scores, width, paint)]) + "\n"
 
@@ -89,7 +74,6 @@ class Paint:
         self._on = on
 
     def __call__(self, text: str, code: str) -> str:
-        """Return the text in the color of a code."""
         return f"\033[{code}m{text}\033[0m" if self._on and text else text
 
 
@@ -154,16 +138,7 @@ def _score_lines(scores: Sequence[Score], width: int, paint: Paint) -> Iterator[
 
 
 def render_outcomes(outcomes: Mapping[str, str], scores: Sequence[Score], width: int = 100, *, colour: bool = False) -> str:
-    """Return the text with each metric's outcome on a turn, one metric per line.
-
-    Failed scores come first, then values, passed scores and metrics without a score.
-
-    Args:
-        outcomes: short outcome of each metric, such as ``skipped: missing:usage``.
-        scores: the turn's scores.
-        width: width in columns.
-        colour: True to use ANSI colors.
-    """
+    """Return the text with each metric's outcome on a turn, failed scores first."""
     paint = Paint(colour)
     rows = {score.metric: score for score in scores}
     lines: list[str] = []
@@ -286,10 +261,8 @@ def one_line(text: str, limit: int = 300) -> str:
 
 
 def short_name(name: str) -> str:
-    """Return a metric's name without the prefix ``code_``."""
     return name.removeprefix("code_")
 
 
 def number_of(count: int, what: str) -> str:
-    """Return a count with its noun in the singular or plural."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

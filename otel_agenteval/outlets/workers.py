@@ -52,14 +52,9 @@ def shared_folder() -> str | None:
 
 
 class Workers:
-    """Metrics of this program's other processes, and the file for the metrics of this one.
+    """Metrics of this program's other processes, and the file for those of this one.
 
-    Thread-safe.
-
-    Args:
-        view: name of the metrics that are shown together, used in file names.
-        group: counts of this process.
-        on_fault: called once if the metrics can't be shared.
+    Thread-safe. ``view`` names the metrics that are shown together. ``on_fault`` is called once if they can't be shared.
     """
 
     def __init__(self, view: str, group: TelemetryGroup, on_fault: Callable[[], None]) -> None:
@@ -97,15 +92,11 @@ class Workers:
             self._changed.set()
 
     def write(self) -> None:
-        """Make all counts visible to other processes now."""
         if self._counted and self._is_one_of_many():
             self._write(live=True)
 
     def keep_trying(self, attempt: Callable[[], bool]) -> bool:
-        """Call ``attempt`` every second on a thread until it returns True.
-
-        Returns False if there is no other process to wait for.
-        """
+        """Call ``attempt`` every second until it returns True. Return False without others."""
         if not self._is_one_of_many():
             return False
         self._tick = attempt
@@ -123,19 +114,12 @@ class Workers:
             self._write(live=False)
 
     def after_fork_in_child(self, then: Callable[[], bool] | None) -> None:
-        """Start counting from zero in a child. The parent keeps showing its own counts.
-
-        Args:
-            then: passed to :meth:`keep_trying` once the child counts something.
-        """
+        """Count from zero in a child, and :meth:`keep_trying` ``then`` once it counts something."""
         self._start_anew()
         self._tick = then
 
     def after_fork_in_parent(self) -> None:
-        """Write counts for the new process.
-
-        A thread does it, so that a fork never waits for files or locks.
-        """
+        """Write counts for the new process, on a thread, so that a fork never waits for files."""
         if self._counted and not self._closed and self._folder is None:
             self._begin()
             self._changed.set()
@@ -143,10 +127,9 @@ class Workers:
     # --- counts of other processes
 
     def others(self, name: str) -> Sequence[Snapshot]:
-        """Return the counts of other processes. Files are read once per scrape.
+        """Return the other processes' counts, read once per scrape.
 
-        Args:
-            name: name of the requested instrument. A repeated name means that another scrape began.
+        A repeated ``name`` of an instrument means that another scrape began.
         """
         with self._reading:
             if name in self._asked or not self._asked:
@@ -284,10 +267,7 @@ class Workers:
         return found
 
     def _snapshot(self, path: Path) -> Snapshot | None:
-        """Return a file's counts, cached until it changes.
-
-        None if it is missing or of another version.
-        """
+        """Return a file's counts, cached until it changes. None if it is of another version."""
         try:
             state = path.stat()
             version = (state.st_mtime_ns, state.st_size, state.st_ino)
@@ -303,10 +283,7 @@ class Workers:
         return known[1]
 
     def _add_up(self, folder: Path, names: Sequence[str]) -> None:
-        """Add the counts of ended processes to one file.
-
-        Does nothing if another process already did.
-        """
+        """Add the counts of ended processes to one file, unless another process did."""
         with _locked(folder, self.view, shared=False):
             into = folder / f"{self.view}.gone.json"
             before = self._snapshot(into)
@@ -330,11 +307,7 @@ class Workers:
 
 
 class Snapshot:
-    """Counts of another process at its last write.
-
-    Args:
-        data: content of its file.
-    """
+    """Counts of another process at its last write."""
 
     def __init__(self, data: dict[str, Any]) -> None:
         self._families: dict[str, Any] = data["families"]
@@ -344,7 +317,6 @@ class Snapshot:
 
     @property
     def names(self) -> list[str]:
-        """Instruments that have counts."""
         return [name for name in self._families if name in _BY_NAME]
 
     def without_gauges(self) -> Snapshot:
@@ -355,7 +327,6 @@ class Snapshot:
         return Snapshot({"families": families, "live": False, "of": self.of})
 
     def read(self, name: str) -> Family:
-        """Return one instrument's state."""
         return _from_data(_BY_NAME[name], self._families.get(name))
 
 
@@ -406,11 +377,7 @@ def _machine() -> str:
 
 
 def _make_private(folder: Path) -> None:
-    """Create a folder that nobody else can write.
-
-    Raises:
-        PermissionError: a folder of another user, or one that others can write, already exists.
-    """
+    """Create a folder that nobody else can write. Raises PermissionError if others can."""
     folder.mkdir(0o700, exist_ok=True)
     found = folder.lstat()
     if found.st_uid != os.getuid() or found.st_mode & 0o022 or folder.is_symlink():

@@ -36,8 +36,6 @@ _LARGEST_ANSWER = 65_536
 
 
 class Result(NamedTuple):
-    """Outcome of one request."""
-
     kind: Literal["sent", "retry", "refused"]
     """``retry`` may succeed later. ``refused`` never will."""
     reason: str = ""
@@ -54,30 +52,19 @@ class Result(NamedTuple):
 
 
 class Client(Protocol):
-    """Connection to a receiver."""
-
     def send(self, signal: str, body: bytes, timeout: float) -> Result:
-        """Send one export request within ``timeout`` seconds.
-
-        Network and receiver errors aren't raised.
-        """
+        """Send one request within ``timeout`` seconds. Doesn't raise network errors."""
 
     def close(self) -> None:
         """Close the connection. A running request ends as cancelled."""
 
 
 def client_for(wanted: OtlpOptions) -> Client:
-    """Return a client for the configured protocol. It connects at the first request.
-
-    Raises:
-        OSError: a certificate file can't be read.
-    """
+    """Return a client for the configured protocol. It connects at the first request."""
     return GrpcClient(wanted) if wanted.protocol == "grpc" else HttpClient(wanted)
 
 
 class GrpcClient:
-    """Client for OTLP/gRPC."""
-
     def __init__(self, wanted: OtlpOptions) -> None:
         import grpc
 
@@ -105,7 +92,6 @@ class GrpcClient:
         self._error: type[grpc.RpcError] = grpc.RpcError
 
     def send(self, signal: str, body: bytes, timeout: float) -> Result:
-        """Send one export request, see :class:`Client`."""
         try:
             response = self._calls[signal](body, timeout=timeout, metadata=self._metadata)
         except self._error as error:
@@ -115,7 +101,6 @@ class GrpcClient:
         return _accepted(signal, response)
 
     def close(self) -> None:
-        """Cancel running requests and close the connection."""
         self._channel.close()
 
 
@@ -159,8 +144,6 @@ def _seconds_of(info: Any) -> float:
 
 
 class HttpClient:
-    """Client for OTLP/HTTP with protobuf bodies."""
-
     def __init__(self, wanted: OtlpOptions) -> None:
         import httpx
 
@@ -180,7 +163,6 @@ class HttpClient:
         self._never = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
 
     def send(self, signal: str, body: bytes, timeout: float) -> Result:
-        """Send one export request, see :class:`Client`."""
         headers = {"content-encoding": "gzip"} if self._zip else {}
         content = gzip.compress(body, 5) if self._zip else body
         try:
@@ -212,7 +194,6 @@ class HttpClient:
         return message
 
     def close(self) -> None:
-        """Close the connections."""
         self._client.close()
 
 

@@ -43,12 +43,9 @@ _SPAN_EVENT_NAME = delimited(2, utf8(semconv.EVENT))
 
 
 class ScoreWriter:
-    """Encoder for a score's attributes.
+    """Encoder for a score's attributes in a repeated field of its message.
 
     They equal those of :func:`~otel_agenteval.outlets.log_events.event_attributes`.
-
-    Args:
-        field: number of the repeated ``KeyValue`` field in the score's message.
     """
 
     def __init__(self, field: int) -> None:
@@ -66,10 +63,6 @@ class ScoreWriter:
         self._labels: dict[str, bytes] = {}
 
     def __call__(self, score: Score) -> bytes:
-        """Return a score's encoded attributes.
-
-        An error has ``error.type`` and no score attributes.
-        """
         facts = score.facts
         name, rest, gives_verdict = self._facts.get(facts) or self._constants(facts)
         parts = [name, self._result_id(score.result_id), rest]
@@ -106,11 +99,7 @@ class ScoreWriter:
 
 
 class ScoreEncoder:
-    """Encoder of scored turns as export requests. Used by one thread at a time.
-
-    Args:
-        version: version of this package, for the instrumentation scope.
-    """
+    """Encoder of scored turns as export requests. Used by one thread at a time."""
 
     def __init__(self, version: str) -> None:
         self._scope = delimited(1, delimited(1, utf8(semconv.SCOPE)), delimited(2, utf8(version)))
@@ -119,13 +108,9 @@ class ScoreEncoder:
         self._of_span, self._of_event = AttributeWriter(9), ScoreWriter(3)
 
     def log_records(self, batch: Sequence[ScoredTurn], now: int, instance_id: str, mode: LogEvents = "all") -> tuple[bytes, int]:
-        """Return an export request with a log record per selected score, and their number.
+        """Return a request with a log record per selected score, and their number.
 
-        Args:
-            batch: scored turns.
-            now: time of the records, in nanoseconds since the Unix epoch.
-            instance_id: id of the engine that made the scores.
-            mode: selects the scores, see :func:`~otel_agenteval.outlets.selection.scores_to_log`.
+        ``now`` is in nanoseconds since the Unix epoch.
         """
         groups = _Groups(self._of_resource)
         times = b"".join((_RECORD_TIME, as_fixed64(now), _OBSERVED_TIME, as_fixed64(now), _EVENT_NAME))
@@ -151,10 +136,6 @@ class ScoreEncoder:
         return b"".join((times, _RECORD_FLAGS if root.sampled else b"", ids, shared))
 
     def change(self, change: Change, root: Root, now: int, instance_id: str) -> bytes:
-        """Return an export request with the log record of a change of scores.
-
-        For its attributes, see :func:`~otel_agenteval.outlets.change_event.change_attributes`.
-        """
         groups = _Groups(self._of_resource)
         ids = b""
         if root.trace_id:
@@ -209,10 +190,7 @@ def _span_head(scored: ScoredTurn, written: Sequence[Score], now: int, *, child:
 
 
 class _Groups:
-    """Records of one request by Resource.
-
-    Must not outlive the batch, because it identifies Resources by object id.
-    """
+    """Records of one request by Resource, recognized by object id within the batch."""
 
     def __init__(self, attributes: AttributeWriter) -> None:
         self._attributes = attributes
@@ -228,6 +206,5 @@ class _Groups:
         return found
 
     def requests(self, scope: bytes) -> Iterator[bytes]:
-        """Yield the parts of the request."""
         for resource, records in self._of_content.items():
             yield delimited(1, delimited(1, resource), delimited(2, scope, *records))

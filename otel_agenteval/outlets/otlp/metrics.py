@@ -26,10 +26,7 @@ if TYPE_CHECKING:
 class MetricsEncoder:
     """Encoder of the accumulators as export requests. Used by one thread at a time.
 
-    Args:
-        telemetry: the accumulators.
-        version: version of this package, for scope and Resource.
-        since: time at which all counts were 0, in nanoseconds since the Unix epoch.
+    ``since`` is the time at which all counts were 0, in nanoseconds since the Unix epoch.
     """
 
     def __init__(self, telemetry: Telemetry, version: str, since: int) -> None:
@@ -42,11 +39,7 @@ class MetricsEncoder:
     def request(self, now: int, instance_id: str) -> bytes:
         """Return a request with all metrics that have a value, or an empty one.
 
-        It has a Resource that describes otel-agenteval.
-
-        Args:
-            now: time of the values, in nanoseconds since the Unix epoch.
-            instance_id: id of this engine within a fleet.
+        ``now`` is in nanoseconds since the Unix epoch.
         """
         with late_imports():  # only few processes export metrics
             from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
@@ -78,19 +71,12 @@ class _InstrumentView:
         self._since = since
         """Start time of a new label set."""
         self._starts: dict[Labels, int] = {}
-        """Start times of the last request's label sets.
-
-        An evicted label set that returns starts again.
-        """
+        """Start times of the last request's label sets. An evicted one that returns starts again."""
         self._exemplars = exemplars
         self._newest = 0.0
-        """Time of the latest exported exemplar, in seconds since the Unix epoch.
-
-        Each is sent once.
-        """
+        """Time of the latest exported exemplar in Unix seconds. Each is sent once."""
 
     def metric(self, family: Family, now: int) -> Metric | None:
-        """Return the metric, or None without a value."""
         from opentelemetry.sdk.metrics import export
 
         instrument = self._instrument

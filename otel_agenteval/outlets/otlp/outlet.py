@@ -38,20 +38,9 @@ class OtlpOutlet(Outlet):
     """Outlet for log events, metrics and ``evaluate`` spans to one OTLP endpoint.
 
     The worker's thread encodes records, and the outlet's own thread sends them. A slow or unavailable receiver fills a bounded
-    queue and delays nothing else. ``agenteval.emit.records{outlet="otlp"}`` counts the outcome of each record,
-    ``agenteval.emit.errors`` failed requests.
+    queue and delays nothing else. Raises ConfigError if a certificate file can't be read.
 
-    Args:
-        wanted: the options of the outlet.
-        telemetry: the engine's accumulators. They receive counts and are the source of the metrics.
-        instance_id: returns the id of this engine within a fleet. Called again in a forked child.
-        version: version of this package, for the instrumentation scope.
-        clock: sets the time of records.
-        mode: selects scores for log events, see :func:`~otel_agenteval.outlets.selection.scores_to_log`. None uses the option.
-        pauses: the first and the longest pause between attempts, in seconds. Tests shorten them.
-
-    Raises:
-        ConfigError: a certificate file can't be read.
+    ``mode`` overrides the option ``log_events``. ``pauses`` are the first and the longest one between attempts, in seconds.
     """
 
     name = "otlp"
@@ -105,7 +94,6 @@ class OtlpOutlet(Outlet):
     # --- methods for the pipeline
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Encode a batch and queue it for the sending thread."""
         fault: Exception | None = None
         try:
             requests = [self._requests(batch)]
@@ -130,7 +118,6 @@ class OtlpOutlet(Outlet):
         return found
 
     def announce(self, change: Change, root: Root) -> None:
-        """Queue a log record about a change, under the Resource of the turn that revealed it."""
         if self._log_events != "off":
             self._put("logs", self._encoder.change(change, root, self._clock.time_ns(), self._instance_id()), 1)
 
@@ -146,15 +133,12 @@ class OtlpOutlet(Outlet):
 
     @property
     def full(self) -> bool:
-        """True if the queue or the spool is full."""
         return self._sender.spool.full
 
     def keep_all(self) -> None:
-        """Keep all records. The worker then checks :attr:`full` before it emits."""
         self._keeps_all = True
 
     def flush(self, timeout: float) -> bool:
-        """Send all waiting records within ``timeout`` seconds. See :meth:`Sender.flush`."""
         return self._sender.flush(timeout)
 
     def close(self) -> None:
@@ -162,15 +146,12 @@ class OtlpOutlet(Outlet):
         self._sender.close()
 
     def start(self) -> None:
-        """Start sending, including records that an earlier process left in the spool."""
         self._sender.start()
 
     def begin_exit(self) -> None:
-        """Start no more threads, and wait for the receiver at the next flush."""
         self._sender.may_start = False
 
     def after_fork_in_child(self) -> None:
-        """Discard the parent's waiting records. The child is a separate instance."""
         self._begun = False
         self._metrics = MetricsEncoder(self._telemetry, self._version, self._clock.time_ns())
         self.records.reset()
@@ -179,13 +160,11 @@ class OtlpOutlet(Outlet):
     # --- the account
 
     def finished(self, outcome: str, items: int) -> None:
-        """Count records or spans that were sent, or dropped for the reason ``outcome``."""
         self.records.finish(outcome, items)
         if outcome != "sent":
             self._warn_once(outcome, f"{items} records were dropped for")
 
     def failed(self, reason: str) -> None:
-        """Count a failed request."""
         self._telemetry.add(semconv.EMIT_ERRORS, outlet=self.name, reason=reason)
         self._warn_once(reason, "can't send to")
 
@@ -201,7 +180,6 @@ class OtlpOutlet(Outlet):
 
 
 def outlet_from(wanted: OtlpOptions, setup: Setup) -> Outlet:
-    """Return the outlet for the configured endpoint."""
     directory = None if wanted.spool is None else wanted.spool.directory
     setup.warn_of_fault(("outlets", "otlp", "spool", "directory"), directory, fault_of_folder, "scores wait in memory")
     mode = log_mode(wanted.log_events, setup.config)

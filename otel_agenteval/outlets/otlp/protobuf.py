@@ -45,7 +45,6 @@ def varint(number: int) -> bytes:
 
 
 def tag(field: int, kind: int) -> bytes:
-    """Return the tag of a field."""
     return varint(field << 3 | kind)
 
 
@@ -64,10 +63,7 @@ def utf8(text: str) -> bytes:
 
 
 def any_value(value: Any, depth: int = 0) -> bytes:
-    """Encode an ``AnyValue``. Integers beyond 64 bits become strings.
-
-    The result is empty for unsupported types and below a nesting of 16.
-    """
+    """Encode an ``AnyValue``. Larger integers become strings, other types are left out."""
     if isinstance(value, str):
         return delimited(1, utf8(value))
     if isinstance(value, bool):
@@ -94,12 +90,7 @@ def _pair(key: str, value: bytes) -> bytes:
 
 
 class TextWriter:
-    """Encoder of one attribute whose value is always a string.
-
-    Args:
-        before: tag of the field that contains attributes.
-        key: key of the attribute.
-    """
+    """Encoder of one attribute whose value is always a string, in the field of a tag."""
 
     __slots__ = ("_before", "_heads", "_key")
 
@@ -110,7 +101,6 @@ class TextWriter:
         """All bytes before a string, by the string's length."""
 
     def __call__(self, text: str) -> bytes:
-        """Return the attribute with the tag of its field."""
         raw = utf8(text)
         length = len(raw)
         return (self._heads.get(length) or self.head(length)) + raw
@@ -126,11 +116,7 @@ class TextWriter:
 
 
 class AttributeWriter:
-    """Encoder of attributes in one field of a message.
-
-    Args:
-        field: number of the repeated ``KeyValue`` field.
-    """
+    """Encoder of attributes in a message's repeated ``KeyValue`` field."""
 
     def __init__(self, field: int) -> None:
         self._tag = tag(field, BYTES)
@@ -138,7 +124,6 @@ class AttributeWriter:
         self._plain: dict[tuple[str, type, object], bytes] = {}
 
     def write(self, attributes: Mapping[str, Any]) -> bytes:
-        """Encode all attributes in their order."""
         texts, plain = self._texts, self._plain
         out: list[bytes] = []
         for key, value in attributes.items():
@@ -152,7 +137,6 @@ class AttributeWriter:
         return b"".join(out)
 
     def text(self, key: str) -> TextWriter:
-        """Return the encoder for strings under a key."""
         found = self._texts.get(key)
         if found is None:
             found = TextWriter(self._tag, key)

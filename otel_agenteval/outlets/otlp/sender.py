@@ -37,8 +37,6 @@ _ADOPTION = 15.0
 
 
 class DeliveryAccount(Protocol):
-    """Counter of the outcomes of records."""
-
     def finished(self, outcome: str, items: int) -> None:
         """Count records or spans that were ``sent``, or dropped for the reason ``outcome``."""
 
@@ -56,23 +54,14 @@ class _Lane:
         self.failures = 0
         """Failed attempts in a row that will be retried."""
         self.most = _MOST_BATCHES
-        """Largest number of batches in one request.
-
-        Reduced after the receiver refused several together.
-        """
+        """Largest number of batches in one request. Reduced after the receiver refused several together."""
 
 
 class Sender:
     """Sender of batches on a thread that starts with the first of them.
 
-    Args:
-        wanted: contains timeouts, the retry limit and the interval of metrics.
-        make_client: creates the connection. Called again in a forked child.
-        make_spool: creates the store of waiting batches. Called again in a forked child.
-        account: counts outcomes.
-        collect: returns the body of a metrics request, or b"" to send none.
-        clock: sets the time of batches.
-        pauses: the first and the longest pause between attempts, in seconds.
+    ``make_client`` and ``make_spool`` are called again in a forked child. ``collect`` returns the body of a metrics request, or
+    b"" to send none. ``pauses`` are the first and the longest one between attempts, in seconds.
     """
 
     def __init__(
@@ -113,10 +102,7 @@ class Sender:
         self._stopping = False
 
     def put(self, signal: Signal, body: bytes, items: int, *, must: bool = False) -> None:
-        """Queue a request without waiting for the network.
-
-        If the queue is full, the request is dropped and counted, unless it ``must`` be kept.
-        """
+        """Queue a request. If it doesn't fit, it is dropped, unless it ``must`` be kept."""
         if self._stopping:
             self._account.finished("shutdown", items)
             return
@@ -161,14 +147,10 @@ class Sender:
             self._flushing -= 1
 
     def _fails(self) -> bool:
-        """Return True if waiting batches have already failed."""
         return any(lane.failures for lane in self._lanes.values())
 
     def close(self) -> None:
-        """Stop sending.
-
-        Waiting batches stay in their file, or are counted as dropped. Safe to call twice.
-        """
+        """Stop sending. Waiting batches stay in their file, or are counted as dropped."""
         if self._stopping:
             return
         self._stopping = True
@@ -185,10 +167,6 @@ class Sender:
             _log.warning("outlet otlp: %d scores were not sent before shutdown and are dropped", lost)
 
     def after_fork_in_child(self) -> None:
-        """Discard the parent's batches.
-
-        The child opens its own thread, connections and file when needed.
-        """
         _LEFT_TO_THE_PARENT.append(self._client)
         self.spool.after_fork_in_child()
         self._reset()
@@ -308,10 +286,7 @@ class Sender:
             self._notify()
 
     def _send_metrics(self, until: float) -> None:
-        """Send the metrics once.
-
-        They are cumulative, so the next request makes up for a failed one.
-        """
+        """Send the metrics. They are cumulative, so the next request makes up for a failed one."""
         body = self._collect()
         if body:
             self._attempt("metrics", body, until)
@@ -334,7 +309,6 @@ class Sender:
         return any(lane.due is not None for lane in self._lanes.values())
 
     def _all_sent(self) -> bool:
-        """Return True if nothing waits and no request is running."""
         if self._collecting or (self._metrics_due is not None and self._metrics_due <= time.monotonic()):
             return False
         return not self._any_waits() and self.spool.bytes == 0

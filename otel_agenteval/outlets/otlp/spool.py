@@ -43,7 +43,6 @@ class Batch(NamedTuple):
     """Time of creation in seconds since the Unix epoch."""
     body: bytes
     number: int = 0
-    """Its id in the storage."""
 
 
 class SpoolMemory:
@@ -78,7 +77,6 @@ class SpoolMemory:
         return found
 
     def remove(self, batches: Sequence[Batch]) -> None:
-        """Remove the oldest batches, as returned by :meth:`first`."""
         with self._lock:
             for batch in batches:
                 waiting = self._waiting[batch.signal]
@@ -87,7 +85,6 @@ class SpoolMemory:
                     self.bytes -= len(batch.body)
 
     def items(self) -> int:
-        """Return the number of waiting records and spans."""
         with self._lock:
             return sum(batch.items for waiting in self._waiting.values() for batch in waiting)
 
@@ -96,20 +93,10 @@ class SpoolMemory:
 
 
 class SpoolFile:
-    """Storage in an SQLite file.
+    """Storage in an SQLite file, readable only by its owner, because of explanations.
 
-    Processes can share the folder, and each locks the first free file.
-
-    A process that starts after another one died continues with its file. A running process can :meth:`adopt` the file. Batches
-    contain explanations, so the file is only readable by its owner.
-
-    Args:
-        directory: created if missing.
-        max_bytes: limit for the batches in the file.
-
-    Raises:
-        OSError: the folder or file can't be used.
-        sqlite3.Error: the file can't be used as a database.
+    Each process locks the first free file of the folder, and continues with the batches of the process that died with it.
+    Raises OSError or sqlite3.Error if the folder or file can't be used.
     """
 
     def __init__(self, directory: str, max_bytes: int) -> None:
@@ -126,7 +113,6 @@ class SpoolFile:
         self._items: int = row[1]
 
     def put(self, batch: Batch, *, must: bool = False) -> bool:
-        """Add a batch. Return False if it doesn't fit, unless it ``must`` be kept."""
         with self._lock:
             if self.bytes + len(batch.body) > self.max_bytes and not must:
                 return False
@@ -136,7 +122,6 @@ class SpoolFile:
             return True
 
     def first(self, signal: Signal, most: int, max_bytes: int) -> list[Batch]:
-        """Return the oldest batches of a signal without removing them."""
         found: list[Batch] = []
         with self._lock:
             rows = self._db.execute(
@@ -150,7 +135,6 @@ class SpoolFile:
         return found
 
     def remove(self, batches: Sequence[Batch]) -> None:
-        """Remove batches returned by :meth:`first`."""
         with self._lock:
             self._db.execute("BEGIN")
             try:
@@ -163,12 +147,7 @@ class SpoolFile:
             self._items -= sum(batch.items for batch in batches)
 
     def adopt(self) -> int:
-        """Take over batches from files that no process holds.
-
-        Return their number of records and spans.
-
-        This delivers leftover batches even if fewer processes run than before.
-        """
+        """Take over batches from files that no process holds. Return their number of records."""
         before = self._adopted
         for slot in range(_SLOTS):
             path = Path(self._directory, f"outbox-{slot}.db")
@@ -207,11 +186,9 @@ class SpoolFile:
             return None
 
     def items(self) -> int:
-        """Return the number of waiting records and spans."""
         return self._items
 
     def close(self) -> None:
-        """Close the file. Its batches are kept."""
         with self._lock:
             self._db.close()
 
@@ -223,11 +200,7 @@ class SpoolFile:
 class Spool:
     """Storage in a file, and in memory if no file is configured or it fails.
 
-    Args:
-        memory: bytes that can wait in memory.
-        open_spool_file: opens the file at the first batch. None without a file.
-        failed: called with a reason if the file fails.
-        found: called with the number of records and spans left over in the file.
+    ``failed`` is called with a reason if the file fails, and ``found`` with the number of records left over in it.
     """
 
     def __init__(
@@ -246,7 +219,6 @@ class Spool:
 
     @property
     def bytes(self) -> int:
-        """Bytes of waiting batches."""
         return self._memory.bytes + (self._file.bytes if self._file is not None else 0)
 
     @property
@@ -279,7 +251,6 @@ class Spool:
 
     @property
     def full(self) -> bool:
-        """True if memory or the file is full."""
         return self._memory.bytes >= self._memory.max_bytes or (
             self._file is not None and self._file.bytes >= self._file.max_bytes
         )
@@ -295,10 +266,7 @@ class Spool:
         return True
 
     def first(self, signal: Signal, most: int, max_bytes: int) -> list[Batch]:
-        """Return the oldest batches of a signal without removing them.
-
-        Batches in memory come first, because they would be lost with the process.
-        """
+        """Return the oldest batches of a signal, first those in memory, which could be lost."""
         found = self._memory.first(signal, most, max_bytes)
         if not found and self._file is not None:
             try:
@@ -309,7 +277,6 @@ class Spool:
         return [batch._replace(number=-batch.number) for batch in found]
 
     def remove(self, batches: Sequence[Batch]) -> None:
-        """Remove batches returned by :meth:`first`."""
         in_memory = [batch._replace(number=-batch.number) for batch in batches if batch.number < 0]
         self._memory.remove(in_memory)
         if self._file is not None and len(in_memory) < len(batches):
@@ -319,7 +286,6 @@ class Spool:
                 self._give_up_file()
 
     def items(self) -> int:
-        """Return the number of waiting records and spans."""
         return self._memory.items() + (self._file.items() if self._file is not None else 0)
 
     @property
@@ -328,10 +294,7 @@ class Spool:
         return self._file is not None and self._memory.bytes == 0
 
     def close(self) -> int:
-        """Move batches from memory to the file and close it.
-
-        Return the number of lost records and spans.
-        """
+        """Move batches from memory to the file and close it. Return the number of lost records."""
         if self._file is not None:
             for signal in SIGNALS:
                 while batches := self._memory.first(signal, 1, 0):
@@ -352,6 +315,5 @@ class Spool:
             file.close()
 
     def after_fork_in_child(self) -> None:
-        """Leave waiting batches to the parent."""
         if self._file is not None:
             self._file.leave_to_the_parent()

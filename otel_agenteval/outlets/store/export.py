@@ -23,19 +23,12 @@ FORMATS = ("jsonl", "csv", "parquet")
 _TIMES = ("start", "scored_at")
 _BATCH = 10_000
 _FORMULA_SIGNS = frozenset("=+-@\t\r\uff1d\uff0b\uff0d\uff20")
-"""First characters that make a spreadsheet cell a formula (OWASP, CSV injection).
-
-A leading quotation mark prevents that.
-"""
+"""First characters that make a spreadsheet cell a formula (OWASP, CSV injection), unless it is quoted."""
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 def write_file(rows: Iterator[dict[str, Any]], kind: str, out: Path) -> int:
-    """Write the rows to a file and return their number. The file appears once it is complete.
-
-    Raises:
-        AgentEvalError: the file can't be written.
-    """
+    """Write the rows to a file, which appears once it is complete. Return their number."""
     partial = out.with_name(f"{out.name}.partial")
     try:
         os.close(private(str(partial), os.O_WRONLY | os.O_CREAT | os.O_TRUNC))

@@ -47,10 +47,7 @@ _BYTES_OF_TURN, _BYTES_OF_SCORE = 3_000, 500
 
 
 _LONGEST_PAUSE = 10.0
-"""Longest pause in seconds before a new turn triggers another attempt.
-
-The pause follows a slow failure.
-"""
+"""Longest pause in seconds, after a slow failure, before a new turn triggers another attempt."""
 _CHECKED = 60.0
 """Seconds without a write after which the store is tested."""
 _TRIAL = Rows(
@@ -73,10 +70,7 @@ class _Unit:
     turns: Sequence[dict[str, Any]] = ()
     absorbed: Sequence[tuple[str, str]] = ()
     scores: Sequence[tuple[Any, ...]] = ()
-    """Values in the order of ``SCORE_COLUMNS``.
-
-    Dictionaries would take three times the memory.
-    """
+    """Values in the order of ``SCORE_COLUMNS``. Dictionaries would take three times the memory."""
     questions: Sequence[dict[str, Any]] = ()
     changes: Sequence[dict[str, Any]] = ()
     size: int = 0
@@ -98,14 +92,7 @@ def _together(units: Iterable[_Unit], outcomes: Sequence[tuple[str, str, str]] =
 class StoreOutlet(Outlet):
     """Outlet that keeps every turn and score.
 
-    ``agenteval.emit.records{outlet="store"}`` counts the outcome of each score.
-
-    Args:
-        wanted: the options of the outlet.
-        telemetry: receives the counts.
-        instance_id: returns the id of this engine within a fleet.
-        redact: kinds of personal data and secrets to redact in content if the turn has no redactor.
-        clock: sets the time of rows.
+    ``redact`` are the kinds of data to redact in content if the turn has no redactor.
     """
 
     name = "store"
@@ -120,7 +107,6 @@ class StoreOutlet(Outlet):
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self.keeps_content = wanted.content
-        """True if turns must include their content."""
         self.keeps_spans = bool(wanted.attributes)
         self._attributes = wanted.attributes
         self._store = ScoreStore(wanted.path, Retention(wanted.max_age, wanted.max_bytes), clock)
@@ -145,37 +131,21 @@ class StoreOutlet(Outlet):
         self._fault: BaseException | None = None
         """Error of the last write. None if it succeeded."""
         self._next_try = 0.0
-        """Time until which new turns trigger no attempt.
-
-        An attempt on an unavailable server takes seconds, during which other outlets wait.
-        """
+        """Time until which new turns trigger no attempt, which takes seconds if the server is unavailable."""
         self._warned_of: set[str] = set()
 
     @property
     def full(self) -> bool:
-        """True if the waiting rows fill the allowed memory."""
         return self._bytes >= self._max_waiting
 
     def keep_all(self) -> None:
-        """Keep all rows. The caller then checks :attr:`full` before it emits."""
         self._keeps_all = True
 
     def note_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
-        """Queue the reason why a judged metric has no score.
-
-        It is written with the next batch or flush.
-        """
         self._outcomes.append((turn_id, metric, outcome))
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Write a batch and all waiting rows.
-
-        Raises:
-            sqlite3.Error: the file can't be written now. The batch waits.
-            OSError: the same for other errors of the file or the connection.
-            StoreError: the store has another version. The batch waits.
-            Exception: a turn couldn't be converted. The rows of the other turns are written.
-        """
+        """Write a batch and all waiting rows. They wait if the store can't be used."""
         units, fault = self.render(batch, self._unit)
         with self._lock:
             self._add(units)
@@ -187,7 +157,6 @@ class StoreOutlet(Outlet):
             raise fault
 
     def announce(self, change: Change, root: Root) -> None:
-        """Write a change of scores. Raises the same errors as :meth:`emit`."""
         found = change.found
         low, high = found.difference
         row = {
@@ -201,10 +170,7 @@ class StoreOutlet(Outlet):
             self._write()
 
     def flush(self, timeout: float) -> bool:
-        """Write waiting rows. Return False if some still wait.
-
-        SQLite waits at most two seconds for another process.
-        """
+        """Write waiting rows. SQLite waits at most two seconds for another process."""
         try:
             with self._lock:
                 self._write()
@@ -213,7 +179,6 @@ class StoreOutlet(Outlet):
         return True
 
     def close(self) -> None:
-        """Write waiting rows, count those that can't be written, and close the file."""
         if not self.flush(0) and self._waiting:
             lost = self._forget([*self._waiting])
             self.records.finish("shutdown", lost)
@@ -222,7 +187,6 @@ class StoreOutlet(Outlet):
         self._store.close()
 
     def after_fork_in_child(self) -> None:
-        """Discard the parent's waiting rows in a forked child."""
         self._reset()
         self.records.reset()
 
@@ -256,10 +220,7 @@ class StoreOutlet(Outlet):
         self._trouble, self._fault, self._written = "", None, self._clock.monotonic()
 
     def check(self) -> None:
-        """Write waiting rows. Without recent writes, test if the store accepts a turn and a score.
-
-        Raises the same errors as :meth:`emit`.
-        """
+        """Write waiting rows. Without recent writes, test if the store accepts rows."""
         with self._lock:
             self._write()
             if self._trouble or self._written is None or self._clock.monotonic() - self._written >= _CHECKED:
@@ -313,10 +274,7 @@ class StoreOutlet(Outlet):
         self.records.finish("sent", len(kept.scores))
 
     def _storable(self, rows: Iterable[Mapping[str, Any]], alone: Callable[[Mapping[str, Any]], Rows]) -> list[Mapping[str, Any]]:
-        """Return the rows without values that the database can't store.
-
-        Rows whose required values can't be stored are left out.
-        """
+        """Return the rows without values, or required values' rows, that can't be stored."""
         found: list[Mapping[str, Any]] = []
         for row in rows:
             if self._store.would_take(alone(row)):
@@ -473,7 +431,6 @@ def _json(value: dict[str, Any]) -> str | None:
 
 
 def outlet_from(wanted: StoreOptions, setup: Setup) -> Outlet:
-    """Return the outlet for the configured store."""
     if not is_address(wanted.path):
         setup.warn_of_fault(("outlets", "store", "path"), wanted.path, SCHEMA.fault_of, "nothing is stored")
     return StoreOutlet(wanted, setup.telemetry, setup.instance_id, setup.config.privacy.redact)

@@ -40,24 +40,16 @@ POSTGRES = Syntax(
     score_order="scores.scored_at, scores.result_id",
 )
 _OF_VALUES = ("22", "23", "54", "42804", "42846")
-"""Prefixes of error codes that a value causes.
-
-It is out of range, too large, invalid or of the wrong type.
-"""
+"""Prefixes of error codes that a value causes: out of range, too large, invalid or of the wrong type."""
 _WITHOUT_VALUES = ("25", "28", "3D", "3F", "42", "53", "55", "57", "58")
-"""First characters of error codes whose messages quote no values.
-
-They concern transactions, permissions, missing databases and tables, and the server itself.
-"""
+"""First characters of error codes whose messages quote no values."""
 
 
 def is_address(path: str) -> bool:
-    """Return True if a store's path is a PostgreSQL URL."""
     return path.startswith(("postgresql://", "postgres://"))
 
 
 def without_password(address: str) -> str:
-    """Return a URL with its password masked."""
     return re.sub(r"(//[^:/@]*):[^@]*@", r"\1:****@", address)
 
 
@@ -77,7 +69,6 @@ class Row(Sequence[Any]):
         return len(self._values)
 
     def keys(self) -> list[str]:
-        """Return the column names."""
         return list(self._names)
 
 
@@ -110,20 +101,13 @@ def _said_by(error: Any) -> str:
 
 
 class NotStorable(ValueError):
-    """Raised for a value that the database can't store.
-
-    Nothing of the transaction was written, and a retry fails again.
-    """
+    """Raised for a value that can't be stored. Nothing was written, and a retry fails again."""
 
 
 class Connection:
     """PostgreSQL connection with the methods of an SQLite connection that the store uses.
 
     Errors are raised as ``ConnectionError``, which is an ``OSError``, or as :class:`NotStorable` if a written value is the cause.
-
-    Args:
-        address: URL of the database, ``postgresql://user:password@host/database``.
-        read_only: True if nothing can be written.
     """
 
     def __init__(self, address: str, *, read_only: bool) -> None:
@@ -152,12 +136,10 @@ class Connection:
         return bool(error.sqlstate.startswith(_OF_VALUES))
 
     def execute(self, statement: str, values: Iterable[Any] = ()) -> Any:
-        """Run a statement and return a cursor with rows of type :class:`Row`."""
         with self._faults():
             return self._connection.execute(statement, _parameters(values))
 
     def executemany(self, statement: str, rows: Iterable[Iterable[Any]]) -> None:
-        """Run a statement for each row."""
         wanted = [_parameters(row) for row in rows]
         if wanted:
             with self._faults(), self._connection.cursor() as cursor:
@@ -165,26 +147,19 @@ class Connection:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """Commit everything in the block, or nothing if it raises."""
         with self._faults(), self._connection.transaction():
             yield self
 
     @property
     def closed(self) -> bool:
-        """True if the connection can't be used anymore."""
         return bool(self._connection.closed)
 
     def close(self) -> None:
-        """Close the connection."""
         self._connection.close()
 
 
 class PostgresDatabase:
-    """Database for writing, opened at first use and after a lost connection. Thread-safe.
-
-    Args:
-        address: URL of the database.
-    """
+    """Database for writing, opened at first use and after a lost connection. Thread-safe."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -195,10 +170,7 @@ class PostgresDatabase:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """Commit everything in the block, or nothing if it raises.
-
-        Writers take turns, so that they can't deadlock.
-        """
+        """Commit everything in the block, or nothing. Writers take turns, without deadlocks."""
         with self.connection() as db, db.transaction():
             db.execute("SELECT pg_advisory_xact_lock(%s)", (_WRITING,))
             yield db
@@ -233,11 +205,7 @@ class PostgresDatabase:
 
 
 def open_reader(address: str) -> Connection:
-    """Open a store for reading.
-
-    Raises:
-        StoreError: the store doesn't exist or has another version.
-    """
+    """Open a store for reading. Raises StoreError if there is none of this version."""
     shown = without_password(address)
     db = None
     try:
@@ -254,11 +222,7 @@ def open_reader(address: str) -> Connection:
 
 
 def _migrate(db: Connection) -> None:
-    """Create or migrate the tables. One process at a time.
-
-    Raises:
-        StoreError: the tables have a later version.
-    """
+    """Create or migrate the tables, one process at a time. Raises StoreError if later."""
     with db.transaction():
         db.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATING,))
         db.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
@@ -276,7 +240,6 @@ def _migrate(db: Connection) -> None:
 
 
 def _other_version(address: str, found: int) -> StoreError:
-    """Return the error for a store of another version, with the fix."""
     fault = another_version(found, VERSION, "start the process that writes to it")
     return StoreError(f"{address}: score store {fault}, or choose another database")
 

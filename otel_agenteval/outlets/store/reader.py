@@ -24,11 +24,7 @@ LEAST_OF_ID = 4
 
 
 def only_one(short: str, found: Sequence[str]) -> str | None:
-    """Return the only id found for a shortened one, or None.
-
-    Raises:
-        StoreError: several ids were found.
-    """
+    """Return the only id found for a shortened one, or None. Raises StoreError for several."""
     if len(found) > 1:
         more = ", …" if len(found) > 5 else ""
         raise StoreError(f"{short}: several turn ids begin with this, {', '.join(found[:5])}{more}. Give more characters")
@@ -48,7 +44,6 @@ class Wanted:
     metrics: Sequence[str] = ()
     conversation_id: str | None = None
     revisions: bool = False
-    """True to include superseded revisions."""
     failed: bool = False
     """True for only those turns with a failed score or a metric's error."""
 
@@ -67,11 +62,7 @@ _JSON = ("detail", "also", "skipped", "content", "labels", "turns", "attributes"
 class StoreReader:
     """Store for reading, used by the web UI, exports and ``why``. Serves one thread.
 
-    Args:
-        path: path of the file, or URL of a PostgreSQL database.
-
-    Raises:
-        StoreError: the file doesn't exist, or isn't a store of a readable version.
+    Raises StoreError if the file doesn't exist, or isn't a store of a readable version.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -86,15 +77,10 @@ class StoreReader:
         self.close()
 
     def close(self) -> None:
-        """Close the file."""
         self._db.close()
 
     def find(self, short: str) -> str | None:
-        """Return the full turn id for an id or its beginning. None if unknown.
-
-        Raises:
-            StoreError: several turn ids begin with it. The message lists some.
-        """
+        """Return the full id for a turn id or its beginning. Raises StoreError for several."""
         known = "SELECT turn_id FROM turns UNION SELECT turn_id FROM outcomes"
         exact = self._db.execute(f"SELECT turn_id FROM ({known}) AS known WHERE turn_id = {self._sql.p}", (short,)).fetchone()
         if exact is not None or len(short) < LEAST_OF_ID:
@@ -106,15 +92,11 @@ class StoreReader:
         return only_one(short, [row[0] for row in rows])
 
     def turn(self, turn_id: str) -> dict[str, Any] | None:
-        """Return one turn with all stored columns, or None."""
         row = self._db.execute(f"SELECT * FROM turns WHERE turn_id = {self._sql.p}", (turn_id,)).fetchone()
         return plain(row) if row is not None else None
 
     def turns(self, wanted: Wanted = Wanted(), limit: int = 100, before: float | None = None) -> list[dict[str, Any]]:
-        """Return the latest turns, newest first.
-
-        For the next page, pass ``stored_at`` of the last turn as ``before``.
-        """
+        """Return the latest turns, stored ``before`` the last turn of the previous page."""
         where = _conditions(wanted, self._sql, of_scores=False)
         where.compare("turns.stored_at <", before)
         rows = self._db.execute(
@@ -123,7 +105,6 @@ class StoreReader:
         return [plain(row) for row in rows]
 
     def scores(self, turn_id: str, *, revisions: bool = False) -> list[dict[str, Any]]:
-        """Return a turn's scores by metric, optionally including earlier ``revisions``."""
         current = "" if revisions else f" AND {CURRENT}"
         rows = self._db.execute(
             f"SELECT scores.* FROM scores JOIN turns USING (turn_id) WHERE turn_id = {self._sql.p}{current} ORDER BY metric, scores.revision",
@@ -132,10 +113,7 @@ class StoreReader:
         return [plain(row) for row in rows]
 
     def questions(self, result_id: str) -> list[dict[str, Any]]:
-        """Return the judge calls of a score in order, with stage, model, prompt and reply.
-
-        Empty if content isn't kept.
-        """
+        """Return the judge calls of a score in order. Empty if content isn't kept."""
         rows = self._db.execute(
             f"SELECT stage, model, question, reply FROM questions WHERE result_id = {self._sql.p} ORDER BY place", (result_id,)
         )
@@ -152,12 +130,7 @@ class StoreReader:
         return map(plain, rows)
 
     def groups(self, by: str, wanted: Wanted = Wanted()) -> dict[str, int]:
-        """Return the groups with their number of turns, in order of first appearance.
-
-        Args:
-            by: a key of :data:`GROUPED_BY`, or the name of a stored attribute.
-            wanted: filter for turns.
-        """
+        """Return groups by a key of :data:`GROUPED_BY` or a stored attribute, with turn counts."""
         column, given = _grouping(by, self._sql)
         where = _conditions(wanted, self._sql, of_scores=True)
         rows = self._db.execute(
@@ -180,14 +153,10 @@ class StoreReader:
         return (Value(*row) for row in rows if row[6] > 0)
 
     def has_metric(self, name: str) -> bool:
-        """Return True if the store has a score of the metric."""
         return self._db.execute(f"SELECT 1 FROM scores WHERE metric = {self._sql.p} LIMIT 1", (name,)).fetchone() is not None
 
     def summary(self, wanted: Wanted = Wanted()) -> list[dict[str, Any]]:
-        """Return counts of scores, verdicts and errors, and the mean value, per agent and metric.
-
-        Vacuous scores don't count towards the mean.
-        """
+        """Return counts and the mean value per agent and metric, without vacuous scores."""
         where = _conditions(wanted, self._sql, of_scores=True)
         mean = f"CASE WHEN NOT {is_vacuous(self._sql)} THEN value END"
         rows = self._db.execute(
@@ -199,24 +168,17 @@ class StoreReader:
         return [dict(row) for row in rows]
 
     def changes(self, since: float | None = None, limit: int = 100) -> list[dict[str, Any]]:
-        """Return the latest changes of scores, newest first.
-
-        ``since`` is a time in seconds since the Unix epoch.
-        """
+        """Return the latest changes of scores, newest first. ``since`` is in Unix seconds."""
         rows = self._db.execute(
             f"SELECT * FROM changes WHERE at >= {self._sql.p} ORDER BY at DESC LIMIT {self._sql.p}", (since or 0.0, limit)
         )
         return [plain(row) for row in rows]
 
     def agents(self) -> list[str]:
-        """Return the names of all agents."""
         return [row[0] for row in self._db.execute("SELECT DISTINCT agent FROM turns WHERE agent IS NOT NULL ORDER BY agent")]
 
     def why(self, turn_id: str) -> dict[str, str] | None:
-        """Return the outcome of each metric on a turn, or None for an unknown turn.
-
-        Examples of outcomes are ``scored``, ``skipped: …`` and ``sampled out …``.
-        """
+        """Return each metric's outcome, such as ``skipped: …``, or None for an unknown turn."""
         turn = self.turn(turn_id)
         rows = self._db.execute(f"SELECT metric, outcome FROM outcomes WHERE turn_id = {self._sql.p}", (turn_id,))
         outcomes = {row["metric"]: row["outcome"] for row in rows}
@@ -298,11 +260,7 @@ def plain(row: sqlite3.Row) -> dict[str, Any]:
 
 
 def store_path(given: str | None, config: Config) -> str:
-    """Return the path of the store to read: the given one or, if unset, the configured one.
-
-    Raises:
-        ConfigError: neither is set.
-    """
+    """Return the given or configured path of the store. Raises ConfigError without one."""
     if given is not None:
         return given
     if config.outlets.store is None:

@@ -41,16 +41,11 @@ SCHEMA = Schema(
 
 
 def open_writer(path: str) -> SqliteFile:
-    """Return the file for writing. It is opened at first use."""
     return SqliteFile(path, SCHEMA, _BUSY_SECONDS)
 
 
 def open_reader(path: str) -> sqlite3.Connection:
-    """Open the file for reading.
-
-    Raises:
-        StoreError: the file doesn't exist, or isn't a store of this version.
-    """
+    """Open the file for reading. Raises StoreError if there is none of this version."""
     if not Path(path).is_file():
         folder = Path(path).absolute().parent
         raise StoreError(f"{path}: {'file not found' if folder.is_dir() else f'folder not found: {folder}'}")
@@ -73,5 +68,4 @@ def bytes_used(db: sqlite3.Connection) -> int:
 
 
 def return_free_pages(db: sqlite3.Connection) -> None:
-    """Return free pages to the file system."""
     db.executescript(f"PRAGMA incremental_vacuum({_FREED_PAGES});")  # execute() would free one page

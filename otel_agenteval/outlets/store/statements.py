@@ -39,13 +39,10 @@ class Syntax:
     """Order in which a turn's scores were inserted."""
 
     def row(self, columns: Iterable[str]) -> str:
-        """Return placeholders for the values of some columns."""
         return ", ".join(self.p for _ in columns)
 
 
 class Table(NamedTuple):
-    """Table with its indexes."""
-
     name: str
     columns: Mapping[str, str]
     """Type and constraints of each column."""
@@ -88,23 +85,16 @@ CHANGE_COLUMNS: Mapping[str, str] = {
     "detector": "TEXT NOT NULL", "mean_before": "REAL", "mean_after": "REAL", "ci_low": "REAL", "ci_high": "REAL", "since": "REAL", "n_eff": "REAL",
     "version_before": "TEXT", "version": "TEXT", "turns": "TEXT", "instance_id": "TEXT",
 }  # fmt: skip
-"""Columns of a change's row.
-
-The interval is that of the difference. ``turns`` is a JSON list of ids.
-"""
+"""Columns of a change's row. The interval is that of the difference. ``turns`` is a JSON list of ids."""
 
 OUTCOME_COLUMNS: Mapping[str, str] = {
     "turn_id": "TEXT NOT NULL", "metric": "TEXT NOT NULL", "outcome": "TEXT NOT NULL", "at": "REAL NOT NULL",
 }  # fmt: skip
-"""Columns of the reason why a metric has no score."""
 
 QUESTION_COLUMNS: Mapping[str, str] = {
     "result_id": "TEXT NOT NULL", "place": "INTEGER NOT NULL", "turn_id": "TEXT NOT NULL", "stage": "TEXT", "model": "TEXT", "question": "TEXT", "reply": "TEXT",
 }  # fmt: skip
-"""Columns of a judge call's row, if content is kept: the prompt, and the model's reply.
-
-Rows of one result are ordered by ``place``.
-"""
+"""Columns of a judge call's row, if content is kept. Those of one result are ordered by ``place``."""
 
 HOURLY_COLUMNS: Mapping[str, str] = {
     "hour": "INTEGER NOT NULL", "agent": "TEXT", "service": "TEXT", "service_version": "TEXT", "model": "TEXT", "tenant": "TEXT", "judge_model": "TEXT", "metric": "TEXT NOT NULL",
@@ -150,7 +140,6 @@ REQUIRED: frozenset[str] = frozenset(
     for name, kind in columns.items()
     if "KEY" in kind or "NOT NULL" in kind
 )
-"""Columns that a row must have."""
 
 HOUR = 3600
 """Seconds in a row of ``hourly``."""
@@ -165,7 +154,6 @@ CURRENT = "turns.superseded_by IS NULL AND scores.revision = turns.revision"
 
 
 def create_tables(sql: Syntax) -> list[str]:
-    """Return the statements that create the tables and indexes."""
     statements = []
     for table in TABLES:
         columns = [f"{name} {_column_type(kind, sql)}" for name, kind in table.columns.items()]
@@ -212,7 +200,6 @@ class Where:
         return " AND ".join(self._conditions) or "1 = 1"
 
     def add(self, condition: str, *values: Any) -> None:
-        """Add a condition with the values of its placeholders."""
         self._conditions.append(condition)
         self.values += values
 

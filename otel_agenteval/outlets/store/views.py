@@ -28,10 +28,7 @@ Outcome = Literal["pass", "fail", "error"]
 Order = Literal["newest", "oldest"]
 
 _BLOCKS = (200, 1_000, 4_000)
-"""Turns to check between two readings of the clock.
-
-The number grows if the search is fast.
-"""
+"""Turns to check between two readings of the clock. The number grows if the search is fast."""
 _FEW = 1_000
 """Number of matching scores up to which a list starts from scores instead of turns."""
 _SECONDS = 0.1
@@ -62,9 +59,7 @@ class Filter:
     """Upper limit (exclusive) of that metric's value."""
     above: float | None = None
     tool: str | None = None
-    """Name of a called tool."""
     error: bool = False
-    """True for turns that ended with an error."""
     text: str | None = None
     """Text in the stored content."""
 
@@ -111,12 +106,7 @@ class Cell:
     w2y2: float
 
     def estimate(self) -> Estimate | None:
-        """Return the estimated mean over all turns, judged or not, with its interval.
-
-        None without values.
-
-        Each turn counts as a trace of its own.
-        """
+        """Return the estimated mean over all turns, each of which counts as a trace of its own."""
         if self.least is None or self.most is None:
             return None
         return Sums.of_turns((self.w, self.wy, self.wy2), (self.w2, self.w2y, self.w2y2), (self.least, self.most)).estimate()
@@ -127,7 +117,6 @@ class _Block(NamedTuple):
 
     where: Where
     end: Cursor | None
-    """Start of the next block, or None."""
 
 
 _WAYS: dict[Order, tuple[str, str]] = {"newest": ("DESC", "<"), "oldest": ("ASC", ">")}
@@ -179,15 +168,7 @@ FROM (
 
 
 class Views(StoreReader):
-    """Store for the web UI, for one request: all reads see the same state. Serves one thread.
-
-    Args:
-        path: path of the file.
-        now: returns monotonic seconds, replaced by tests.
-
-    Raises:
-        StoreError: the file doesn't exist, or isn't a store of a readable version.
-    """
+    """Store for one request of the web UI: all reads see one state. Serves one thread."""
 
     def __init__(self, path: str | os.PathLike[str], now: Callable[[], float] = time.monotonic) -> None:
         super().__init__(path)
@@ -197,14 +178,7 @@ class Views(StoreReader):
     # --- lists
 
     def listed(self, wanted: Filter, limit: int = 100, start: Cursor | None = None, order: Order = "newest") -> Page:
-        """Return matching turns, as many as are found in the request's time.
-
-        Args:
-            wanted: filter for turns.
-            limit: maximum number of turns.
-            start: end of the previous part.
-            order: sort order by start.
-        """
+        """Return matching turns after ``start``, as many as are found in the request's time."""
         where, sql = _of_turns(wanted, self._sql), self._sql
         few = self._few(wanted)
         if few is not None:
@@ -233,7 +207,6 @@ class Views(StoreReader):
         return Page(found, start)
 
     def _block(self, wanted: Filter, start: Cursor | None, order: Order, size: int) -> _Block:
-        """Return the next turns to check."""
         where, p = _of_time(wanted, self._sql, start, order), self._sql.p
         way = _WAYS[order][0]
         alone = wanted.agents if len(wanted.agents) == 1 else ()
@@ -264,16 +237,7 @@ class Views(StoreReader):
         return [row[0] for row in rows] if len(rows) <= _FEW else None
 
     def pairs(self, by: str, before: str, after: str, wanted: Filter, limit: int, start: str = "") -> list[tuple[str, str, str]]:
-        """Return cases that two groups share, with the latest turn of each group.
-
-        Args:
-            by: a key of :data:`GROUPS` that is a fact of turns.
-            before: the first group.
-            after: the second group.
-            wanted: filter for turns.
-            limit: maximum number of cases.
-            start: last case of the previous part.
-        """
+        """Return cases after ``start`` that two groups share, with each group's latest turn."""
         where, times, p = _of_turns(wanted, self._sql), _of_time(wanted, self._sql), self._sql.p
         values = [*times.values, *where.values]
         latest = (
@@ -288,7 +252,6 @@ class Views(StoreReader):
         return [(row[0], row[1], row[2]) for row in rows]
 
     def scores_of(self, turn_ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-        """Return the current scores of some turns, with the columns that a list shows."""
         rows = self._db.execute(
             "SELECT turn_id, metric, kind, value, passed, label, status, unit, direction FROM scores JOIN turns USING (turn_id) "
             f"WHERE {among('turn_id', turn_ids, self._sql)} AND {CURRENT} ORDER BY metric",
@@ -326,12 +289,9 @@ class Views(StoreReader):
     # --- sums
 
     def cells(self, wanted: Filter, by: str | None = None, step: int | None = None) -> list[Cell]:
-        """Return sums of the filtered turns.
+        """Return sums of the filtered turns by group, of ``step`` hours each or of all.
 
-        Args:
-            wanted: filter for turns. Conversation, outcome, values, tools, errors and text are ignored.
-            by: a key of :data:`GROUPS`.
-            step: hours to sum together. None sums all of them.
+        Conversation, outcome, values, tools, errors and text of the filter are ignored.
         """
         where = _of_hours(wanted, self._sql)
         group = GROUPS[by] if by is not None else "CAST(NULL AS TEXT)"
@@ -346,10 +306,7 @@ class Views(StoreReader):
         return [_cell(row) for row in rows]
 
     def groups_of(self, by: str, wanted: Filter) -> dict[str, int]:
-        """Return a group's values with their number of turns, the most first.
-
-        For judges, the number is that of scores.
-        """
+        """Return a group's values, the most frequent first, with turns or, for judges, scores."""
         where = _of_hours(wanted, self._sql)
         column = GROUPS[by]
         counted, of = ("sum(scored)", "metric <> ''") if by == "judge" else ("sum(turns)", "metric = ''")
@@ -369,10 +326,7 @@ class Views(StoreReader):
         return [(str(version), int(hour)) for version, hour in rows]
 
     def metrics_of(self) -> dict[str, dict[str, Any]]:
-        """Return each metric's facts from a recent score.
-
-        The facts are kind, unit, direction, type, threshold, policy and version.
-        """
+        """Return the facts of each metric (``_FACTS``) from a recent score."""
         facts = ", ".join(f"scores.{name}" for name in _FACTS)
         rows = self._db.execute(
             f"SELECT metric, {facts} FROM scores WHERE turn_id IN (SELECT turn_id FROM turns ORDER BY {AT} DESC, turn_id DESC LIMIT {_LATEST})"
@@ -385,10 +339,7 @@ class Views(StoreReader):
         return dict(sorted(found.items()))
 
     def extent(self, tenant: str | None = None) -> tuple[float, float] | None:
-        """Return the start times of the first and the last turn. None for an empty store.
-
-        For one tenant, the times are rounded to whole hours.
-        """
+        """Return the first and last start, rounded to hours for one tenant. None without turns."""
         if tenant is not None:
             sums = self._sums(Filter())
             low, high = self._db.execute(
@@ -404,10 +355,7 @@ class Views(StoreReader):
         return [row[0] for row in self._db.execute(f"SELECT DISTINCT minute / {MINUTE} AS hour FROM stale_minutes ORDER BY hour")]
 
     def unsummed(self, before: int) -> tuple[int, int] | None:
-        """Return the latest hour without sums before another one, with its marks.
-
-        None if all have sums.
-        """
+        """Return the latest hour without sums before another one, with its marks, or None."""
         row = self._db.execute(
             f"SELECT minute / {MINUTE} AS hour, sum(marks) AS marks FROM stale_minutes WHERE minute < {self._sql.p} GROUP BY 1 ORDER BY 1 DESC LIMIT 1",
             (before * MINUTE,),
@@ -429,12 +377,7 @@ class Views(StoreReader):
         return [tuple(row[name] for name in HOURLY_COLUMNS) for row in rows]
 
     def _sums(self, wanted: Filter, step: int | None = None) -> str:
-        """Return SQL for the sums of each day and hour, stored or computed.
-
-        Args:
-            wanted: contains the time range.
-            step: hours that will be summed together.
-        """
+        """Return SQL for the sums of days and hours, of which ``step`` will be summed together."""
         first = 0 if wanted.since is None else int(wanted.since // HOUR)
         last = _NEVER if wanted.until is None else int(wanted.until // HOUR)
         stale = [hour for hour in self.stale() if first <= hour <= last]
@@ -479,13 +422,9 @@ WITH RECURSIVE names(name) AS (
 
 
 class Summer:
-    """Writer of sums for completed hours and quiet minutes.
+    """Writer of sums for completed hours and quiet minutes, which requests then don't compute.
 
-    Requests then don't have to compute them. It holds write locks only for moments. Serves one thread.
-
-    Args:
-        path: path of the store.
-        time_s: returns seconds since the Unix epoch.
+    It holds write locks only for moments. Serves one thread.
     """
 
     _REST = 600.0
@@ -500,22 +439,12 @@ class Summer:
         """Marks of the minutes that had no current sums at the last call."""
 
     def open(self) -> None:
-        """Create the store before the first turn arrives.
-
-        Raises:
-            sqlite3.Error: the file can't be written.
-            OSError: the file can't be written, or the database can't be reached.
-        """
+        """Create the store before the first turn. Can raise sqlite3.Error or OSError."""
         with self._file.connection():
             pass
 
     def sum_one(self) -> bool:
-        """Sum the latest completed hour without sums. Return False if all have sums.
-
-        Raises:
-            sqlite3.Error: the file can't be written now.
-            StoreError: the store can't be read.
-        """
+        """Sum the latest completed hour without sums. Return False if all have sums."""
         last = self._last_hour()
         with Views(self._path) as reader:
             found = reader.unsummed(last)
@@ -535,12 +464,7 @@ class Summer:
         return True
 
     def sum_minutes(self) -> int:
-        """Sum recent minutes without new turns since the last call. Return their number.
-
-        Raises:
-            sqlite3.Error: the file can't be written now.
-            StoreError: the store can't be read.
-        """
+        """Sum recent minutes without new turns since the last call. Return their number."""
         with Views(self._path) as reader:
             found = reader.unsummed_minutes(self._last_hour())
             resting = [minute for minute, marks in found.items() if self._marks.get(minute) == marks]
@@ -562,7 +486,6 @@ class Summer:
         return int((self._time_s() - self._REST) // HOUR)
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close(for_good=True)
 
     def _insert(self, db: Any, table: str, columns: Iterable[str], rows: Sequence[tuple[Any, ...]]) -> None:
@@ -601,10 +524,7 @@ def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _without(hours: Sequence[int], minutes: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the minutes of some hours except the given ones, both sorted.
-
-    Consecutive minutes are returned as (first, last).
-    """
+    """Return the minutes of hours, except the given ones, as (first, last). Both are sorted."""
     found: list[tuple[int, int]] = []
     taken = deque(_runs(minutes))
     for first, last in _runs(hours):
@@ -625,7 +545,6 @@ def _cell(row: sqlite3.Row) -> Cell:
 
 
 def _of_hours(wanted: Filter, sql: Syntax) -> Where:
-    """Return the condition on rows of ``hourly``."""
     where = Where(sql)
     where.among("agent", wanted.agents)
     where.among("service", wanted.services)
@@ -640,7 +559,6 @@ def _of_hours(wanted: Filter, sql: Syntax) -> Where:
 
 
 def _of_time(wanted: Filter, sql: Syntax, start: Cursor | None = None, order: Order = "newest", at: str = AT) -> Where:
-    """Return the condition on a turn's start and position."""
     where = Where(sql)
     where.compare(f"{at} >=", wanted.since)
     where.compare(f"{at} <", wanted.until)

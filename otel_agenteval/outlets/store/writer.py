@@ -36,8 +36,6 @@ _KEPT_ON_UPDATE = frozenset(("turn_id", "supersedes", "superseded_by"))
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """Limits of a store."""
-
     max_age: float
     """Seconds after which a turn is deleted with its scores."""
     max_bytes: int
@@ -48,7 +46,6 @@ class Rows(NamedTuple):
     """Rows that are written in one transaction."""
 
     turns: Sequence[Mapping[str, Any]] = ()
-    """Turns with the keys of :data:`TURN_COLUMNS`."""
     scores: Sequence[Mapping[str, Any]] = ()
     """Scores with the keys of :data:`SCORE_COLUMNS`. Existing result ids are left unchanged."""
     outcomes: Sequence[tuple[str, str, str]] = ()
@@ -58,7 +55,6 @@ class Rows(NamedTuple):
     questions: Sequence[Mapping[str, Any]] = ()
     """Judge calls with the keys of :data:`QUESTION_COLUMNS`. Existing ones are left unchanged."""
     changes: Sequence[Mapping[str, Any]] = ()
-    """Changes with the keys of :data:`CHANGE_COLUMNS`."""
 
 
 class _TakenBack(Exception):
@@ -67,11 +63,6 @@ class _TakenBack(Exception):
 
 class ScoreStore:
     """Store for writing, opened at first use. Thread-safe.
-
-    Args:
-        path: path of the file, whose folder must exist, or URL of a PostgreSQL database.
-        retention: limits of age and size.
-        clock: sets the time of rows.
 
     Every method raises ``sqlite3.Error``, ``OSError`` or :class:`~otel_agenteval.core.errors.StoreError` if the file can't be
     used, and :class:`.postgres.NotStorable` if it can't store a value. Then nothing of that call is written.
@@ -98,10 +89,7 @@ class ScoreStore:
             self._put(db, Rows(turns, scores, outcomes, absorbed, questions, changes))
 
     def would_take(self, rows: Rows) -> bool:
-        """Return True if the rows can be stored, without writing them.
-
-        Raises the same errors as :meth:`write` if the file can't be used.
-        """
+        """Return True if the rows can be stored, without writing them."""
         try:
             with self._file.transaction() as db:
                 self._put(db, rows)
@@ -132,10 +120,7 @@ class ScoreStore:
         db.executemany(self._sql.mark_minute, [(turn_id,) for turn_id in turn_ids if turn_id is not None])
 
     def _supersede(self, db: Any, turn_id: str, supersedes: str | None) -> None:
-        """Link a revision and the turn that it replaces under another id.
-
-        They can arrive in either order.
-        """
+        """Link a revision and the turn that it replaces, in either order of arrival."""
         if supersedes is not None and supersedes != turn_id:
             db.execute(self._sql.supersede, (turn_id, supersedes))
             # A later revision, which supersedes this one under the same id, may have arrived first.
@@ -143,10 +128,7 @@ class ScoreStore:
         db.execute(self._sql.supersede_by_later, (turn_id, turn_id, turn_id))
 
     def retain(self) -> bool:
-        """Delete rows beyond the limits of age and size.
-
-        Return False if more remain for the next call.
-        """
+        """Delete rows beyond the limits. Return False if more remain for the next call."""
         oldest = self._clock.time_ns() / 1e9 - self._retention.max_age
         for _ in range(_SLICES):
             with self._file.transaction() as db:
@@ -171,7 +153,6 @@ class ScoreStore:
         return len(ids)
 
     def close(self) -> None:
-        """Close the file. A later call opens it again."""
         self._file.close()
 
 

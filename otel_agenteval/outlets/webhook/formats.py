@@ -25,11 +25,8 @@ _SIGN = {"gate": "🛑", "failed": "❌", "error": "⚠️", "floor": "📉", "r
 
 
 class Context(NamedTuple):
-    """Further content of a message."""
-
     options: WebhookOptions
     sender: str
-    """Id of the engine that sends the notice."""
     time: str
     """Time of sending, ISO 8601."""
 
@@ -39,16 +36,13 @@ Bodies = list[dict[str, Any]]
 
 
 ONE_EACH = frozenset(("pagerduty",))
-"""Formats that send one message per notice."""
 
 
 def bodies(notices: Sequence[Notice], context: Context) -> Bodies:
-    """Return the request bodies for some notices."""
     return _FORMATS[context.options.format](notices, context)
 
 
 def link_of(example: Example, options: WebhookOptions) -> str | None:
-    """Return the URL of an example's trace, or None."""
     if options.link is None:
         return None
     return options.link.format(trace_id=example.trace_id, span_id=example.span_id, turn_id=example.turn_id)
@@ -85,7 +79,6 @@ def _slack_example(example: Example, options: WebhookOptions) -> str:
 
 
 def _mrkdwn(text: str) -> str:
-    """Escape text for Slack."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

@@ -67,7 +67,6 @@ class Notice:
 
     @property
     def title(self) -> str:
-        """Short description."""
         agent = f" of {self.agent}" if self.agent else ""
         times = "once" if self.count == 1 else f"{self.count:,} times"
         if self.change is not None:
@@ -82,7 +81,6 @@ class Notice:
         return f"{self.metric}{agent} {where} its floor of {self.threshold:g}: mean {self.mean:.3g} of {self.count:,} turns"
 
     def merged(self, later: Notice) -> Notice:
-        """Return this notice merged with a later one about the same subject."""
         records = self.records + later.records
         if later.kind in ("floor", "recovered", "change"):
             return replace(later, records=records)
@@ -90,7 +88,6 @@ class Notice:
         return replace(later, count=self.count + later.count, examples=examples, records=records)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the notice for JSON, without unknown values."""
         found = {"title": self.title, **asdict(replace(self, change=None))}
         del found["records"]
         if self.change is not None:
@@ -100,7 +97,6 @@ class Notice:
 
 
 def notice_of(change: Change, service: str) -> Notice:
-    """Return the notice about a change of scores."""
     examples = [Example(one.turn_id, one.trace_id, one.span_id, None) for one in change.found.exemplars]
     found = change.found
     return Notice("change", change.metric, change.agent, service, round(found.n), None, found.after, None, change, examples)
@@ -130,11 +126,7 @@ class _Mean:
 class Watch:
     """Selector of scores that need a notice. Used by one thread.
 
-    Args:
-        about: a selection of ``gates``, ``failed`` and ``errors``.
-        floors: worst acceptable mean of each metric.
-        window: seconds over which means are computed.
-        least: turns required before a mean is compared.
+    ``window`` is in seconds. A mean of fewer than ``least`` turns isn't compared.
     """
 
     def __init__(self, about: Collection[str], floors: Mapping[str, float], window: float, least: int) -> None:
@@ -145,12 +137,7 @@ class Watch:
         self._means: dict[tuple[str, str, str], _Mean] = {}
 
     def notices(self, scored: ScoredTurn, now: float) -> list[Notice]:
-        """Return the notices about a turn's scores.
-
-        Args:
-            scored: the turn with its redacted scores.
-            now: monotonic seconds.
-        """
+        """Return notices about a turn's redacted scores. ``now`` is in monotonic seconds."""
         found = []
         agent, service = scored.turn.agent or "", scored.turn.service or ""
         for score in scored.scores:

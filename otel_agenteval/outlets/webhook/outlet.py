@@ -56,15 +56,8 @@ class _Refused(Exception):
 class WebhookOutlet(Outlet):
     """Outlet that posts messages about failed gates and other configured events.
 
-    It sends them on its own thread. ``agenteval.emit.records{outlet="webhook"}`` counts the outcome of each notice. A temporary
-    failure is retried after pauses that double, or at the time that the receiver requests. Until then, notices about the same
-    subject are merged, which limits memory.
-
-    Args:
-        options: section ``outlets.webhook``.
-        sender: returns the id of this engine.
-        telemetry: receives the counts.
-        monotonic: replaced by tests.
+    It sends them on its own thread. A temporary failure is retried after pauses that double, or at the time that the receiver
+    requests. Until then, notices about the same subject are merged, which limits memory.
     """
 
     name = "webhook"
@@ -104,7 +97,6 @@ class WebhookOutlet(Outlet):
         self._said: set[str] = set()
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Gather notices about a batch. Never waits for the network."""
         now = self._monotonic()
         found, fault = self.render(batch, lambda scored: self._watch.notices(scored, now))
         self._gather_all([notice for notices in found for notice in notices], now)
@@ -112,7 +104,6 @@ class WebhookOutlet(Outlet):
             raise fault
 
     def announce(self, change: Change, root: Root) -> None:
-        """Gather a notice about a change of scores, if configured."""
         if "changes" in self._options.about:
             self._gather_all([notice_of(change, str(root.resource.get("service.name") or ""))], self._monotonic())
 
@@ -135,7 +126,6 @@ class WebhookOutlet(Outlet):
         self._waiting[notice.key] = notice if known is None else known.merged(notice)
 
     def flush(self, timeout: float) -> bool:
-        """Send waiting notices now. Return False if some still wait."""
         deadline = time.monotonic() + timeout
         if not self._waiting:
             return True
@@ -144,11 +134,9 @@ class WebhookOutlet(Outlet):
         return self._send(max(0.05, deadline - time.monotonic()))
 
     def begin_exit(self) -> None:
-        """Start no more threads."""
         self._may_start = False
 
     def close(self) -> None:
-        """Stop sending, and count waiting notices as dropped. Safe to call twice."""
         if self._closed:
             return
         self._closed = True
@@ -166,7 +154,6 @@ class WebhookOutlet(Outlet):
             self._client.close()
 
     def after_fork_in_child(self) -> None:
-        """Discard the parent's notices. The child opens its own thread and connections."""
         self._reset()
         self.records.reset()
 
@@ -194,10 +181,7 @@ class WebhookOutlet(Outlet):
                     self._pause(_LONGEST_PAUSE)
 
     def _send(self, timeout: float) -> bool:
-        """Send all waiting notices.
-
-        Return True if none waits anymore. Only one thread sends at a time.
-        """
+        """Send all waiting notices, one thread at a time. Return True if none waits anymore."""
         if not self._sending.acquire(timeout=timeout):
             return False
         try:
@@ -247,10 +231,7 @@ class WebhookOutlet(Outlet):
         return all_sent and not self._waiting
 
     def _split(self, part: Sequence[Notice]) -> bool:
-        """Send fewer notices per message, because one may be the cause.
-
-        Return False for a single one.
-        """
+        """Send fewer notices at once, because one may be the cause. Return False for one."""
         self._together = max(1, len(part) // 2)
         return len(part) > 1
 
@@ -328,16 +309,11 @@ class WebhookOutlet(Outlet):
 
 
 def _records(notices: Iterable[Notice]) -> int:
-    """Return the number of notices, including merged ones."""
     return sum(notice.records for notice in notices)
 
 
 def outlet_from(wanted: WebhookOptions, setup: Setup) -> Outlet:
-    """Return the outlet for the configured webhook.
-
-    Raises:
-        ConfigError: a floor names an unknown metric.
-    """
+    """Return the outlet. Raises ConfigError if a floor names an unknown metric."""
     for name in wanted.floors:
         try:
             resolve(name)
