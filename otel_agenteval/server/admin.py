@@ -26,19 +26,11 @@ from .why import scores_of, turn_meant, what_became_of
 class Faults(Protocol):
     """Counter of internal errors, implemented by the engine."""
 
-    def failed(self, where: str, error: BaseException) -> None:
-        """Count one error of the component ``where``."""
+    def failed(self, where: str, error: BaseException) -> None: ...
 
 
 class Page:
-    """Handler for GET requests.
-
-    Args:
-        guard: checks the origin and host of a request.
-        engine: returns the object that counts internal errors.
-        get: handles an allowed request, and returns None for an unknown path.
-        readiness: if set, the handler also serves ``/healthz`` and ``/readyz``.
-    """
+    """Handler for GET requests. ``get`` returns None for an unknown path."""
 
     def __init__(
         self,
@@ -53,7 +45,6 @@ class Page:
         self._readiness = readiness
 
     def begin(self, head: Head) -> Exchange | Response:
-        """Return the response, or an exchange that produces it."""
         well = health(head, self._readiness) if self._readiness is not None else None
         if well is not None:
             return well
@@ -69,7 +60,6 @@ class Page:
         return found if found is not None else Response(404, b"not found\n")
 
     def failed(self, error: Exception) -> Response:
-        """Count an internal error and return status 503."""
         self._engine().failed("web", error)
         return Response(503, b"internal error\n")
 
@@ -104,13 +94,11 @@ class Metrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.scrapes: Counter[str] = Counter()
-        """Number of requests by scraper."""
         self._registry = registry
         self._thread = ThreadPoolExecutor(1, "agenteval-metrics")
         self._running: dict[str, asyncio.Future[bytes]] = {}
 
     def get(self, head: Head) -> Exchange | None:
-        """Return an exchange that writes the page, or None for another path."""
         if head.path != "/metrics":
             return None
         self.scrapes[_client_of(head.headers.get("user-agent", ""))] += 1
@@ -126,7 +114,6 @@ class Metrics:
         return Response(200, await asyncio.shield(writing), content_type)
 
     def close(self) -> None:
-        """Stop the thread."""
         self._thread.shutdown(wait=False)
 
 
@@ -140,10 +127,7 @@ def _client_of(user_agent: str) -> str:
 
 
 def api(receiver: Receiver, status: Callable[[], dict[str, Any]]) -> Callable[[Head], Response | None]:
-    """Return a handler for ``/api/status`` (the ledger) and ``/api/why/TURN_ID``.
-
-    ``/api/why`` returns the outcome of each metric of the turn and the scores in the store. A turn id can be shortened.
-    """
+    """Return a handler for ``/api/status`` and ``/api/why/TURN_ID``. Ids can be shortened."""
 
     def get(head: Head) -> Response | None:
         tenant = receiver.authorize_reader(head.headers.get("authorization"))

@@ -21,21 +21,14 @@ LEAST = 256 << 20
 COPIES = 3
 """How many copies of a body exist during parsing: as received, as protobuf, and as spans."""
 _HALF, _CROWDED, _NEARLY_ALL = 0.5, 0.75, 0.95
-"""Fill levels of open turns, in ascending order.
-
-All requests are accepted below the first, and none from the last.
-"""
+"""Fill levels of open turns. All requests are accepted below the first, and none from the last."""
 _STUCK = 30.0
 """Seconds of refusals after which the oldest open turns are evicted."""
 TURNS_FULL = "open turns are close to their limit (turn.total_bytes, turn.max_open)"
 
 
 class Budget:
-    """Memory budget shared by all requests. Thread-safe.
-
-    Args:
-        limit: bytes. A request that would exceed it is refused.
-    """
+    """Memory budget of ``limit`` bytes, shared by all requests. Thread-safe."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -46,12 +39,10 @@ class Budget:
 
     @property
     def used(self) -> int:
-        """Bytes in use now."""
         return self._used
 
     @property
     def peak(self) -> int:
-        """Largest number of bytes in use so far."""
         return self._peak
 
     @property
@@ -60,11 +51,7 @@ class Budget:
         return self._used / self.limit
 
     def check(self, announced: int | None) -> None:
-        """Check that a request of the announced size fits now, without reserving memory.
-
-        Raises:
-            Refusal: the request doesn't fit now, or can never fit.
-        """
+        """Raise a Refusal if a request of the announced size doesn't fit now."""
         size = announced or 0
         if size > self.limit:
             raise self.too_large()
@@ -80,7 +67,6 @@ class Budget:
         self._on_room = call
 
     def too_large(self) -> Refusal:
-        """Return the refusal for a request that can never fit."""
         return Refusal(
             "too_large",
             f"the request needs more than the {self.limit} bytes that all requests can use together (serve.max_inflight)",
@@ -88,7 +74,6 @@ class Budget:
 
     @staticmethod
     def no_room() -> Refusal:
-        """Return the refusal for a request that may fit later."""
         return Refusal("overloaded", "requests in progress use all the memory that serve.max_inflight allows; retry later")
 
     def _take(self, size: int) -> bool:
@@ -118,7 +103,6 @@ class Share:
 
     @property
     def size(self) -> int:
-        """Bytes that the request holds."""
         return self._size
 
     @property
@@ -127,11 +111,7 @@ class Share:
         return None if self._budget is None else self._budget.limit - self._size
 
     def grow(self, size: int) -> None:
-        """Reserve ``size`` more bytes.
-
-        Raises:
-            Refusal: the bytes don't fit now, or can never fit.
-        """
+        """Reserve ``size`` more bytes, or raise a Refusal if they don't fit."""
         budget = self._budget
         if budget is None:
             return
@@ -142,7 +122,6 @@ class Share:
         self._size += size
 
     def shrink(self, size: int) -> None:
-        """Release ``size`` bytes."""
         if self._budget is not None and size:
             self._size -= size
             self._budget._give_back(size)
@@ -171,10 +150,6 @@ class Arriving:
     When open turns fill three quarters of their limit, a request must bring more bytes for open turns than for new ones.
     The sender of a refused request retries until turns close. If no turn closes for 30 seconds, all open turns wait
     for spans that don't arrive. Then requests are accepted and the oldest turns are evicted. Thread-safe.
-
-    Args:
-        status: provides the size and number of open turns.
-        now: returns monotonic seconds.
     """
 
     def __init__(self, status: Status, now: Callable[[], float]) -> None:
@@ -187,19 +162,11 @@ class Arriving:
 
     @property
     def is_full(self) -> bool:
-        """True if no request is accepted at the moment."""
         return self._status.open_turns.fill() >= _NEARLY_ALL and not self._is_stuck()
 
     @contextmanager
     def room(self, parts: Sequence[tuple[int, Part]]) -> Iterator[None]:
-        """Reserve room for a request's spans during the block.
-
-        Args:
-            parts: the spans by trace key.
-
-        Raises:
-            Refusal: open turns leave no room for the spans.
-        """
+        """Reserve room for a request's spans during the block, or raise a Refusal."""
         if not parts:
             yield
             return

@@ -68,16 +68,9 @@ _CHECK_EVERY = 15.0
 
 
 class Service:
-    """The sidecar of one process.
+    """The sidecar of one process, with its index if a parent process started it.
 
-    Args:
-        config: the whole configuration. ``serve`` contains the addresses.
-        clock: replaced by tests.
-        waited: see :class:`~otel_agenteval.engine.engine.Engine`.
-        number: index of this process if a parent process started it and locked the journal folder. None without a parent.
-
-    Raises:
-        ConfigError: the configuration is invalid or unsafe.
+    The parent then has locked the journal folder. Raises ConfigError if the configuration is invalid or unsafe.
     """
 
     def __init__(
@@ -146,18 +139,13 @@ class Service:
 
     @property
     def addresses(self) -> dict[str, str]:
-        """Listening addresses by option."""
         found = {"grpc": self._grpc.address} if self._grpc is not None else {}
         return {**found, **{name: server.address for name, server in self._servers.items()}}
 
     # --- life
 
     async def start(self) -> None:
-        """Listen on every configured address.
-
-        Raises:
-            ConfigError: an address, certificate or file can't be used. Everything that was opened is closed.
-        """
+        """Listen on every configured address, or raise ConfigError with everything closed."""
         try:
             await self._open()
         except BaseException:
@@ -165,10 +153,7 @@ class Service:
             raise
 
     def stop_taking(self) -> None:
-        """Refuse further requests, so that senders use another server.
-
-        Replaying the journal stops, and the journal keeps the rest.
-        """
+        """Refuse further requests, so that senders use another server, and stop replaying."""
         self.receiver.stopping = True
         if self.journal is not None:
             self.journal.stop_replaying()
@@ -216,10 +201,7 @@ class Service:
             self._maintenance.append(loop.create_task(self._maintain_journal(self.journal)))
 
     async def _open_journal(self, path: str) -> None:
-        """Open the journal once no other process holds it.
-
-        A predecessor can still be shutting down.
-        """
+        """Open the journal once no other process holds it, such as a predecessor that ends."""
         folder = JournalFolder(path)
         if self._number is None:
             self._folder = folder
@@ -260,15 +242,10 @@ class Service:
         return {**self.ledger(), "more": more}
 
     def _parameters(self, metric: str) -> Mapping[str, Any]:
-        """Return a metric's configured parameters."""
         return next((bound.params for bound in select_metrics(self.engine.config) if bound.name == metric), {})
 
     def _reader(self, head: Head) -> Reader:
-        """Return the reader of the page with its role and tenant.
-
-        Raises:
-            Refusal: the token is missing or wrong.
-        """
+        """Return the reader of the page with its role and tenant, or raise a Refusal."""
         name, token = credentials_in(head.headers.get("authorization")) or ("someone", None)
         if is_token(token, self.options.page.read_token):
             return Reader("read", None, name)
@@ -304,12 +281,9 @@ class Service:
         return self.engine.flush(_DELIVER_WITHIN)
 
     def reload(self, config: Config) -> list[str]:
-        """Apply another configuration and reload certificates.
+        """Apply another configuration and certificates. Return options that need a restart.
 
-        Returns the changed options that need a restart.
-
-        Raises:
-            ConfigError: the configuration is invalid. Nothing has changed.
+        After a ConfigError, nothing has changed.
         """
         self.reload_failed()  # until the reload succeeds
         self._check_ready_outlets(config)
@@ -333,7 +307,6 @@ class Service:
         warn(self.options.tls, self._valid)
 
     def reload_failed(self) -> None:
-        """Record that a reload failed and the previous configuration stays in use."""
         self._reloaded = (False, self._reloaded[1])
 
     async def _listen(self, name: str, address: str, handler: Any, context: ssl.SSLContext | None) -> None:
@@ -349,12 +322,9 @@ class Service:
         self.engine.failed("loop", error if isinstance(error, Exception) else RuntimeError(context.get("message", "")))
 
     async def drain(self, *, watched: bool = True) -> dict[str, Any]:
-        """Evaluate open turns and deliver all scores within ``serve.drain_timeout``.
+        """Evaluate open turns, deliver all scores in ``serve.drain_timeout``, return the ledger.
 
-        Further requests are refused. Returns the ledger.
-
-        Args:
-            watched: if True, ``/metrics`` and the page stay available until the end. If False, their ports are released first.
+        If ``watched``, ``/metrics`` and the page stay available until the end. Otherwise, their ports are released first.
         """
         until = time.monotonic() + self.options.drain_timeout
         self.stop_taking()
@@ -414,7 +384,6 @@ class Service:
         )
 
     def checks(self) -> list[Check]:
-        """Return all checks for ``/readyz?verbose``."""
         return [Check("requests", self._refuses(), required=True), *delivery(self.engine, self.options.ready_outlets)]
 
     def _refuses(self) -> str:
@@ -463,7 +432,6 @@ class Service:
 
 
 def watch_journal(telemetry: Telemetry, journal: Journal, max_bytes: int) -> None:
-    """Show the state of the journal on ``/metrics``."""
     telemetry.watch(semconv.QUEUE_SIZE, lambda: [({"queue": "journal"}, journal.size)])
     telemetry.watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "journal"}, max_bytes)])
     telemetry.watch(semconv.JOURNAL_SIZE, lambda: [({}, journal.size)])

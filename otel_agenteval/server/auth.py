@@ -28,12 +28,7 @@ _SHORTEST_WAIT = 0.1
 
 
 class Tenant:
-    """One tenant and its quota usage. Thread-safe.
-
-    Args:
-        options: its name, token, quotas and labels.
-        now: returns monotonic seconds.
-    """
+    """One tenant and its quota usage. Thread-safe."""
 
     def __init__(self, options: TenantOptions, now: Callable[[], float]) -> None:
         self.name = options.name
@@ -43,7 +38,6 @@ class Tenant:
         self.bytes = 0
         """Decompressed bytes of its accepted requests."""
         self.spans = 0
-        """Spans in its accepted requests."""
         self.refused: Counter[str] = Counter(dict.fromkeys(_QUOTAS, 0))
         """Number of its refused requests, by quota or other reason."""
         self._now = now
@@ -52,7 +46,6 @@ class Tenant:
         self.set_options(options)
 
     def set_options(self, options: TenantOptions) -> None:
-        """Apply another token, quotas and labels."""
         self.options = options
         with self._lock:
             for quota, rate in _rates(options):
@@ -64,11 +57,7 @@ class Tenant:
                     self._buckets[quota] = TokenBucket(rate, self._now)
 
     def admit(self) -> None:
-        """Admit a request if the tenant is within its rate quotas.
-
-        Raises:
-            Refusal: the tenant sent too much recently. The response contains the delay until the next attempt.
-        """
+        """Admit a request within the rate quotas, or raise a Refusal with the delay."""
         with self._lock:
             waits = [(bucket.wait(), quota) for quota, bucket in self._buckets.items()]
         wait, quota = max(waits, default=(0.0, None))
@@ -76,34 +65,25 @@ class Tenant:
             raise _over(quota, wait)
 
     def admit_turns(self, turns: TenantTurns) -> None:
-        """Admit new turns if the tenant is within its quota of open turns.
+        """Admit new turns within the quota of open turns, or raise a Refusal.
 
         A request with more turns than the quota is accepted while none of the tenant's turns is open.
-
-        Args:
-            turns: how many of its turns are open, and how many the request would open.
-
-        Raises:
-            Refusal: too many turns are open.
         """
         most = self.options.quotas.open_turns
         if most is not None and turns.new and turns.open and turns.open + turns.new > most:
             raise _over("open_turns", turns.next_close)
 
     def take_bytes(self, size: int) -> None:
-        """Count the decompressed bytes of a request."""
         with self._lock:
             self.bytes += size
             self._take("bytes_per_second", size)
 
     def take_spans(self, spans: int) -> None:
-        """Count the spans of a request."""
         with self._lock:
             self.spans += spans
             self._take("spans_per_second", spans)
 
     def refuse(self, reason: str) -> None:
-        """Count a refused request."""
         with self._lock:
             self.refused[reason] += 1
 
@@ -114,12 +94,7 @@ class Tenant:
 
 
 class Tenants:
-    """The configured tenants.
-
-    Args:
-        options: the options of each tenant.
-        now: returns monotonic seconds.
-    """
+    """The configured tenants."""
 
     def __init__(self, options: Sequence[TenantOptions], now: Callable[[], float]) -> None:
         self._now = now
@@ -160,16 +135,10 @@ class Tenants:
 
     @property
     def labels(self) -> dict[str, Mapping[str, str]]:
-        """Labels for the scores of each tenant, by tenant name."""
         return {tenant.name: tenant.options.labels for tenant in self if tenant.options.labels}
 
     def watch(self, telemetry: Telemetry, open_turns: Callable[[int], int]) -> None:
-        """Register metrics for each tenant's traffic and open turns.
-
-        Args:
-            telemetry: exports the metrics.
-            open_turns: returns the number of open turns for a tenant's number.
-        """
+        """Register metrics for each tenant's traffic and open turns."""
 
         def each(value: Callable[[Tenant], float]) -> Callable[[], list[tuple[Mapping[str, str], float]]]:
             return lambda: [({"tenant": tenant.name}, value(tenant)) for tenant in self]
@@ -196,7 +165,6 @@ def _rates(options: TenantOptions) -> list[tuple[Quota, int | None]]:
 
 
 def _over(quota: Quota, wait: float) -> Refusal:
-    """Return the refusal for a tenant over its quota."""
     seconds = max(_SHORTEST_WAIT, min(wait, _LONGEST_WAIT))
     return Refusal(
         "throttled", f"this tenant is over its quota {quota} (serve.tenants); retry in {seconds:.1f} s", seconds, quota
@@ -209,7 +177,6 @@ def _digest(token: str) -> bytes:
 
 
 def bearer_in(authorization: str | None) -> str | None:
-    """Return the token of an ``Authorization`` header, or None."""
     kind, _, given = (authorization or "").partition(" ")
     return given.strip() if kind.lower() == "bearer" and given.strip() else None
 

@@ -16,12 +16,7 @@ Found = TypeVar("Found")
 
 
 class BackgroundServer:
-    """HTTP server with its own thread and event loop.
-
-    Args:
-        server: the server to run.
-        fault: handles exceptions raised on the server's loop.
-    """
+    """HTTP server with its own thread and event loop, whose exceptions go to ``fault``."""
 
     def __init__(self, server: HttpServer, fault: Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object]) -> None:
         self._server = server
@@ -32,25 +27,18 @@ class BackgroundServer:
 
     @property
     def address(self) -> str:
-        """Listening address."""
         return self._server.address
 
     @property
     def connections(self) -> int:
-        """Number of open connections."""
         return self._server.connections
 
     @property
     def refused(self) -> int:
-        """Number of connections closed immediately because there were too many."""
         return self._server.refused
 
     async def start(self, option: str, address: str) -> None:
-        """Listen without TLS.
-
-        Raises:
-            ConfigError: the address can't be used.
-        """
+        """Listen without TLS. Raises ConfigError if the address can't be used."""
         try:
             await self._there(self._server.start(option, address))
         except BaseException:

@@ -34,10 +34,7 @@ class Validity(NamedTuple):
 
 
 def validities(tls: TlsOptions) -> dict[str, Validity]:
-    """Return, by option, the validity of the certificate in its file that expires first.
-
-    Unreadable files are left out, because loading them reports the error.
-    """
+    """Return, by option, the validity of the file's certificate that expires first."""
     found: dict[str, Validity] = {}
     for option in ("cert_file", "client_ca_file"):
         file = getattr(tls, option)
@@ -52,7 +49,6 @@ def validities(tls: TlsOptions) -> dict[str, Validity]:
 
 
 def warn(tls: TlsOptions, known: dict[str, Validity]) -> None:
-    """Warn about certificates that aren't valid or expire soon."""
     now = time.time()
     for option, valid in known.items():
         place, until = f"serve.tls.{option}: {getattr(tls, option)}", _date(valid.end)
@@ -71,10 +67,7 @@ def _date(moment: float) -> str:
 def _validity(der: bytes) -> Validity:
     """Return the validity of a DER certificate.
 
-    The validity is the fourth field of the signed part, or the fifth if the first one is a version.
-
-    Raises:
-        ValueError, IndexError: the bytes aren't a certificate.
+    It is the fourth field of the signed part, or the fifth if the first one is a version. Raises ValueError or IndexError.
     """
     _, begin, _ = _field(der, 0)
     _, at, _ = _field(der, begin)
@@ -106,11 +99,7 @@ def _time(der: bytes, at: int) -> float:
 
 
 def tls_context(options: TlsOptions) -> ssl.SSLContext | None:
-    """Return the TLS context for HTTP, or None without a certificate.
-
-    Raises:
-        ConfigError: a file can't be read, or doesn't contain a certificate or key.
-    """
+    """Return the TLS context for HTTP. None without a certificate, ConfigError for a bad one."""
     if options.cert_file is None:
         return None
     for name, file in vars(options).items():
@@ -155,11 +144,7 @@ def _check_readable(option: str, file: str) -> None:
 
 
 def certificate_of(tls: TlsOptions) -> Any:
-    """Return the certificate configuration for gRPC, or None without a certificate.
-
-    Raises:
-        ConfigError: a file can't be read.
-    """
+    """Return the certificate for gRPC. None without one, ConfigError for an unreadable one."""
     if tls.cert_file is None or tls.key_file is None:
         return None
     try:

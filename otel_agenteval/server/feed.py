@@ -42,10 +42,7 @@ class Batch:
     """Number of spans without valid ids, or of unreadable log records."""
 
     def keep(self, share: Share) -> None:
-        """Drop traces outside a share.
-
-        Counts that belong to no trace stay with the share that contains the first position.
-        """
+        """Drop traces outside a share. Counts of no trace stay with the first position."""
         if share.is_everything:
             return
         self.parts = [(key, part) for key, part in self.parts if key in share]
@@ -55,38 +52,24 @@ class Batch:
 
     @property
     def traces(self) -> set[int]:
-        """Keys of its traces."""
         return {key for key, _ in self.parts} or {log.trace_id for log, _ in self.logs}
 
 
 class Feed:
-    """Parser of requests that passes their content to the engine.
-
-    Args:
-        engine: receives the spans and log records.
-        options: contain the sample rate.
-    """
+    """Parser of requests that passes their content to the engine."""
 
     def __init__(self, engine: Engine, options: ServeOptions) -> None:
         self._engine = engine
         self.set_options(options)
 
     def set_options(self, options: ServeOptions) -> None:
-        """Apply another sample rate."""
         self._takes_all = options.sample_rate >= 1.0
         self._sampled_below = int(options.sample_rate * 2**64)
 
     def read(self, signal: Signal, body: bytes, is_json: bool, base: int = 0) -> Batch:
-        """Parse a request.
+        """Parse a decompressed request. Raises NotOtlp if it isn't one.
 
-        Args:
-            signal: traces or logs.
-            body: decompressed bytes.
-            is_json: True for OTLP/JSON, False for protobuf.
-            base: number added to a trace id to make a trace key (:mod:`otel_agenteval.core.tenancy`).
-
-        Raises:
-            NotOtlp: the body isn't a valid request.
+        ``base`` is the number added to a trace id to make a trace key (:mod:`otel_agenteval.core.tenancy`).
         """
         return self._read_spans(body, is_json, base) if signal == "traces" else self._read_logs(body, is_json, base)
 

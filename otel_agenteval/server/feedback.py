@@ -23,11 +23,8 @@ def as_log_records(body: bytes) -> tuple[bytes, int]:
     """Convert a feedback request to OTLP/JSON. Return that and the number of items.
 
     The body is one object or a list of objects. An object names its turn by ``turn_id``, ``traceparent``, or ``trace_id`` with
-    ``span_id``. For ``score``, ``label``, ``comment``, ``edited``, ``scale`` and ``id``, see
-    :meth:`Handle.feedback <otel_agenteval.Handle.feedback>`.
-
-    Raises:
-        Refusal: the body or one of its objects is invalid. No feedback of the request is accepted.
+    ``span_id``. For its other keys, see :meth:`Handle.feedback <otel_agenteval.Handle.feedback>`. If one is invalid, a Refusal
+    is raised and none is accepted.
     """
     try:
         found = jsonio.loads(body)
@@ -70,7 +67,6 @@ def _record(item: Any) -> dict[str, Any]:
 
 
 def _turn_of(item: Mapping[str, Any]) -> Any:
-    """Return the id that names the turn."""
     named = [key for key in ("turn_id", "traceparent", "trace_id") if item.get(key)]
     if len(named) != 1:
         raise ConfigError(f"feedback: requires exactly one of turn_id, traceparent and trace_id, got {len(named)} of them")

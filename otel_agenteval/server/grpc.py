@@ -66,11 +66,7 @@ class _Reading:
         budget.when_room(self._has_room)
 
     async def begin(self) -> Share:
-        """Reserve room for a message.
-
-        Raises:
-            Refusal: no room became available in time.
-        """
+        """Reserve room for a message. Raises a Refusal if there is none in time."""
         share = self._budget.share(self.largest)
         if share is not None:
             return share
@@ -91,11 +87,7 @@ class _Reading:
         return waiter.result()
 
     async def read(self, context: Any, timeout: float) -> bytes:
-        """Receive the message of a call that has reserved room.
-
-        Raises:
-            Refusal: the message didn't arrive in time, or the call has none.
-        """
+        """Receive the message of a call with room. Raises a Refusal if it doesn't arrive in time."""
         reading = asyncio.ensure_future(context.read())
         self._readers[reading] = self._loop.time()
         self._watch()
@@ -142,12 +134,7 @@ class _Reading:
 
 
 class GrpcServer:
-    """gRPC server for traces and logs.
-
-    Args:
-        receiver: accepts or refuses requests.
-        threads: decompress and parse requests.
-    """
+    """gRPC server for traces and logs. ``threads`` decompress and parse requests."""
 
     def __init__(self, receiver: Receiver, threads: Executor) -> None:
         self._receiver = receiver
@@ -159,11 +146,7 @@ class GrpcServer:
         self.address = ""
 
     async def start(self, address: str, tls: TlsOptions) -> None:
-        """Listen.
-
-        Raises:
-            ConfigError: the address or the certificate can't be used.
-        """
+        """Listen. Raises ConfigError if the address or the certificate can't be used."""
         options = self._receiver.options
         self._reading = _Reading(self._receiver.in_flight, options.max_body)
         self._server = server = aio.server(
@@ -271,10 +254,7 @@ class GrpcServer:
 
 
 async def answer(receiver: Receiver, threads: Executor, request: Request, transport: str) -> Accepted | Refused:
-    """Process a request on a thread, and respond in time.
-
-    The request's memory is released when the work ends, which can be after the response.
-    """
+    """Process a request on a thread and respond in time. The end of work frees its memory."""
     work = asyncio.get_running_loop().run_in_executor(threads, copy_context().run, _outcome, receiver, request, transport)
     request.share.keep_until(work)
     done, _ = await asyncio.wait((work,), timeout=ANSWER_WITHIN)
@@ -285,10 +265,7 @@ _TOO_LATE = Refusal("overloaded", "processing the request took too long; retry i
 
 
 def _outcome(receiver: Receiver, request: Request, transport: str) -> Accepted | Refused:
-    """Return the outcome of a request.
-
-    Never raises, because a future would keep the exception and the request alive.
-    """
+    """Return the outcome, and never raise: a future would keep the exception and request."""
     try:
         return receiver.take(request)
     except Refusal as refusal:
@@ -320,10 +297,7 @@ def _id_of(request: Caller) -> tuple[tuple[str, str], ...]:
 
 
 def client_of(peer: str) -> str:
-    """Return the client's address without its port.
-
-    For example, the result for ``ipv4:127.0.0.1:51000`` is ``127.0.0.1``.
-    """
+    """Return ``127.0.0.1`` for the peer ``ipv4:127.0.0.1:51000``."""
     kind, _, address = peer.partition(":")
     return address.rpartition(":")[0] if kind in ("ipv4", "ipv6") else peer
 
@@ -336,7 +310,6 @@ def _response(signal: Signal, accepted: Accepted) -> bytes:
 
 
 def response_of(signal: Signal, accepted: Accepted) -> Any:
-    """Return the response message for an accepted request, including rejected records."""
     if signal == "traces":
         response: Any = ExportTraceServiceResponse()
         if accepted.message:

@@ -27,21 +27,14 @@ def is_loopback(address: str) -> bool:
 
 
 def is_cross_site(head: Head) -> bool:
-    """Return True if the browser reports a request from another origin.
-
-    Another port is another origin.
-    """
+    """Return True if the browser reports a request from another origin, or port."""
     return head.headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
 
 
 class Guard:
     """Check of the ``Host``, ``Origin`` and ``Sec-Fetch-Site`` headers.
 
-    Args:
-        address: listening address of the server.
-        hosts: allowed host names besides this machine's own.
-        origins: origins of pages whose scripts can use the server.
-        serves_page: if True, scripts of pages from this server can use it too.
+    ``hosts`` are allowed besides this machine's own names. If the server ``serves_page``, its scripts can use the server too.
     """
 
     def __init__(self, address: str, hosts: Sequence[str], origins: Sequence[str], *, serves_page: bool = False) -> None:
@@ -51,11 +44,7 @@ class Guard:
         self._origins = frozenset(origins)
 
     def check(self, head: Head) -> None:
-        """Check that a request is allowed.
-
-        Raises:
-            Refusal: the host name or the origin isn't allowed.
-        """
+        """Raise a Refusal if the host name or the origin isn't allowed."""
         origin = head.headers.get("origin")
         own = (f"http://{head.headers.get('host', '')}", f"https://{head.headers.get('host', '')}") if self._serves_page else ()
         allowed = origin is not None and (origin.lower() in self._origins or origin in own)

@@ -62,12 +62,7 @@ def checks_in(document: Any, prefix: str) -> list[Check]:
 
 
 def delivery(engine: Engine, required: Iterable[str]) -> list[Check]:
-    """Return a check for each outlet, and one for the judge queue.
-
-    Args:
-        engine: the engine with the outlets.
-        required: names of the outlets that must deliver.
-    """
+    """Return a check for each outlet, ``required`` or not, and one for the judge queue."""
     found = []
     for outlet in engine.outlets:
         reason = outlet.trouble

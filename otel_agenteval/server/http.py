@@ -27,14 +27,7 @@ _FEEDBACK = "/v1/feedback"
 
 
 class OtlpHandler:
-    """Handler for the OTLP/HTTP port.
-
-    Args:
-        receiver: accepts or refuses requests.
-        threads: decompress and parse requests.
-        guard: checks the origin and host of a request.
-        readiness: provides the readiness for probes.
-    """
+    """Handler for the OTLP/HTTP port. ``threads`` decompress and parse requests."""
 
     def __init__(self, receiver: Receiver, threads: Executor, guard: Guard, readiness: Readiness) -> None:
         self.receiver = receiver
@@ -43,7 +36,6 @@ class OtlpHandler:
         self._readiness = readiness
 
     def begin(self, head: Head) -> Exchange | Response:
-        """Admit an export request, or respond immediately."""
         well = health(head, self._readiness)
         if well is not None:
             return well
@@ -70,7 +62,6 @@ class OtlpHandler:
         return kind(self, head, signal, is_json, tenant)
 
     def failed(self, error: Exception) -> Response:
-        """Count an internal error. The sender can retry."""
         self.receiver.engine.failed("http", error)
         return self.refused(FAULT, "other", is_json=False)
 
@@ -89,8 +80,6 @@ class OtlpHandler:
 
 
 class _Export:
-    """One export request."""
-
     def __init__(self, handler: OtlpHandler, head: Head, signal: Signal, is_json: bool, tenant: Tenant | None) -> None:
         self._handler = handler
         self._head = head

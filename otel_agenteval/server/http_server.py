@@ -48,7 +48,6 @@ class Head:
     headers: dict[str, str]
     """Headers by lowercase name. Of repeated headers, the first counts."""
     client: str
-    """Address of the peer."""
     length: int | None
     """Announced size of the body in bytes, or None."""
 
@@ -75,8 +74,6 @@ violation of HTTP, and ``gone`` that the client disconnected.
 
 @dataclass(slots=True)
 class _Broken:
-    """The client violated HTTP."""
-
     status: int
 
 
@@ -112,13 +109,7 @@ class Handler(Protocol):
 
 
 class HttpServer:
-    """HTTP server for a handler on one address.
-
-    Args:
-        handler: answers requests.
-        max_connections: limit of open connections. Further ones are closed immediately.
-        client_connections: limit of open connections from one address.
-    """
+    """HTTP server for one address. Connections beyond the limits are closed immediately."""
 
     def __init__(self, handler: Handler, max_connections: int = 512, client_connections: int = 128) -> None:
         self._handler = handler
@@ -134,15 +125,10 @@ class HttpServer:
 
     @property
     def connections(self) -> int:
-        """Number of open connections."""
         return len(self._connections)
 
     async def start(self, option: str, address: str, context: ssl.SSLContext | None = None) -> None:
-        """Listen.
-
-        Raises:
-            ConfigError: the address can't be used. ``option`` is the option that contains it.
-        """
+        """Listen. Raises ConfigError with the ``option`` if the address can't be used."""
         host, port = split_address(address)
         try:
             more: dict[str, Any] = {} if context is None else {"ssl_handshake_timeout": HEAD_TIMEOUT}
@@ -307,10 +293,7 @@ class _Connection:
                 return "broken" if isinstance(event, _Broken) else "gone"
 
     async def _answer_early(self, response: Response, head: Head) -> bool:
-        """Respond before the body is read.
-
-        A small body is read and discarded. After a larger one, the connection closes.
-        """
+        """Respond before the body is read, and close the connection unless the body is small."""
         whole = self._protocol.their_state is h11.DONE
         if (
             not whole
@@ -379,10 +362,7 @@ class _Connection:
 
 
 def _is_ambiguous(request: h11.Request) -> bool:
-    """Return True if a proxy could find a different end of the body (RFC 9112, 6.1).
-
-    The rest of the body would then be treated as another request.
-    """
+    """Return True if a proxy could find a different end of the body (RFC 9112, 6.1)."""
     names = {name for name, _ in request.headers}
     return b"transfer-encoding" in names and (b"content-length" in names or request.http_version < b"1.1")
 

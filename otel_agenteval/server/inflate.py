@@ -30,8 +30,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 def inflate(body: bytes, encoding: str, limit: int, share: Share = UNBOUNDED) -> bytes:
     """Decompress a body by its ``Content-Encoding``, and charge ``share`` for the result.
 
-    Raises:
-        Refusal: the result exceeds ``limit`` or the memory budget, the body is invalid, or the encoding is unknown.
+    Raises a Refusal if the result exceeds ``limit`` or the memory budget, the body is invalid, or the encoding is unknown.
     """
     if encoding in ("", "identity", "none"):
         found = body
@@ -58,7 +57,6 @@ def sniffed(body: bytes) -> str:
 
 
 def too_large(limit: int) -> Refusal:
-    """Return the refusal for a body that is too large."""
     return Refusal("too_large", f"the request is larger than {limit} bytes (serve.max_body)")
 
 

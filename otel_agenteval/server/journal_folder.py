@@ -43,33 +43,18 @@ _LOCK_EVERY = 0.1
 
 
 class JournalFolder:
-    """The journal's folder, locked by a service from :meth:`acquire` on.
-
-    The lock is held as long as any process has :attr:`lock` open.
-
-    Args:
-        path: created if missing.
-    """
+    """The journal's folder, locked until no process of the service has :attr:`lock` open."""
 
     def __init__(self, path: str) -> None:
         self.path = Path(path)
         self.lock = -1
-        """File descriptor of the lock, or -1.
-
-        A child process that inherits it holds the same lock.
-        """
+        """File descriptor of the lock, or -1. A child process that inherits it holds the same lock."""
 
     async def acquire(self, within: float, ended: Callable[[], bool] = lambda: False) -> bool:
-        """Wait until no other service holds the folder, and lock it.
+        """Lock the folder once no other service holds it. Return False once ``ended``.
 
-        Returns False if ``ended`` returned True first.
-
-        Args:
-            within: seconds to wait. A service that stops can take a while, and so can processes whose parent was killed.
-            ended: returns True to stop waiting.
-
-        Raises:
-            ConfigError: the folder can't be used, or another service still holds it.
+        A service that stops can take a while, and so can processes whose parent was killed. Raises ConfigError if the folder can't
+        be used, or if another service still holds it after ``within`` seconds.
         """
         with _usable(self.path):
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -100,26 +85,18 @@ class JournalFolder:
         return False
 
     def release(self) -> None:
-        """Release the lock. Safe to call twice."""
         lock, self.lock = self.lock, -1
         if lock >= 0:
             os.close(lock)
 
     def part(self, number: int) -> Path:
-        """Return the folder with the segments of one process."""
         with _usable(self.path):
             return self.path / str(max(self._rounds())) / str(number)
 
     def share_out(self, endpoints: Sequence[str]) -> None:
-        """Assign each segment to the processes that its traces are routed to.
+        """Assign each segment to the processes that its traces are routed to, if they changed.
 
-        Does nothing if the processes are the same as at the last start.
-
-        Args:
-            endpoints: of the processes, in order and without duplicates.
-
-        Raises:
-            ConfigError: the folder can't be used, or contains a segment of another version.
+        Raises ConfigError if the folder can't be used, or contains a segment of another version.
         """
         with _usable(self.path):
             segments = list(self.path.rglob(f"*{SUFFIX}"))

@@ -36,7 +36,6 @@ class Caller(NamedTuple):
 
     request_id: str
     client: str
-    """Address of the peer."""
 
     @classmethod
     def of(cls, headers: Mapping[str, str], client: str) -> Caller:
@@ -70,13 +69,9 @@ class _Formatter(logging.Formatter):
 
 
 class TextFormatter(_Formatter):
-    """Formatter for text: time, level, message and request id.
-
-    Line breaks in messages are escaped.
-    """
+    """Formatter for text: time, level, message on one line, and request id."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record as one line, followed by the traceback of its exception."""
         line = f"{self.formatTime(record)} {record.levelname} {escaped(record.getMessage())}"
         request = caller.get()
         if request is not None:
@@ -85,13 +80,9 @@ class TextFormatter(_Formatter):
 
 
 class JsonFormatter(_Formatter):
-    """Formatter for JSON: ``time``, ``level``, ``logger``, ``message`` and ``pid``.
-
-    If available, ``request_id`` and ``exception`` are included.
-    """
+    """Formatter for JSON lines, with ``request_id`` and ``exception`` if available."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record as one line of JSON."""
         line: dict[str, Any] = {
             "time": self.formatTime(record), "level": record.levelname.lower(), "logger": record.name,
             "message": record.getMessage(), "pid": record.process,
@@ -107,9 +98,7 @@ class JsonFormatter(_Formatter):
 def set_up(form: str = DEFAULT_FORMAT, level: str = DEFAULT_LEVEL) -> None:
     """Log to standard error, unless the host application has configured logging.
 
-    Args:
-        form: one of :data:`FORMATS`.
-        level: one of :data:`LEVELS`, for otel-agenteval's records. Other loggers write warnings and errors.
+    ``level`` is for otel-agenteval's records. Other loggers write warnings and errors.
     """
     root = logging.getLogger()
     if root.handlers:

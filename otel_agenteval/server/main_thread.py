@@ -17,10 +17,7 @@ Found = TypeVar("Found")
 
 
 def run_beside(engine: Engine, program: Coroutine[Any, Any, Found]) -> Found:
-    """Score turns on the calling thread while ``program`` runs on another one.
-
-    The calling thread must be the main thread. Returns the result of ``program``, or raises its exception.
-    """
+    """Score turns on the calling main thread while ``program`` runs on another one."""
     outcome: Future[Found] = Future()
 
     def run() -> None:

@@ -14,17 +14,11 @@ _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -2, -3, -8
 _MIB = 1 << 20
 _FILES = 65_536
 _YOUNG = 20_000
-"""New objects between garbage collections.
-
-Spans live for seconds, so frequent collections would free nothing.
-"""
+"""New objects between garbage collections. Spans live for seconds, so frequent ones would free nothing."""
 
 
 def allow_files() -> None:
-    """Raise the limit of open files.
-
-    Otherwise connections could use up the descriptors that probes, queues and logs need.
-    """
+    """Raise the limit of open files, so that connections leave some for probes and logs."""
     try:
         import resource
     except ImportError:  # Windows
@@ -37,10 +31,7 @@ def allow_files() -> None:
 
 
 def tune() -> bool:
-    """Keep up to 64 MiB of freed memory for the next request, and collect garbage less often.
-
-    Returns False without glibc. Then only garbage collection is changed.
-    """
+    """Keep up to 64 MiB of freed memory, and collect garbage less often. False without glibc."""
     gc.set_threshold(_YOUNG, 20, 100)
     if sys.platform != "linux":
         return False

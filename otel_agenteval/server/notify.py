@@ -31,9 +31,8 @@ _DATAGRAM = 4096
 class Notifier:
     """Sender of messages to the service manager.
 
-    Args:
-        address: path of its socket, or ``@name`` for an abstract one. None sends nothing.
-        watchdog: seconds without a report after which it considers the process dead. None disables that.
+    ``address`` is the path of its socket, or ``@name`` for an abstract one. None sends nothing. The service manager considers
+    the process dead after ``watchdog`` seconds without a report.
     """
 
     def __init__(self, address: str | None = None, watchdog: float | None = None) -> None:
@@ -42,7 +41,7 @@ class Notifier:
 
     @classmethod
     def from_environment(cls, env: MutableMapping[str, str] = os.environ) -> Notifier:
-        """Return a notifier from the variables that the service manager set.
+        """Return a notifier from the service manager's variables.
 
         They are removed from ``env``, because child processes must not use them.
         """
@@ -55,7 +54,6 @@ class Notifier:
 
     @property
     def enabled(self) -> bool:
-        """True if the process runs under a service manager."""
         return self._address is not None
 
     def send(self, **state: str | int) -> None:
@@ -72,7 +70,6 @@ class Notifier:
             _log.debug("reporting to the service manager failed: %s", error.strerror or type(error).__name__)
 
     def ready(self, status: str) -> None:
-        """Report that the process is ready, or has reloaded."""
         self.send(READY=1, STATUS=status)
 
     def reloading(self) -> None:
@@ -80,14 +77,10 @@ class Notifier:
         self.send(RELOADING=1, MONOTONIC_USEC=time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000, STATUS="reloading")
 
     def stopping(self, within: float) -> None:
-        """Report that the process stops within ``within`` seconds."""
         self.send(STOPPING=1, STATUS="stopping", EXTEND_TIMEOUT_USEC=int((within + _EXTEND_BY) * 1e6))
 
     async def while_starting(self) -> None:
-        """Extend the start's time limit until cancelled.
-
-        Replaying a journal can take longer than the service manager's default limit.
-        """
+        """Extend the start's time limit until cancelled, because a replay can take long."""
         while True:
             self.send(STATUS="starting", EXTEND_TIMEOUT_USEC=int(_EXTEND_BY * 1e6))
             await asyncio.sleep(_EXTEND_EVERY)
@@ -95,11 +88,7 @@ class Notifier:
     async def keep_reporting(self, stalled: Callable[[], str], status: Callable[[], str]) -> None:
         """Report the process as alive, and each change of its status, until cancelled.
 
-        The report is sent at half of the watchdog's interval. It proves that the event loop runs.
-
-        Args:
-            stalled: returns why work makes no progress, or an empty string. During a stall, the process isn't reported as alive.
-            status: returns the status in one line.
+        The report proves that the event loop runs. While ``stalled`` returns a reason, the process isn't reported as alive.
         """
         if not self.enabled:
             return
@@ -116,12 +105,7 @@ class Notifier:
 
 
 class Progress:
-    """Check that pending work makes progress.
-
-    Args:
-        count: returns a number that changes with each piece of work. None without pending work.
-        reason: returned if the number hasn't changed since the last check.
-    """
+    """Check that pending work makes progress. ``count`` returns None without pending work."""
 
     def __init__(self, count: Callable[[], int | None], reason: str) -> None:
         self._count = count
@@ -135,11 +119,7 @@ class Progress:
 
 
 class Listener:
-    """Socket on which one child process reports to its parent.
-
-    Args:
-        heard: called with the fields of each message.
-    """
+    """Socket on which one child process reports to its parent, message by message."""
 
     def __init__(self, heard: Callable[[Mapping[str, str]], None]) -> None:
         self._heard = heard
@@ -157,7 +137,6 @@ class Listener:
                 self._heard(dict(line.split("=", 1) for line in lines if "=" in line))
 
     def close(self) -> None:
-        """Stop listening."""
         asyncio.get_running_loop().remove_reader(self._socket)
         self._socket.close()
         self._folder.cleanup()

@@ -35,14 +35,7 @@ _POISONED = 2
 
 
 class PoisonList:
-    """Strikes of a service, and the current work of this process.
-
-    Args:
-        folder: the journal's folder, shared by all processes of the service.
-
-    Raises:
-        OSError: the folder can't be used.
-    """
+    """Strikes of a service, shared by its processes, and the current work of this process."""
 
     def __init__(self, folder: Path) -> None:
         collect_strikes(folder)
@@ -58,7 +51,6 @@ class PoisonList:
 
     @property
     def poisoned(self) -> list[str]:
-        """Names that are skipped."""
         return [name for name, strikes in self._strikes.items() if strikes >= _POISONED]
 
     @property
@@ -67,7 +59,6 @@ class PoisonList:
         return 1 in self._strikes.values()
 
     def is_poisoned(self, name: str) -> bool:
-        """Return True if the name must be skipped."""
         return self._strikes[_cut(name)] >= _POISONED
 
     def is_suspect(self, name: str) -> bool:
@@ -86,11 +77,9 @@ class PoisonList:
     # --- the turn that is being scored, see ``engine/watchdog.py``
 
     def begin(self, trace_key: int) -> None:
-        """Record that work on a turn of the trace begins."""
         self._put(_TURN, trace_name(trace_key))
 
     def end(self) -> None:
-        """Record that the work on a turn has ended."""
         self._names[_TURN] = 0
 
     def set_aside(self, trace_key: int) -> None:

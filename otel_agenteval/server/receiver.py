@@ -32,10 +32,7 @@ FULL = 0.75
 """Fill level of the worker's queue from which senders are asked to retry."""
 _MAX_CLIENTS = 10_000
 _LARGE = 512 << 10
-"""Size in bytes from which a body's records are counted before parsing.
-
-Smaller bodies can't use much memory.
-"""
+"""Size in bytes from which a body's records are counted before parsing, to limit memory."""
 
 
 class Request(NamedTuple):
@@ -44,7 +41,6 @@ class Request(NamedTuple):
     signal: Signal
     body: bytes
     encoding: str
-    """The ``Content-Encoding``."""
     json: bool
     share: Share = UNBOUNDED
     """Its share of the memory budget, which already includes the body."""
@@ -53,13 +49,7 @@ class Request(NamedTuple):
 
 
 class Receiver:
-    """Component that admits requests and passes them to the journal and the engine.
-
-    Args:
-        engine: receives the spans and log records.
-        options: the limits.
-        clock: replaced by tests.
-    """
+    """Component that admits requests and passes them to the journal and the engine."""
 
     def __init__(self, engine: Engine, options: ServeOptions, clock: Clock = SYSTEM_CLOCK) -> None:
         self.engine = engine
@@ -85,11 +75,9 @@ class Receiver:
         self.tenants = Tenants((), clock.monotonic)
         self._arriving = Arriving(engine.status, clock.monotonic)
         self.in_flight = Budget(options.max_inflight or max(LEAST, 4 * options.max_body))
-        """Memory budget of running requests."""
         self.set_options(options)
 
     def set_options(self, options: ServeOptions) -> None:
-        """Apply other limits."""
         self.options = options
         self.feed.set_options(options)
         self._clients.clear()
@@ -99,11 +87,7 @@ class Receiver:
     # --- admission: before a body is read
 
     def authorize(self, authorization: str | None) -> Tenant | None:
-        """Return the tenant that sends the request, or None if no tenants are configured.
-
-        Raises:
-            Refusal: the token is missing or wrong.
-        """
+        """Return the sending tenant, or None without tenants. Raises a Refusal for a bad token."""
         token = bearer_in(authorization)
         if self.tenants:
             tenant = self.tenants.by_token(token or "")
@@ -116,19 +100,14 @@ class Receiver:
     def authorize_reader(self, authorization: str | None) -> Tenant | None:
         """Return the tenant whose turns the reader can see, or None for all turns.
 
-        Raises:
-            Refusal: the token is missing or wrong.
+        Raises a Refusal if the token is missing or wrong.
         """
         if self.tenants and self.options.token is not None and is_token(bearer_in(authorization), self.options.token):
             return None
         return self.authorize(authorization)
 
     def admit(self, client: str, tenant: Tenant | None = None) -> None:
-        """Admit one request of a client. Call :meth:`release` when it ends.
-
-        Raises:
-            Refusal: there is no room for the request now, or the tenant is over its quota.
-        """
+        """Admit a request, or raise a Refusal. Call :meth:`release` when it ends."""
         try:
             self._admit(client, tenant)
         except Refusal as refusal:
@@ -167,10 +146,7 @@ class Receiver:
             self._bucket(client, rate).take(size)
 
     def overloaded(self, replaying: bool = False) -> bool:
-        """Return True if the queue of turns or the journal is full.
-
-        A journal that is ``replaying`` can be full.
-        """
+        """Return True if the queue of turns or, except while ``replaying``, the journal is full."""
         if self.engine.status.queue_fill(self._bytes) > FULL:
             return True
         return not replaying and self.journal is not None and self.journal.full
@@ -189,7 +165,6 @@ class Receiver:
         return bucket
 
     def count(self, transport: str, signal: str, outcome: str) -> None:
-        """Count a response."""
         self.outcomes[transport, signal, outcome] += 1
 
     def refused(self, transport: str, signal: str, refusal: Refused) -> None:
@@ -200,12 +175,9 @@ class Receiver:
     # --- processing: on a separate thread
 
     def take(self, request: Request) -> Accepted:
-        """Decompress and parse a request, and pass it to the engine.
+        """Decompress, parse and journal a request, and pass it to the engine.
 
-        Blocks until the journal has written it.
-
-        Raises:
-            Refusal: the request is invalid, doesn't fit into memory, or can't be written to the journal.
+        Raises a Refusal if it is invalid, doesn't fit into memory, or can't be written to the journal.
         """
         try:
             return self._take(request)
@@ -229,11 +201,7 @@ class Receiver:
 
     @staticmethod
     def _make_room(body: bytes, request: Request) -> None:
-        """Charge the memory that parsing a body takes, before parsing it.
-
-        Raises:
-            Refusal: the memory isn't available.
-        """
+        """Charge the memory that parsing a body takes, before parsing it."""
         share = request.share
         if request.json:
             share.grow(jsonio.weight(body))
@@ -295,24 +263,14 @@ class Receiver:
         return _accepted(batch, signal)
 
     def _give(self, batch: Batch, tenant: Tenant | None) -> None:
-        """Pass a request to the engine if open turns leave room for it.
-
-        Raises:
-            Refusal: open turns leave no room.
-        """
+        """Pass a request to the engine, or raise a Refusal if open turns leave no room."""
         if tenant is not None and batch.spans:
             tenant.take_spans(batch.spans)
         with self._arriving.room(batch.parts):
             self.feed.give(batch)
 
     def _admit_turns(self, batch: Batch, tenant: Tenant) -> None:
-        """Refuse a request that opens more turns than its tenant's quota allows.
-
-        Spans of open turns are always accepted.
-
-        Raises:
-            Refusal: too many of the tenant's turns are open.
-        """
+        """Refuse a request that opens more turns than its tenant's quota allows."""
         if tenant.options.quotas.open_turns is None:
             return
         tenant.admit_turns(self.engine.status.turns_of(tenant.number, [key for key, _ in batch.parts]))

@@ -29,11 +29,7 @@ class _Kind:
 class RefusalLog:
     """Log of at most one refusal per kind and transport in :data:`EVERY` seconds.
 
-    A line contains the request id, the client's address, the message of the response and the number of suppressed lines.
-    It contains nothing from the request's body.
-
-    Args:
-        clock: replaced by tests.
+    A line contains the number of suppressed lines, and nothing from the request's body.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -42,7 +38,6 @@ class RefusalLog:
         self._kinds: dict[tuple[str, str], _Kind] = {}
 
     def note(self, transport: str, signal: str, refusal: Refused) -> None:
-        """Log a refused request, or count it as suppressed."""
         now = self._clock.monotonic()
         with self._lock:
             kind = self._kinds.setdefault((transport, refusal.kind), _Kind(now))

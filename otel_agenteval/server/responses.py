@@ -31,10 +31,7 @@ _CODES: dict[Kind, tuple[grpc.StatusCode, int]] = {
     "error": (grpc.StatusCode.UNAVAILABLE, 503),  # internal error: a retry can succeed
 }
 RETRY_AFTER = 1.0
-"""Seconds after which to retry.
-
-Small, because a Collector drops a batch with a longer delay than its limit.
-"""
+"""Seconds after which to retry. A Collector drops a batch with a longer delay than its limit."""
 _RETRYABLE = frozenset(("throttled", "overloaded", "stopping", "error"))
 
 
@@ -49,12 +46,10 @@ class Refused:
 
     @property
     def code(self) -> grpc.StatusCode:
-        """Status code for gRPC."""
         return _CODES[self.kind][0]
 
     @property
     def http_status(self) -> int:
-        """Status code for HTTP."""
         return _CODES[self.kind][1]
 
     def status(self) -> Any:
@@ -67,10 +62,7 @@ class Refused:
         return status
 
     def trailers(self) -> tuple[tuple[str, bytes], ...]:
-        """Return the gRPC trailers with the delay.
-
-        The Collector reads one, the Python SDK the other.
-        """
+        """Return the gRPC trailers with the delay: one for the Collector, one for the SDK."""
         if self.retry_after is None:
             return ()
         return (
@@ -89,12 +81,7 @@ class Refusal(Exception):
 
     A handler must keep :attr:`answer` and not the exception. Its traceback references frames that hold the request. In a variable
     of such a frame, or in a future, the exception would keep the request in memory until the next garbage collection.
-
-    Args:
-        kind: kind of the response.
-        message: for the sender. Contains nothing from the request.
-        retry_after: seconds, for requests that can be retried.
-        reason: key under which a tenant's refusals are counted. By default, the kind.
+    A tenant's refusals are counted under ``reason``, by default the kind.
     """
 
     def __init__(self, kind: Kind, message: str, retry_after: float = RETRY_AFTER, reason: str = "") -> None:
@@ -104,7 +91,6 @@ class Refusal(Exception):
 
 
 FAULT = Refusal("error", "internal error").answer
-"""Response to an internal error. The sender can retry."""
 
 
 class Accepted(NamedTuple):

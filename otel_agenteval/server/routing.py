@@ -21,11 +21,7 @@ _ALL = (1 << POSITIONS) - 1
 
 
 class Share:
-    """Set of traces at certain positions of the circle.
-
-    Args:
-        bits: one bit per position, the lowest first.
-    """
+    """Set of traces at certain positions of the circle, one bit per position."""
 
     def __init__(self, bits: int) -> None:
         self.bits = bits
@@ -33,11 +29,9 @@ class Share:
 
     @property
     def is_everything(self) -> bool:
-        """True if the share contains all traces."""
         return self.bits == _ALL
 
     def to_bytes(self) -> bytes:
-        """Return the bits in the format of the share file."""
         return self._bytes
 
     def __contains__(self, key: int) -> bool:
@@ -49,11 +43,7 @@ EVERYTHING = Share(_ALL)
 
 
 def shares_of(endpoints: Sequence[str]) -> list[Share]:
-    """Return the share of each endpoint. Shares don't overlap and together contain all traces.
-
-    Args:
-        endpoints: ``host:port``, without duplicates.
-    """
+    """Return the share of each endpoint. Together, they contain each trace once."""
     hashes = [
         (zlib.crc32(endpoint.encode() + point.to_bytes(4, "little")), endpoint)
         for endpoint in endpoints

@@ -47,13 +47,7 @@ def _statistics(config: Config) -> dict[str, Any]:
 
 
 def state_folder() -> Path:
-    """Return ``$XDG_STATE_HOME/otel-agenteval``, for files that outlive the process.
-
-    The folder is created if it doesn't exist.
-
-    Raises:
-        ConfigError: the folder can't be created.
-    """
+    """Return ``$XDG_STATE_HOME/otel-agenteval``. Raises ConfigError if it can't be created."""
     base = os.environ.get("XDG_STATE_HOME", "").strip()
     folder = (Path(base) if base else Path.home() / ".local" / "state") / "otel-agenteval"
     try:
@@ -64,11 +58,7 @@ def state_folder() -> Path:
 
 
 def check_exposure(options: ServeOptions) -> None:
-    """Refuse to listen to other machines without authentication.
-
-    Raises:
-        ConfigError: an address isn't on loopback, and no token, tenant, client CA or ``insecure`` is set.
-    """
+    """Raise ConfigError for an address off loopback that needs no authentication."""
     if options.insecure or options.token is not None or options.tenants or options.tls.client_ca_file is not None:
         return
     for name in ("grpc", "http", "metrics", "web"):

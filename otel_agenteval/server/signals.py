@@ -10,10 +10,7 @@ NUMBERS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Signals:
-    """Context manager that keeps SIGTERM, SIGINT and SIGHUP from ending the process.
-
-    For the main thread.
-    """
+    """Context manager of the main thread that keeps signals from ending the process."""
 
     def __init__(self) -> None:
         self._early: list[int] = []
@@ -22,10 +19,7 @@ class Signals:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, NUMBERS)
 
     def pass_to(self, take: Callable[[int], object]) -> None:
-        """Make the running loop call ``take`` with each signal number.
-
-        Signals that arrived earlier are passed immediately.
-        """
+        """Make the running loop call ``take`` with each signal number, earlier ones at once."""
         import asyncio  # takes longer than everything else in this module
 
         loop = asyncio.get_running_loop()
@@ -48,10 +42,7 @@ class Signals:
 
 @contextlib.contextmanager
 def held_back() -> Iterator[None]:
-    """Block signals for this thread and for a process that it starts.
-
-    The new process receives them once it has created its :class:`Signals`.
-    """
+    """Block signals, also for a process that starts, until that creates its :class:`Signals`."""
     signal.pthread_sigmask(signal.SIG_BLOCK, NUMBERS)
     try:
         yield

@@ -75,14 +75,7 @@ def endpoints(listening: Sequence[Mapping[str, str]]) -> str:
 
 
 class Child:
-    """Child process that is restarted whenever it dies.
-
-    Args:
-        number: its index.
-        command: its command line.
-        env: its environment, if different from the parent's.
-        journal: the locked folder. The process inherits the lock.
-    """
+    """Child process that is restarted whenever it dies. It inherits the journal's lock."""
 
     def __init__(
         self, number: int, command: Sequence[str], env: Mapping[str, str] | None = None, journal: JournalFolder | None = None
@@ -95,7 +88,6 @@ class Child:
         self.unready = "starting"
         """Why it refused requests at the last check, or an empty string."""
         self.checks: list[Check] = []
-        """Its checks at that time."""
         self.ready = asyncio.Event()
         self.refused = False
         """True if it never listened, and exited because its configuration can't be used."""
@@ -107,7 +99,6 @@ class Child:
         """Monotonic time of its last report. None before it is ready."""
 
     async def run(self) -> None:
-        """Run and restart the process until it is stopped."""
         failures = 0
         while not self._stop.is_set():
             started = time.monotonic()
@@ -143,7 +134,6 @@ class Child:
             self.ledger = json.loads(line)["ledger"]
 
     def alive(self, now: float) -> None:
-        """Record a report of the process."""
         self._alive_at = now
 
     def end_if_silent(self, now: float, longest: float) -> None:
@@ -174,7 +164,6 @@ class Merged:
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """Yield each metric family once, with the samples of all processes."""
         families: dict[str, Metric] = {}
         pages = list(self._pool.map(_scraped, self._children))
         for child, page in zip(self._children, pages, strict=True):
@@ -194,7 +183,6 @@ class Merged:
         yield restarts
 
     def close(self) -> None:
-        """Stop the scraping threads."""
         self._pool.shutdown(wait=False)
 
 
@@ -206,10 +194,7 @@ def unready(children: Sequence[Child], stopping: bool) -> str:
 
 
 async def _poll_readiness(children: Sequence[Child]) -> None:
-    """Poll the readiness of each process.
-
-    A probe of the whole service is then answered immediately.
-    """
+    """Poll the readiness of each process, so that a probe is answered immediately."""
     loop = asyncio.get_running_loop()
     with ThreadPoolExecutor(len(children), "agenteval-ready") as pool:
         while True:
@@ -263,10 +248,7 @@ def command_of(config: Config, number: int, arguments: Sequence[str]) -> list[st
 
 
 def routed_to(config: Config, count: int) -> list[str]:
-    """Return the address by which a Collector routes to each process.
-
-    If an address isn't known beforehand, the result contains a unique name instead.
-    """
+    """Return the address by which a Collector routes to each process, or a unique name."""
     found = []
     for number in range(count):
         addresses = addresses_of(config, number)
@@ -290,20 +272,12 @@ class _Faults:
 
 
 class _Supervision:
-    """Receiver of the processes' reports, and reporter to the service manager.
-
-    Args:
-        notifier: reports to the service manager.
-        count: number of processes.
-    """
+    """Receiver of the processes' reports, and reporter to the service manager."""
 
     def __init__(self, notifier: Notifier, count: int) -> None:
         self._notifier = notifier
         self.is_up = False
-        """True once every process has listened.
-
-        Until then, each of them remembers a reload itself.
-        """
+        """True once every process has listened. Until then, each of them remembers a reload itself."""
         self.children: list[Child] = []
         self._listeners = [Listener(functools.partial(self._hear, number)) for number in range(count)] if notifier.enabled else []
         self._reloading: set[int] = set()
@@ -353,13 +327,7 @@ class _Supervision:
 
 
 class _MetricsPage:
-    """Merged ``/metrics`` and readiness of all processes, at the configured address.
-
-    Args:
-        config: contains the address.
-        children: the processes.
-        stop: set at shutdown.
-    """
+    """Merged ``/metrics`` and readiness of all processes, at the configured address."""
 
     def __init__(self, config: Config, children: Sequence[Child], stop: asyncio.Event) -> None:
         self._options = config.serve
@@ -373,11 +341,7 @@ class _MetricsPage:
         self._polling: asyncio.Task[None] | None = None
 
     async def start(self) -> str | None:
-        """Listen, and return the address. None if it isn't configured.
-
-        Raises:
-            ConfigError: the address can't be used.
-        """
+        """Listen, and return the address. None if it isn't configured."""
         options = self._options
         if options.metrics is None:
             return None
@@ -406,15 +370,7 @@ async def serve(
 ) -> dict[str, Any]:
     """Run ``count`` processes until SIGTERM or SIGINT, and return their ledgers.
 
-    Args:
-        config: as for one process. ``serve`` contains the addresses of the first one.
-        count: number of processes.
-        arguments: command-line arguments for each process.
-        signals: forwarded to each process.
-        notifier: reports to the service manager for all processes.
-
-    Raises:
-        ConfigError: a process can't start with its configuration. The others are stopped.
+    Raises ConfigError if a process can't start with its configuration. The others are stopped.
     """
     notifier = notifier or Notifier()
     supervision = _Supervision(notifier, count)
@@ -474,11 +430,7 @@ def _pass_signals_on(signals: Signals, supervision: _Supervision, stop: asyncio.
 
 
 async def _make_way(config: Config, count: int, journal: JournalFolder | None, stop: asyncio.Event) -> None:
-    """Wait until orphaned processes end, and divide what they left in the journal.
-
-    Raises:
-        ConfigError: another service holds the journal, or it can't be used.
-    """
+    """Wait until orphaned processes end, and divide what they left in the journal."""
     loop = asyncio.get_running_loop()
     if journal is not None:
         if not await journal.acquire(config.serve.drain_timeout + LOCK_GRACE, stop.is_set):
@@ -502,11 +454,7 @@ def _is_taken(host: str, port: int) -> bool:
 
 
 async def _start_all(children: Sequence[Child], running: Sequence[asyncio.Task[None]], stop: asyncio.Event) -> None:
-    """Wait until every process listens, or the service is stopped.
-
-    Raises:
-        ConfigError: a process can't start with its configuration.
-    """
+    """Wait until every process listens. Raises ConfigError if one can't start."""
     started = [asyncio.ensure_future(_all_ready(children)), asyncio.ensure_future(stop.wait())]
     await asyncio.wait([*started, *running], return_when=asyncio.FIRST_COMPLETED)
     refused = [child.number for child in children if child.refused]

@@ -98,21 +98,14 @@ class Entry:
         """True if its request doesn't wait for the write anymore."""
 
     def wait(self) -> None:
-        """Wait until the entry is on disk.
-
-        Raises:
-            Refusal: the entry couldn't be written.
-        """
+        """Wait until the entry is on disk. Raises a Refusal if it couldn't be written."""
         if not self.done.wait(_COMMIT_WITHIN):
             self._journal.withdraw(self)
         if self.segment is None:
             raise Refusal("overloaded", _UNWRITABLE)
 
     def holds(self, traces: set[int]) -> None:
-        """Record the traces in the entry, after the engine has received them.
-
-        Must be called for each written entry. Otherwise, its segment is never deleted.
-        """
+        """Record the entry's traces once the engine has them, so that its segment can go."""
         if self.segment is not None:
             self._journal.note_given(self.segment, traces)
 
@@ -121,15 +114,9 @@ _UNWRITABLE = "the journal can't be written"
 
 
 class Journal:
-    """Segment files in a folder that no other process uses.
+    """Segment files in a folder that no other process uses, which is created if missing.
 
-    Args:
-        folder: created if missing.
-        max_bytes: size of all segments from which the journal is :attr:`full`.
-        clock: replaced by tests.
-
-    Raises:
-        ConfigError: the folder can't be used.
+    From ``max_bytes`` on, the journal is :attr:`full`. Raises ConfigError if the folder can't be used.
     """
 
     def __init__(self, folder: str | Path, max_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -145,13 +132,11 @@ class Journal:
         self._closing = False
         self._stop_replaying = False
         self.failing = False
-        """True if the last write failed."""
         self.broken = 0
         """Places at which reading a segment stopped early."""
         self.replayed = 0
         """Requests left over at startup."""
         self.failures = 0
-        """Failed writes."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
@@ -169,7 +154,6 @@ class Journal:
 
     @property
     def size(self) -> int:
-        """Bytes in all segments."""
         with self._lock:
             return sum(segment.size for segment in self._segments)
 
@@ -181,7 +165,6 @@ class Journal:
 
     @property
     def full(self) -> bool:
-        """True if the journal has reached its size limit."""
         return self.size >= self._max_bytes
 
     @property
@@ -197,11 +180,7 @@ class Journal:
     # --- writing
 
     def append(self, signal: Signal, body: bytes, is_json: bool, tenant: str | None = None) -> Entry:
-        """Queue a request for writing.
-
-        Raises:
-            Refusal: too many bytes wait for the disk.
-        """
+        """Queue a request for writing. Raises a Refusal if too many bytes wait for the disk."""
         kind = _KINDS.index((signal, is_json))
         if tenant is not None:
             name = tenant.encode()
@@ -218,10 +197,7 @@ class Journal:
         return entry
 
     def withdraw(self, entry: Entry) -> None:
-        """Drop an entry whose request doesn't wait anymore, unless it is already written.
-
-        Its sender retries the request.
-        """
+        """Drop an unwritten entry whose request doesn't wait anymore. Its sender retries."""
         with self._lock:
             if entry.segment is not None:
                 return
@@ -268,10 +244,7 @@ class Journal:
             self._writing_since = None
 
     def _write(self, batch: list[Entry]) -> int:
-        """Write and sync as much of a batch as fits into one segment.
-
-        Return the number of entries.
-        """
+        """Write and sync as many entries as fit into one segment. Return their number."""
         try:
             segment = self._open_segment()
         except BaseException as error:
@@ -305,16 +278,12 @@ class Journal:
 
     @staticmethod
     def _release(entries: list[Entry]) -> None:
-        """Wake the requests that wait."""
         for entry in entries:
             entry.data = b""
             entry.done.set()
 
     def _open_segment(self) -> _Segment:
-        """Return the segment to write to, protected against deletion.
-
-        A new segment is created if the current one is full.
-        """
+        """Return the segment to write to, protected against deletion. A full one is replaced."""
         with self._lock:
             segment = self._current
             if segment is not None and segment.size < _SEGMENT_BYTES:
@@ -346,7 +315,6 @@ class Journal:
         return self._last_name
 
     def _fail(self, error: BaseException) -> None:
-        """Record a failed write."""
         self.failures += 1
         self.failing = True
         if self.failures == 1:
@@ -370,10 +338,7 @@ class Journal:
     # --- reading, at the start
 
     def replay(self, *rounds: Callable[[Record], set[int]]) -> None:
-        """Pass each leftover request to each of ``rounds``.
-
-        They return the traces that they accepted. If replaying is stopped, unread requests stay for the next start.
-        """
+        """Pass each leftover request to each of ``rounds``, which return accepted traces."""
         with self._lock:
             found = [segment for segment in self._segments if segment.file is None]
         for take in rounds:
@@ -420,9 +385,7 @@ class Journal:
     def collect(self, held: Callable[[set[int]], set[int]], deliver: Callable[[], bool]) -> None:
         """Delete segments whose turns are all delivered.
 
-        Args:
-            held: returns which of the given traces still wait in the engine.
-            deliver: delivers all finished scores, and returns True on success.
+        ``held`` returns which of the given traces still wait in the engine. ``deliver`` delivers all finished scores.
         """
         with self._lock:
             current = self._current
@@ -440,14 +403,7 @@ class Journal:
             self._delete(segment)
 
     def close(self, delivered: bool, left: Iterable[int] = ()) -> None:
-        """Stop writing, and delete segments whose turns are all delivered.
-
-        The others stay for the next start.
-
-        Args:
-            delivered: True if every outlet delivered all scores.
-            left: traces that weren't evaluated.
-        """
+        """Stop writing, and delete segments without undelivered turns. Traces ``left`` over stay."""
         with self._lock:
             self._closing = True
             self._more.notify()
@@ -472,7 +428,6 @@ class Journal:
             _log.warning("%s can't be deleted: %s", segment.path, error.strerror)
 
     def status(self) -> dict[str, Any]:
-        """Return the journal's entry in the ledger."""
         return {
             "bytes": self.size, "segments": len(self._segments), "replayed": self.replayed, "broken": self.broken,
             "failures": self.failures, "oldest_s": round(self.age, 3),

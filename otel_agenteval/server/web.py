@@ -53,12 +53,7 @@ Legacy = Callable[[Head], "Response | None"]
 class Web:
     """Handler for the address of the web UI.
 
-    Args:
-        guard: checks the origin and host of a request.
-        authorize: returns the reader, or raises a refusal.
-        api: answers API requests. None if no store is configured.
-        failed: counts an internal error.
-        older: handles other paths under ``/api/``.
+    ``api`` is None if no store is configured. ``older`` handles other paths under ``/api/``.
     """
 
     def __init__(
@@ -79,13 +74,11 @@ class Web:
         self._sums = Sums(api.path, lambda: api.now) if api is not None else None
 
     def close(self) -> None:
-        """Stop the threads."""
         if self._sums is not None:
             self._sums.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def begin(self, head: Head) -> Exchange | Response:
-        """Return the response, or an exchange that produces it."""
         try:
             self._guard.check(head)
             reader = self._authorize(head)
@@ -104,7 +97,6 @@ class Web:
             return _problem(problem.status, str(problem), problem.allow)
 
     def failed(self, error: Exception) -> Response:
-        """Count an internal error and return status 503."""
         self._count_fault("web", error)
         return _problem(503, "internal error")
 
@@ -130,7 +122,6 @@ class Web:
         return _Asked(self, head, route, Request(given, reader))
 
     async def answered(self, head: Head, route: Route, request: Request) -> Response:
-        """Run an API request on a thread, and return its response."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._answer, head, route, request)
 
     def _answer(self, head: Head, route: Route, request: Request) -> Response:
@@ -188,12 +179,7 @@ class Web:
 
 
 class Sums:
-    """Thread that keeps the store's hourly sums up to date while the web UI is served.
-
-    Args:
-        path: path of the store.
-        time_s: returns seconds since the Unix epoch.
-    """
+    """Thread that keeps the store's hourly sums up to date while the web UI is served."""
 
     def __init__(self, path: str, time_s: Callable[[], float]) -> None:
         self._summer = Summer(path, time_s)
@@ -204,7 +190,6 @@ class Sums:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop the thread."""
         self._over.set()
         self._thread.join(5.0)
         self._summer.close()
@@ -257,10 +242,7 @@ class _Asked:
 
 
 def credentials_in(authorization: str | None) -> tuple[str, str] | None:
-    """Return the name and the token of an ``Authorization`` header, or None.
-
-    Bearer and Basic are supported. A browser asks for Basic credentials: the user name is free, and the password is the token.
-    """
+    """Return the name and token of Bearer credentials, or of Basic ones (as password)."""
     kind, _, given = (authorization or "").partition(" ")
     if kind.lower() == "bearer" and given.strip():
         return "token", given.strip()
@@ -290,10 +272,7 @@ def _json(head: Head, body: bytes) -> Response:
 
 
 def _sent(head: Head, body: bytes, content_type: str, more: list[tuple[str, str]]) -> Response:
-    """Return a response, compressed if the client supports it.
-
-    Status 304 if the client has it already.
-    """
+    """Return a response, compressed if the client supports it, or 304 if the client has it."""
     etag = f'W/"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
     headers = [*_SAFE, *more, ("etag", etag), ("vary", "accept-encoding, authorization")]
     if head.headers.get("if-none-match") == etag and head.method in ("GET", "HEAD"):
@@ -304,7 +283,6 @@ def _sent(head: Head, body: bytes, content_type: str, more: list[tuple[str, str]
 
 
 def _static(head: Head) -> Response:
-    """Return the response with a file of the page."""
     first = head.path.strip("/").partition("/")[0]
     name = head.path.removeprefix("/static/") if head.path.startswith("/static/") else "index.html" if first in _VIEWS else None
     body = _files().get(name) if name is not None else None

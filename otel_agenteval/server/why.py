@@ -17,10 +17,9 @@ if TYPE_CHECKING:
 
 
 def turn_meant(engine: Engine, short: str) -> str:
-    """Return the full id for a turn id or its beginning. An unknown id is returned unchanged.
+    """Return the full id for a turn id or its beginning, or an unknown id unchanged.
 
-    Raises:
-        StoreError: several turn ids begin with it.
+    Raises StoreError if several turn ids begin with it.
     """
     if engine.why(short) is not None:
         return short
@@ -33,10 +32,7 @@ def turn_meant(engine: Engine, short: str) -> str:
 
 
 def what_became_of(engine: Engine, turn_id: str) -> dict[str, str] | None:
-    """Return the outcome of each metric on a turn, from the engine and its store.
-
-    None for an unknown turn.
-    """
+    """Return each metric's outcome, from the engine and its store. None if unknown."""
     live = engine.why(turn_id)
     with _store_of(engine) as reader:
         stored = reader.why(turn_id) if reader is not None else None
@@ -44,7 +40,6 @@ def what_became_of(engine: Engine, turn_id: str) -> dict[str, str] | None:
 
 
 def scores_of(engine: Engine, turn_id: str) -> list[dict[str, Any]]:
-    """Return a turn's scores from the engine's store, or an empty list without a store."""
     with _store_of(engine) as reader:
         return reader.scores(turn_id) if reader is not None else []
 
