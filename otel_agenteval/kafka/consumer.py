@@ -39,10 +39,7 @@ _FLUSH = 10.0
 _BEHIND = 512
 """Number of closed turns in the worker's queue at which reading stops."""
 _SHORTLY, _BREATH = 2.0, 0.05
-"""Seconds behind before partitions are paused, and seconds to wait between checks until then.
-
-A pause discards the client's read-ahead buffer, so short waits only stop reading.
-"""
+"""Seconds behind before partitions are paused, which discards the read-ahead buffer, and between checks."""
 _MOVE = 5.0
 """Maximum seconds that a rebalance waits until closed turns are evaluated."""
 _LOOKS = 4
@@ -82,15 +79,10 @@ class Address:
     every: float
     """Seconds between two commits."""
     options: Mapping[str, Any] = field(repr=False)
-    """Options for librdkafka."""
 
     @classmethod
     def read(cls, url: str, env: Mapping[str, str] | None = None) -> Address:
-        """Parse an address from a URL.
-
-        Raises:
-            ConfigError: the URL isn't a valid address, or uses an environment variable that isn't set.
-        """
+        """Parse a URL. Raises ConfigError if it or an environment variable is invalid."""
         env = os.environ if env is None else env
         parts = urlsplit(url)
         account, _, brokers = parts.netloc.rpartition("@")
@@ -131,15 +123,7 @@ class _Look:
 class KafkaSource:
     """Reader of a consumer group's partitions, on its own thread.
 
-    Args:
-        engine: evaluates the turns.
-        feed: parses messages and passes their spans and log records to the engine.
-        address: the brokers, topics and consumer group.
-        patience: the clock for turns that wait for more spans.
-
-    Raises:
-        MissingExtra: ``confluent-kafka`` isn't installed.
-        ConfigError: librdkafka rejects an option of the address, or can't read a file that an option names.
+    Raises MissingExtra without ``confluent-kafka``, and ConfigError if librdkafka rejects an option.
     """
 
     def __init__(self, engine: Engine, feed: Feed, address: Address, patience: Patience) -> None:
@@ -182,11 +166,10 @@ class KafkaSource:
         watch(semconv.KAFKA_REBALANCES, lambda: [({"kind": kind}, n) for kind, n in self.rebalances.copy().items()])
 
     def start(self) -> None:
-        """Start the thread, which joins the consumer group."""
         self._thread.start()
 
     def stop(self, timeout: float) -> bool:
-        """Commit finished messages, leave the group, and return False on timeout.
+        """Commit finished messages and leave the group. Return False on timeout.
 
         Other members read the messages of open turns again.
         """
@@ -229,10 +212,7 @@ class KafkaSource:
         self._producer = self._kafka.Producer({**_RECONNECT, **connection, "acks": "all"}, logger=logs)
 
     def _join(self) -> None:
-        """Stay in the group until :meth:`stop` or until an assignment fails.
-
-        After a failure, the thread joins again.
-        """
+        """Stay in the group until :meth:`stop` or a failed assignment, then join again."""
         if self._consumer is None:
             self._open()
         try:
@@ -285,20 +265,14 @@ class KafkaSource:
             self._committed_at = time.monotonic()
 
     def _is_behind(self) -> bool:
-        """Return True if reading must stop for a while because evaluation is behind.
-
-        Messages in the topic cost no memory here, and a rebalance doesn't read them twice.
-        """
+        """Return True if evaluation is behind. Messages in the topic cost no memory here."""
         status = self._engine.status
         if status.waiting_turns > (_BEHIND // 2 if self._paused else _BEHIND):
             return True
         return status.queue_fill() > FULL or sum(map(len, self._dead.values())) > _AT_ONCE
 
     def _is_at_the_end(self) -> bool:
-        """Return True if no message arrived because all partitions were read to their ends.
-
-        Otherwise, the missing spans of an open turn may still be in the topic.
-        """
+        """Return True if all partitions were read to their ends, so no span is missing."""
         if not self._partitions or not self._engine.waits:
             return True
         wanted = [self._kafka.TopicPartition(*key, self._kafka.OFFSET_END) for key in self._partitions]
@@ -345,10 +319,7 @@ class KafkaSource:
             self._bury(message, partition, type(error).__name__)
 
     def _bury(self, message: Any, partition: Partition, reason: str) -> None:
-        """Send an unreadable message to the dead-letter topic.
-
-        No offset after this message is committed until the dead letter is delivered.
-        """
+        """Send an unreadable message to the dead-letter topic. Later offsets wait for it."""
         topic, number, offset = message.topic(), message.partition(), message.offset()
         if offset < partition.begin:
             partition.look(offset, ())
@@ -406,10 +377,7 @@ class KafkaSource:
         return set().union(*(partition.traces.keys() for partition in self._partitions.values()))
 
     def _commit_of(self, look: _Look) -> bool:
-        """Commit what was closed at a snapshot and is evaluated now.
-
-        Return False if an outlet or queue can't deliver it, or the broker rejects the commit.
-        """
+        """Commit what was closed at a snapshot and is evaluated now. Return False on failure."""
         held = look.checkpoint.held | self._engine.held(
             self._known()
         )  # an evaluated part of a turn can still wait for other parts
@@ -439,7 +407,6 @@ class KafkaSource:
         return True
 
     def _is_delivered(self) -> bool:
-        """Return True if all outlets have delivered their scores and the queue has all jobs."""
         return self._engine.flush_outlets(_FLUSH) and self._engine.flush_jobs()
 
     # --- rebalances, on the same thread

@@ -43,12 +43,9 @@ class Place(NamedTuple):
 
     @classmethod
     def read(cls, offset: int, metadata: str | None) -> Place:
-        """Parse a committed offset and its metadata.
+        """Parse a committed offset and its metadata, which other programs don't write.
 
-        Offsets that another program committed don't have a second one.
-
-        Raises:
-            OtherVersion: the metadata has an unsupported version.
+        Raises OtherVersion if the metadata has an unsupported version.
         """
         found = _MARK.match(metadata or "")
         if found is None:
@@ -70,9 +67,7 @@ class _Seen:
 class Partition:
     """Reading progress in one partition since it was assigned.
 
-    Args:
-        place: where reading starts.
-        end: the partition's end at assignment. No later message belongs to a trace that was closed before.
+    ``end`` is the partition's end at assignment. No later message belongs to a trace that was closed before.
     """
 
     def __init__(self, place: Place, end: int) -> None:
@@ -108,12 +103,7 @@ class Partition:
             self.passed_over.clear()
 
     def done(self, held: Collection[int], waiting: Iterable[int] = ()) -> Place:
-        """Return the position that can be committed now.
-
-        Args:
-            held: traces with data that isn't closed yet.
-            waiting: messages that aren't done for other reasons.
-        """
+        """Return the position to commit. ``held`` traces and ``waiting`` messages aren't done."""
         if self.position < self.begin:
             return self.place
         floor = self.position - MAX_REPLAY
