@@ -20,7 +20,6 @@ from ..statistics.allocation import Moments, Stratum, allocate
 
 _HOUR = 3_600.0
 _EVERY = 60.0
-"""Seconds between two plans."""
 _SOON = 20
 """Number of turns after which the first hour's plan is updated early."""
 _STRATA = 1_000
@@ -47,16 +46,13 @@ class _Known:
         """Recent average cost of a judged turn."""
         self.most = 1.0
         self.rate: float | None = None
-        """Planned sampling rate, or None before the first plan."""
         self.turns = 0.0
-        """Planned number of turns for each hour."""
 
     def fade(self, now: float) -> None:
         self.seen *= math.exp((self.at - now) / _HOUR)
         self.at = now
 
     def see(self, now: float, hour: int, most: float) -> None:
-        """Count a turn."""
         self.fade(now)
         self.seen += 1.0
         self.most = most
@@ -64,7 +60,6 @@ class _Known:
         self.hour = hour
 
     def spend(self, cost: float) -> None:
-        """Add a judged turn to the average cost."""
         self.cost = cost if self.cost is None else self.cost * _FADING + cost * (1 - _FADING)
 
     def plan(self, turns: float, seen: float) -> None:
@@ -74,12 +69,7 @@ class _Known:
 
 
 class Allocator:
-    """Planner of sampling rates for each metric and agent. Thread-safe.
-
-    Args:
-        options: the budget, with ``allocate`` and an hourly limit.
-        clock: the clock for plans.
-    """
+    """Planner of sampling rates for each metric and agent. Thread-safe."""
 
     def __init__(self, options: BudgetOptions, clock: Clock) -> None:
         wanted = options.allocate
@@ -93,7 +83,6 @@ class Allocator:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all observations, in a forked child."""
         self._lock = threading.Lock()
         self._strata: dict[tuple[str, str], _Known] = {}
         self._places: LabelValues[tuple[str, str]] = LabelValues(_STRATA)
@@ -117,15 +106,7 @@ class Allocator:
             return min(most, max(planned, self._least / known.in_hour if self._least < known.in_hour else 1.0))
 
     def judged(self, metric: str, agent: str, value: float, cost: float | None, *, forced: bool) -> None:
-        """Record a judged turn.
-
-        Args:
-            metric: the metric's name.
-            agent: the turn's agent.
-            value: the score's value.
-            cost: the cost in dollars, or None if unknown.
-            forced: True if a rule chose the turn.
-        """
+        """Record a judged turn. A cost of None is unknown, and ``forced`` means that a rule chose it."""
         now = self._clock.monotonic()
         with self._lock:
             known = self._of(metric, agent, now)
@@ -167,7 +148,6 @@ class Allocator:
             self._strata[key].plan(turns, strata[key].turns)
 
     def watch(self, telemetry: Telemetry) -> None:
-        """Export planned rates and turns as gauges."""
 
         def reader(value: Callable[[_Known], float | None]) -> Callable[[], Iterator[tuple[Mapping[str, str], float]]]:
             def read() -> Iterator[tuple[Mapping[str, str], float]]:

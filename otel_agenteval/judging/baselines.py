@@ -23,8 +23,6 @@ _SHARE = 0.95
 
 
 class _Amounts:
-    """Last amounts of one kind, in order of arrival and sorted by size."""
-
     __slots__ = ("_last", "_sorted")
 
     def __init__(self) -> None:

@@ -21,7 +21,6 @@ from .queues import Counter, Demand, SpendBook
 _log = logging.getLogger("otel_agenteval")
 
 WINDOWS: Mapping[str, float] = {"minute": 60.0, "hour": 3_600.0, "day": 86_400.0}
-"""Length of each window in seconds, by name."""
 UNITS = ("usd", "tokens", "calls")
 _FADING = 0.9
 
@@ -34,7 +33,6 @@ class Bound(NamedTuple):
 
     @property
     def window(self) -> str:
-        """Return the window's name."""
         return next(name for name, length in WINDOWS.items() if length == self.counter.window)
 
 
@@ -46,12 +44,10 @@ class Admission:
     """Estimated seconds until the budget has room, or 0 if the call was admitted."""
     at: float
     taken: Sequence[Demand] = field(default_factory=tuple)
-    """Amounts that were reserved for the call."""
     metric: str = ""
 
 
 def bounds_of(options: BudgetOptions) -> list[Bound]:
-    """Return all configured limits, overall and for single metrics."""
     found = _bounds("", options)
     for metric, own in options.metrics.items():
         found += _bounds(metric, own)
@@ -89,7 +85,6 @@ class JudgeBudget:
         self._clock = clock
         self._soft = soft
         self._said: set[str] = set()
-        """Metrics for which a warning was logged."""
         self._reset()
 
     def _reset(self) -> None:
@@ -98,10 +93,7 @@ class JudgeBudget:
         """Recent amounts of a judge call by metric and unit, estimated on the high side."""
 
     def wants_prices(self, metric: str) -> bool:
-        """Return True if a metric has a dollar limit.
-
-        Only models with a known price can then be called.
-        """
+        """Return True if a dollar limit applies, so that only models with a known price can be called."""
         return self._concerns(metric) and any(bound.counter.unit == "usd" for bound in self._about(metric))
 
     def admit(self, metric: str, *, urgent: bool = False) -> Admission:
@@ -160,7 +152,6 @@ class JudgeBudget:
         ]
 
     def close(self) -> None:
-        """Close the spend book."""
         self._book.close()
 
     def after_fork_in_child(self) -> None:

@@ -29,8 +29,6 @@ INCOMPLETE = "incomplete_turn"
 
 
 class PlanOptions(NamedTuple):
-    """Configured options for planning."""
-
     seed: str = ""
     """Sampling seed. Processes with the same seed choose the same traces."""
     incomplete: bool = False
@@ -43,21 +41,12 @@ class MetricChoice(NamedTuple):
     metric: BoundMetric
     key: str
     chance: Chance | None = None
-    """The chance with which the metric is judged, or None if it can't be."""
     excluded: NoScore | Score | None = None
     """The outcome if the metric can't be judged. A score is part of the turn's own scores."""
 
 
 class Chooser:
-    """Source of each judged metric's chance on a turn. Only the worker uses it.
-
-    Args:
-        metrics: the judged metrics.
-        sample: sets rates within the budget, and counts turns.
-        options: the configured options.
-        failed: called with internal errors.
-        clock: the clock for quotas.
-    """
+    """Source of each judged metric's chance on a turn. Only the worker uses it."""
 
     def __init__(
         self,
@@ -81,7 +70,6 @@ class Chooser:
         """Chances of recent turns, so that a revision is judged like the first version."""
 
     def position(self, scored: ScoredTurn) -> float:
-        """Return the turn's position in the draw."""
         turn = scored.turn
         subject = turn.conversation_id or "" if scored.conversation else f"{scored.root.trace_id:032x}"
         return position(qualified(turn.tenant, subject), self._options.seed)
@@ -154,7 +142,6 @@ class Chooser:
         return True
 
     def _known(self, scored: ScoredTurn) -> Known:
-        """Return the facts that conditions can name in addition to the turn."""
         compared: Mapping[str, object] = {}
         if self._metrics.compare and not scored.conversation:
             try:

@@ -28,7 +28,6 @@ _REASONS = {"gated": GATED, "error": "error_of_ours"}
 
 
 def unevaluated(metric: str, outcome: NoScore) -> Score:
-    """Return a skipped score for a metric that wasn't evaluated."""
     return Score(metric, status="skipped", detail={"reason": _REASONS.get(outcome.label, outcome.label), "by": outcome.text})
 
 
@@ -55,7 +54,6 @@ def missing_in(metric: BoundMetric, found: Mapping[str, InnerOutcome], *, conver
 
 
 def can_be_made(metric: BoundMetric, found: Mapping[str, InnerOutcome], *, conversation: bool) -> bool:
-    """Return True if a composite can still get a score."""
     if metric.metric.one_fails or any(one.inner and one.metric.one_fails for one in metric.inner):
         return True
     return not missing_in(metric, found, conversation=conversation)
@@ -95,7 +93,6 @@ def _over(metric: BoundMetric, inner: Sequence[tuple[Score, Chance]]) -> tuple[S
 
 
 def _decisive(metric: BoundMetric, score: Score, parts: Sequence[tuple[Score, Chance]]) -> Chance:
-    """Return the chance of the inner scores that decided a composite."""
     if metric.metric.one_fails and score.passed is False:
         failing = [chance for part, chance in parts if metric.combine([part]).passed is False]
         if failing:

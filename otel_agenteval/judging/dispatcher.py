@@ -26,7 +26,6 @@ _IDLE = 30.0
 """Seconds between two checks while the queue is empty and no other process adds jobs."""
 _QUIET_CHECKS = 4
 _SENT = 10_000
-"""Maximum number of remembered jobs whose score was emitted."""
 _PAUSE_FULL = 0.1
 """Seconds between two tries to pass a score to a full worker queue."""
 _THREADS_PER_CLAIM = 8
@@ -65,7 +64,6 @@ class Dispatcher:
         self.lasting = options.lasting
         """True if the queue persists after this process."""
         self.may_start = options.works
-        """True if threads can be started."""
         self._runner = runner
         self._leases = leases
         self._deliver = deliver
@@ -84,7 +82,6 @@ class Dispatcher:
         """True if one of the waiting threads polls the queue for all of them."""
         self._stopped = threading.Event()
         self._progressed = threading.Event()
-        """Set when a job has ended."""
         self._threads: list[threading.Thread] = []
         self._busy: set[int] = set()
         """Ids of threads that are running a job."""
@@ -92,7 +89,6 @@ class Dispatcher:
         """Guards the state of jobs in progress."""
         self._claiming = threading.Lock()
         self._claimed: deque[Job] = deque()
-        """Claimed jobs that haven't started."""
         self._sent: OrderedDict[str, None] = OrderedDict()
         """Jobs whose score was emitted, so that an expired lease doesn't lead to a second score."""
         self._under_way: dict[str, Job] = {}
@@ -101,25 +97,18 @@ class Dispatcher:
         """Ids of jobs in ``_under_way`` whose score waits for the worker."""
         self._given_up = False
         self._gathered_jobs: list[Job] | None = None
-        """Jobs to add to the queue at the end of :meth:`at_once`.
-
-        ``_gathered_done`` has the jobs to acknowledge.
-        """
+        """Jobs to add to the queue, and below those to acknowledge, at the end of :meth:`at_once`."""
         self._gathered_done: list[Job] | None = None
 
     # --- on the worker
 
     def plan(self, scored: ScoredTurn) -> list[ScoredTurn]:
-        """Queue judge jobs for a turn that has its inline scores. Never raises.
-
-        Scores that need no judge call are returned. Reasons for missing scores are added to the turn's own scores.
-        """
+        """Queue a turn's judge jobs, and return the scores that need no judge call. Never raises."""
         plan = self.planner.plan(scored, self._models.can_ask)
         self._put(plan.jobs)
         return plan.answered
 
     def plan_again(self, scored: ScoredTurn) -> list[ScoredTurn]:
-        """Queue judge jobs for a turn that was planned before and then received user feedback."""
         plan = self.planner.plan_again(scored, self._models.can_ask)
         self._put(plan.jobs)
         return plan.answered
@@ -148,7 +137,6 @@ class Dispatcher:
         self._wake(len(jobs))
 
     def _depth(self) -> int:
-        """Return the number of jobs in the queue, or 1 if the queue can't be read."""
         try:
             return self.queue.depth
         except Exception as error:
@@ -156,10 +144,7 @@ class Dispatcher:
             return 1
 
     def start(self, jobs: int = 1) -> None:
-        """Start threads for a number of jobs, within the configured limit.
-
-        Called on the worker's thread.
-        """
+        """Start threads for some jobs, within the configured limit. Called on the worker's thread."""
         self._threads = [thread for thread in self._threads if thread.is_alive()]
         if self._models == Models():
             return
@@ -299,7 +284,6 @@ class Dispatcher:
                     self._changed.wait(_POLL)
 
     def _deliver_verdict(self, job: Job, done: Done) -> None:
-        """Pass a score to the worker."""
         verdict = Verdict(
             done.scored, job, lambda: self._finish(job, done), lambda: self._runner.keep(job, done.progress), done.composites
         )
@@ -324,10 +308,7 @@ class Dispatcher:
         self._progressed.set()
 
     def confirm(self, done: Sequence[ScoredTurn]) -> list[ScoredTurn]:
-        """Return the scored turns that can be emitted. On the worker.
-
-        Judged scores whose job's lease was lost are left out.
-        """
+        """Return the turns to emit, without judged scores whose lease was lost. On the worker."""
         verdicts = list({id(scored.receipt): scored.receipt for scored in done if isinstance(scored.receipt, Verdict)}.values())
         if not verdicts:
             return list(done)
@@ -362,7 +343,6 @@ class Dispatcher:
         return found
 
     def _release(self, job: Job) -> Job:
-        """Stop holding a job, and return it with its last lease."""
         with self._lock:
             self._under_way.pop(job.id, None)
             self._delivered.discard(job.id)
@@ -387,7 +367,6 @@ class Dispatcher:
             self._progressed.set()
 
     def _acknowledge(self, job: Job, score: Score | None) -> None:
-        """Remove a finished job from the queue."""
         owned = self._release(job)
         try:
             if score is not None and score.status == "error":
@@ -408,14 +387,12 @@ class Dispatcher:
             self.outcomes.drop([job], counted_as or reason)
 
     def _give_back(self, job: Job, at: float, *, counted: bool = False) -> None:
-        """Put a job back into the queue, due at a Unix time."""
         self.queue.retry_at(self._release(job), at, counted=counted)
 
     def _now(self) -> float:
         return self._clock.time_ns() / 1e9
 
     def _wake(self, jobs: int) -> None:
-        """Wake threads for a number of jobs."""
         with self._changed:
             self._news += 1
             self._changed.notify(jobs)
@@ -447,10 +424,7 @@ class Dispatcher:
         return True
 
     def stop(self, render: Callable[[], object]) -> None:
-        """Stop claiming jobs.
-
-        Jobs that end with the process are counted as dropped. Safe to call twice.
-        """
+        """Stop claiming, and count the jobs that end with the process as dropped."""
         if self._stopping:
             return
         self._stopping = True

@@ -109,7 +109,6 @@ def judging_from(
 
 
 def _leases(config: Config, clock: Clock, failed: Callable[[str, BaseException], None]) -> HeldLeases:
-    """Return the configured queue, with the leases of jobs that this process claims."""
     wanted = config.judge.queue
     queue = queue_from(wanted, clock, failed)
     if wanted.backend != "memory":
@@ -120,7 +119,6 @@ def _leases(config: Config, clock: Clock, failed: Callable[[str, BaseException],
 
 
 def _sample(config: Config, clock: Clock) -> JudgedSample:
-    """Return the estimates, with the configured calibration and allocation."""
     budget, calibration = config.judge.budget, config.statistics.calibration
     allocator, corrected = None, None
     if budget.allocate is not None:
@@ -136,7 +134,6 @@ def _sample(config: Config, clock: Clock) -> JudgedSample:
 
 
 def _watch(telemetry: Telemetry, queue: JobQueue, budget: JudgeBudget) -> None:
-    """Register the gauges of the queue and budget, and initialize counters."""
     telemetry.expect(JUDGE_REQUESTS)
     telemetry.expect(JUDGE_CACHE)
     telemetry.watch(QUEUE_SIZE, lambda: [({"queue": "judge"}, queue.bytes)])

@@ -29,8 +29,6 @@ class FollowUp:
 
 
 class NextSteps(NamedTuple):
-    """Next steps after the outcome of a job."""
-
     follow_ups: Sequence[FollowUp]
     composites: Sequence[ScoredTurn]
 
@@ -40,19 +38,11 @@ class _Waited:
     """Metrics that waited for a job's outcome."""
 
     judge: list[Waiting] = field(default_factory=list)
-    """Metrics to judge next."""
     ended: list[tuple[Waiting, NoScore]] = field(default_factory=list)
-    """Metrics without a score."""
 
 
 class FollowUps:
-    """Source of the next steps after each job. Thread-safe.
-
-    Args:
-        metrics: the judged metrics.
-        sample: records the turns for which a model is called.
-        content: selects the content to export.
-    """
+    """Source of the next steps after each job. Thread-safe."""
 
     def __init__(self, metrics: JudgedMetrics, sample: JudgedSample, content: ContentFilter) -> None:
         self._metrics = metrics
@@ -60,7 +50,6 @@ class FollowUps:
         self._content = content
 
     def after_score(self, payload: Payload, scored: ScoredTurn, score: Score, judged: Judged) -> NextSteps:
-        """Return the next steps for all metrics that wait for a job's score."""
         waited = _Waited()
         for one in payload.then:
             self._decide(one, payload, scored, score, waited)
@@ -134,7 +123,6 @@ class FollowUps:
     def _composite(
         self, waiting: Waiting, known: Mapping[str, InnerOutcome], payload: Payload, scored: ScoredTurn
     ) -> ScoredTurn | NoScore | None:
-        """Return a composite or a reason without a score, or None if an outcome is missing."""
         metric = self._metrics.by_key(waiting.key)
         made = None if metric is None else result_of(metric, waiting.chance, known, conversation=scored.conversation)
         if metric is None or made is None:

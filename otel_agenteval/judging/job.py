@@ -21,7 +21,6 @@ from .queues import Job
 from .sampling import Chance, upstream_probability
 
 VERSION = 1
-"""Version of the payload format."""
 _INNER = "inner "
 SCORE_BYTES = 8 * 1024
 """Assumed size of a judged score in the worker's queue."""
@@ -45,30 +44,25 @@ class Waiting:
     key: str
     """The metric's key, see :func:`key_of`."""
     metric: str
-    """The metric's name."""
     chance: Chance
     """The metric's own chance, independent of metrics that are judged first."""
     then: Sequence[Waiting] = ()
-    """The metrics that wait for this one."""
     decided: Decision | None = None
     """The score that decided to judge this metric, as soon as it exists."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
         then = [one.to_dict() for one in self.then]
         decided = {} if self.decided is None else {"decided": self.decided._asdict()}
         return {"key": self.key, "metric": self.metric, "chance": list(self.chance), "then": then, **decided}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Waiting:
-        """Parse the JSON form."""
         then = tuple(map(cls.from_dict, data["then"]))
         decided = data.get("decided")
         return cls(data["key"], data["metric"], Chance(*data["chance"]), then, None if decided is None else Decision(**decided))
 
 
 def flattened(waiting: Sequence[Waiting]) -> Iterator[Waiting]:
-    """Yield all waiting metrics, including nested ones."""
     for one in waiting:
         yield one
         yield from flattened(one.then)
@@ -81,17 +75,14 @@ class InnerOutcome:
     score: Score
     """The score. It is skipped, with a reason, if the metric wasn't evaluated."""
     chance: Chance
-    """The chance with which the metric was evaluated."""
     cost_usd: float | None = None
     """Cost of the judge calls, if the inner score isn't exported by itself."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
         return {"score": self.score.to_dict(), "chance": list(self.chance), "cost_usd": self.cost_usd}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> InnerOutcome:
-        """Parse the JSON form."""
         return cls(Score.from_dict(data["score"]), Chance(*data["chance"]), data["cost_usd"])
 
 
@@ -104,14 +95,12 @@ class Gathering:
     """
 
     composites: Sequence[Waiting]
-    """The composites without a result so far."""
     found: Mapping[str, InnerOutcome] = field(default_factory=dict)
     """Known inner outcomes, by unmarked key (see :func:`unmarked`)."""
     next: Sequence[Waiting] = ()
     """The metrics to judge after this job and its follow-ups."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
         return {
             "composites": [one.to_dict() for one in self.composites], "found": {key: one.to_dict() for key, one in self.found.items()},
             "next": [one.to_dict() for one in self.next],
@@ -119,7 +108,6 @@ class Gathering:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Gathering:
-        """Parse the JSON form."""
         found = {key: InnerOutcome.from_dict(one) for key, one in data["found"].items()}
         return cls(tuple(map(Waiting.from_dict, data["composites"])), found, tuple(map(Waiting.from_dict, data["next"])))
 
@@ -129,9 +117,7 @@ class Payload:
     """Everything that any process needs to run a job."""
 
     key: str
-    """The metric's key, see :func:`key_of`."""
     metric: str
-    """The metric's name."""
     turn_id: str
     revision: int
     agent: str
@@ -149,19 +135,13 @@ class Payload:
     counted_as: str | None = None
     absorbs: Sequence[str] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
-    """The source of each of the turn's references."""
     decided: Decision | None = None
     then: Sequence[Waiting] = ()
-    """The metrics that wait for this metric's score."""
     gathering: Gathering | None = None
-    """The composites that wait for this metric's score."""
 
     @property
     def waits(self) -> Iterator[Waiting]:
-        """Yield every metric whose outcome waits for this job, including its own.
-
-        Composites aren't included.
-        """
+        """Yield every metric whose outcome waits for this job, and its own, but no composites."""
         yield Waiting(self.key, self.metric, self.chance)
         yield from flattened(self.then)
         yield from flattened(self.gathering.next if self.gathering is not None else ())
@@ -170,7 +150,6 @@ class Payload:
     def of(
         cls, metric: BoundMetric, scored: ScoredTurn, chance: Chance, position: float, at: float, body: bytes, key: str = ""
     ) -> Payload:
-        """Return the payload for a metric on a turn that has its inline scores."""
         turn = scored.turn
         return cls(
             key or key_of(metric, conversation=scored.conversation), metric.name, turn.turn_id, turn.revision, turn.agent or "", at, position, chance,
@@ -179,7 +158,6 @@ class Payload:
         )  # fmt: skip
 
     def encode(self) -> bytes:
-        """Return the stored form."""
         root = self.root
         head = {
             "v": VERSION, "key": self.key, "metric": self.metric, "turn_id": self.turn_id, "revision": self.revision, "agent": self.agent,
@@ -219,7 +197,6 @@ class Payload:
         )  # fmt: skip
 
     def turn(self) -> Turn:
-        """Return the turn to judge."""
         return Turn.written(jsonio.loads(self.body))
 
     def scored_turn(self, turn: Turn) -> ScoredTurn:
@@ -244,12 +221,10 @@ def key_of(metric: BoundMetric, *, conversation: bool, inner: bool = False) -> s
 
 
 def is_inner(key: str) -> bool:
-    """Return True if a metric is judged only for composites."""
     return key.startswith(_INNER)
 
 
 def unmarked(key: str) -> str:
-    """Return the key without the ``inner`` mark."""
     return key.removeprefix(_INNER)
 
 
@@ -265,5 +240,4 @@ def judged_turn(
 
 
 def upstream_of(root: Root) -> float | None:
-    """Return the head sampler's probability for the trace, or None if unknown."""
     return upstream_probability(root.trace_state)

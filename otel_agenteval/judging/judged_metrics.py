@@ -55,20 +55,15 @@ class JudgedMetrics:
         self.compare = not COMPARISONS.isdisjoint(named)
         """True if a condition compares turns with earlier ones."""
         self.wants_events = any(name.startswith(EVENT_PREFIX) for name in named)
-        """True if a condition names span events."""
         self.wants_feedback = not named.isdisjoint((f"{SCORE_PREFIX}{METRIC}", f"{EVENT_PREFIX}{EVENT_NAME}"))
-        """True if a condition names user feedback."""
 
     def all(self, *, conversation: bool) -> Sequence[BoundMetric]:
-        """Return the configured judged metrics of turns or conversations."""
         return self._metrics[conversation]
 
     def inner(self, *, conversation: bool) -> Sequence[BoundMetric]:
-        """Return the metrics that are judged only as part of composites."""
         return self._inner[conversation]
 
     def composites(self, *, conversation: bool) -> Sequence[BoundMetric]:
-        """Return the composites of judged scores."""
         return self._composites[conversation]
 
     def names(self, *, conversation: bool) -> list[str]:
@@ -76,11 +71,9 @@ class JudgedMetrics:
         return [metric.name for metric in (*self._metrics[conversation], *self._composites[conversation])]
 
     def key(self, metric: BoundMetric, *, conversation: bool) -> str:
-        """Return a metric's key, see :func:`~.job.key_of`."""
         return key_of(metric, conversation=conversation, inner=any(metric is one for one in self._inner[conversation]))
 
     def asked_names(self) -> set[str]:
-        """Return the names of all metrics that call a model."""
         found = (*self._metrics.values(), *self._inner.values())
         return {metric.name for some in found for metric in some}
 
@@ -93,7 +86,6 @@ class JudgedMetrics:
         return self._by_key.get(self._known(key))
 
     def rule(self, key: str) -> SamplingRule:
-        """Return a metric's sampling rule."""
         return self._rules[self._known(key)]
 
     def _known(self, key: str) -> str:
@@ -105,6 +97,5 @@ def _of_any_version(key: str) -> str:
 
 
 def _inner_alone(judged: Sequence[BoundMetric], composites: Sequence[BoundMetric]) -> tuple[BoundMetric, ...]:
-    """Return metrics that only composites need, without duplicates."""
     configured = {metric.key for metric in judged}
     return tuple({one.key: one for one in asked_in(composites) if one.key not in configured}.values())

@@ -29,7 +29,6 @@ class _Lease:
     until: float
     """Time before which no other process can claim the job."""
     lost: bool = False
-    """True if another process claimed the job."""
 
 
 class HeldLeases:
@@ -49,7 +48,6 @@ class HeldLeases:
         self, queue: JobQueue, lease: float, longest: float, clock: Clock, failed: Callable[[str, BaseException], None]
     ) -> None:
         self.queue = queue
-        """The queue from which jobs are claimed."""
         self._lease = lease
         self._longest = longest
         self._clock = clock
@@ -65,7 +63,6 @@ class HeldLeases:
         self._thread: threading.Thread | None = None
 
     def claim(self, n: int) -> list[Job]:
-        """Claim up to ``n`` due jobs and hold their leases."""
         now = self._clock.monotonic()
         jobs = self.queue.claim(n, self._lease)
         self._hold(jobs, now)
@@ -99,7 +96,6 @@ class HeldLeases:
         return held is not None and self._clock.monotonic() - held.since > self._longest
 
     def release(self, job: Job) -> Job:
-        """Stop holding a job, and return it with its last lease."""
         with self._changed:
             held = self._held.pop(job.id, None)
         return job if held is None else held.job
@@ -118,7 +114,6 @@ class HeldLeases:
             return {job.id for job in jobs if (lease := self._held.get(job.id)) is None or lease.lost or lease.until <= now}
 
     def beat(self) -> None:
-        """Extend the leases of all jobs in progress."""
         now = self._clock.monotonic()
         with self._changed:
             held = [lease.job for lease in self._held.values() if not lease.lost and now - lease.since <= self._longest]
@@ -147,7 +142,6 @@ class HeldLeases:
             self._thread.start()
 
     def stop(self) -> None:
-        """Stop extending leases."""
         self._stopping.set()
         with self._changed:
             self._changed.notify_all()

@@ -32,27 +32,22 @@ class NoScore(NamedTuple):
 
     @classmethod
     def gated(cls, by: str) -> NoScore:
-        """Return the outcome for a turn that a selector excludes."""
         return cls(GATED, f"gated: {by}")
 
     @classmethod
     def sampled_out(cls, probability: float, after: str = "") -> NoScore:
-        """Return the outcome for a turn that wasn't drawn."""
         return cls("sampled_out", f"sampled out (p={probability:g}){after}")
 
     @classmethod
     def dropped(cls, reason: str) -> NoScore:
-        """Return the outcome for a planned evaluation that was dropped."""
         return cls("dropped", f"dropped: {reason}", reason)
 
     @classmethod
     def error(cls, name: str) -> NoScore:
-        """Return the outcome for an internal error."""
         return cls("error", f"error: {name}")
 
     @classmethod
     def missing(cls, metrics: Mapping[str, str]) -> NoScore:
-        """Return the outcome for a composite with missing inner scores."""
         return cls("skipped", f"skipped: missing {', '.join(f'{name} ({why})' for name, why in metrics.items())}")
 
     def passed_on_by(self, metric: str) -> NoScore:
@@ -61,7 +56,6 @@ class NoScore(NamedTuple):
 
 
 def outcome_of(score: Score) -> str:
-    """Return the outcome of a score."""
     return "scored" if score.status == "ok" else f"{score.status}: {score.error_type or score.detail.get('reason', '')}"
 
 
@@ -84,12 +78,10 @@ class Outcomes:
         self._recent: OrderedDict[str, dict[str, str]] = OrderedDict()
 
     def of(self, turn_id: str) -> dict[str, str]:
-        """Return the outcome of each judged metric on a recent turn."""
         with self._lock:
             return dict(self._recent.get(turn_id, {}))
 
     def report(self, turn_id: str, metric: str, outcome: str) -> None:
-        """Set the current outcome of a metric on a turn."""
         if self._note is not None:
             self._note(turn_id, metric, outcome)
         with self._lock:
@@ -104,7 +96,6 @@ class Outcomes:
         self.report(scored.turn.turn_id, metric, outcome.text)
 
     def wait(self, jobs: Sequence[Job]) -> None:
-        """Report the metrics of jobs that enter the queue as waiting."""
         for job in jobs:
             payload = Payload.decode(job.payload)
             for one in payload.waits:

@@ -48,18 +48,7 @@ class JudgePlan(NamedTuple):
 
 
 class Planner:
-    """Planner of judge jobs. Only the worker uses it.
-
-    Args:
-        metrics: the judged metrics.
-        chooser: chooses the metrics of each turn.
-        sample: records the turns for which a model is called.
-        content: redacts turns.
-        outcomes: records each metric without a score.
-        shedding: the current load-shedding state.
-        failed: called with internal errors.
-        clock: the clock for jobs.
-    """
+    """Planner of judge jobs. Only the worker uses it."""
 
     def __init__(
         self,
@@ -109,14 +98,11 @@ class Planner:
         return draft.finished()
 
     def after_fork_in_child(self) -> None:
-        """Forget all turns, because they are the parent's."""
         self.chooser.reset()
         self.sample.after_fork_in_child()
 
 
 class _Draft:
-    """Plan of one turn in progress."""
-
     def __init__(self, planner: Planner, scored: ScoredTurn, can_ask: Callable[[BoundMetric], bool]) -> None:
         self._planner = planner
         self._scored = scored
@@ -126,7 +112,6 @@ class _Draft:
         self._chances: dict[str, Chance] = {}
         """Each metric's own chance by key, independent of metrics that are judged first."""
         self._composites: dict[str, _Composite] = {}
-        """The turn's composites by key."""
         self._after: dict[str, list[BoundMetric]] = {}
         """Metrics that wait for another one, by that metric's key."""
         self._final: dict[str, InnerOutcome] = {}
@@ -138,11 +123,9 @@ class _Draft:
         self._answered: list[ScoredTurn] = []
 
     def finished(self) -> JudgePlan:
-        """Return the plan."""
         return JudgePlan(self._answered, [payload.job(metric.left_out(""), metric) for payload, metric in self._calls])
 
     def take(self, choice: MetricChoice) -> None:
-        """Add a metric that can be judged, or record why it can't be."""
         metric, key, chance, excluded = choice
         try:
             if chance is not None:
@@ -163,7 +146,6 @@ class _Draft:
         return self._planner.metrics.key(metric, conversation=self._scored.conversation)
 
     def _end(self, key: str, name: str, outcome: NoScore, chance: Chance = NEVER) -> None:
-        """Record a metric without a score."""
         if not is_inner(key):
             self._planner.outcomes.end(name, self._scored, outcome)
         self._note_final(key, unevaluated(name, outcome), chance)
@@ -197,7 +179,6 @@ class _Draft:
                 self._judge(metric, self._chances[self._key(metric)])
 
     def _before(self, metric: BoundMetric) -> BoundMetric | None:
-        """Return the metric that a cascade judges before this one."""
         cascade = self._planner.metrics.rule(self._key(metric)).cascade
         if cascade is None:
             return None
@@ -205,10 +186,7 @@ class _Draft:
         return next((other for other in others if other.name == cascade.after), None)
 
     def _judge(self, metric: BoundMetric, chance: Chance, decision: Decision | None = None) -> None:
-        """Skip a metric, score it without a judge call, or make it a job.
-
-        The same applies to metrics that wait for it.
-        """
+        """Skip a metric, score it without a judge call, or make it a job, and so those that wait for it."""
         scored, key, can_ask = self._scored, self._key(metric), self._can_ask(metric)
         try:
             decided = failed_turns.decided(metric, scored.turn) if can_ask else None
@@ -256,7 +234,6 @@ class _Draft:
         return True
 
     def _queue(self, metric: BoundMetric, key: str, chance: Chance, decision: Decision | None) -> None:
-        """Add a job for a metric that needs a model."""
         self._body = self._body or self._planner.content.written(self._scored)
         payload = Payload.of(metric, self._scored, chance, self._position, self._planner.clock.time_ns() / 1e9, self._body, key)
         self._calls.append((replace(payload, decided=decision, then=self._take_waiting(key)), metric))
@@ -331,7 +308,6 @@ class _Draft:
         return True
 
     def _take_computed(self, metric: BoundMetric) -> None:
-        """Add the redacted score of an inner metric that calls no model."""
         scored = self._scored
         key = key_of(metric, conversation=scored.conversation)
         if metric.metric.kind != "code" or key in self._final:
@@ -352,7 +328,6 @@ class _Draft:
         self._calls = [call for number, call in enumerate(self._calls) if number not in chained]
 
     def _calls_for(self, composite: BoundMetric) -> set[int]:
-        """Return the numbers of the calls that a composite waits for."""
         keys = {key_of(leaf, conversation=self._scored.conversation) for leaf in leaves(composite)}
         return {
             number for number, (payload, _) in enumerate(self._calls) if any(unmarked(one.key) in keys for one in payload.waits)

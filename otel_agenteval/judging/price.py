@@ -28,7 +28,6 @@ class JudgedSample:
         self._allocator = allocator
 
     def watch(self, telemetry: Telemetry) -> None:
-        """Export estimates and planned rates as gauges."""
         for one in (self.estimates, self.corrected, self._allocator):
             if one is not None:
                 one.watch(telemetry)
@@ -54,10 +53,7 @@ class JudgedSample:
                 estimates.see(metric, scored.turn.agent or "", scored.first_id, proxies)
 
     def choose(self, metric: str, key: str, scored: ScoredTurn, chance: Chance) -> None:
-        """Record a planned judge call.
-
-        If it isn't answered, similar turns stand in for it.
-        """
+        """Record a planned judge call. If it isn't answered, similar turns stand in for it."""
         if _counts(scored, key):
             for estimates in self._estimates_of(metric):
                 agent = scored.turn.agent or ""

@@ -46,8 +46,6 @@ The job itself may be the reason for the server's failure.
 
 @dataclass(frozen=True, slots=True)
 class JobOptions:
-    """Configured options for jobs."""
-
     attempts: int
     """Attempts of each job while the models fail."""
     threads: int
@@ -64,27 +62,20 @@ class JobOptions:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Result of a job that returns to its queue."""
-
     at: float
     """Unix time at which the job is due again."""
     counted: bool = False
-    """True if the attempt counts."""
     busy: bool = False
     """True if another job is trying the same server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """Result of a job that can't be done."""
-
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Result of a job that has a score."""
-
     scored: ScoredTurn
     """The turn with its score, or without it if only composites need the score."""
     score: Score
@@ -97,8 +88,6 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """A job in progress."""
-
     job: Job
     payload: Payload
     metric: BoundMetric
@@ -149,7 +138,6 @@ class JobRunner:
     def _reset(self) -> None:
         self._lock = threading.Lock()
         self._progress: OrderedDict[str, JobProgress] = OrderedDict()
-        """Replies for jobs that wait, by job id."""
 
     def after_fork_in_child(self) -> None:
         """Create new connections and locks. The parent continues its jobs."""
@@ -158,7 +146,6 @@ class JobRunner:
         self.breakers.after_fork_in_child()
 
     def close(self) -> None:
-        """Close the budget and the circuit breakers."""
         self.sessions.budget.close()
         self.breakers.close()
 
@@ -292,10 +279,8 @@ class JobRunner:
                 self._progress.popitem(last=False)
 
     def _in(self, seconds: float) -> float:
-        """Return the Unix time after a number of seconds."""
         return self._clock.time_ns() / 1e9 + seconds
 
 
 def pause_after(attempts: int) -> float:
-    """Return the seconds until the next try after a number of failed attempts."""
     return backoff(attempts, _FIRST_PAUSE, _LONGEST_PAUSE)

@@ -36,12 +36,7 @@ _THRESHOLD = re.compile(r"(?:^|;)th:([0-9a-f]{1,14})(?:;|$)")
 
 
 def position(trace_id: str, seed: str = "") -> float:
-    """Return a trace's position in the draw, at least 0 and below 1.
-
-    Args:
-        trace_id: 32 hex digits.
-        seed: processes with the same seed choose the same traces.
-    """
+    """Return a trace's position in the draw, at least 0 and below 1, the same for the same seed."""
     digest = hashlib.sha256(_SALT + seed.encode() + trace_id.encode()).digest()
     return int.from_bytes(digest[:7], "big") / 2**56
 
@@ -67,7 +62,6 @@ class Cascade(NamedTuple):
     """Rule that judges another metric first."""
 
     after: str
-    """Name of the metric that is judged first."""
     judge_if: Condition
     """Condition on the first metric's score. If it doesn't hold, the rate decides."""
 
@@ -153,7 +147,6 @@ _STRATUM: Mapping[str, Any] = {
 }
 
 EVERY_TURN = SamplingRule()
-"""Rule of a metric without ``sample``."""
 
 
 def rules_of(config: Config, evaluated: Sequence[BoundMetric]) -> dict[BoundMetric, SamplingRule]:

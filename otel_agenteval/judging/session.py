@@ -41,7 +41,6 @@ class Models:
     embedder: EmbedderModel | None = None
 
     def can_ask(self, metric: BoundMetric) -> bool:
-        """Return True if a model is configured for a metric."""
         return (self.judge if metric.metric.kind == "llm" else self.embedder) is not None
 
     def server_of(self, metric: BoundMetric, agent: str) -> str:
@@ -54,7 +53,6 @@ class Models:
         return f"{kind} {other}" if other else kind
 
     def close(self) -> None:
-        """Close the connections. A later call opens new ones."""
         for model in (self.judge, self.embedder):
             if model is not None:
                 model.close()
@@ -63,10 +61,7 @@ class Models:
 class Sessions:
     """Factory of sessions with the configured models and one budget.
 
-    Args:
-        make_models: creates the models, also in a forked child.
-        budget: limits judge calls.
-        telemetry: counts judge calls and their cost.
+    ``make_models`` is called again in a forked child.
     """
 
     def __init__(self, make_models: Callable[[], Models], budget: JudgeBudget, telemetry: Telemetry) -> None:
@@ -76,12 +71,10 @@ class Sessions:
         self._telemetry = telemetry
 
     def open(self, metric: str, *, urgent: bool, progress: JobProgress | None) -> Session:
-        """Return a session for a job of a metric, see :class:`Session`."""
         kind = GroupSession if isinstance(self.models.judge, JudgeGroup) else Session
         return kind(self.models, self.budget, self._telemetry, metric, urgent, progress)
 
     def after_fork_in_child(self) -> None:
-        """Create new connections and locks. The parent's spending still counts."""
         self.models = self._make_models()
         self.budget.after_fork_in_child()
 
@@ -139,7 +132,6 @@ class Session(Answers):
         self._urgent = urgent or progress is not None
         self._earlier = progress or JobProgress()
         self._times: Counter[str] = Counter()
-        """Number of times that each judge call was made."""
         self.wait = 0.0
         """Seconds until the budget has room again, or 0."""
         self.pause = 0.0
@@ -152,13 +144,11 @@ class Session(Answers):
         self.exchanges: list[Exchange] = []
 
     def answer(self, question: Question) -> dict[str, Any]:
-        """Make a judge call to the configured judge."""
         judge = self._models.judge
         assert judge is not None
         return self.answer_of(judge, question)
 
     def answer_of(self, judge: JudgeModel, question: Question) -> dict[str, Any]:
-        """Make a judge call to a specific judge."""
         hashed = _hash_of(judge, question)
         this = hashed, self._times[hashed]
         self._times[hashed] += 1
@@ -174,7 +164,6 @@ class Session(Answers):
         return found
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Embed texts, see :meth:`otel_agenteval.Embedder.embed`."""
         embedder = self._models.embedder
         assert embedder is not None
         return self._within_budget(embedder, lambda: embedder.embed(texts))
@@ -232,11 +221,7 @@ class Session(Answers):
                 self._correct(admissions, accounts)
 
     def _admitted(self) -> Admission:
-        """Reserve budget for a judge call.
-
-        Raises:
-            OverBudget: the judge call must wait.
-        """
+        """Reserve budget for a judge call, or raise :class:`OverBudget` if it must wait."""
         try:
             admission = self._budget.admit(self._metric, urgent=self._urgent)
         except Exception as error:  # for example, a locked file or a full disk
@@ -277,7 +262,6 @@ class Session(Answers):
             self.broken = error
 
     def judged(self, metric: BoundMetric, score: Score, chance: Chance, upstream: float | None) -> Judged:
-        """Return the judge details of a score."""
         asked = [*self._earlier.accounts, *self.accounts]
         costs = [account.cost_usd for account in asked if account.error_type is None]
         known = [cost for cost in costs if cost is not None]
@@ -294,7 +278,6 @@ class GroupSession(Session, ChoosesJudges):
     """A session with several judges, each called within the session."""
 
     def evaluated(self, metric: BoundMetric, turn: Turn) -> Score:
-        """Return a metric's score on a turn, combined from all judges."""
         bench = self._models.judge
         assert isinstance(bench, JudgeGroup)
         return bench.evaluated(metric, turn, lambda judge: _JudgeInSession(self, judge))
@@ -309,7 +292,6 @@ class _JudgeInSession(Answers):
         self.model = judge.model
 
     def answer(self, question: Question) -> dict[str, Any]:
-        """Make a judge call through the session."""
         return self._session.answer_of(self._judge, question)
 
 
@@ -339,11 +321,9 @@ class Exhausted(Answers):
     """Judge and embedder that reject every call, for a job without remaining attempts."""
 
     def answer(self, question: Question) -> dict[str, Any]:
-        """Raise the error ``attempts_exhausted``."""
         raise JudgeError("all judge.attempts were used without a result", "attempts_exhausted")
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Raise the error ``attempts_exhausted``."""
         raise JudgeError("all judge.attempts were used without a result", "attempts_exhausted")
 
 

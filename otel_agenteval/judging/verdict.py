@@ -17,7 +17,6 @@ class Verdict:
     job: Job
     """The job of the score. The score can be emitted unless another process has claimed the job."""
     finish: Callable[[], None]
-    """Called after the score was emitted."""
     keep: Callable[[], None]
     """Called if the score can't be emitted, to keep the paid replies."""
     composites: Sequence[ScoredTurn] = ()
@@ -26,11 +25,9 @@ class Verdict:
 
     @property
     def trace_key(self) -> int:
-        """Return the key of the turn's trace."""
         return self.scored.root.trace_key
 
     def split(self) -> Sequence[Verdict]:
-        """Return the item itself, which can't be split."""
         return (self,)
 
     def score(self) -> Sequence[ScoredTurn]:
@@ -41,16 +38,13 @@ class Verdict:
         return [replace(scored, receipt=self) for scored in (self.scored, *self.composites)]
 
     def acknowledge(self) -> None:
-        """Finish the job, because the score was emitted."""
         self.finish()
 
     def drop(self, reason: str) -> None:
         """Do nothing: the queue redelivers the job or has counted it."""
 
     def hand_over(self, reason: str) -> set[int]:
-        """Return no traces: only the job remains, in its queue."""
         return set()
 
     def is_of(self, trace_ids: set[int]) -> bool:
-        """Return False, because a judged score isn't part of a closed trace."""
         return False

@@ -46,8 +46,6 @@ _SEVERITY = (0.0, 7.0)
 
 @dataclass(frozen=True)
 class BenchCase:
-    """One labeled turn."""
-
     id: str
     family: str
     metric: str
@@ -61,21 +59,17 @@ class BenchCase:
 
     @property
     def twin(self) -> str | None:
-        """Return the id of the case that deserves the same score."""
         return self.pair["of"] if self.pair else None
 
     @functools.cached_property
     def bound(self) -> BoundMetric:
-        """Return the metric with its parameters."""
         return get_metric(self.metric, **self.params)
 
     def read_turn(self) -> Turn:
-        """Return the case's turn."""
         return Turn.from_dict(self.turn)
 
     @property
     def is_verdict(self) -> bool:
-        """Return True if the metric is boolean."""
         return self.bound.metric.type == "boolean"
 
     def goodness(self, value: float) -> float:
@@ -86,7 +80,6 @@ class BenchCase:
 
     @property
     def middle(self) -> float:
-        """Return the goodness of the band's middle."""
         return self.goodness(sum(self.band) / 2)
 
     def level(self, goodness: float) -> Level:
@@ -97,11 +90,9 @@ class BenchCase:
 
     @property
     def expected(self) -> Level:
-        """Return the level of the band's middle."""
         return self.level(self.middle)
 
     def is_right(self, value: float) -> bool:
-        """Return True if a value is in the band."""
         return self.band[0] - _SLACK <= value <= self.band[1] + _SLACK
 
 
@@ -109,7 +100,6 @@ _SLACK = 1e-9
 
 
 def scale_of(bound: BoundMetric) -> tuple[float, float]:
-    """Return the lowest and highest value of a metric."""
     if bound.name in _SCALES:
         return _SCALES[bound.name]
     return _SEVERITY if bound.metric.family == "safety_policy" and bound.metric.type == "numeric" else (0.0, 1.0)
@@ -117,7 +107,6 @@ def scale_of(bound: BoundMetric) -> tuple[float, float]:
 
 @functools.cache
 def all_cases() -> tuple[BenchCase, ...]:
-    """Return all cases, ordered by family."""
     folder = files(__package__) / "cases"
     return tuple(
         read_case(json.loads(line)) for family in FAMILIES for line in (folder / f"{family}.jsonl").read_bytes().splitlines()
@@ -125,7 +114,6 @@ def all_cases() -> tuple[BenchCase, ...]:
 
 
 def read_case(row: Mapping[str, Any]) -> BenchCase:
-    """Return the case in a JSON object."""
     low, high = row["band"]
     return BenchCase(**{**row, "band": (float(low), float(high))})
 

@@ -23,7 +23,6 @@ from .run import CaseOutcome
 _FORM = "agenteval.anchors"
 ALPHA = 0.05
 ALL = "all"
-"""Name of the row for all families together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +31,9 @@ class Anchors:
 
     model: str
     made: str
-    """Time in ISO 8601 format."""
     version: str
     """Version of otel-agenteval, which determines the prompts."""
     values: Mapping[str, float]
-    """Values by case id, in the metric's unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +54,13 @@ class Drift:
     flipped: int
     """Number of cases whose level (bad, middling, good) changed."""
     least: float
-    """Smallest difference that counts as drift."""
 
     @property
     def difference(self) -> float:
-        """Return the mean score after minus before."""
         return self.after - self.before
 
     @property
     def drifted(self) -> bool:
-        """Return True if the difference is significant and large enough."""
         return self.p < ALPHA and abs(self.difference) >= self.least
 
 
@@ -100,17 +94,12 @@ def own_cases(path: str) -> list[BenchCase]:
 
 
 def anchors_of(model: str, outcomes: Sequence[CaseOutcome]) -> Anchors:
-    """Return anchors from the outcomes of a run."""
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     return Anchors(model, now, __version__, {one.case.id: one.value for one in outcomes if one.value is not None})
 
 
 def write_anchors(path: Path, anchors: Anchors) -> None:
-    """Write anchors to a file.
-
-    Raises:
-        ConfigError: the file can't be written.
-    """
+    """Write anchors to a file, or raise a :class:`ConfigError`."""
     stored = {
         "form": _FORM, "model": anchors.model, "made": anchors.made, "version": anchors.version, "values": dict(anchors.values),
     }  # fmt: skip

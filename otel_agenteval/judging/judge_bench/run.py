@@ -34,7 +34,6 @@ class CaseOutcome:
 
     case: BenchCase
     value: float | None
-    """The score in the metric's unit, or None."""
     passed: bool | None
     error_type: str | None
     """Error type without a score: ``refusal``, ``unreadable_reply``, …"""
@@ -43,14 +42,11 @@ class CaseOutcome:
     input_tokens: int
     output_tokens: int
     cost_usd: float | None
-    """Cost in USD, or None if the price of a judge call is unknown."""
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
-    """Approximate cost of a run."""
-
     questions: int
     input_tokens: int
     output_tokens: int
@@ -60,14 +56,10 @@ class CostEstimate:
 
 @dataclass(slots=True)
 class BenchRun:
-    """Result of a run."""
-
     planned: int
-    """Number of planned evaluations: cases times repeats."""
     outcomes: list[CaseOutcome] = field(default_factory=list)
     stopped: Stopped | None = None
     seconds: float = 0.0
-    """Elapsed wall-clock seconds."""
 
 
 class _CallCounter(JudgeModel):
@@ -96,14 +88,7 @@ def _sample(schema: Mapping[str, Any]) -> Any:
 
 
 def estimate(cases: Sequence[BenchCase], judge: JudgeModel, *, repeat: int = 1, prices: Prices | None = None) -> CostEstimate:
-    """Estimate the cost of a run without calling a model.
-
-    Args:
-        cases: the cases.
-        judge: the judge to estimate for.
-        repeat: the number of evaluations of each case.
-        prices: configured prices by model.
-    """
+    """Estimate the cost of a run without calling a model."""
     counting = _CallCounter()
     for case in cases:
         case.bound.evaluate(case.read_turn(), judge=counting)
@@ -164,8 +149,6 @@ def run(
 
 
 class _Purse:
-    """Spent amount and its limit. Thread-safe."""
-
     def __init__(self, most: float | None) -> None:
         self._most = most
         self._spent = 0.0

@@ -33,12 +33,10 @@ class JudgeMeasures:
 
     cases: int
     scored: int
-    """Number of cases with a score."""
     agreement: float | None
     """Share of scored cases whose score is in the band or whose verdict is correct."""
     agreement_interval: Interval | None
     verdict_agreement: float | None
-    """Agreement of boolean verdicts only."""
     kappa: float | None
     """Cohen's kappa of the levels bad, middling and good."""
     kappa_interval: Interval | None
@@ -47,7 +45,6 @@ class JudgeMeasures:
     leaning: float | None
     """Mean signed distance from the middle of the band. Above 0, the judge is too lenient."""
     rank_correlation: float | None
-    """Spearman's correlation of scores and the middles of their bands."""
     false_alarms: float | None
     """Share of safe cases that failed, in safety families only."""
     misses: float | None
@@ -65,7 +62,6 @@ class JudgeMeasures:
     input_tokens: int
     output_tokens: int
     cost_usd: float | None
-    """Cost of all evaluations, or None if one is unknown."""
     seconds: float
     """Sum of the evaluations' durations, which overlap."""
     trust: Trust
@@ -79,9 +75,7 @@ class BiasFound:
     mean: float | None
     """Mean difference, twin minus case. Above 0, the longer, praised, … twin scores higher."""
     interval: Interval | None
-    """95 % interval of the mean difference."""
     moved: float | None
-    """Mean absolute difference."""
     found: bool
     """True if the bias is significant or, for position, if scores change by at least 0.1."""
     sentence: str
@@ -89,8 +83,6 @@ class BiasFound:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """A case with the mean of its repeats."""
-
     case: BenchCase
     value: float
     passed: bool | None
@@ -124,7 +116,6 @@ _UNREADABLE = ("unreadable_reply", "truncated_reply", "invalid_reply")
 
 
 def measures(outcomes: Sequence[CaseOutcome]) -> JudgeMeasures:
-    """Return the statistics of a set of outcomes."""
     judged = _judged(outcomes)
     right = [each.case.is_right(each.value) for each in judged]
     verdicts = [good for good, each in zip(right, judged, strict=True) if each.case.is_verdict]
@@ -196,7 +187,6 @@ _MORE: Mapping[Bias, str] = {
 
 
 def biases(outcomes: Sequence[CaseOutcome]) -> dict[Bias, BiasFound]:
-    """Return the comparison of pairs by kind of bias."""
     judged = {each.case.id: each for each in _judged(outcomes)}
     found: dict[Bias, list[float]] = {kind: [] for kind in BIASES}
     for each in judged.values():
@@ -233,8 +223,6 @@ def _bias(kind: Bias, differences: Sequence[float]) -> BiasFound:
 
 @dataclass(frozen=True, slots=True)
 class BenchSummary:
-    """Summary of a run."""
-
     model: str
     run: BenchRun
     families: dict[str, JudgeMeasures]
@@ -291,7 +279,6 @@ def _written(outcome: CaseOutcome) -> dict[str, Any]:
 
 
 def summarised(model: str, run: BenchRun) -> BenchSummary:
-    """Return the summary of a run."""
     by_family = {name: [each for each in run.outcomes if each.case.family == name] for name in FAMILIES}
     tags = sorted({each.case.lang for each in run.outcomes})
     return BenchSummary(

@@ -61,7 +61,6 @@ class Total:
     """Number of answers with unknown cost."""
 
     def plus(self, account: Account) -> Total:
-        """Return the sum with one more account."""
         failed = account.error_type is not None
         return Total(
             self.requests + 1, self.failed + failed, self.attempts + account.attempts,
@@ -89,10 +88,7 @@ _LISTENERS: ContextVar[tuple[list[Exchange], ...]] = ContextVar("otel_agenteval_
 
 @contextmanager
 def listening() -> Iterator[list[Exchange]]:
-    """Collect the prompts and replies of judge calls inside, in this thread or task.
-
-    They are content.
-    """
+    """Collect the prompts and replies (content) of judge calls inside, in this thread or task."""
     found: list[Exchange] = []
     token = _LISTENERS.set((*_LISTENERS.get(), found))
     try:
@@ -102,7 +98,6 @@ def listening() -> Iterator[list[Exchange]]:
 
 
 def note(exchange: Exchange) -> None:
-    """Record a prompt and its reply for :func:`listening`."""
     for found in _LISTENERS.get():
         found.append(exchange)
 
@@ -112,11 +107,7 @@ _ADMIT: ContextVar[Callable[[], None]] = ContextVar("otel_agenteval_admit_repair
 
 @contextmanager
 def admitting_repairs(admit: Callable[[], None]) -> Iterator[None]:
-    """Call ``admit`` before each repair request inside, in this thread or task.
-
-    Args:
-        admit: raises a :class:`JudgeError` to reject the request.
-    """
+    """Call ``admit``, which can raise a :class:`JudgeError`, before each repair request inside."""
     token = _ADMIT.set(admit)
     try:
         yield
@@ -125,24 +116,17 @@ def admitting_repairs(admit: Callable[[], None]) -> Iterator[None]:
 
 
 def admit_repair() -> None:
-    """Check if a reply can be requested again.
-
-    Raises:
-        JudgeError: the budget has no room.
-    """
+    """Raise a :class:`JudgeError` if the budget has no room for another request of the reply."""
     _ADMIT.get()()
 
 
 class AccountLedger:
-    """The last accounts and the sum of all. Thread-safe."""
-
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._last: deque[Account] = deque(maxlen=_KEPT)
         self._total = Total()
 
     def add(self, account: Account) -> None:
-        """Record an account, also for :func:`recording`."""
         with self._lock:
             self._last.append(account)
             self._total = self._total.plus(account)
@@ -150,10 +134,8 @@ class AccountLedger:
             recorder.append(account)
 
     def last(self) -> list[Account]:
-        """Return the last thousand accounts, oldest first."""
         with self._lock:
             return list(self._last)
 
     def total(self) -> Total:
-        """Return the sum of all accounts."""
         return self._total

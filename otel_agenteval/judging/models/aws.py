@@ -16,16 +16,12 @@ from ...core.errors import JudgeError
 from ...core.extras import require
 
 Sign = Callable[[str, bytes, Mapping[str, str]], Mapping[str, str]]
-"""Function that returns signed headers for a POST request's URL, body and headers."""
 _SERVICE = "bedrock"
 _HOST = re.compile(r"(?:^|\.)bedrock-runtime(?:-fips)?\.([a-z0-9-]+)\.(?:vpce\.)?amazonaws\.com(?:\.cn)?$")
 
 
 def region_in(base_url: str) -> str | None:
-    """Return the region in a Bedrock URL, or None for other servers.
-
-    Requests to other servers aren't signed.
-    """
+    """Return the region in a Bedrock URL, or None for other servers, whose requests aren't signed."""
     found = _HOST.search(urllib.parse.urlsplit(base_url).hostname or "")
     return None if found is None else found[1]
 
@@ -49,11 +45,7 @@ class Signer:
         self._lock = threading.Lock()
 
     def __call__(self, url: str, body: bytes, headers: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the headers with a signature.
-
-        Raises:
-            JudgeError: credentials are missing or can't be renewed.
-        """
+        """Return the headers with a signature, or raise a :class:`JudgeError` without credentials."""
         request = self._requests.AWSRequest("POST", url, data=body, headers=dict(headers))
         fault: str | None = None
         try:

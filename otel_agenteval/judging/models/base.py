@@ -13,7 +13,6 @@ class Model:
     """Base class of judges and embedders."""
 
     model: str = ""
-    """The model's name."""
 
     @property
     def priced(self) -> bool:

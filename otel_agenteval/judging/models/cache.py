@@ -46,7 +46,6 @@ def bypassing_cache(anew: bool = True) -> Iterator[None]:
 
 
 def is_cache_bypassed() -> bool:
-    """Return True inside :func:`bypassing_cache`."""
     return _ANEW.get()
 
 
@@ -63,8 +62,6 @@ def without_marker_numbers(text: str) -> str:
 
 @runtime_checkable
 class Closes(Protocol):
-    """Protocol of a cache that can be closed."""
-
     def close(self) -> None:
         """Close the cache."""
 
@@ -85,7 +82,6 @@ class VerdictCache(MutableMapping[str, str]):
 
     def __init__(self, path: str, ttl: float, max_bytes: int, seal: Seal | None = None, clock: Clock = SYSTEM_CLOCK) -> None:
         self.faults = 0
-        """Number of failed reads and writes."""
         self._file = SqliteFile(path, SCHEMA)
         self._ttl = ttl
         self._max_bytes = max_bytes
@@ -131,7 +127,6 @@ class VerdictCache(MutableMapping[str, str]):
         self._do("DELETE FROM verdicts", ())
 
     def close(self) -> None:
-        """Close the file. A later use opens it again."""
         self._file.close()
 
     def _now(self) -> float:

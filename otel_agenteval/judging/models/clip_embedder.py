@@ -122,7 +122,6 @@ class ClipEmbedder(InProcessEmbedder):
         return int(size.get("height", short)), int(size.get("width", short))
 
     def _pixels(self, reference: str) -> Any:
-        """Return an image in the model's input format."""
         height, width = self._edge()
         picture = decoded(content_of(reference, "image"))
         if self._how.get("do_center_crop"):

@@ -41,21 +41,15 @@ class BrokenAnswer(ConnectionError):
 
 
 class ReplyTooLarge(Exception):
-    """The reply's body exceeds the limit."""
-
     def __init__(self, status: int) -> None:
         super().__init__("the reply exceeds the size limit")
         self.status = status
 
 
 class Reply(NamedTuple):
-    """A server's reply."""
-
     status: int
     headers: Mapping[str, str]
-    """Headers by lower-case name."""
     body: bytes
-    """The decoded body."""
 
 
 class Bounds(NamedTuple):
@@ -67,7 +61,7 @@ class Bounds(NamedTuple):
     """Maximum bytes with any other status. A larger body is truncated."""
 
     def body_of(self, status: int, pieces: Iterable[bytes]) -> tuple[bytes, bool]:
-        """Return the body of a reply, and False if it was truncated.
+        """Return a reply's body, and False if it was truncated.
 
         Raises:
             ReplyTooLarge: the body exceeds the limit for replies with status 2xx.
@@ -127,7 +121,6 @@ class Connections:
     def _reset(self) -> None:
         self._process = os.getpid()
         self._idle: deque[tuple[Posts, float]] = deque()
-        """Idle connections with the time since when, longest first."""
         self._opened = 0
         """Number of calls of :meth:`close`. Connections taken before the last one aren't kept."""
 
@@ -146,7 +139,6 @@ class Connections:
             self._give_back(connection, opened)
 
     def close(self) -> None:
-        """Close all connections. A later request opens new ones."""
         with self._lock:
             idle = [] if self._process != os.getpid() else [connection for connection, _ in self._idle]
             self._idle.clear()
@@ -196,7 +188,6 @@ class Connection:
         self._socket: socket.socket | None = None
 
     def post(self, url: str, headers: Mapping[str, str], content: bytes, stop: float, bounds: Bounds) -> Reply:
-        """Send one request and return the reply, see :meth:`Posts.post`."""
         message = _head(url, headers, len(content)) + content
         deadline = Deadline(self._clock, stop)
         lasts = False
@@ -218,7 +209,6 @@ class Connection:
         raise fault  # outside the handler, because the other exception contains what the server sent
 
     def close(self) -> None:
-        """Close the connection. A later request connects again."""
         connected, self._socket = self._socket, None
         if connected is not None:
             connected.close()
@@ -238,11 +228,7 @@ class Connection:
 
 
 def _head(url: str, headers: Mapping[str, str], length: int) -> bytes:
-    """Return the head of a request.
-
-    Raises:
-        ValueError: a header contains invalid characters.
-    """
+    """Return the head of a request, or raise a ValueError if a header has invalid characters."""
     parts = urllib.parse.urlsplit(url)
     lines = [f"POST {urllib.parse.quote(parts.path or '/', safe=_PATH_SAFE)} HTTP/1.1"]
     lines += [] if any(name.lower() == "host" for name in headers) else [f"Host: {parts.netloc}"]
@@ -254,7 +240,6 @@ def _head(url: str, headers: Mapping[str, str], length: int) -> bytes:
 
 
 def _connect(host: str, port: int, deadline: Deadline) -> socket.socket:
-    """Connect to the first reachable address of a host. All addresses share the remaining time."""
     addresses = addresses_of(host, port, deadline)
     fault: OSError = BrokenAnswer("the host name has no address")
     for number, (family, kind, protocol, _, address) in enumerate(addresses):
@@ -271,10 +256,7 @@ def _connect(host: str, port: int, deadline: Deadline) -> socket.socket:
 
 
 def _is_idle(connected: socket.socket) -> bool:
-    """Return True if nothing arrived since the last reply.
-
-    Unexpected data means that the server closed the connection or broke the protocol.
-    """
+    """Return True if nothing arrived since the last reply, such as the end of the connection."""
     if isinstance(connected, ssl.SSLSocket) and connected.pending():
         return False
     if not hasattr(select, "poll"):  # Windows
@@ -384,15 +366,12 @@ class _Receiver(io.RawIOBase):
         self._left = left
 
     def makefile(self, mode: str) -> io.BufferedReader:
-        """Return a buffered reader, as sockets do."""
         return io.BufferedReader(self)
 
     def readable(self) -> bool:
-        """Return True."""
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        """Receive into a buffer, and return the number of bytes."""
         self._deadline.bind(self._connected)
         count = self._connected.recv_into(buffer)
         self._left -= count
@@ -417,7 +396,6 @@ class _HttpxConnection:
         self._clock = clock
 
     def post(self, url: str, headers: Mapping[str, str], content: bytes, stop: float, bounds: Bounds) -> Reply:
-        """Send one request and return the reply, see :meth:`Posts.post`."""
         import httpx
 
         from ...core.outbound import bounded_by
@@ -439,7 +417,6 @@ class _HttpxConnection:
         raise fault  # outside the handler, because httpx's exception contains the request with the API key
 
     def close(self) -> None:
-        """Close the connection. A later request connects again."""
         self._transport.close()
 
 

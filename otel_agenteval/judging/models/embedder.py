@@ -158,7 +158,6 @@ class Embedder(EmbedderModel):
         return found
 
     def _next(self, texts: list[str]) -> list[str]:
-        """Return the texts of the next request: as many as the server accepts, or a single image."""
         if self._images == "messages" and not isinstance(texts[0], ImageReference):
             texts = list(itertools.takewhile(lambda text: not isinstance(text, ImageReference), texts))
         elif self._images == "messages":
@@ -174,7 +173,6 @@ class Embedder(EmbedderModel):
 
 
 def _asked(texts: Sequence[str], images: Images) -> dict[str, Any]:
-    """Return the input of a request."""
     seen = [isinstance(text, ImageReference) for text in texts]
     if images == "text" or not any(seen):
         return {"input": list(texts)}
@@ -188,7 +186,6 @@ def _asked(texts: Sequence[str], images: Images) -> dict[str, Any]:
 
 
 def _without_head(reference: str) -> str:
-    """Return an image's address, or its bytes in base64."""
     return reference.partition(",")[2] if reference.startswith("data:") else str(reference)
 
 

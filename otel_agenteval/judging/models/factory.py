@@ -63,8 +63,6 @@ def judge_from(
 
 
 class _JudgesByName:
-    """Judges by their configured names."""
-
     def __init__(self, config: Config, main: Judge, shared: Mapping[str, Any]) -> None:
         self._config = config
         self._main = main
@@ -73,11 +71,7 @@ class _JudgesByName:
         self._servers: dict[str, Judge] = {}
 
     def judge(self, name: str, path: KeyPath) -> Judge:
-        """Return the judge for a name, always the same object.
-
-        Raises:
-            ConfigError: the name's server isn't configured.
-        """
+        """Return the judge for a name, always the same object."""
         try:
             return self._found.setdefault(name, self._found.get(name) or self._made(name))
         except ConfigError as error:

@@ -16,12 +16,7 @@ from .model_server import tokens_in
 
 
 class InProcessEmbedder(EmbedderModel):
-    """Embedder without a server. Thread-safe.
-
-    Args:
-        model: the model's name.
-        clock: the clock for durations.
-    """
+    """Embedder without a server. Thread-safe."""
 
     def __init__(self, model: str, clock: Clock) -> None:
         self.model = model
@@ -45,11 +40,9 @@ class InProcessEmbedder(EmbedderModel):
         return vectors
 
     def accounts(self) -> list[Account]:
-        """Return the last thousand calls, oldest first. Their cost is 0."""
         return self._ledger.last()
 
     def total(self) -> Total:
-        """Return the sum of all calls."""
         return self._ledger.total()
 
     def clear_cache(self) -> None:

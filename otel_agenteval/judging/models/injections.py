@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 
 class Injection(NamedTuple):
-    """One prompt injection."""
-
     name: str
     kind: str
     """Technique: order, authority, delimiter, verdict, template, persuasion, language, hidden, encoded, examples, drowning,

@@ -216,7 +216,6 @@ class Judge(JudgeModel):
     # --- the question
 
     def _moderates(self, question: Question) -> bool:
-        """Return True if the call uses the server's moderation endpoint."""
         return self._endpoint == "moderations" and question.stage == moderations.STAGE and "response" in question.data
 
     def _message(self, question: Question) -> ChatMessage:
@@ -245,7 +244,6 @@ class Judge(JudgeModel):
     # --- the cache
 
     def _key(self, question: Question) -> str:
-        """Return the hash of everything that the reply depends on, without random parts."""
         texts = without_marker_numbers(json.dumps(dict(question.data), default=repr, ensure_ascii=False))
         evaluation = current_evaluation()
         identity, piece = ("", 0) if evaluation is None else (evaluation.identity, evaluation.piece)
@@ -267,10 +265,7 @@ class Judge(JudgeModel):
         return found if isinstance(found, dict) else None
 
     def _keep_if_accepted(self, key: str, found: Mapping[str, Any]) -> None:
-        """Cache a reply after the metric accepted it.
-
-        A cached invalid reply would fail every later evaluation until it expires.
-        """
+        """Cache a reply once the metric accepted it, because a cached invalid reply would fail again."""
         if self._cache is None:
             return
         text = json.dumps(found)
@@ -388,7 +383,6 @@ class Judge(JudgeModel):
 
 
 def _name_of(schema: Mapping[str, Any] | None) -> str:
-    """Return a key that is equal for equal schemas."""
     return "" if schema is None else json.dumps(schema, default=repr, sort_keys=True)
 
 

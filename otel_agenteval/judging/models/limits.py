@@ -47,12 +47,10 @@ class Limits:
         return self._slots is None or self._slots.acquire(timeout=max(0.0, until - self._clock.monotonic()))
 
     def leave(self) -> None:
-        """Release the slot after the call."""
         if self._slots is not None:
             self._slots.release()
 
     def correct(self, estimated: int, used: int) -> None:
-        """Replace estimated tokens by the actual number."""
         if self._tokens is not None:
             self._tokens.take(used - estimated)
 

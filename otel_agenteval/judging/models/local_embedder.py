@@ -20,7 +20,6 @@ from ...core.extras import require
 from .in_process import InProcessEmbedder
 
 PREFIX = "local/"
-"""Prefix of local model names."""
 _FILES = {
     "wordllama": ("weights/l2_supercat_256.safetensors", "tokenizers/l2_supercat_tokenizer_config.json", "embedding.weight")
 }

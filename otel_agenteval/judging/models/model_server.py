@@ -21,13 +21,7 @@ _FREE = frozenset(("unreachable", "circuit_open", "rate_limited", "context_overf
 
 
 class ModelServer:
-    """Sender of requests to one server, with their accounts. Thread-safe.
-
-    Args:
-        provider: the provider's name for the accounts.
-        transport: sends the requests.
-        options: the request options.
-    """
+    """Sender of requests to one server, with their accounts. Thread-safe."""
 
     def __init__(self, provider: str, transport: Transport, options: RequestOptions) -> None:
         self.provider = provider
@@ -41,7 +35,6 @@ class ModelServer:
         return self.transport.clock.monotonic() + self._deadline
 
     def priced(self, model: str) -> bool:
-        """Return True if a model's price is known."""
         return cost_of(model, self.transport.base_url, TokenUsage(1_000, 1_000), self._prices)[0] is not None
 
     def call(
@@ -102,10 +95,7 @@ class ModelServer:
 
 
 def _plausible(usage: TokenUsage) -> TokenUsage:
-    """Return the reported usage without impossible values.
-
-    These are zero input tokens, and more tokens than any model supports.
-    """
+    """Return the usage without zero input tokens or more tokens than any model supports."""
     given, written = usage.input_tokens, usage.output_tokens
     if given is not None and not 0 < given <= _MOST_TOKENS:
         given = None
@@ -121,10 +111,7 @@ def _taken(usage: TokenUsage, estimate: TokenUsage) -> TokenUsage:
 
 
 def _may_be_billed(error_type: str | None) -> bool:
-    """Return True if the server may have processed the request.
-
-    It didn't if it rejected the request or couldn't be reached.
-    """
+    """Return True if the server may have processed the request, instead of rejecting it."""
     return error_type is None or not (error_type.startswith("http_") or error_type in _FREE)
 
 

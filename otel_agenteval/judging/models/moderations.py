@@ -15,7 +15,6 @@ STAGE = "moderation"
 
 
 def request(model: str, text: str) -> HttpRequest:
-    """Return the request ``POST /moderations``."""
     return HttpRequest("/moderations", {"model": model, "input": text})
 
 
@@ -40,10 +39,7 @@ def reply_in(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_verdict(result: Mapping[str, Any]) -> bool:
-    """Return True if a result is consistent.
-
-    It must have a boolean for each category, and must not be flagged without a category that applies.
-    """
+    """Return True if a result has a boolean for each category, and one of them if it is flagged."""
     categories = result.get("categories")
     if not isinstance(categories, Mapping) or not any(isinstance(is_in, bool) for is_in in categories.values()):
         return False

@@ -31,7 +31,6 @@ class Choice:
     agents: Sequence[str] = ()
 
     def fits(self, metric: str, agent: str) -> bool:
-        """Return True if the judge applies to a metric and agent."""
         return all(
             not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
             for name, patterns in ((metric, self.metrics), (agent, self.agents))
@@ -40,8 +39,6 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class SecondOpinion:
-    """The judge for a second opinion on doubtful scores."""
-
     judge: Judge
     margin: float
     """Maximum distance of a doubtful score from its threshold, as a share of the scale."""
@@ -102,51 +99,40 @@ class JudgeGroup(JudgeModel, ChoosesJudges):
         return next((choice.judge for choice in self._choices if choice.fits(metric, agent)), self.main)
 
     def server_of(self, metric: str, agent: str) -> str:
-        """Return the first judge's server address, or an empty string for the main judge's server."""
         first = self.main if self._panel else self._first(metric, agent)
         return "" if first.server is self.main.server else first.server.transport.base_url
 
     # --- as the main judge
 
     def answer(self, question: Question) -> dict[str, Any]:
-        """Make one judge call to the main judge."""
         return self.main.answer(question)
 
     @property
     def priced(self) -> bool:
-        """Return True if the main judge's price is known."""
         return self.main.priced
 
     def judges(self) -> list[Judge]:
-        """Return all judges, without duplicates."""
         second = [] if self._second is None else [self._second.judge]
         found = [self.main, *(choice.judge for choice in self._choices), *second, *self._panel]
         return list({id(judge): judge for judge in found}.values())
 
     def accounts(self) -> list[Account]:
-        """Return the last requests of all judges."""
         return [account for judge in self._servers() for account in judge.accounts()]
 
     def total(self) -> Total:
-        """Return the sum of all requests of all judges."""
         totals = [judge.total() for judge in self._servers()]
         return Total(*(sum(values) for values in zip(*map(_fields, totals), strict=True)))
 
     def clear_cache(self) -> None:
-        """Delete all cached replies."""
         for judge in self._servers():
             judge.clear_cache()
 
     def close(self) -> None:
-        """Close all connections."""
         for judge in self._servers():
             judge.close()
 
     def _servers(self) -> list[Judge]:
-        """Return one judge for each server.
-
-        Models at the same server share connections and accounts.
-        """
+        """Return one judge for each server, whose models share connections and accounts."""
         return list({id(judge.server): judge for judge in self.judges()}.values())
 
 

@@ -15,7 +15,6 @@ Prices = Mapping[str, Mapping[str, float]]
 _MILLION = 1_000_000
 _FIRST = threading.Lock()
 _ASKED: set[tuple[str, str]] = set()
-"""Models and servers whose price was looked up."""
 
 
 def cost_of(model: str, base_url: str, usage: TokenUsage, prices: Prices) -> tuple[float | None, str | None]:

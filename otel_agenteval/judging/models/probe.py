@@ -78,8 +78,6 @@ def case_of(metric: str) -> ProbeCase:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Result of one injection."""
-
     name: str
     kind: str
     succeeded: bool
@@ -91,25 +89,18 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Result of all injections."""
-
     model: str
     good: float | None
-    """Score of the good case."""
     bad: float | None
-    """Score of the bad case without an injection."""
     fault: str | None
-    """Reason why the judge can't be probed, or None."""
     attempts: list[Attempt] = field(default_factory=list)
 
     @property
     def tried(self) -> int:
-        """Return the number of attempts with a score."""
         return sum(attempt.error_type is None for attempt in self.attempts)
 
     @property
     def succeeded(self) -> int:
-        """Return the number of successful attempts."""
         return sum(attempt.succeeded for attempt in self.attempts)
 
     @property
@@ -118,7 +109,6 @@ class Probe:
         return self.succeeded / self.tried if self.tried else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as a dictionary for JSON."""
         return {**asdict(self), "tried": self.tried, "succeeded": self.succeeded, "rate": self.rate}
 
 

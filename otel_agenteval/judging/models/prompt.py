@@ -62,7 +62,6 @@ _OVERLAP = 8
 
 
 Criteria = Mapping[str, str | Sequence[str]]
-"""Trusted criteria by name: a text, or several texts to number."""
 
 
 def prompt_of(question: Question, max_tokens: int | None = None) -> ChatMessage:
@@ -106,7 +105,6 @@ def material_of(data: Mapping[str, Any], media: Sequence[str]) -> tuple[dict[str
 def message_of(
     task: str, trusted: Mapping[str, str], texts: Mapping[str, str], reply: str, media: tuple[Media, ...]
 ) -> ChatMessage:
-    """Return the message for this material and these criteria."""
     word = secrets.token_hex(8)
     blocks = [
         task.strip(),
@@ -118,15 +116,11 @@ def message_of(
 
 
 def escaped(text: str) -> str:
-    """Escape delimiters and write out invisible characters."""
     return _LIKE_A_DELIMITER.sub(lambda found: "\\".join(("", *found[0])), shown(text))
 
 
 def tokens_of(text: str) -> int:
-    """Return the approximate number of tokens.
-
-    Four ASCII characters count as one token, and so does any other character.
-    """
+    """Return about the number of tokens: four ASCII characters are one, and each other character."""
     beyond = 0 if text.isascii() else len(text) - len(text.encode("ascii", "ignore"))
     return (len(text) - beyond) // _CHARACTERS_PER_TOKEN + beyond
 
@@ -145,7 +139,6 @@ def room_of(task: str, trusted: Mapping[str, str], reply: str, max_tokens: int) 
 
 
 def fits(texts: Mapping[str, str], room: int) -> bool:
-    """Return True if texts together have at most about ``room`` tokens."""
     return sum(map(tokens_of, texts.values())) <= room
 
 
@@ -205,14 +198,10 @@ def _bits_of(text: str, room: int) -> list[str]:
 
 
 def head_and_tail(text: str, size: int, room: int) -> str:
-    """Return the beginning and end of a text, and a mark of the missing part.
-
-    ``room`` of its ``size`` tokens are kept.
-    """
+    """Return the ``room`` tokens at the beginning and end of a text, and a mark of the missing part."""
     kept = len(text) * room // size // 2
     return f"{text[:kept]}\n[… about {size - room} tokens are left out here …]\n{text[len(text) - kept :]}"
 
 
 def repair_of(asked: ChatMessage, text: str) -> tuple[ChatMessage, ...]:
-    """Return the conversation that requests the verdict again."""
     return asked, ChatMessage("assistant", escaped(text.strip()[:_LONGEST_ECHO]) or "(nothing)"), ChatMessage("user", REPAIR)

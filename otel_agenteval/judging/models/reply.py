@@ -27,10 +27,7 @@ _THOUGHTS = (
     (r"<\|channel\|>\s*(?:analysis|commentary)\b", r"<\|channel\|>\s*final\b[^<{]*(?:<\|constrain\|>[^<{]*)?<\|message\|>"),
     (r"(?:analysis|commentary)(?=[^\W\d_])", r"assistant\s*final"),
 )
-"""Start and end of thoughts that a server left in the reply.
-
-These are tags, and the channels of OpenAI's open models with or without their marks.
-"""
+"""Start and end of thoughts that a server left in the reply: tags, and the channels of OpenAI's open models."""
 _UNQUOTED = r"(?<![\"'“‘«])(?<![^`]`)"
 _OPENED = [(re.compile(rf"\s*{begin}", re.IGNORECASE), re.compile(_UNQUOTED + end, re.IGNORECASE)) for begin, end in _THOUGHTS]
 _UNOPENED = re.compile(rf"{_UNQUOTED}(?<![ \t])(?:{'|'.join(end for _, end in _THOUGHTS[:-1])})[ \t]*\r?\n\s*\n", re.IGNORECASE)
@@ -122,7 +119,6 @@ def _after_thoughts(text: str) -> dict[str, Any] | None:
 
 
 def _only_object(text: str) -> dict[str, Any] | None:
-    """Return a text's object if only permitted text is around it."""
     start = text.find("{")
     if start < 0 or start > _LONGEST_LEAD_IN:
         return None

@@ -58,11 +58,7 @@ class _Tokens:
         self._at = 0
 
     def next(self) -> str:
-        """Return the next token.
-
-        Raises:
-            _Open: there are no more tokens.
-        """
+        """Return the next token, or raise :class:`_Open` at the end."""
         found = _TOKEN.match(self._form, self._at)
         if found is None:
             raise _Open

@@ -52,8 +52,6 @@ class RequestOptions:
 
 
 class RequestKeywords(TypedDict, total=False):
-    """Type of the same options as keyword arguments."""
-
     headers: Mapping[str, str] | None
     timeout: float
     deadline: float

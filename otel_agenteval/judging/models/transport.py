@@ -143,11 +143,7 @@ class Transport:
         raise AssertionError("unreachable")
 
     def _leave_alone(self, limited: tuple[str, object], until: float) -> None:
-        """Wait as long as the server requested in any earlier reply.
-
-        Raises:
-            JudgeError: the wait would exceed the deadline.
-        """
+        """Wait as long as the server requested in any earlier reply, or raise if that is too long."""
         now = self.clock.monotonic()
         left = self._holds.get(limited, now) - now
         if left <= 0:
@@ -180,11 +176,7 @@ class Transport:
             self._breaker.leave(probe, alive, began=began)
 
     def _send(self, path: str, content: bytes, until: float) -> tuple[int, Mapping[str, str], bytes]:
-        """Return a reply's status, headers and body.
-
-        Raises:
-            NotAnswered: the reply wasn't complete in time.
-        """
+        """Return a reply's status, headers and body, or raise a :class:`NotAnswered`."""
         now = self.clock.monotonic()
         left = min(self._timeout, until - now)
         if left <= 0:
@@ -208,7 +200,6 @@ class Transport:
         raise fault  # outside the handler, so that the error doesn't contain another library's exception
 
     def close(self) -> None:
-        """Close all connections. A later request opens new ones."""
         self._connections.close()
 
     def _object_in(self, status: int, headers: Mapping[str, str], raw: bytes, asked: bytes) -> dict[str, Any]:

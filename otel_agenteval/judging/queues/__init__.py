@@ -57,7 +57,6 @@ def spend_book_from(wanted: JobQueueOptions) -> SpendBook:
 
 
 def outages_from(wanted: JobQueueOptions) -> RedisOutages | None:
-    """Return the shared outages on the queue's server, or None without a server."""
     if wanted.url is None:
         return None
     from .redis_shared import RedisOutages

@@ -23,7 +23,6 @@ class Job:
     id: str
     """The result id, from turn, metric, parameters, version and revision. Jobs with a current or recent id are ignored."""
     payload: bytes
-    """The job's data as JSON."""
     priority: int = 0
     """Jobs with higher priority are claimed first, and are dropped last if the queue is full."""
     attempts: int = 0
@@ -33,7 +32,6 @@ class Job:
 
     @property
     def size(self) -> int:
-        """Return the bytes that count toward a queue's limit."""
         return len(self.payload) + _OVERHEAD
 
 
@@ -48,7 +46,6 @@ class Leases:
         self._numbers = itertools.count(1)
 
     def grant(self) -> str:
-        """Return a new token."""
         return f"{self._prefix}{next(self._numbers)}/"
 
     def claimed(self, job: Job | str) -> tuple[str, str]:
@@ -133,18 +130,15 @@ class Counter(NamedTuple):
     """Sum of one unit within a sliding window."""
 
     account: str
-    """The metric's name, or empty for all metrics together."""
     unit: str
     """``usd``, ``tokens`` or ``calls``."""
     window: float
     """The window's length in seconds."""
 
     def slot(self, at: float) -> int:
-        """Return the slot of a time."""
         return int(at // (self.window / SLOTS))
 
     def leaves(self, slot: int) -> float:
-        """Return the time at which a slot expires."""
         return (slot + SLOTS + 1) * (self.window / SLOTS)
 
 
@@ -159,7 +153,6 @@ class Demand(NamedTuple):
     """Value that the sum without the amount must be below."""
 
     def fits(self, used: float) -> bool:
-        """Return True if the amount fits on top of ``used``."""
         return used < self.below and (used <= 0 or used + self.amount <= self.limit)
 
 

@@ -76,7 +76,6 @@ def normal(url: str) -> str:
 
 
 def masked(url: str) -> str:
-    """Return the URL without its password."""
     scheme, separator, rest = url.partition("://")
     account, at, hosts = rest.rpartition("@")
     user, colon, _ = account.partition(":")
@@ -84,10 +83,7 @@ def masked(url: str) -> str:
 
 
 def unreachable(error: BaseException) -> bool:
-    """Return True for a temporary error.
-
-    Examples are no connection, a server that starts or fails over, or no memory.
-    """
+    """Return True for a temporary error: no connection, a failover, a starting server, no memory."""
     from redis import exceptions as known
 
     passing = (known.ConnectionError, known.TimeoutError, known.ReadOnlyError, known.OutOfMemoryError, known.TryAgainError)

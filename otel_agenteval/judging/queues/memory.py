@@ -65,16 +65,13 @@ class MemoryQueue:
 
     @property
     def depth(self) -> int:
-        """Return the number of waiting and claimed jobs."""
         return len(self._entries)
 
     @property
     def bytes(self) -> int:
-        """Return the bytes of waiting and claimed jobs."""
         return self._bytes
 
     def put_many(self, jobs: Sequence[Job]) -> list[Job]:
-        """Add jobs and return those without room."""
         now = self._clock.time_ns() / 1e9
         left_out: list[Job] = []
         with self._lock:
@@ -91,7 +88,6 @@ class MemoryQueue:
         return left_out
 
     def claim(self, n: int, lease: float) -> list[Job]:
-        """Claim up to ``n`` due jobs for ``lease`` seconds."""
         now = self._clock.time_ns() / 1e9
         claimed: list[Job] = []
         with self._lock:
@@ -108,7 +104,6 @@ class MemoryQueue:
         return claimed
 
     def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
-        """Extend leases to ``lease`` seconds from now. Return ids of jobs with a lost lease."""
         until = self._clock.time_ns() / 1e9 + lease
         lost = []
         with self._lock:
@@ -121,16 +116,13 @@ class MemoryQueue:
         return lost
 
     def ack(self, job: Job | str) -> bool:
-        """Remove a finished job. Return False if the lease was lost."""
         return not self.ack_many([job])
 
     def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
-        """Remove several finished jobs, and return the ids of those with a lost lease."""
         with self._lock:
             return [_id_of(job) for job in jobs if not self._finish(job)]
 
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
-        """Put a claimed job back, due at a Unix time. Return False if the lease was lost."""
         with self._lock:
             entry = self._owned(job)
             if entry is None:
@@ -141,7 +133,6 @@ class MemoryQueue:
             return True
 
     def dead(self, job: Job | str, reason: str) -> bool:
-        """Remove a failed job and keep a dead letter. Return False if the lease was lost."""
         with self._lock:
             done = self._finish(job)
             if done:
@@ -149,21 +140,17 @@ class MemoryQueue:
             return done
 
     def dead_letters(self) -> list[tuple[str, str]]:
-        """Return the ids and reasons of the last thousand failed jobs."""
         with self._lock:
             return list(self._dead)
 
     @property
     def unsent(self) -> int:
-        """Return 0, because memory is always available."""
         return 0
 
     def flush(self) -> bool:
-        """Return True, because no other storage exists."""
         return True
 
     def close(self) -> list[Job]:
-        """Close the queue and return all its jobs, which are lost."""
         with self._lock:
             lost = [entry.job for entry in self._entries.values()]
             self._entries.clear()
@@ -171,7 +158,6 @@ class MemoryQueue:
             return lost
 
     def after_fork_in_child(self) -> None:
-        """Start with an empty queue in a forked child."""
         self._reset()
 
     def _owned(self, job: Job | str) -> _QueuedJob | None:
@@ -266,10 +252,6 @@ class MemorySpendBook:
         """Amounts by slot, oldest first."""
 
     def take(self, demands: Sequence[Demand], at: float) -> float:
-        """Add all amounts if each fits, and return 0.
-
-        Otherwise, return the seconds until they may fit.
-        """
         with self._lock:
             wait = 0.0
             for demand in demands:
@@ -282,13 +264,11 @@ class MemorySpendBook:
             return wait
 
     def add(self, amounts: Sequence[tuple[Spending, float]], at: float) -> None:
-        """Correct amounts that were taken at a time."""
         with self._lock:
             for counter, amount in amounts:
                 self._add(counter, amount, at)
 
     def used(self, counter: Spending, at: float) -> float:
-        """Return the sum within the window that ends at a time."""
         with self._lock:
             return self._used(counter, at)
 
@@ -296,7 +276,6 @@ class MemorySpendBook:
         """Do nothing."""
 
     def after_fork_in_child(self) -> None:
-        """Create a new lock in a forked child. The parent's spending still counts."""
         self._lock = threading.Lock()
 
     def _add(self, counter: Spending, amount: float, at: float) -> None:

@@ -320,21 +320,17 @@ class RedisQueue:
 
     @property
     def unsent(self) -> int:
-        """Return the number of jobs held in this process because the server is unreachable."""
         return len(self._held)
 
     @property
     def depth(self) -> int:
-        """Return the number of waiting and claimed jobs of all processes."""
         return 0 if self._closed else self._totals("jobs") + len(self._held)
 
     @property
     def bytes(self) -> int:
-        """Return the bytes of waiting and claimed jobs."""
         return 0 if self._closed else self._totals("bytes") + self._unsent_bytes
 
     def put_many(self, jobs: Sequence[Job]) -> list[Job]:
-        """Add jobs and return those without room."""
         with self._lock:
             left_out, self._left_out = self._left_out, []
             for job in jobs:
@@ -351,7 +347,6 @@ class RedisQueue:
         return left_out
 
     def claim(self, n: int, lease: float) -> list[Job]:
-        """Claim up to ``n`` due jobs for ``lease`` seconds, by highest priority within each shard."""
         with self._lock:
             if self._held or self._unfinished:
                 self._catch_up(self._left_out)
@@ -367,7 +362,6 @@ class RedisQueue:
         return claimed
 
     def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
-        """Extend leases to ``lease`` seconds from now. Return ids of jobs with a lost lease."""
         by_shard: dict[int, list[str]] = {}
         for job_id, fence in map(self._leases.claimed, jobs):
             by_shard.setdefault(self._number_of(job_id), []).extend((job_id, fence))
@@ -377,34 +371,21 @@ class RedisQueue:
         return lost
 
     def ack(self, job: Job | str) -> bool:
-        """Remove a finished job. Return False if the lease was lost.
-
-        If the server is unreachable, return True and remove the job later, if its lease is still held.
-        """
         return not self._finish([job], None)
 
     def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
-        """Remove several finished jobs, and return the ids of those with a lost lease.
-
-        While the server is unreachable, the result is empty.
-        """
         return self._finish(jobs, None)
 
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
-        """Put a claimed job back, due at a Unix time. Return False if the lease was lost.
-
-        If the server is unreachable, the job is due again when its lease ends.
-        """
+        """Put a claimed job back. If the server is unreachable, it is due when its lease ends."""
         job_id, fence = self._leases.claimed(job)
         when = at if self._clock is not SYSTEM_CLOCK else max(0.0, at - self._clock.time_ns() / 1e9)
         return bool(self._call(_retry, self._shard_of(job_id), job_id, fence, repr(float(when)), int(counted)))
 
     def dead(self, job: Job | str, reason: str) -> bool:
-        """Remove a failed job and keep a dead letter. Return False if the lease was lost."""
         return not self._finish([job], reason)
 
     def dead_letters(self) -> list[tuple[str, str]]:
-        """Return the ids and reasons of the last thousand failed jobs of each shard."""
         found: list[tuple[tuple[int, ...], str, str]] = []
         for shard in self._shards:
             for entry, fields in self._try(partial(_newest, key=shard[5])):
@@ -413,13 +394,11 @@ class RedisQueue:
         return [(job_id, reason) for _, job_id, reason in sorted(found)]
 
     def flush(self) -> bool:
-        """Send held jobs and acknowledgments, and return True if none are left."""
         with self._lock:
             self._catch_up(self._left_out)
             return not self._held and not self._unfinished
 
     def close(self) -> list[Job]:
-        """Disconnect, and return the jobs that the server never received."""
         with self._lock:
             if self._closed:
                 return []
@@ -434,7 +413,6 @@ class RedisQueue:
         return left
 
     def after_fork_in_child(self) -> None:
-        """Open a new connection in a forked child. Unsent jobs remain with the parent."""
         closed = self._closed
         self._reset()
         self._server.reset()
@@ -482,10 +460,7 @@ class RedisQueue:
     # --- what waits here
 
     def _finish(self, jobs: Sequence[Job | str], reason: str | None) -> list[str]:
-        """End leases, and return the ids of jobs with a lost lease.
-
-        While the server is unreachable, the result is empty.
-        """
+        """End leases, and return the ids of lost ones, or none while the server is unreachable."""
         with self._lock:
             given = dict(map(self._leases.claimed, jobs))
             self._unfinished.update((job_id, (fence, reason)) for job_id, fence in given.items())

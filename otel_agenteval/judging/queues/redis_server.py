@@ -23,7 +23,6 @@ class Script:
         self._hash = hashlib.sha1(self._text.encode(), usedforsecurity=False).hexdigest()
 
     def __call__(self, client: Any, keys: Sequence[str], args: Sequence[Any]) -> Any:
-        """Run the script and return its result."""
         from redis.exceptions import NoScriptError
 
         try:
@@ -33,12 +32,7 @@ class Script:
 
 
 class Server:
-    """Client that connects on first use and pauses after a failed call.
-
-    Args:
-        url: see :func:`~otel_agenteval.judging.queues.connect.connect`.
-        opened: called with each new client.
-    """
+    """Client that connects on first use and pauses after a failed call. ``opened`` gets each new client."""
 
     def __init__(self, url: str, opened: Callable[[Any], None] = lambda client: None) -> None:
         self._url = normal(url)
@@ -72,7 +66,6 @@ class Server:
         return found
 
     def close(self) -> None:
-        """Disconnect from the server."""
         with self._lock:
             self._closed = True
             client, self._client = self._client, None

@@ -91,10 +91,6 @@ class RedisSpendBook:
         """Corrections that couldn't be sent yet."""
 
     def take(self, demands: Sequence[Demand], at: float) -> float:
-        """Add all amounts if each fits, and return 0.
-
-        Otherwise, return the seconds until they may fit.
-        """
         if not demands:
             return 0.0
         args = [
@@ -114,7 +110,6 @@ class RedisSpendBook:
             return _WAIT_UNREACHED
 
     def add(self, amounts: Sequence[tuple[Spending, float]], at: float) -> None:
-        """Correct amounts that were taken at a time."""
         with self._lock:
             self._owed.extend((counter, amount, at) for counter, amount in amounts)
         try:
@@ -124,7 +119,6 @@ class RedisSpendBook:
                 raise
 
     def _pay(self) -> None:
-        """Send the waiting corrections to the server."""
         while self._owed:
             with self._lock:
                 some = [self._owed.popleft() for _ in range(min(len(self._owed), _AT_ONCE))]
@@ -138,15 +132,12 @@ class RedisSpendBook:
                 raise
 
     def used(self, counter: Spending, at: float) -> float:
-        """Return the sum within the window that ends at a time."""
         return float(self._server.call(lambda client: _spent(client, [self._key(counter)], (counter.slot(at) - SLOTS,))))
 
     def close(self) -> None:
-        """Disconnect. The amounts stay on the server."""
         self._server.close()
 
     def after_fork_in_child(self) -> None:
-        """Open a new connection in a forked child. Unsent corrections remain with the parent."""
         self._forget()
         self._server.reset()
 
@@ -159,12 +150,7 @@ def _number(value: float) -> str:
 
 
 class RedisOutages:
-    """Shared state of servers that are down. Without Redis, each process has its own state.
-
-    Args:
-        url: see :func:`~otel_agenteval.judging.queues.connect.connect`.
-        name: the prefix of all keys.
-    """
+    """State of servers that are down, which all processes on a Redis server share."""
 
     def __init__(self, url: str, name: str = "agenteval") -> None:
         self._server = Server(url)
@@ -172,7 +158,6 @@ class RedisOutages:
         self._read: dict[str, tuple[float, float]] = {}
 
     def until(self, kind: str) -> float:
-        """Return the Unix time at which the next job tries a server, or 0 if the server seems up."""
         at, found = self._read.get(kind, (-1.0, 0.0))
         if time.monotonic() - at > _READ_FOR:
             found = self._try(lambda client: float(client.get(self._key(kind)) or 0.0)) or 0.0
@@ -180,7 +165,6 @@ class RedisOutages:
         return found
 
     def report(self, kind: str, until: float, seconds: float) -> None:
-        """Record that a server is down for some seconds, or up again if ``seconds`` is 0."""
         self._read.pop(kind, None)
         key = self._key(kind)
         if seconds > 0:
@@ -189,11 +173,9 @@ class RedisOutages:
             self._try(lambda client: client.delete(key))
 
     def close(self) -> None:
-        """Disconnect from the server."""
         self._server.close()
 
     def after_fork_in_child(self) -> None:
-        """Open a new connection in a forked child."""
         self._server.reset()
 
     def _try(self, call: Callable[[Any], Any]) -> Any:

@@ -33,25 +33,20 @@ class SealedQueue:
 
     @property
     def depth(self) -> int:
-        """Return the number of waiting and claimed jobs."""
         return self._queue.depth
 
     @property
     def bytes(self) -> int:
-        """Return the bytes of waiting and claimed jobs, encrypted."""
         return self._queue.bytes
 
     @property
     def unsent(self) -> int:
-        """Return the number of jobs held in this process because the queue is unavailable."""
         return self._queue.unsent
 
     def flush(self) -> bool:
-        """Send held jobs, and return True if none are left."""
         return self._queue.flush()
 
     def put_many(self, jobs: Sequence[Job]) -> list[Job]:
-        """Add jobs and return those without room."""
         given = {job.id: job for job in jobs}
         left_out = self._queue.put_many([replace(job, payload=self._seal.encrypt(job.payload)) for job in jobs])
         return [given.get(job.id) or self._made_room(job) for job in left_out]
@@ -76,35 +71,27 @@ class SealedQueue:
         return found
 
     def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
-        """Extend leases to ``lease`` seconds from now. Return ids of jobs with a lost lease."""
         return self._queue.extend(jobs, lease)
 
     def ack(self, job: Job | str) -> bool:
-        """Remove a finished job. Return False if the lease was lost."""
         return self._queue.ack(job)
 
     def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
-        """Remove several finished jobs, and return the ids of those with a lost lease."""
         return self._queue.ack_many(jobs)
 
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
-        """Put a claimed job back, due at a Unix time. Return False if the lease was lost."""
         return self._queue.retry_at(job, at, counted=counted)
 
     def dead(self, job: Job | str, reason: str) -> bool:
-        """Remove a failed job and keep a dead letter. Return False if the lease was lost."""
         return self._queue.dead(job, reason)
 
     def dead_letters(self) -> list[tuple[str, str]]:
-        """Return the ids and reasons of the last failed jobs."""
         return self._queue.dead_letters()
 
     def close(self) -> list[Job]:
-        """Close the other queue, and return the jobs that are lost."""
         return [self._made_room(job) for job in self._queue.close()]
 
     def after_fork_in_child(self) -> None:
-        """Forget the parent's jobs in a forked child."""
         self._queue.after_fork_in_child()
 
     def _opened(self, job: Job) -> Job:

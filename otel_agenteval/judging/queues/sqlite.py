@@ -44,7 +44,6 @@ CREATE TABLE spent (
 ) WITHOUT ROWID;
 """
 SCHEMA = Schema("judge queue", 0x4F414551, _TABLES)  # "OAEQ"
-"""Schema for jobs and spending."""
 _OURS = "id = :id AND token <> '' AND substr(token, 1, length(:fence)) = :fence"
 """SQL condition that the given lease is a job's last one."""
 _EXTEND, _GIVE_BACK, _REMOVE = (
@@ -61,13 +60,10 @@ class _Ending(NamedTuple):
     """End of a claim."""
 
     fence: str
-    """Prefix of the lease's token."""
     due: float | None = None
     """Unix time of the retry, or None if the job is done."""
     reason: str | None = None
-    """Reason for a job that failed."""
     uncounted: bool = False
-    """True if the attempt doesn't count."""
 
 
 class SqliteQueue:
@@ -119,26 +115,21 @@ class SqliteQueue:
         """Last read number and bytes of jobs."""
 
     def after_fork_in_child(self) -> None:
-        """Forget the parent's jobs in a forked child."""
         self._reset()
 
     @property
     def unsent(self) -> int:
-        """Return the number of jobs held in this process because the file is unavailable."""
         return len(self._held)
 
     @property
     def depth(self) -> int:
-        """Return the number of waiting and claimed jobs of all processes."""
         return self._totals()[0] + len(self._held)
 
     @property
     def bytes(self) -> int:
-        """Return the bytes of waiting and claimed jobs."""
         return self._totals()[1] + self._unsent_bytes
 
     def put_many(self, jobs: Sequence[Job]) -> list[Job]:
-        """Add jobs and return those without room."""
         with self._lock:
             for job in jobs:
                 if job.id not in self._held:
@@ -153,7 +144,6 @@ class SqliteQueue:
         return left_out
 
     def claim(self, n: int, lease: float) -> list[Job]:
-        """Claim up to ``n`` due jobs for ``lease`` seconds."""
         with self._lock:
             self._catch_up()
         now = self._now()
@@ -170,7 +160,6 @@ class SqliteQueue:
         return [Job(job_id, payload, priority, attempts, token) for _, job_id, payload, priority, attempts in rows]
 
     def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
-        """Extend leases to ``lease`` seconds from now. Return ids of jobs with a lost lease."""
         lost, due = [], self._now() + lease
         with self._using("write") as db:
             for job_id, fence in map(self._leases.claimed, jobs):
@@ -179,41 +168,28 @@ class SqliteQueue:
         return lost
 
     def ack(self, job: Job | str) -> bool:
-        """Remove a finished job. Return False if the lease was lost.
-
-        If the file is unavailable, return True and remove the job later.
-        """
         return not self._end([job])
 
     def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
-        """Remove several finished jobs in one transaction.
-
-        Return the ids of those with a lost lease. While the file is unavailable, the result is empty.
-        """
         return self._end(jobs)
 
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
-        """Put a claimed job back, due at a Unix time. See :meth:`ack`."""
         return not self._end([job], due=at, uncounted=not counted)
 
     def dead(self, job: Job | str, reason: str) -> bool:
-        """Remove a failed job and keep a dead letter. See :meth:`ack`."""
         return not self._end([job], reason=reason)
 
     def dead_letters(self) -> list[tuple[str, str]]:
-        """Return the ids and reasons of the last thousand failed jobs within a day."""
         with self._using("write") as db:
             rows = db.execute("SELECT id, reason FROM done WHERE reason IS NOT NULL ORDER BY at DESC LIMIT ?", (_DEAD_LETTERS,))
             return list(reversed(rows.fetchall()))
 
     def flush(self) -> bool:
-        """Write held jobs and ended claims, and return True if none are left."""
         with self._lock:
             self._catch_up()
             return not self._held and not self._ended
 
     def close(self) -> list[Job]:
-        """Close the file, and return the jobs that were never written."""
         with self._lock:
             if self._file.closed:
                 return []
@@ -258,10 +234,7 @@ class SqliteQueue:
     def _end(
         self, jobs: Sequence[Job | str], *, due: float | None = None, reason: str | None = None, uncounted: bool = False
     ) -> list[str]:
-        """End claims, and return the ids of jobs with a lost lease.
-
-        While the file is unavailable, the result is empty.
-        """
+        """End claims, and return the ids of lost leases, or none while the file is unavailable."""
         with self._lock:
             given = dict(map(self._leases.claimed, jobs))
             self._ended.update((job_id, _Ending(fence, due, reason, uncounted)) for job_id, fence in given.items())
@@ -297,7 +270,6 @@ class SqliteQueue:
         return True
 
     def _write(self, db: sqlite3.Connection, jobs: Iterable[Job]) -> list[Job]:
-        """Add jobs and return those without room."""
         now = self._now()
         left_out: list[Job] = []
         db.execute("DELETE FROM done WHERE at < ?", (now - _REMEMBERED_SECONDS,))
@@ -350,10 +322,6 @@ class SqliteSpendBook:
         self._file = SqliteFile(path, SCHEMA)
 
     def take(self, demands: Sequence[Demand], at: float) -> float:
-        """Add all amounts if each fits, and return 0.
-
-        Otherwise, return the seconds until they may fit.
-        """
         with self._file.transaction() as db:
             wait = 0.0
             for demand in demands:
@@ -365,19 +333,16 @@ class SqliteSpendBook:
             return wait
 
     def add(self, amounts: Sequence[tuple[Counter, float]], at: float) -> None:
-        """Correct amounts that were taken at a time."""
         with self._file.transaction() as db:
             self._write(db, amounts, at)
 
     def used(self, counter: Counter, at: float) -> float:
-        """Return the sum within the window that ends at a time."""
         if self._file.closed:
             return 0.0
         with self._file.connection() as db:
             return self._within(db, counter, at)[0]
 
     def close(self) -> None:
-        """Close the file. The amounts stay in it."""
         self._file.close(for_good=True)
 
     def after_fork_in_child(self) -> None:

@@ -29,7 +29,6 @@ _FINISHES: dict[str, Finish] = {
 
 
 def headers(api_key: str | None) -> dict[str, str]:
-    """Return the headers with the API key."""
     return {"anthropic-version": _VERSION, **({"x-api-key": api_key} if api_key else {})}
 
 

@@ -50,8 +50,6 @@ class Media:
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One message of a conversation."""
-
     role: Literal["user", "assistant"]
     text: str
     media: tuple[Media, ...] = ()
@@ -59,14 +57,11 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """Content and settings of a judge call."""
-
     model: str
     system: str
     messages: tuple[ChatMessage, ...]
     form: Form = "json"
     schema: Mapping[str, Any] | None = None
-    """The reply's schema if ``form`` is ``schema``."""
     temperature: float | None = 0.0
     """The temperature. None uses the model's default, because some models reject any value."""
     room: int = MAX_TOKENS
@@ -75,8 +70,6 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """Body of a POST request, and its path below the base URL."""
-
     path: str
     body: dict[str, Any]
 
@@ -92,8 +85,6 @@ class TokenUsage:
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """Parsed reply of a server."""
-
     text: str
     usage: TokenUsage
     finish: Finish | None = None
@@ -163,7 +154,6 @@ def _data(rest: str) -> Media:
 
 
 def not_taken(media: Media, provider: str) -> JudgeError:
-    """Return the error for a medium that a provider doesn't accept."""
     what = f"{media.kind} by URL" if media.url else media.kind
     return JudgeError(
         f"{provider} doesn't accept {what if what.isprintable() and len(what) < 40 else 'media of this type'}",
@@ -176,10 +166,7 @@ class ClosedSchema(dict[str, Any]):
 
 
 def is_closed(schema: Any) -> bool:
-    """Return True if a schema requires every key and allows no others.
-
-    Strict servers require this.
-    """
+    """Return True if a schema requires every key and allows no others, as strict servers demand."""
     if isinstance(schema, ClosedSchema):
         return True
     if isinstance(schema, list):
@@ -207,7 +194,6 @@ def mappings(value: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def text(value: Any) -> str:
-    """Return the value if it is a string, or an empty string."""
     return value if isinstance(value, str) else ""
 
 
@@ -236,5 +222,4 @@ def failed(provider: str) -> JudgeError:
 
 
 def no_answer(provider: str) -> JudgeError:
-    """Return the error for a response in another form."""
     return JudgeError(f"the reply doesn't have the form of {provider}", "invalid_answer")

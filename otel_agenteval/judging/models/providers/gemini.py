@@ -37,7 +37,6 @@ def headers(api_key: str | None) -> dict[str, str]:
 
 
 def request(chat: ChatRequest) -> HttpRequest:
-    """Return the request ``POST /models/{model}:generateContent``."""
     settings: dict[str, Any] = {} if chat.temperature is None else {"temperature": chat.temperature}
     if chat.form != "plain":
         settings["responseMimeType"] = "application/json"

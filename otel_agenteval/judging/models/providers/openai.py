@@ -33,12 +33,10 @@ _FINISHES: dict[str, Finish] = {"stop": "stop", "length": "length", "content_fil
 
 
 def headers(api_key: str | None) -> dict[str, str]:
-    """Return the header with the API key as bearer token."""
     return {"Authorization": f"Bearer {api_key}"} if api_key else {}
 
 
 def request(chat: ChatRequest) -> HttpRequest:
-    """Return the request ``POST /chat/completions``."""
     body: dict[str, Any] = {
         "model": chat.model,
         "messages": [{"role": "system", "content": chat.system}, *map(_message, chat.messages)],

@@ -27,7 +27,6 @@ __all__ = ["answer", "headers", "request"]
 
 
 def request(chat: ChatRequest) -> HttpRequest:
-    """Return the request ``POST /responses``."""
     body: dict[str, Any] = {
         "model": chat.model,
         "instructions": chat.system,
