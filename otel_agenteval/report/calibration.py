@@ -37,10 +37,7 @@ _EXPLORED = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A person's verdict on a turn."""
-
     turn: str
-    """Turn id or case id."""
     good: bool
     metric: str | None = None
     """Metric that the label is for, or None for every metric of the turn."""
@@ -68,13 +65,10 @@ class Trust:
 
     metric: str
     confusion: Confusion
-    """Errors of the metric's own verdicts."""
     threshold: Threshold | None
     """Threshold suggested by the labels, or None if it can't be fitted."""
     current: float | None
-    """The metric's current threshold."""
     judged: int
-    """Number of turns with a verdict, labeled or not."""
     said_bad: int
     """Number of turns that the metric calls bad."""
     corrected: Estimate | None
@@ -313,7 +307,6 @@ def _rows(trust: Trust) -> Iterator[tuple[str, str]]:
 
 
 def warnings_of(trust: Trust) -> list[str]:
-    """Return warnings about the reliability of the results."""
     of, found = trust.confusion, []
     if min(of.bad, of.good) < _FEW:
         found.append(
@@ -328,7 +321,6 @@ def warnings_of(trust: Trust) -> list[str]:
 
 
 def as_text(found: Sequence[Trust]) -> str:
-    """Format the results for a terminal."""
     blocks = []
     for trust in found:
         rows = list(_rows(trust))
@@ -338,14 +330,12 @@ def as_text(found: Sequence[Trust]) -> str:
 
 
 def as_html(found: Sequence[Trust]) -> str:
-    """Format the results as a web page."""
     tables = [text_table(trust.metric, ("", "with 95 % interval"), _rows(trust)) for trust in found]
     notes = [text_table("Warnings", ("",), [[warning] for trust in found for warning in warnings_of(trust)])]
     return page("Judge calibration", ["<h1>Judge calibration</h1>", *tables, *notes])
 
 
 def as_data(found: Iterable[Trust]) -> list[dict[str, Any]]:
-    """Return the results as plain values."""
     return [
         {
             "metric": trust.metric, "labelled": trust.confusion.n, "confusion": trust.confusion._asdict(), "agreement": trust.confusion.agreement,

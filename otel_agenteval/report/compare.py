@@ -48,7 +48,6 @@ class Change:
 
     @property
     def difference(self) -> float:
-        """After minus before."""
         return self.after - self.before
 
 
@@ -230,7 +229,6 @@ def _paired_rates(before: list[float], after: list[float]) -> tuple[float, Inter
 
 
 def _judged(changes: list[Change]) -> list[Change]:
-    """Return the changes with corrected p values and verdicts."""
     testable = [change for change in changes if change.varies]
     adjusted = dict(zip(map(id, testable), holm([change.p for change in testable]), strict=True))
     judged = [replace(change, adjusted=adjusted.get(id(change), 1.0)) for change in changes]

@@ -20,8 +20,6 @@ _FEW = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One metric in one group."""
-
     group: str
     metric: str
     unit: str
@@ -79,23 +77,19 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def as_text(rows: Sequence[Row]) -> str:
-    """Format the estimates for a terminal."""
     return aligned([_HEADS, *map(_cells, rows)])
 
 
 def as_markdown(rows: Sequence[Row]) -> str:
-    """Format the estimates as a Markdown table."""
     return markdown_table([_HEADS, *map(_cells, rows)])
 
 
 def as_html(rows: Sequence[Row]) -> str:
-    """Format the estimates as a web page."""
     title = "Estimates for all turns"
     return page(title, [f"<h1>{escape(title)}</h1>", text_table("By group and metric", _HEADS, map(_cells, rows))])
 
 
 def as_data(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return the estimates as plain values."""
     return [
         {
             "group": row.group,
@@ -110,4 +104,3 @@ def as_data(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 RENDERINGS: Mapping[str, Callable[[Sequence[Row]], str]] = {"table": as_text, "markdown": as_markdown, "html": as_html}
-"""Formats of estimates."""

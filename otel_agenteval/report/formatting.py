@@ -27,7 +27,6 @@ def number(value: float | None, unit: str = "1", *, signed: bool = False) -> str
 
 
 def percent(share: float | None) -> str:
-    """Format a share in percent."""
     return "–" if share is None else f"{share * 100:.1f} %".replace(".0 %", " %")
 
 
@@ -52,7 +51,6 @@ class Report:
 
     @property
     def gates_failed(self) -> int:
-        """Number of gate scores that failed or couldn't be computed."""
         return sum(row.fails_gate for row in self.run.rows)
 
     @property
@@ -77,7 +75,6 @@ class Report:
         return [series.label for series in gates if all(row.outcome == "skipped" for row in series.rows)]
 
     def verdict(self) -> str:
-        """Return a summary in one line."""
         scored = f"{count(len(self.run.turns), 'turn')}, {count(len(self.run.series), 'metric')}"
         if not self.failures:
             if self.unused_gates:
@@ -89,7 +86,6 @@ class Report:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Format rows as lines with aligned cells."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
 
@@ -122,17 +118,14 @@ def change_numbers(change: Change) -> tuple[str, str, str, str]:
 
 
 def effect_of(change: Change) -> str:
-    """Format the effect size: ``d = −0.42`` or ``δ = −0.3``."""
     return "–" if change.effect is None else f"{EFFECT[change.paired]} = {change.effect:.2f}".replace("-", "−")
 
 
 def n_of(change: Change) -> str:
-    """Format the sample sizes: ``40 pairs`` or ``40, 38``."""
     return count(change.counts[0], "pair") if change.paired else f"{change.counts[0]:,}, {change.counts[1]:,}"
 
 
 def p_value(p: float) -> str:
-    """Format a p value with meaningful precision."""
     return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
 
 
@@ -161,7 +154,6 @@ _WEIGHT = {"regression": 0, "changed": 1, "improvement": 2, "too few": 4, "no ch
 
 
 def by_weight(changes: Iterable[Change]) -> list[Change]:
-    """Sort changes by importance: failures, other regressions, other changes, and no change."""
     return sorted(changes, key=lambda change: (_WEIGHT[change.verdict], not change.watched))
 
 

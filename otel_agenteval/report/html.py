@@ -56,7 +56,6 @@ _DOCUMENT = """<!DOCTYPE html>
 
 
 def render_html(report: Report) -> str:
-    """Return the report as an HTML document."""
     state = "fail" if report.failures else "pass" if report.decides else "dim"
     parts = [
         "<h1>Agent evaluation</h1>",
@@ -79,7 +78,6 @@ def page(title: str, parts: Iterable[str]) -> str:
 
 
 def text_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return an HTML table of text cells."""
     return _table(caption, heads, [[_cell(escape(text)) for text in row] for row in rows])
 
 
@@ -108,7 +106,6 @@ def _metrics(run: Run) -> str:
 
 
 def _groups(run: Run) -> str:
-    """Return the table of verdicts per agent and model."""
     found: dict[tuple[str, str], list[Row]] = {}
     for row in run.rows:
         found.setdefault((row.about.agent or "–", row.about.model or "–"), []).append(row)
@@ -141,7 +138,6 @@ def _turns(run: Run) -> str:
 
 
 def _said(about: About) -> str:
-    """Return the turn's input and output, if the report has them."""
     said = (("asked", about.asked), ("answered", about.answered))
     return "".join(
         f'<div class="said"><span class="dim">{word}</span> {escape(one_line(text, MOST_SAID))}</div>'
@@ -180,7 +176,6 @@ def _change(change: Change) -> list[str]:
 
 
 def _histogram(series: Series) -> str:
-    """Return a histogram of a numeric metric, or a bar of a boolean one."""
     values = [row.value for row in series.evaluated if row.value is not None]
     if not values:
         return ""
@@ -203,7 +198,6 @@ def _histogram(series: Series) -> str:
 
 
 def _bar(part: int, whole: int, label: str = "") -> str:
-    """Return a bar that shows a share."""
     if not whole:
         return ""
     at = _WIDTH * part / whole
@@ -214,7 +208,6 @@ def _bar(part: int, whole: int, label: str = "") -> str:
 
 
 def _interval(change: Change) -> str:
-    """Return a chart of a difference's interval around 0."""
     low, high = change.interval
     reach = max(abs(low), abs(high), abs(change.difference)) or 1.0
     x = [_WIDTH / 2 * (1 + 0.95 * value / reach) for value in (low, high, change.difference)]

@@ -34,7 +34,6 @@ class _Case(NamedTuple):
 
 
 def render_junit(report: Report) -> str:
-    """Return the report as JUnit XML."""
     suites = [(agent, _unique(map(_case_of, rows))) for agent, rows in _by_agent(report.run).items()]
     if report.comparison is not None:
         suites.append(("comparison with the baseline", list(_cases_of(report.comparison))))
@@ -68,10 +67,7 @@ def _case_of(row: Row) -> _Case:
 
 
 def _unique(cases: Iterable[_Case]) -> list[_Case]:
-    """Number repeated testcases of the same name.
-
-    CI servers keep only one testcase per name.
-    """
+    """Number repeated testcases, because CI servers keep only one testcase of each name."""
     seen: Counter[str] = Counter()
     found = []
     for case in cases:

@@ -66,7 +66,6 @@ def _worst(run: Run) -> list[str]:
 
 
 def _said(about: About) -> str:
-    """Return the turn's input and output, if the report has them."""
     said = (("asked", about.asked), ("answered", about.answered))
     return "".join(f"<br>{word}: {_code(text, MOST_SAID)}" for word, text in said if text)
 

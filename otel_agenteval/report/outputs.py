@@ -34,10 +34,7 @@ Scored = Sequence[tuple[Score, str]]
 
 
 Rendering = Callable[[Turn, About, Scored, Redactor], str]
-"""Formats a turn and its redacted scores for an output.
-
-It must be picklable, because it runs in the process that scores the turn.
-"""
+"""Formats a turn and its redacted scores. It must be picklable, because the process that scores the turn calls it."""
 
 
 def _lines(turn: Turn, about: About, scored: Scored, redactor: Redactor) -> str:
@@ -68,8 +65,6 @@ class _Tabulated:
 
 
 class _JsonLines:
-    """One JSON object per score, written immediately."""
-
     needs_scores = needs_run = False
     rendering: Rendering = staticmethod(_lines)
 
@@ -106,8 +101,6 @@ class _Table:
 
 
 class _Whole:
-    """A document that is rendered at the end of the run."""
-
     needs_scores = needs_run = True
     rendering: Rendering = staticmethod(_nothing)
 

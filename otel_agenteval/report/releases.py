@@ -27,8 +27,6 @@ Verdict = Literal["worse", "better", "changed", "no difference shown"]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One metric in both groups."""
-
     metric: str
     unit: str
     difference: Difference
@@ -45,8 +43,6 @@ class Line:
 
 @dataclass(slots=True)
 class Releases:
-    """A comparison of two groups."""
-
     by: str
     before: str
     after: str
@@ -59,7 +55,6 @@ class Releases:
 
     @property
     def worse(self) -> list[Line]:
-        """The metrics that became worse."""
         return [line for line in self.lines if line.verdict == "worse"]
 
 
@@ -147,7 +142,6 @@ def _cells(line: Line) -> tuple[str, ...]:
 
 
 def warnings_of(found: Releases) -> list[str]:
-    """Return warnings about the reliability of the comparison."""
     said = []
     if min(found.turns) < _FEW:
         said.append(f"{found.turns[0]} and {found.turns[1]} turns: with fewer than {_FEW}, intervals are wide")
@@ -163,26 +157,22 @@ def _title(found: Releases) -> str:
 
 
 def as_text(found: Releases) -> str:
-    """Format the comparison for a terminal."""
     notes = warnings_of(found)
     return "\n".join([_title(found), "", aligned([_HEADS, *map(_cells, found.lines)]), *(["", *notes] if notes else [])])
 
 
 def as_markdown(found: Releases) -> str:
-    """Format the comparison for a pull request."""
     table = markdown_table([_HEADS, *map(_cells, found.lines)])
     return "\n".join([f"**{_title(found)}**", "", table, "", *warnings_of(found)])
 
 
 def as_html(found: Releases) -> str:
-    """Format the comparison as a web page."""
     notes = [text_table("Warnings", ("",), [[warning] for warning in warnings_of(found)])] if warnings_of(found) else []
     table = text_table("After minus before, corrected for the number of metrics", _HEADS, map(_cells, found.lines))
     return page(_title(found), [f"<h1>{escape(found.before)} and {escape(found.after)}</h1>", table, *notes])
 
 
 def as_data(found: Releases) -> dict[str, Any]:
-    """Return the comparison as plain values."""
     return {
         "by": found.by, "before": found.before, "after": found.after, "turns": list(found.turns), "warnings": warnings_of(found),
         "metrics": [
@@ -198,4 +188,3 @@ def as_data(found: Releases) -> dict[str, Any]:
 
 
 RENDERINGS: Mapping[str, Callable[[Releases], str]] = {"table": as_text, "markdown": as_markdown, "html": as_html}
-"""Formats of a comparison."""

@@ -32,7 +32,6 @@ class About:
 
     turn_id: str
     case_id: str | None = None
-    """Id of the dataset case, if known."""
     agent: str | None = None
     model: str | None = None
     """Model of the call that produced the answer."""
@@ -43,7 +42,6 @@ class About:
 
     @classmethod
     def of(cls, turn: Turn) -> About:
-        """Return the facts of a turn, without content."""
         call, case = answering_call(turn), turn.references.get("case_id")
         return cls(turn.turn_id, None if case is None else str(case), turn.agent, call.model if call is not None else None)
 
@@ -55,8 +53,6 @@ class About:
 
 @dataclass(slots=True, eq=False)
 class Row:
-    """One score of one turn."""
-
     about: About
     series: Series
     outcome: str
@@ -74,8 +70,6 @@ class Row:
 
 @dataclass(slots=True, eq=False)
 class Series:
-    """All scores of one configured metric."""
-
     facts: Facts
     parameters: str = ""
     """Hash of the parameters except the threshold. Empty if there are none."""
@@ -94,7 +88,6 @@ class Series:
         return [row for row in self.rows if row.outcome in ("pass", "fail", "ok") and row.value is not None]
 
     def summary(self) -> Summary:
-        """Return the series' statistics."""
         values = [row.value for row in self.evaluated if row.value is not None]
         p50, p95 = np.quantile(values, (0.5, 0.95)).tolist() if values else (None, None)
         return Summary(
@@ -105,8 +98,6 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Statistics of one series."""
-
     n: int
     """Number of values, without vacuous, failed and skipped scores."""
     outcomes: Counter[str]
@@ -117,12 +108,10 @@ class Summary:
 
     @property
     def judged(self) -> int:
-        """Number of scores with a verdict."""
         return self.outcomes["pass"] + self.outcomes["fail"]
 
     @property
     def pass_rate(self) -> float | None:
-        """Share of verdicts that pass, or None if there are none."""
         return self.outcomes["pass"] / self.judged if self.judged else None
 
 
@@ -141,7 +130,6 @@ class Run:
         """Cached number of turns, and the id length that distinguishes all of them."""
 
     def add(self, about: About, score: Score, parameters: str = "") -> None:
-        """Add a score."""
         self.turns.setdefault(about.turn_id, about)
         key = (score.metric, parameters)
         series = self.series.get(key)
@@ -164,7 +152,6 @@ class Run:
 
     @property
     def rows(self) -> Iterator[Row]:
-        """All scores."""
         return (row for series in self.series.values() for row in series.rows)
 
     @classmethod

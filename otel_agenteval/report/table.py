@@ -22,7 +22,6 @@ class Summary:
         self._values: dict[str, list[float]] = {}
 
     def add(self, scores: Iterable[Score]) -> None:
-        """Count one turn's scores."""
         self.turns += 1
         for score in scores:
             self._outcomes.setdefault(score.metric, Counter())[outcome(score)] += 1
