@@ -16,8 +16,6 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Stratum(NamedTuple):
-    """Known properties of a stratum."""
-
     turns: float
     """Received turns per hour."""
     spread: float
@@ -95,7 +93,6 @@ class Moments:
         self.squares = 0.0
 
     def add(self, value: float) -> None:
-        """Add a score."""
         self.n = self.n * self._FADING + 1.0
         step = value - self.mean
         self.mean += step / self.n
@@ -103,5 +100,4 @@ class Moments:
 
     @property
     def spread(self) -> float:
-        """Standard deviation."""
         return math.sqrt((self.squares + self._PRIOR * self._PRIOR_VARIANCE) / (self.n + self._PRIOR))

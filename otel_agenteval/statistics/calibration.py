@@ -38,17 +38,14 @@ class Confusion(NamedTuple):
 
     @property
     def n(self) -> int:
-        """Number of labeled turns."""
         return sum(self)
 
     @property
     def bad(self) -> int:
-        """Number of turns labeled bad."""
         return self.found + self.missed
 
     @property
     def good(self) -> int:
-        """Number of turns labeled good."""
         return self.alarms + self.passed
 
     @property

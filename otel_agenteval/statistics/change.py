@@ -82,19 +82,15 @@ class Exemplar(NamedTuple):
 
     @property
     def trace_id(self) -> str:
-        """Trace id of the turn's root, in hex."""
         return self.turn_id.rpartition(":")[2].partition("-")[0]
 
     @property
     def span_id(self) -> str:
-        """Span id of the turn's root, in hex."""
         return self.turn_id.rpartition("-")[2]
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A change in one series."""
-
     detector: Detector
     before: float
     """The usual mean, or the mean of the previous release."""
@@ -115,13 +111,10 @@ class Found:
 
     @property
     def size(self) -> float:
-        """Shift of the mean."""
         return self.after - self.before
 
 
 class Moments:
-    """Weighted sums of values."""
-
     __slots__ = ("squares", "sum", "weight", "weight_squares")
 
     def __init__(self, weight: float = 0.0, weight_squares: float = 0.0, sum: float = 0.0, squares: float = 0.0) -> None:  # noqa: A002
@@ -131,14 +124,12 @@ class Moments:
         self.squares = squares
 
     def add(self, value: float, weight: float = 1.0) -> None:
-        """Add a value."""
         self.weight += weight
         self.weight_squares += weight * weight
         self.sum += weight * value
         self.squares += weight * value * value
 
     def join(self, other: Moments) -> None:
-        """Add the values of other moments."""
         self.weight += other.weight
         self.weight_squares += other.weight_squares
         self.sum += other.sum
@@ -151,7 +142,6 @@ class Moments:
 
     @property
     def mean(self) -> float:
-        """Mean of the values, or 0 without values."""
         return self.sum / self.weight if self.weight else 0.0
 
     def variance(self, *, bounded: bool) -> float:
@@ -169,7 +159,6 @@ class Moments:
         return max(found, binary * (_LEAST_SPREAD if found > 1e-12 else 1.0))
 
     def state(self) -> list[float]:
-        """Return the state as plain values."""
         return [self.weight, self.weight_squares, self.sum, self.squares]
 
 
@@ -237,7 +226,6 @@ class Series:
         self._version: str | None = None
         self._version_before: str | None = None
         self._previous: Moments | None = None
-        """Moments of the previous version."""
         self._release = Moments()
         self._release_since = 0.0
         self._reported = False
@@ -250,14 +238,12 @@ class Series:
         self._ranks = array("d")
         """The first values, sorted when all have arrived. Kept only for series that use ranks."""
         self._known = 0.0
-        """Effective number of values when the bounds were computed. 0 while the series learns."""
         self._part = Moments()
         """Weighted values collected for the next observation."""
         self._low, self._high = _Side(), _Side()
         self._open = Moments()
         """Values since bets were open. When no bet is left, they become part of the usual level. Good and bad values count alike, to avoid a bias."""
         self._block = Moments()
-        """Observations in the current batch."""
         self._block_ranks = 0.0
         self._block_size = _BATCHES[0]
         self._ewma: float | None = None

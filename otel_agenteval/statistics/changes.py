@@ -22,8 +22,6 @@ _USES = 64
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A detected change in a series."""
-
     metric: str
     agent: str
     verdict: Verdict
@@ -34,7 +32,6 @@ class Change:
 
     @property
     def title(self) -> str:
-        """Short description of the change."""
         found = self.found
         of = f" of {self.agent}" if self.agent else ""
         since = f" with version {found.version}" if found.version_before is not None else ""
@@ -42,15 +39,12 @@ class Change:
 
 
 def verdict_of(direction: Direction, size: float) -> Verdict:
-    """Return the verdict on a metric's change of this size."""
     if direction == "neutral" or not size:
         return "changed"
     return "better" if (size > 0) == (direction == "up") else "worse"
 
 
 class _Place:
-    """A series in use."""
-
     __slots__ = ("agent", "left", "series")
 
     def __init__(self, series: Series, agent: str) -> None:
@@ -81,7 +75,6 @@ class Changes:
         self._of_agent: dict[str, dict[str, _Place]] = {}
         """Series in use, by agent and metric."""
         self._last: dict[tuple[str, str], Change] = {}
-        """Last change of each series that has one."""
 
     def see(self, scores: Iterable[Score], agent: str, weight: float, version: str | None, turn_id: str | None) -> list[Change]:
         """Add the scores of a turn, and return the changes that they reveal.
@@ -166,7 +159,6 @@ class Changes:
     # --- state across restarts
 
     def state(self) -> list[list[Any]]:
-        """Return the state of all series as plain values."""
         with self._lock:
             return [[metric, agent, series.state()] for (metric, agent), series in self._series.items()]
 

@@ -21,8 +21,6 @@ Method = Literal["raw", "rogan_gladen", "ppi"]
 
 
 class PassRate(NamedTuple):
-    """One estimate of a pass rate."""
-
     metric: str
     agent: str
     window: str
@@ -62,14 +60,12 @@ class Corrected:
         """Estimates of verdicts: 1 for a pass, 0 for a failure."""
 
     def read(self) -> Iterator[PassRate]:
-        """Yield all pass rates."""
         for window, estimates in (("1h", self.verdicts.read()), (SINCE_START, self.verdicts.read_since_start())):
             for (metric, agent), raw in estimates.items():
                 for method, found in corrected(raw, self.confusions[metric]).items():
                     yield PassRate(metric, agent, window, method, found)
 
     def watch(self, telemetry: Telemetry) -> None:
-        """Export the pass rates as gauges."""
 
         def reader(field: str) -> Callable[[], Iterator[tuple[Mapping[str, str], float]]]:
             def read() -> Iterator[tuple[Mapping[str, str], float]]:
@@ -83,7 +79,6 @@ class Corrected:
             telemetry.watch(name, reader(field))
 
     def state(self) -> Any:
-        """Return the state as plain values."""
         return self.verdicts.state()
 
     def restore(self, state: Any, passed: float = 0.0) -> None:

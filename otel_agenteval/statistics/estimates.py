@@ -64,7 +64,6 @@ class _Part:
         """Sum of the weights of the turns selected for a judge call."""
 
     def join(self, other: _Part) -> None:
-        """Add the sums of another part."""
         self.everyone = self.everyone.plus(other.everyone)
         for group, sums in other.sums.items():
             self.sums[group] = self.sums[group].plus(sums) if group in self.sums else sums
@@ -84,8 +83,6 @@ class _Trace:
 
 
 class _Answer(NamedTuple):
-    """A metric's score of a turn."""
-
     trace: str
     group: Group
     vector: Any
@@ -414,7 +411,6 @@ class Estimates:
                 self._series[key] = parts
 
     def watch(self, telemetry: Telemetry) -> None:
-        """Export the estimates as gauges."""
 
         def reader(field: str) -> Callable[[], Iterator[tuple[Mapping[str, str], float]]]:
             def read() -> Iterator[tuple[Mapping[str, str], float]]:

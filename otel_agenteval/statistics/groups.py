@@ -44,7 +44,6 @@ class Group:
             sums.add(self._open.popitem(last=False)[1])
 
     def estimate(self) -> Estimate | None:
-        """Return the mean over all turns with its interval, or None without scores."""
         while self._open:
             self._sums.add(self._open.popitem()[1])
         return self._sums.estimate()
@@ -63,7 +62,6 @@ class Difference(NamedTuple):
 
     @property
     def size(self) -> float:
-        """After minus before."""
         return self.after.mean - self.before.mean
 
     def turns_needed(self, turns: tuple[int, int], effect: float) -> tuple[int, int]:

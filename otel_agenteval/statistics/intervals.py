@@ -86,12 +86,10 @@ def _interval(middle: float, variance: float, n: int, draw: Callable[[], Any]) -
 
 
 def _error(values: Any) -> float:
-    """Return the standard error of the mean."""
     return float(values.std(ddof=1)) / math.sqrt(values.size) if values.size > 1 else 0.0
 
 
 def _bootstrap(values: Any, stream: int = 0) -> Any:
-    """Return the means of resamples with replacement."""
     means = [
         values[generator.integers(0, values.size, (count, values.size))].mean(axis=1)
         for generator, count in blocks(values.size, stream)

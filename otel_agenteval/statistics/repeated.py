@@ -13,8 +13,6 @@ from .weighted import Estimate, Sums, vector
 
 
 class Tries(NamedTuple):
-    """The repetitions of one case."""
-
     n: int
     passed: int
 

@@ -20,7 +20,6 @@ import numpy as np
 from .intervals import Z95, Interval
 
 PROXIES = 3
-"""Maximum number of proxies per turn."""
 _ENOUGH = 10
 """Effective traces required per proxy, and for the mean, to use proxies, because their weights must be estimated too.
 
@@ -68,7 +67,6 @@ class Everyone:
         self.outer += sign * np.outer(proxies, proxies)
 
     def state(self) -> list[Any]:
-        """Return the state as plain values."""
         return [self.n, self.total.tolist(), self.outer.tolist()]
 
     @classmethod
@@ -84,7 +82,6 @@ class Everyone:
         return found
 
     def plus(self, other: Everyone) -> Everyone:
-        """Return the sum of both."""
         found = Everyone()
         found.n, found.total, found.outer = self.n + other.n, self.total + other.total, self.outer + other.outer
         return found
@@ -140,7 +137,6 @@ class Sums:
         self.outer += sign * np.outer(trace, trace)
 
     def state(self) -> list[Any]:
-        """Return the state as plain values."""
         ends = [value if math.isfinite(value) else None for value in (self.least, self.most)]
         return [self.total.tolist(), self.outer.tolist(), *ends]
 
@@ -158,7 +154,6 @@ class Sums:
         return found
 
     def times(self, factor: float) -> Sums:
-        """Return the sums with every weight multiplied by the factor."""
         found = Sums()
         found.total, found.outer, found.least, found.most = (
             self.total * factor,
@@ -169,7 +164,6 @@ class Sums:
         return found
 
     def plus(self, other: Sums) -> Sums:
-        """Return the sum of both."""
         found = Sums()
         found.total, found.outer = self.total + other.total, self.outer + other.outer
         found.least, found.most = min(self.least, other.least), max(self.most, other.most)
