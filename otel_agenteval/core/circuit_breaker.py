@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from typing import Protocol
 
+from . import forks
 from .clock import Clock
 
 _FIRST_HOLD, _LONGEST_HOLD = 30.0, 300.0
@@ -26,9 +27,6 @@ class SharedOutages(Protocol):
 
     def close(self) -> None:
         """Release connections and files."""
-
-    def after_fork_in_child(self) -> None:
-        """Open new connections in a forked child."""
 
 
 class CircuitBreaker:
@@ -144,6 +142,7 @@ class CircuitBreakers:
         self._clock = clock
         self._shared = shared
         self._reset()
+        forks.in_child(self._reset)
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
@@ -161,9 +160,3 @@ class CircuitBreakers:
         """Stop sharing outages with other processes."""
         if self._shared is not None:
             self._shared.close()
-
-    def after_fork_in_child(self) -> None:
-        """Forget outages and open new connections in a forked child."""
-        self._reset()
-        if self._shared is not None:
-            self._shared.after_fork_in_child()

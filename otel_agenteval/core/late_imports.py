@@ -7,9 +7,10 @@ fork therefore waits until these imports finish.
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 from collections.abc import Iterator
+
+from .forks import Step, at_fork
 
 PATIENCE = 1.0
 """Seconds that an import or a fork waits for the lock.
@@ -48,4 +49,4 @@ def _in_child() -> None:
     _lock = threading.RLock()
 
 
-os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)
+at_fork(Step.FILES, before=_before_fork, in_parent=_in_parent, in_child=_in_child)

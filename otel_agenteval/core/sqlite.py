@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .files import another_version
+from .forks import Step, at_fork
 from .writable import fault_of_file
 
 _RETRY_EVERY = 0.01
@@ -223,7 +224,7 @@ def _after_fork_in_child() -> None:
 
 # SQLite tracks its locks in process memory, so a forked child would assume that it holds its parent's locks. The parent could then
 # close the file and delete the log that the child is writing to.
-os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+at_fork(Step.FILES, before=_before_fork, in_parent=_after_fork_in_parent, in_child=_after_fork_in_child)
 
 
 def open_file(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0, *, exclusive: bool = False) -> sqlite3.Connection:

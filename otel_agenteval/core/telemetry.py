@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from operator import add, itemgetter
 from typing import Any, NamedTuple, Protocol
 
+from . import forks
 from .clock import SYSTEM_CLOCK, Clock
 from .label_values import LabelValues
 from .semconv import (
@@ -287,6 +288,7 @@ class Telemetry:
         self._epoch = 0
         """Changes whenever label sets may have moved, which invalidates all plans."""
         self._plans: dict[Labels, dict[Hashable, Plan]] = {}
+        forks.in_child(self.reset)
 
     def expect(self, name: str, **given: Collection[str]) -> None:
         """Report all known label sets of a counter from now on, as 0 until they are counted.
@@ -420,7 +422,7 @@ class Telemetry:
         """Return the current state of every instrument, in the order of the table."""
         return [self.read(name) for name in self._series]
 
-    def after_fork_in_child(self) -> None:
+    def reset(self) -> None:
         """Reset all counts in a forked child.
 
         The parent continues to report its counts, and one of its threads may have held the lock.

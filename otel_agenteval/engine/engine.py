@@ -9,13 +9,13 @@ import logging
 import os
 import time
 import uuid
-import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..config.root import Config
+from ..core import forks
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.telemetry import Telemetry
 from ..core.threads import mark_as_ours
@@ -112,8 +112,12 @@ class Engine(Intake):
         watch_engine(self)
         self._end = Ending(self)
         self.status = Status(self)
-        this = weakref.ref(self)
-        os.register_at_fork(after_in_child=lambda: _in_child(this))
+        for discard in (self.assembler.forget, self.early_logs.forget, self.pipeline.composer.after_fork_in_child):
+            forks.in_child(discard)
+        if self.pipeline.conversations is not None:
+            forks.in_child(self.pipeline.conversations.forget)
+        forks.in_child(self._begin_in_child)
+        forks.in_child(self.outlets.after_fork_in_child, forks.Step.OUTLETS)
         self.warm_up = WarmUp(self.pipeline.evaluator.warm_up, self.failed)
         """Preparation for the first turn."""
         if self.enabled:
@@ -351,20 +355,8 @@ class Engine(Intake):
         """After :meth:`shutdown`, unevaluated traces that the next process finds again."""
         return self._end.left_behind
 
-    def after_fork_in_child(self) -> None:
-        """Discard the parent's turns, queue and ports in a forked child."""
-        self.assembler.forget()
-        self.early_logs.forget()
-        self.telemetry.after_fork_in_child()
-        self.pipeline.after_fork_in_child()
+    def _begin_in_child(self) -> None:
+        """Start from zero in a forked child, as an instance of its own."""
         self.late_log_records = 0
         self.failures.clear()
-        self.worker.after_fork_in_child()
         self.instance_id = str(uuid.uuid4())
-        self.outlets.after_fork_in_child()
-
-
-def _in_child(this: weakref.ref[Engine]) -> None:
-    engine = this()
-    if engine is not None:
-        engine.after_fork_in_child()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..config.feedback import FeedbackOptions
+from ..core import forks
 from ..core.feedback import Feedback, in_annotation
 from ..core.semconv import FEEDBACK
 from ..core.telemetry import Telemetry
@@ -60,14 +61,13 @@ class FeedbackJoiner:
         self.recent = recent
         self._telemetry = telemetry
         self._now = now
-        self.reset()
+        self._reset()
+        forks.in_child(self._reset)
 
-    def reset(self) -> None:
-        """Discard the parent's waiting feedback in a forked child."""
+    def _reset(self) -> None:
         self._lock = threading.Lock()
         self._waiting: OrderedDict[Given, float] = OrderedDict()
         """Deadlines of waiting feedback."""
-        self.recent.forget()
 
     def __len__(self) -> int:
         return len(self._waiting) + len(self._composer.notes)

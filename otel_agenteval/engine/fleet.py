@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..config.statistics import StatisticsOptions
-from ..core import jsonio
+from ..core import forks, jsonio
 from ..core.clock import Clock
 from ..core.files import another_version, private
 from ..core.semconv import SERVICE_VERSION
@@ -69,6 +69,7 @@ class Fleet:
         self._file = StateFile(str(options.state)) if keeps else None
         self._due = clock.monotonic() + _EVERY
         self._restore()
+        forks.in_child(self._begin_in_child)
 
     def _restore(self) -> None:
         found = self._file.read() if self._file is not None else None
@@ -138,8 +139,7 @@ class Fleet:
         if self._file is not None:
             self._file.close()
 
-    def after_fork_in_child(self) -> None:
-        """Leave the file to the parent, and reset changes in a forked child."""
+    def _begin_in_child(self) -> None:
         if self._file is not None:
             self._file.close()  # the parent's lock stays
             self._file = None

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ..core import forks
 from ..core.score import GATED, SHED, Score
 from ..core.semconv import AGENT_NAME
 from ..core.telemetry import Telemetry
@@ -48,10 +49,10 @@ class TurnOutcomes:
         """Each metric's outcome on recent turns, or the reason why a turn was dropped."""
         self._alike: dict[_Outcomes, _Outcomes] = {}
         """Equal outcomes, shared by many turns to save memory."""
-        self.reset()
+        self._make_lock()
+        forks.in_child(self._make_lock)
 
-    def reset(self) -> None:
-        """Create a new lock in a forked child."""
+    def _make_lock(self) -> None:
         self._lock = threading.Lock()
 
     def keep(self, turn_id: str, outcome: Sequence[Score] | str) -> None:

@@ -271,14 +271,3 @@ class Pipeline:
                 self.judging.sample.add(scored)
             if self.conversations is not None and not scored.conversation:
                 self.conversations.note(conversation_of(scored.turn), scored.turn.turn_id, signals_in(scored.scores))
-
-    def after_fork_in_child(self) -> None:
-        """Discard the parent's waiting turns and create new locks in a forked child."""
-        self.composer.after_fork_in_child()
-        self.outcomes.reset()
-        self.feedback.reset()
-        self.fleet.after_fork_in_child()
-        if self.judging is not None:
-            self.judging.after_fork_in_child()
-        if self.conversations is not None:
-            self.conversations.forget()

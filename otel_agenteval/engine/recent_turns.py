@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
+from ..core import forks
 from ..core.feedback import Feedback
 from ..core.score import Score
 from ..core.turn import LlmCall, Turn
@@ -51,10 +52,10 @@ class RecentTurns:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self.forget()
+        self._reset()
+        forks.in_child(self._reset)
 
-    def forget(self) -> None:
-        """Drop everything and create a new lock, because a forked child has scored nothing yet."""
+    def _reset(self) -> None:
         self._lock = threading.Lock()
         self._turns: OrderedDict[str, RecentTurn] = OrderedDict()
         self._of_trace: dict[int, list[str]] = {}

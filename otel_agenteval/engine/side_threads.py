@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
+from ..core import forks
 from ..core.threads import started
 
 _IDLE_SECONDS = 10.0
@@ -23,10 +24,10 @@ class SideThreads:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self.reset()
+        self._reset()
+        forks.in_child(self._reset)
 
-    def reset(self) -> None:
-        """Discard waiting work, because there are no threads after a fork."""
+    def _reset(self) -> None:
         self._waiting: deque[Callable[[], None]] = deque()
         self._changed = threading.Condition()
         self._threads = self._idle = 0

@@ -10,12 +10,11 @@ The end of the interpreter waits for the current step, because native code must 
 from __future__ import annotations
 
 import atexit
-import os
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterable, Iterator
 
+from ..core import forks
 from ..core.late_imports import PATIENCE, late_imports
 from ..core.threads import OwnThread
 
@@ -36,11 +35,13 @@ class WarmUp:
         self._failed = failed
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self._is_running = False
+        forks.in_child(self._begin_in_child, forks.Step.THREADS)
 
     def start(self) -> None:
         """Start after a delay on a separate thread."""
         thread = self._thread = OwnThread(self._run, "otel-agenteval-start")
-        _running.add(self)
+        self._is_running = True
         atexit.register(self.stop)  # first, because the thread unregisters it when it ends
         try:
             thread.start()
@@ -59,8 +60,10 @@ class WarmUp:
         """Start no further step."""
         self._stop.set()
 
-    def after_fork_in_child(self) -> None:
-        """Start again in a forked child, because the thread runs in the parent."""
+    def _begin_in_child(self) -> None:
+        """Start again if the parent's thread hadn't finished."""
+        if not self._is_running:
+            return
         self._stop = threading.Event()
         self._thread = None
         atexit.unregister(self.stop)
@@ -76,7 +79,7 @@ class WarmUp:
             self._ended()
 
     def _ended(self) -> None:
-        _running.discard(self)
+        self._is_running = False
         atexit.unregister(self.stop)
 
     def _work(self, steps: Iterator[object]) -> None:
@@ -87,14 +90,3 @@ class WarmUp:
                     return
                 spent = time.perf_counter() - begun
             self._stop.wait(spent)  # give the agent the same time
-
-
-_running: weakref.WeakSet[WarmUp] = weakref.WeakSet()
-
-
-def _in_child() -> None:
-    for warm_up in [*_running]:
-        warm_up.after_fork_in_child()
-
-
-os.register_at_fork(after_in_child=_in_child)

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from ..core import forks
 from ..core.threads import OwnThread, is_meant_for_host
 from .side_threads import SideThreads
 
@@ -81,6 +82,7 @@ class Worker:
         """True to work in small steps, because an agent runs in this process."""
         self._side = SideThreads(_SIDE_THREADS)
         self._reset()
+        forks.in_child(self._reset)
 
     def _reset(self) -> None:
         self._queue: deque[tuple[Any, int]] = deque()
@@ -317,11 +319,6 @@ class Worker:
                 self._handled += 1
                 left.append(item)
         return [item for item in left if item is not None]
-
-    def after_fork_in_child(self) -> None:
-        """Discard the parent's queue and create new locks in a forked child."""
-        self._side.reset()
-        self._reset()
 
     def run_here(self, start: Callable[[], object]) -> None:
         """Call ``start``, then work on the calling thread until :meth:`stop`."""

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 
 from ..config.budget import BudgetOptions
+from ..core import forks
 from ..core.clock import Clock
 from ..core.label_values import LabelValues
 from ..core.semconv import ALLOCATED_RATE, ALLOCATED_TURNS, OTHER
@@ -81,6 +82,7 @@ class Allocator:
         self._least, self._power = float(wanted.least), wanted.power
         self._clock = clock
         self.reset()
+        forks.in_child(self.reset)
 
     def reset(self) -> None:
         self._lock = threading.Lock()

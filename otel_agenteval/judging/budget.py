@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..config.budget import BudgetOptions, SpendingOptions
+from ..core import forks
 from ..core.clock import Clock
 from .queues import Counter, Demand, SpendBook
 
@@ -86,6 +87,7 @@ class JudgeBudget:
         self._soft = soft
         self._said: set[str] = set()
         self._reset()
+        forks.in_child(self._reset)
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
@@ -153,11 +155,6 @@ class JudgeBudget:
 
     def close(self) -> None:
         self._book.close()
-
-    def after_fork_in_child(self) -> None:
-        """Create new locks. The parent's spending still counts."""
-        self._reset()
-        self._book.after_fork_in_child()
 
     def _about(self, metric: str) -> list[Bound]:
         return [bound for bound in self.bounds if bound.counter.account in ("", metric)]

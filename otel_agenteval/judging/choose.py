@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
+from ..core import forks
 from ..core.clock import Clock
 from ..core.feedback import METRIC as FEEDBACK
 from ..core.score import Score
@@ -63,6 +64,7 @@ class Chooser:
         self._clock = clock
         self._history = History()
         self.reset()
+        forks.in_child(self.reset)
 
     def reset(self) -> None:
         """Forget all turns, in a forked child."""

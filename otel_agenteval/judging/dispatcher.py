@@ -8,6 +8,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
+from ..core import forks
 from ..core.clock import Clock
 from ..core.score import Score
 from ..core.threads import OwnThread, is_meant_for_host
@@ -72,6 +73,7 @@ class Dispatcher:
         self._clock = clock
         self._stopping = False
         self._reset()
+        forks.in_child(self._reset)
 
     def _reset(self) -> None:
         self._changed = threading.Condition()
@@ -441,12 +443,3 @@ class Dispatcher:
             self._failed("judge_queue", error)
         self._leases.stop()
         self._models.close()
-
-    def after_fork_in_child(self) -> None:
-        """Create new threads and locks. The parent continues its jobs."""
-        self._reset()
-        self._leases.reset()
-        self.planner.after_fork_in_child()
-        self.outcomes.reset()
-        self._runner.after_fork_in_child()
-        self.queue.after_fork_in_child()

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
+from ..core import forks
 from ..core.clock import Clock
 from ..core.threads import OwnThread
 from .queues import Job, JobQueue
@@ -53,6 +54,7 @@ class HeldLeases:
         self._clock = clock
         self._failed = failed
         self.reset()
+        forks.in_child(self.reset)
 
     def reset(self) -> None:
         """Forget all leases in a forked child, because they are the parent's."""

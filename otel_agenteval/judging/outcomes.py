@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from ..core import forks
 from ..core.score import GATED, Score
 from ..core.semconv import DROPPED, RESULTS
 from ..core.telemetry import Telemetry
@@ -71,6 +72,7 @@ class Outcomes:
         self._telemetry = telemetry
         self._note = note
         self.reset()
+        forks.in_child(self.reset)
 
     def reset(self) -> None:
         """Forget all turns in a forked child, because they are the parent's."""

@@ -97,10 +97,6 @@ class Planner:
         draft.plan_metrics()
         return draft.finished()
 
-    def after_fork_in_child(self) -> None:
-        self.chooser.reset()
-        self.sample.after_fork_in_child()
-
 
 class _Draft:
     def __init__(self, planner: Planner, scored: ScoredTurn, can_ask: Callable[[BoundMetric], bool]) -> None:

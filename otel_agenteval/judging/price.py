@@ -32,14 +32,6 @@ class JudgedSample:
             if one is not None:
                 one.watch(telemetry)
 
-    def after_fork_in_child(self) -> None:
-        """Forget all turns, because they are the parent's."""
-        self.estimates.after_fork_in_child()
-        if self.corrected is not None:
-            self.corrected.verdicts.after_fork_in_child()
-        if self._allocator is not None:
-            self._allocator.reset()
-
     def allocated(self, metric: BoundMetric, key: str, scored: ScoredTurn, chance: Chance) -> Chance:
         """Return the chance from the budget's allocation. Rules and quotas keep theirs."""
         if self._allocator is None or chance.by != "rate" or metric.metric.kind == "code" or not _counts(scored, key):

@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..core import forks
 from ..core.circuit_breaker import CircuitBreaker, CircuitBreakers
 from ..core.clock import Clock
 from ..core.retry import backoff
@@ -134,16 +135,11 @@ class JobRunner:
         self._failed = failed
         self._clock = clock
         self._reset()
+        forks.in_child(self._reset)
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
         self._progress: OrderedDict[str, JobProgress] = OrderedDict()
-
-    def after_fork_in_child(self) -> None:
-        """Create new connections and locks. The parent continues its jobs."""
-        self._reset()
-        self.sessions.after_fork_in_child()
-        self.breakers.after_fork_in_child()
 
     def close(self) -> None:
         self.sessions.budget.close()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from ..core import jsonio
+from ..core import forks, jsonio
 from ..core.errors import JudgeError
 from ..core.exchange import Exchange
 from ..core.score import Score
@@ -66,17 +66,17 @@ class Sessions:
 
     def __init__(self, make_models: Callable[[], Models], budget: JudgeBudget, telemetry: Telemetry) -> None:
         self._make_models = make_models
-        self.models = make_models()
+        self._open_models()
         self.budget = budget
         self._telemetry = telemetry
+        forks.in_child(self._open_models)
+
+    def _open_models(self) -> None:
+        self.models = self._make_models()
 
     def open(self, metric: str, *, urgent: bool, progress: JobProgress | None) -> Session:
         kind = GroupSession if isinstance(self.models.judge, JudgeGroup) else Session
         return kind(self.models, self.budget, self._telemetry, metric, urgent, progress)
-
-    def after_fork_in_child(self) -> None:
-        self.models = self._make_models()
-        self.budget.after_fork_in_child()
 
 
 class OverBudget(Exception):

@@ -23,6 +23,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from ..core.forks import Step, at_fork
 from ..core.lineage import Process, first_of_program, this_process
 from ..core.semconv import INSTRUMENTS, Instrument
 from ..core.telemetry import Distribution, Exemplar, Family, Labels, TelemetryGroup, merged
@@ -437,4 +438,4 @@ def _after_fork_in_child() -> None:
     _has_forked = True
 
 
-os.register_at_fork(after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+at_fork(Step.OUTLETS, in_parent=_after_fork_in_parent, in_child=_after_fork_in_child)

@@ -21,6 +21,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from ..core import forks
 from ..core.clock import Clock
 from ..core.label_values import LabelValues
 from ..core.semconv import ESTIMATE_HIGH, ESTIMATE_LOW, ESTIMATE_MEAN, ESTIMATE_N, OTHER
@@ -118,10 +119,10 @@ class Estimates:
         self._length = window / _PARTS
         self._clock = clock
         self._label = label
-        self.after_fork_in_child()
+        self._reset()
+        forks.in_child(self._reset)
 
-    def after_fork_in_child(self) -> None:
-        """Clear all state, because the parent reports it."""
+    def _reset(self) -> None:
         self._lock = threading.Lock()
         self._series: dict[tuple[str, str], dict[int, _Part]] = {}
         """Parts by metric and agent, then by their number."""

@@ -62,7 +62,6 @@ def test_all_steps_are_done_and_the_thread_ends() -> None:
     assert found._thread is not None
     found._thread.join(10)
     assert (steps.done, found._thread.is_alive()) == (3, False)
-    assert found not in warm_up._running
 
 
 def test_a_stop_waits_for_the_step_in_hand_and_begins_no_other() -> None:

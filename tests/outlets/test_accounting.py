@@ -158,7 +158,7 @@ def test_what_is_planned_is_counted_as_what_is_not_while_labels_lose_their_place
             assert planned.collect() == plain.collect()
             assert taps[0] == taps[1]
             for telemetry in (planned, plain):
-                telemetry.after_fork_in_child()
+                telemetry.reset()
     assert planned.collect() == plain.collect()
 
 

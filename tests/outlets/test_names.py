@@ -162,7 +162,7 @@ def test_a_counter_is_shown_as_0_by_every_outlet_until_it_is_counted() -> None:
     telemetry.add(semconv.SPANS_DROPPED, 2, reason="queue_full")
     telemetry.expect(semconv.SPANS_DROPPED)  # as a reload does
     assert registry.get_sample_value("agenteval_spans_dropped_total", {"reason": "queue_full"}) == 2
-    telemetry.after_fork_in_child()
+    telemetry.reset()
     assert registry.get_sample_value("agenteval_spans_dropped_total", {"reason": "queue_full"}) == 0
     outlet.close()
 

@@ -314,7 +314,7 @@ def test_a_label_set_counts_from_when_it_was_known_to_be_at_zero() -> None:
     compared.emit(scored_turn(Score("code_a", 0.5), turn={"agent": "second"}))
     assert starts(compared.request()) == {"first": 0, "second": 1}, "since the request before, which did not have it"
     assert starts(compared.request()) == {"first": 0, "second": 1}
-    compared.telemetry.after_fork_in_child()
+    compared.telemetry.reset()
     assert starts(compared.request()) == {}
     compared.emit(scored_turn(Score("code_a", 0.5), turn={"agent": "first"}))
     assert starts(compared.request()) == {"first": 3_001}, "what it had counted before is gone"

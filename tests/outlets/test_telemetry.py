@@ -179,7 +179,7 @@ def test_a_forked_child_starts_from_zero_and_from_a_free_lock() -> None:
     add_turn(telemetry, "travel")
     telemetry.observe(semconv.SCORE, 0.5, **OF_A_SCORE)
     telemetry._lock.acquire()  # as if another of the parent's threads held it when it forked
-    telemetry.after_fork_in_child()
+    telemetry.reset()
     assert all(not family.values and not family.distributions for family in telemetry.collect())
     add_turn(telemetry, "another")
     assert turns_of(telemetry, "another") == 1

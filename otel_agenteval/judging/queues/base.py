@@ -118,9 +118,6 @@ class JobQueue(Protocol):
     def close(self) -> list[Job]:
         """Close the queue, and return the jobs that are lost. Safe to call twice."""
 
-    def after_fork_in_child(self) -> None:
-        """Forget the parent's jobs in a forked child."""
-
 
 SLOTS = 60
 """Number of slots in a spending window. A slot expires when all of it is older than the window."""
@@ -176,6 +173,3 @@ class SpendBook(Protocol):
 
     def close(self) -> None:
         """Close the record. Safe to call twice."""
-
-    def after_fork_in_child(self) -> None:
-        """Create new locks in a forked child. The parent's spending still counts."""

@@ -12,6 +12,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ...core import forks
 from ...core.clock import SYSTEM_CLOCK, Clock
 from .base import SLOTS, Demand, Job, Leases
 from .base import Counter as Spending
@@ -47,6 +48,7 @@ class MemoryQueue:
         self.max_bytes = max_bytes
         self._clock = clock
         self._reset()
+        forks.in_child(self._reset)
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
@@ -157,9 +159,6 @@ class MemoryQueue:
             self._bytes = 0
             return lost
 
-    def after_fork_in_child(self) -> None:
-        self._reset()
-
     def _owned(self, job: Job | str) -> _QueuedJob | None:
         """Return a job's entry if the given lease is its last one."""
         job_id, fence = self._leases.claimed(job)
@@ -247,9 +246,13 @@ class MemorySpendBook:
     """A :class:`~otel_agenteval.judging.queues.SpendBook` in memory."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._spent: dict[Spending, dict[int, float]] = {}
-        """Amounts by slot, oldest first."""
+        """Amounts by slot, oldest first. They still count in a forked child."""
+        self._make_lock()
+        forks.in_child(self._make_lock)
+
+    def _make_lock(self) -> None:
+        self._lock = threading.Lock()
 
     def take(self, demands: Sequence[Demand], at: float) -> float:
         with self._lock:
@@ -274,9 +277,6 @@ class MemorySpendBook:
 
     def close(self) -> None:
         """Do nothing."""
-
-    def after_fork_in_child(self) -> None:
-        self._lock = threading.Lock()
 
     def _add(self, counter: Spending, amount: float, at: float) -> None:
         slots = self._spent.setdefault(counter, {})

@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from ...core import forks
 from ...core.clock import SYSTEM_CLOCK, Clock
 from .base import HELD_BYTES, Job, Leases
 from .connect import unreachable
@@ -304,6 +305,7 @@ class RedisQueue:
         self._held_bytes = held_bytes
         self._shards = [_keys_of(f"{{{name}:{shard}}}") for shard in range(shards)]
         self._reset()
+        forks.in_child(self._reopen)
 
     def _reset(self) -> None:
         self._lock = threading.RLock()
@@ -412,10 +414,9 @@ class RedisQueue:
         self._server.close()
         return left
 
-    def after_fork_in_child(self) -> None:
+    def _reopen(self) -> None:
         closed = self._closed
         self._reset()
-        self._server.reset()
         self._closed = closed
         if closed:
             self._server.close()

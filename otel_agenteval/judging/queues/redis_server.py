@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...core import forks
 from ...core.retry import backoff
 from .connect import connect, normal, unreachable
 
@@ -37,10 +38,10 @@ class Server:
     def __init__(self, url: str, opened: Callable[[Any], None] = lambda client: None) -> None:
         self._url = normal(url)
         self._opened = opened
-        self.reset()
+        self._reset()
+        forks.in_child(self._reset)
 
-    def reset(self) -> None:
-        """Forget the connections in a forked child, because they are the parent's."""
+    def _reset(self) -> None:
         self._lock = threading.Lock()
         self._client: Any = None
         self._closed = False

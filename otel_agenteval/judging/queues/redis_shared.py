@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from ...core import forks
 from .base import SLOTS, Demand
 from .base import Counter as Spending
 from .connect import unreachable
@@ -84,6 +85,7 @@ class RedisSpendBook:
         self._server = Server(url)
         self._name = name
         self._forget()
+        forks.in_child(self._forget)
 
     def _forget(self) -> None:
         self._lock = threading.Lock()
@@ -137,10 +139,6 @@ class RedisSpendBook:
     def close(self) -> None:
         self._server.close()
 
-    def after_fork_in_child(self) -> None:
-        self._forget()
-        self._server.reset()
-
     def _key(self, counter: Spending) -> str:
         return f"{{{self._name}:spent}}:{counter.unit}:{counter.window:g}:{counter.account}"
 
@@ -174,9 +172,6 @@ class RedisOutages:
 
     def close(self) -> None:
         self._server.close()
-
-    def after_fork_in_child(self) -> None:
-        self._server.reset()
 
     def _try(self, call: Callable[[Any], Any]) -> Any:
         try:

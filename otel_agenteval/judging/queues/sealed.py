@@ -91,9 +91,6 @@ class SealedQueue:
     def close(self) -> list[Job]:
         return [self._made_room(job) for job in self._queue.close()]
 
-    def after_fork_in_child(self) -> None:
-        self._queue.after_fork_in_child()
-
     def _opened(self, job: Job) -> Job:
         return replace(job, payload=self._seal.decrypt(job.payload))
 

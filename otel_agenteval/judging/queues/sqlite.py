@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal, NamedTuple
 
+from ...core import forks
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.sqlite import Schema, SqliteFile
 from .base import HELD_BYTES, SLOTS, Counter, Demand, Job, Leases
@@ -99,6 +100,7 @@ class SqliteQueue:
         self._held_bytes = held_bytes
         self._failed = failed
         self._reset()
+        forks.in_child(self._reset)
 
     def _reset(self) -> None:
         self._lock = threading.RLock()
@@ -113,9 +115,6 @@ class SqliteQueue:
         self._quiet_until = {"read": 0.0, "write": 0.0}
         self._known: tuple[int, int] | None = None
         """Last read number and bytes of jobs."""
-
-    def after_fork_in_child(self) -> None:
-        self._reset()
 
     @property
     def unsent(self) -> int:
@@ -344,9 +343,6 @@ class SqliteSpendBook:
 
     def close(self) -> None:
         self._file.close(for_good=True)
-
-    def after_fork_in_child(self) -> None:
-        """Do nothing, because the child opens the file itself."""
 
     def _within(self, db: sqlite3.Connection, counter: Counter, at: float) -> tuple[float, int]:
         now = counter.slot(at)
