@@ -87,7 +87,10 @@ def _metrics_that_do_nothing(folder: Path) -> list[str]:
     names = [f"code_nothing_{number}" for number in range(NOTHING)]
     lines = [
         "import otel_agenteval as oa",
-        *(f'@oa.metric(inline=True, boolean=True)\ndef {name}(turn):\n    """Nothing."""\n    return True' for name in names),
+        *(
+            f'@oa.metric(groups=("default",), boolean=True)\ndef {name}(turn):\n    """Nothing."""\n    return True'
+            for name in names
+        ),
     ]
     (folder / "nothing.py").write_text("\n".join(lines), encoding="utf-8")
     info = folder / "nothing-1.0.dist-info"

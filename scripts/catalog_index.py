@@ -1,6 +1,6 @@
 """The index of the catalogue: what a configuration needs to know of a metric before its module is imported.
 
-python scripts/catalog_index.py --write     writes otel_agenteval/metrics/catalog_index.py
+python scripts/catalog_index.py --write     writes otel_agenteval/metrics/catalog_index.json
 python scripts/catalog_index.py             exits 1 if that is not up to date
 """
 
@@ -8,57 +8,36 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from otel_agenteval.metrics.registry import GROUPS, Metric, catalog, groups_of  # noqa: E402
+from otel_agenteval.metrics.registry import Metric, catalog  # noqa: E402
 
-FILE = ROOT / "otel_agenteval" / "metrics" / "catalog_index.py"
+FILE = ROOT / "otel_agenteval" / "metrics" / "catalog_index.json"
 COMMAND = "python scripts/catalog_index.py --write"
-HEAD = f'''"""Declarations of the built-in metrics, so that a process only imports those it uses.
-
-Generated from the decorators by ``{COMMAND}``. Do not edit it.
-"""
-
-from __future__ import annotations
-
-from typing import Any
-
-# fmt: off
-
-'''
 
 
-def facts_of(metric: Metric) -> Iterator[tuple[str, Any]]:
-    """Yield a metric's declarations other than defaults."""
+def row_of(metric: Metric) -> dict[str, Any]:
+    """Return a metric's module, aliases, and declarations other than defaults."""
+    module = metric.fn.__module__
+    defaults = {"family": module.rsplit(".", 1)[-1], "live": {}}
+    row: dict[str, Any] = {"module": module.removeprefix("otel_agenteval.metrics."), "aliases": [*metric.aliases]}
     for field in dataclasses.fields(Metric):
         value = getattr(metric, field.name)
-        if field.name == "live":
-            if value:
-                yield field.name, tuple(value.items())
-        elif field.name == "family":
-            if value != metric.fn.__module__.rsplit(".", 1)[-1]:
-                yield field.name, value
-        elif field.name not in ("name", "source") and value != field.default:
-            yield field.name, value
+        if field.name not in ("name", "source") and value != defaults.get(field.name, field.default):
+            row[field.name] = value
+    return row
 
 
 def text() -> str:
-    """Return the text of the module."""
-    ours = [metric for metric in catalog() if metric.is_ours]
-    rows = [f"    {m.name!r}: ({m.fn.__module__!r}, {tuple(facts_of(m))!r}, {tuple(m.aliases)!r})," for m in ours]
-    groups = [f"    {group!r}: {tuple(m.name for m in ours if group in groups_of(m))!r}," for group in GROUPS]
-    return "\n".join((
-        f"{HEAD}METRICS: dict[str, tuple[str, tuple[tuple[str, Any], ...], tuple[str, ...]]] = {{", *rows, "}",
-        '"""Module, declarations other than defaults, and aliases by metric name."""', "",
-        "GROUPS: dict[str, tuple[str, ...]] = {", *groups, "}",
-        '"""Members by group, including those whose optional packages are missing."""', "",
-    )).replace("'", '"')  # fmt: skip
+    """Return the text of the file, with one line for each metric."""
+    rows = ",\n".join(f"{json.dumps(metric.name)}: {json.dumps(row_of(metric))}" for metric in catalog() if metric.is_ours)
+    return f"{{\n{rows}\n}}\n"
 
 
 def main() -> int:

@@ -48,7 +48,7 @@ def quoting() -> None:
             detail={"said": {said: [said]}, "card": 4111111111111111, "calls": 3, "start": 1_732_234_567_123, "trace_id": "4" * 32},
         )  # fmt: skip
 
-    @oa.metric(heavy=True)
+    @oa.metric(traits=("heavy",))
     def code_quotes_later(turn: oa.Turn) -> Any:
         """Quotes the answer, on the worker."""
         return oa.Result(0.25, passed=False, explanation=turn.output)

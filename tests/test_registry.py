@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from typing import Annotated
 
 import pytest
 
@@ -11,7 +12,7 @@ import otel_agenteval as oa
 from otel_agenteval.core.errors import MetricError
 from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.metrics.bound_metric import BoundMetric
-from otel_agenteval.metrics.registry import catalog, default_pack, group_of
+from otel_agenteval.metrics.registry import Param, catalog, default_pack, group_of
 
 
 @pytest.mark.parametrize(
@@ -209,8 +210,8 @@ def test_facts_that_cannot_be_declared_are_refused(new_metric, options, message)
 
 
 def test_an_entry_of_the_configuration_takes_the_precise_method_and_get_metric_the_catalogues(new_metric):
-    @oa.metric(live={"method": "precise"}, aliases=("seed:other",), groups=("safety",))
-    def code_other(turn, *, method: str = "rough", size: int = 1):
+    @oa.metric(aliases=("seed:other",), groups=("safety",))
+    def code_other(turn, *, method: Annotated[str, Param(live="precise")] = "rough", size: int = 1):
         """Which method."""
         return float(method == "precise")
 

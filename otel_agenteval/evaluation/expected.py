@@ -12,8 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ..core.extras import extra_installed
 from ..metrics.bound_metric import BoundMetric, live_metric
-from ..metrics.catalog_index import METRICS
-from ..metrics.registry import indexed
+from ..metrics.registry import builtin, indexed
 
 _log = logging.getLogger("otel_agenteval")
 _OF_OTHER_FORMS = frozenset(("code_json_equals", "code_audio_transcription_quality", "code_bleu"))
@@ -58,7 +57,7 @@ class ExpectedMetrics:
 
 def turned_on_by(given: Collection[str]) -> list[str]:
     """Return the names of the metrics that these references turn on."""
-    return [name for name in METRICS if _can_use(name, given)]
+    return [name for name in builtin() if _can_use(name, given)]
 
 
 def _can_use(name: str, given: Collection[str]) -> bool:

@@ -54,7 +54,7 @@ def missing_in(metric: BoundMetric, found: Mapping[str, InnerOutcome], *, conver
 
 
 def can_be_made(metric: BoundMetric, found: Mapping[str, InnerOutcome], *, conversation: bool) -> bool:
-    if metric.metric.one_fails or any(one.inner and one.metric.one_fails for one in metric.inner):
+    if "one_fails" in metric.metric.traits or any(one.inner and "one_fails" in one.metric.traits for one in metric.inner):
         return True
     return not missing_in(metric, found, conversation=conversation)
 
@@ -93,7 +93,7 @@ def _over(metric: BoundMetric, inner: Sequence[tuple[Score, Chance]]) -> tuple[S
 
 
 def _decisive(metric: BoundMetric, score: Score, parts: Sequence[tuple[Score, Chance]]) -> Chance:
-    if metric.metric.one_fails and score.passed is False:
+    if "one_fails" in metric.metric.traits and score.passed is False:
         failing = [chance for part, chance in parts if metric.combine([part]).passed is False]
         if failing:
             return max(failing)

@@ -288,7 +288,7 @@ class BoundMetric:
     def _asked(self, turn: Turn, judge: Any, embedder: Any) -> Score:
         given, absent = (judge, _NO_JUDGE) if self._service == "llm" else (embedder, _NO_EMBEDDER)
         asked = absent if given is None else given
-        with evaluating(f"{self.metric.version} {self.signature_hash}", self.metric.reads_all) as evaluation:
+        with evaluating(f"{self.metric.version} {self.signature_hash}", "reads_all" in self.metric.traits) as evaluation:
             found = self._fn(turn, asked, **self._call)
             while evaluation.next_piece():
                 found = max(found, self._fn(turn, asked, **self._call), key=self._badness)
@@ -343,7 +343,7 @@ class BoundMetric:
         missing = {score.metric: why for score in scores if (why := why_missing(score)) is not None}
         if not missing:
             return self.combine(scores)
-        if self.metric.one_fails:
+        if "one_fails" in self.metric.traits:
             found = self.combine(scores)
             if found.passed is False:
                 found.detail["missing"] = missing

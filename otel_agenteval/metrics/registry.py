@@ -7,7 +7,7 @@ A decorated function is a metric, and its properties are derived from the functi
 
 These are the name, kind (prefix), family (by default the module), parameters (keyword-only arguments, checked by their
 annotations) and user documentation (docstring). An invalid function is refused at import, with its file and line. The
-generated :mod:`.catalog_index` makes it possible to import a built-in metric's module on first use. A parameter without a
+generated file ``catalog_index.json`` makes it possible to import a built-in metric's module on first use. A parameter without a
 default is required: the name resolves without it, but each evaluation then has ``status="error"``.
 
 A metric function returns a number, a bool, ``None`` (not applicable), or a :class:`Result`. It raises :class:`MetricError`
@@ -17,22 +17,24 @@ for a configuration that can't work. It never receives OpenTelemetry objects.
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib
 import importlib.metadata
-import importlib.util
 import inspect
 import pkgutil
 import re
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast
 
+from ..core import jsonio
 from ..core.errors import ConfigError, nearest
 from ..core.extras import extra_installed
 from ..core.score import Direction, Kind, Score, ScoreType
 from ..core.turn import Turn
-from . import catalog_index, names
+from . import names
 from .spellings import Spellings, translated
 
 EPSILON = 1e-9
@@ -104,7 +106,25 @@ Applies = Callable[[Turn, Mapping[str, Any]], "str | None"]
 The first line of its docstring completes "applies to …".
 """
 
+Trait = Literal["heavy", "media", "reads_all", "one_fails", "own_verdict"]
+TRAITS: Sequence[Trait] = typing.get_args(Trait)
+"""Rare properties of metrics, which :func:`metric` describes."""
+
 FIELD_OF_NEED = {"duration": "duration_s", "cost": "cost_usd", "llm_calls": "llm_call_count"}
+
+
+class Param:
+    """Note in a parameter's annotation: ``value: Annotated[str, Param("expected_output")]``.
+
+    Args:
+        names: Other names of the parameter.
+        live: Value for an entry of the configuration that sets no parameter except ``threshold`` and ``inverse``. It selects
+            our precise method if the catalog prescribes another one for the metric's name.
+    """
+
+    def __init__(self, *names: str, live: Any = None) -> None:
+        self.names = names
+        self.live = live
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +138,11 @@ class MetricParameter:
 
     @property
     def required(self) -> bool:
-        """True if an evaluation without the parameter is an error."""
         return self.default is inspect.Parameter.empty
+
+    @property
+    def notes(self) -> list[Param]:
+        return [note for note in getattr(self.annotation, "__metadata__", ()) if isinstance(note, Param)]
 
 
 class Definition(NamedTuple):
@@ -128,12 +151,18 @@ class Definition(NamedTuple):
     fn: Callable[..., Any]
     parameters: Mapping[str, MetricParameter]
     applies: Applies | None
-    """Function that excludes turns in addition to the metric's needs, or None."""
     aliases: Mapping[str, Mapping[str, Any]]
     """Other names, each with the parameters that it presets."""
-    spellings: Mapping[str, str]
-    """Other spellings of parameters, mapped to their names."""
     doc: str
+
+    @property
+    def spellings(self) -> dict[str, str]:
+        """Other names of parameters, mapped to their names."""
+        return {name: p.name for p in self.parameters.values() for note in p.notes for name in note.names}
+
+    @property
+    def live(self) -> dict[str, Any]:
+        return {p.name: note.live for p in self.parameters.values() for note in p.notes if note.live is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,21 +182,14 @@ class Metric:
     uses: tuple[str, ...] = ()
     references: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
-    """Groups of :data:`GROUPS` that include the metric. ``default`` marks the default metrics."""
+    """Declared groups of :data:`GROUPS`. ``default`` marks the default metrics."""
     live: Mapping[str, Any] = field(default_factory=dict)
     """Parameters for an entry of the configuration that sets none."""
     extra: str | None = None
     """Optional extra that the metric requires."""
-    heavy: bool = False
-    """True if the metric is too slow for the agent's thread and only runs on the worker."""
-    media: bool = False
-    """True if the metric opens images, audio or video of the turn."""
-    reads_all: bool = False
-    """True if the judge must read the whole turn. Long input is judged in pieces, and the worst piece counts."""
+    traits: tuple[Trait, ...] = ()
     combines: bool = False
     """True if the metric is computed from other scores (:meth:`BoundMetric.combine`)."""
-    one_fails: bool = False
-    """True if a single score can fail the metric, even if other scores are missing."""
     selective: bool = False
     """True if the metric excludes turns with :attr:`Definition.applies`."""
     required: tuple[str, ...] = ()
@@ -177,7 +199,6 @@ class Metric:
 
     @property
     def kind(self) -> Kind:
-        """Prefix of the name: ``code``, ``embed`` or ``llm``."""
         return cast("Kind", self.name.split("_", 1)[0])
 
     @property
@@ -195,7 +216,6 @@ class Metric:
 
     @property
     def is_imported(self) -> bool:
-        """True if the metric's module is imported."""
         return not isinstance(self.source, str)
 
     @property
@@ -206,33 +226,31 @@ class Metric:
 
     @property
     def fn(self) -> Callable[..., Any]:
-        """Function of the metric."""
         return self.definition.fn
 
     @property
     def parameters(self) -> Mapping[str, MetricParameter]:
-        """Parameters by name."""
         return self.definition.parameters
 
     @property
     def applies(self) -> Applies | None:
-        """Function that excludes turns in addition to the metric's needs, or None."""
         return self.definition.applies if self.selective else None
 
     @property
     def aliases(self) -> Mapping[str, Mapping[str, Any]]:
-        """Other names, each with the parameters that it presets."""
         return self.definition.aliases
 
     @property
     def spellings(self) -> Mapping[str, str]:
-        """Other spellings of parameters, mapped to their names."""
         return self.definition.spellings
 
     @property
     def doc(self) -> str:
-        """User documentation."""
         return self.definition.doc
+
+    @property
+    def summary(self) -> str:
+        return self.doc.split("\n", 1)[0]
 
     @property
     def inline(self) -> bool:
@@ -240,15 +258,18 @@ class Metric:
         return "default" in self.groups
 
     @property
-    def summary(self) -> str:
-        """First line of the documentation."""
-        return self.doc.split("\n", 1)[0]
+    def heavy(self) -> bool:
+        return "heavy" in self.traits
+
+    @property
+    def media(self) -> bool:
+        return "media" in self.traits
 
     @property
     def applies_to(self) -> str | None:
         """Description of the turns to which the metric applies, or None if its needs decide."""
-        said = (inspect.getdoc(self.applies) or "").split("\n", 1)[0].rstrip(".") if self.selective else ""
-        return said[:1].lower() + said[1:] or None
+        line = (inspect.getdoc(self.applies) or "").split("\n", 1)[0].rstrip(".") if self.selective else ""
+        return line[:1].lower() + line[1:] or None
 
     def live_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parameters in effect for an entry of the configuration with these parameters."""
@@ -260,96 +281,98 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _METRICS: dict[str, Metric] = {}
 _ALIASES: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
 _PATTERN_ALIASES: list[tuple[re.Pattern[str], str, str]] = []
-_discovered = _extended = False
+_extended = False
 
 
 def metric(
     *,
-    unit: str = "1",
     needs: Sequence[str] = (),
     uses: Sequence[str] = (),
     references: Sequence[str] = (),
+    unit: str = "1",
     direction: Direction = "up",
     boolean: bool = False,
     threshold: float | None = None,
-    bounded: bool = True,
+    applies: Applies | None = None,
+    groups: Sequence[str] = (),
     version: str = "1",
     aliases: Sequence[str] | Mapping[str, Mapping[str, Any]] = (),
-    spellings: Mapping[str, str] | None = None,
-    inline: bool = False,
-    groups: Sequence[str] = (),
-    applies: Applies | None = None,
-    live: Mapping[str, Any] | None = None,
     extra: str | None = None,
-    heavy: bool = False,
-    media: bool = False,
-    reads_all: bool = False,
-    combines: bool = False,
-    one_fails: bool = False,
-    family: str | None = None,
+    traits: Sequence[Trait] = (),
 ) -> Callable[[Function], Function]:
     """Register a function as a metric, and return the function unchanged.
+
+    Everything else is read from the function. Its name begins with its kind. Its keyword-only arguments are the parameters,
+    which are checked by their annotations (:class:`Param` adds notes). A metric whose first argument can be scores is a
+    composite. Its family is its module's name, or the module's constant ``FAMILY``.
 
     Data that costs memory or work, such as a conversation's earlier turns, is only provided if a configured metric declares
     it in ``needs``, ``uses`` or ``references``. A score names the source of each declared reference.
 
     Args:
-        unit: UCUM unit of the value: ``1`` (0..1), ``s``, ``{token}``, ``USD``, ``{item}``, ``{level}``.
         needs: Turn fields that must be known. Otherwise the score is ``skipped`` with the reason
             ``missing:<first absent>``.
         uses: Turn fields that the metric reads if they are known (``history``, ``session``, ``context``).
         references: Names of the turn's references that the metric reads (``expected_tools``).
+        unit: UCUM unit of the value: ``1`` (0..1), ``s``, ``{token}``, ``USD``, ``{item}``, ``{level}``.
         direction: ``up`` if higher is better, ``down`` if lower is better, ``neutral`` if neither is.
         boolean: True if the value is 1.0 or 0.0 with ``passed``. Adds the parameter ``inverse``. Numeric metrics have
             ``threshold``.
         threshold: Default threshold. Without one, the metric has no verdict.
-        bounded: False for a numeric metric that decides on its own verdict and has no parameter ``threshold``.
-        version: Version to change whenever the same turn would get another value.
-        aliases: Names in other catalogs (``seed:name``), optionally with preset parameters. ``{k}`` in a name matches a
-            number, which becomes the parameter of that name.
-        spellings: Other spellings of parameters, ``{theirs: ours}``.
-        inline: True for a default metric: reference-free, cheap, and meaningful for any answer.
-        groups: More groups that include the metric: ``safety``, ``quality``, ``cost``.
         applies: Function that returns the reason that the metric doesn't apply to a turn (``missing:interactions``,
             ``not_applicable:one_step``), or None. It runs before a turn is evaluated or sampled, and such a turn is
             ``skipped`` with that reason. ``evaluate`` and ``combine`` don't call it. The first line of its docstring
             completes "applies to …".
-        live: Parameters for an entry of the configuration that sets none except ``threshold`` and ``inverse``. They select
-            our precise method if the catalog prescribes another one for the metric's name.
+        groups: Groups that include the metric: ``safety``, ``quality``, ``cost``, or ``default`` for a default metric
+            (reference-free, cheap, and meaningful for any answer).
+        version: Version to change whenever the same turn would get another value.
+        aliases: Names in other catalogs (``seed:name``), optionally with preset parameters. ``{k}`` in a name matches a
+            number, which becomes the parameter of that name.
         extra: Optional extra that the metric needs (``[text]`` …).
-        heavy: True if one evaluation can take milliseconds. The metric then never runs while an exporter waits for span
-            events.
-        media: True if the metric opens images, audio or video by the rules of the section ``media``. It is then also heavy.
-        reads_all: True if the judge must read all of its input, because a finding can be anywhere (safety). Input longer
-            than ``max_input_tokens`` is judged in overlapping pieces, of which the worst counts. The metric must call the
-            judge in its own thread or task.
-        combines: True if the metric takes a list of scores instead of a turn.
-        one_fails: True if a single score can fail the metric, so that it doesn't wait for missing scores.
-        family: Name of the family. The default is the module's name. Set it if a family has several modules.
+        traits: Rare properties:
+
+            - ``heavy``: one evaluation can take milliseconds, so it never runs while an exporter waits for span events.
+            - ``media``: it opens images, audio or video by the rules of the section ``media``. A ``code_`` metric is then
+              also heavy.
+            - ``reads_all``: the judge must read all of its input, because a finding can be anywhere (safety). Input longer
+              than ``max_input_tokens`` is judged in overlapping pieces, of which the worst counts. The metric must call the
+              judge in its own thread or task.
+            - ``one_fails``: a single score can fail the composite, so it doesn't wait for missing scores.
+            - ``own_verdict``: the numeric metric decides on its own verdict and has no parameter ``threshold``.
     """
 
     def register(fn: Function) -> Function:
-        code = fn.__code__
-        where = f"{code.co_filename}:{code.co_firstlineno}"
         name = fn.__name__
+        where = f"{fn.__code__.co_filename}:{fn.__code__.co_firstlineno}"
+        place = f"{where}: metric {name!r}"
         if name.split("_", 1)[0] not in ("code", "embed", "llm"):
-            raise ConfigError(f"{where}: metric {name!r} must be named code_…, embed_… or llm_…")
+            raise ConfigError(f"{place} must be named code_…, embed_… or llm_…")
         if not inspect.getdoc(fn):
-            raise ConfigError(f"{where}: metric {name!r} needs a docstring, which is its user documentation")
-        _refuse_second(name, fn, where)
-        _refuse_unknown_facts(f"{where}: metric {name!r}", needs, uses, references)
+            raise ConfigError(f"{place} needs a docstring, which is its user documentation")
+        if applies is not None and not inspect.getdoc(applies):
+            raise ConfigError(
+                f"{where}: the function in 'applies' needs a docstring, whose first line completes \"applies to …\""
+            )
+        _refuse_second(name, fn, place)
+        _refuse_unknown_facts(place, needs, uses, references)
+        _refuse_unknown_words(place, "groups", groups, _DECLARED)
+        _refuse_unknown_words(place, "traits", traits, TRAITS)
+        hints = _hints(fn, place)
+        added = ("inverse", bool, False) if boolean else ("threshold", float | None, None)
+        parameters = _parameters(fn, hints, place)
+        if "own_verdict" not in traits:
+            parameters.setdefault(added[0], MetricParameter(*added))
         defined = Definition(
-            fn, _parameters(fn, where, "inverse" if boolean else "threshold" if bounded else None), _described(applies, where),
-            dict(aliases) if isinstance(aliases, Mapping) else {alias: {} for alias in aliases}, dict(spellings or {}),
-            inspect.getdoc(fn) or "",
+            fn, parameters, applies,
+            dict(aliases) if isinstance(aliases, Mapping) else {alias: {} for alias in aliases}, inspect.getdoc(fn) or "",
         )  # fmt: skip
+        also_heavy: tuple[Trait, ...] = ("heavy",) if "media" in traits and name.startswith("code_") else ()
         _METRICS[name] = Metric(
-            name=name, source=defined, family=family or fn.__module__.rsplit(".", 1)[-1], unit=unit,
-            direction=direction, type="boolean" if boolean else "numeric", threshold=threshold, version=version, needs=tuple(needs),
-            uses=tuple(uses), references=tuple(references), groups=_groups(where, name, inline, groups),
-            live=dict(live or {}), extra=extra, heavy=heavy or (media and name.startswith("code_")), media=media,
-            reads_all=reads_all, combines=combines, one_fails=one_fails,
-            selective=applies is not None, required=tuple(p.name for p in defined.parameters.values() if p.required),
+            name=name, source=defined, family=fn.__globals__.get("FAMILY") or fn.__module__.rsplit(".", 1)[-1], unit=unit,
+            direction=direction, type="boolean" if boolean else "numeric", threshold=threshold, version=version,
+            needs=tuple(needs), uses=tuple(uses), references=tuple(references), groups=tuple(groups), live=defined.live,
+            extra=extra, traits=tuple(dict.fromkeys((*traits, *also_heavy))), combines=_takes_scores(fn, hints),
+            selective=applies is not None, required=tuple(p.name for p in parameters.values() if p.required),
             own_threshold=(fn.__kwdefaults__ or {}).get("threshold"),
         )  # fmt: skip
         for alias, preset in defined.aliases.items():
@@ -367,68 +390,64 @@ GROUPS = {
     "all": "every `code_` metric without required options and references",
 }
 """Named groups of ``code_`` metrics, with their descriptions."""
-_DECLARED = ("default", "safety", "quality", "cost")
+_DECLARED = ("safety", "quality", "cost", "default")
 
 
-def _groups(where: str, name: str, inline: bool, groups: Sequence[str]) -> tuple[str, ...]:
-    unknown = [group for group in groups if group not in _DECLARED[1:]] if not isinstance(groups, str) else [groups]
-    if unknown:
-        raise ConfigError(f"{where}: metric {name!r}: groups must be a tuple of {', '.join(_DECLARED[1:])}, got {unknown[0]!r}")
-    return (*(("default",) if inline else ()), *groups)
-
-
-def _refuse_second(name: str, fn: Callable[..., Any], where: str) -> None:
+def _refuse_second(name: str, fn: Callable[..., Any], place: str) -> None:
     """Refuse a metric whose name is already in use."""
-    home = catalog_index.METRICS.get(name, (fn.__module__,))[0]
-    if home != fn.__module__:
-        importlib.import_module(home)
+    ours = indexed(name)
+    if ours is not None and ours.source != fn.__module__:
+        importlib.import_module(str(ours.source))
     known = _METRICS.get(name)
     if known is not None and known.fn.__code__.co_filename != fn.__code__.co_filename:
         other = known.fn.__code__
-        raise ConfigError(f"{where}: metric {name!r} is already defined at {other.co_filename}:{other.co_firstlineno}")
+        raise ConfigError(f"{place} is already defined at {other.co_filename}:{other.co_firstlineno}")
 
 
-def _described(applies: Applies | None, where: str) -> Applies | None:
-    if applies is not None and not inspect.getdoc(applies):
-        raise ConfigError(f"{where}: the function in 'applies' needs a docstring, whose first line completes \"applies to …\"")
-    return applies
-
-
-def _refuse_unknown_facts(where: str, needs: Sequence[str], uses: Sequence[str], references: Sequence[str]) -> None:
+def _refuse_unknown_facts(place: str, needs: Sequence[str], uses: Sequence[str], references: Sequence[str]) -> None:
     for option, given in (("needs", needs), ("uses", uses), ("references", references)):
         if isinstance(given, str):
-            raise ConfigError(f"{where}: {option} must be a tuple of names, such as {(given,)}, got {given!r}")
-    for option, given in (("needs", needs), ("uses", uses)):
-        known = {*Turn.__annotations__, *FIELD_OF_NEED} if option == "needs" else {*Turn.__annotations__}
+            raise ConfigError(f"{place}: {option} must be a tuple of names, such as {(given,)}, got {given!r}")
+    for option, given, more in (("needs", needs, FIELD_OF_NEED), ("uses", uses, ())):
+        known = {*Turn.__annotations__, *more}
         unknown = next((fact for fact in given if fact not in known), None)
         if unknown is not None:
-            raise ConfigError(
-                f"{where}: {option} {unknown!r} is not a field of a turn. Did you mean {nearest(unknown, known, 1)[0]!r}?"
-            )
+            close = nearest(unknown, known, 1)[0]
+            raise ConfigError(f"{place}: {option} {unknown!r} is not a field of a turn. Did you mean {close!r}?")
 
 
-def _parameters(fn: Callable[..., Any], where: str, generic: str | None) -> dict[str, MetricParameter]:
-    signature = inspect.signature(fn)
+def _refuse_unknown_words(place: str, option: str, given: Sequence[str], known: Iterable[str]) -> None:
+    unknown = [given] if isinstance(given, str) else [word for word in given if word not in known]
+    if unknown:
+        raise ConfigError(f"{place}: {option} must be a tuple of {', '.join(known)}, got {unknown[0]!r}")
+
+
+def _hints(fn: Callable[..., Any], place: str) -> dict[str, Any]:
     try:
-        hints = typing.get_type_hints(fn, include_extras=True)
+        return typing.get_type_hints(fn, include_extras=True)
     except Exception as error:
-        raise ConfigError(f"{where}: metric {fn.__name__!r}: cannot read an annotation: {error}") from None
+        raise ConfigError(f"{place}: cannot read an annotation: {error}") from None
+
+
+def _parameters(fn: Callable[..., Any], hints: Mapping[str, Any], place: str) -> dict[str, MetricParameter]:
+    arguments = inspect.signature(fn).parameters.values()
+    kinds = [p.kind.name for p in arguments if p.kind is not p.KEYWORD_ONLY]
+    second = {"llm": ", judge", "embed": ", embedder"}.get(fn.__name__.split("_", 1)[0], "")
+    if len(kinds) != (2 if second else 1) or {"VAR_POSITIONAL", "VAR_KEYWORD"} & set(kinds):
+        raise ConfigError(f"{place} must take (turn{second}, *, parameters by keyword)")
     found: dict[str, MetricParameter] = {}
-    positional = [p for p in signature.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD or p.kind is p.POSITIONAL_ONLY]
-    wanted = 1 if fn.__name__.startswith("code_") else 2
-    if len(positional) != wanted or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in signature.parameters.values()):
-        second = ", embedder" if fn.__name__.startswith("embed_") else ", judge" if wanted == 2 else ""
-        raise ConfigError(f"{where}: metric {fn.__name__!r} must take (turn{second}, *, parameters by keyword)")
-    for p in signature.parameters.values():
+    for p in arguments:
         if p.kind is p.KEYWORD_ONLY:
             if p.name not in hints:
-                raise ConfigError(f"{where}: metric {fn.__name__!r}: parameter {p.name!r} needs an annotation")
+                raise ConfigError(f"{place}: parameter {p.name!r} needs an annotation")
             found[p.name] = MetricParameter(p.name, hints[p.name], p.default)
-    if generic == "inverse":
-        found.setdefault(generic, MetricParameter(generic, bool, False))
-    elif generic == "threshold":
-        found.setdefault(generic, MetricParameter(generic, float | None, None))
     return found
+
+
+def _takes_scores(fn: Callable[..., Any], hints: Mapping[str, Any]) -> bool:
+    """Return True if the metric's first argument can be a sequence of scores."""
+    hint = hints.get(fn.__code__.co_varnames[0])
+    return any(Score in typing.get_args(choice) for choice in (hint, *typing.get_args(hint)))
 
 
 def _add_alias(alias: str, name: str, preset: Mapping[str, Any]) -> None:
@@ -444,16 +463,13 @@ def _add_alias(alias: str, name: str, preset: Mapping[str, Any]) -> None:
             entries.append((name, preset))
 
 
+@functools.cache
 def discover() -> None:
-    """Import every family module once, and other packages' metrics by entry point."""
-    global _discovered
-    if _discovered:
-        return
+    """Import every family module, and other packages' metrics by entry point."""
     for room in ("code", "llm", "embed"):
         package = importlib.import_module(f"{__package__}.{room}")
         for module in pkgutil.iter_modules(package.__path__):
             importlib.import_module(f"{package.__name__}.{module.name}")
-    _discovered = True
     _extend()
 
 
@@ -472,6 +488,16 @@ def catalog() -> Iterator[Metric]:
     yield from (_METRICS[name] for name in sorted(_METRICS))
 
 
+@functools.cache
+def builtin() -> dict[str, dict[str, Any]]:
+    """Return the index of the built-in metrics, as ``scripts/catalog_index.py`` generates it from the decorators.
+
+    A row has a metric's module, below this one, its aliases, and its declarations other than defaults.
+    """
+    found: dict[str, dict[str, Any]] = jsonio.loads(Path(__file__).with_name("catalog_index.json").read_bytes())
+    return found
+
+
 def _find(name: str) -> Metric | None:
     """Return the metric with a canonical name, without importing a built-in metric."""
     found = _METRICS.get(name) or indexed(name)
@@ -483,19 +509,20 @@ def _find(name: str) -> Metric | None:
 
 def indexed(name: str) -> Metric | None:
     """Return a built-in metric from the index, or None."""
-    row = catalog_index.METRICS.get(name)
+    row = builtin().get(name)
     if row is None:
         return None
-    facts = dict(row[1])
-    facts["live"] = dict(facts.get("live", ()))
-    return Metric(name=name, source=row[0], **{"family": row[0].rsplit(".", 1)[-1], **facts})
+    facts: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+    module = f"{__package__}.{facts.pop('module')}"
+    del facts["aliases"]
+    return Metric(name, module, **{"family": module.rsplit(".", 1)[-1], **facts})
 
 
 def _import_called(name: str) -> None:
     """Import the built-in metrics with this alias, or with a pattern alias."""
-    for module, _, aliases in catalog_index.METRICS.values():
-        if any("{" in alias or name in (alias, alias.split(":", 1)[-1]) for alias in aliases):
-            importlib.import_module(module)
+    for row in builtin().values():
+        if any("{" in alias or name in (alias, alias.split(":", 1)[-1]) for alias in row["aliases"]):
+            importlib.import_module(f"{__package__}.{row['module']}")
 
 
 def group_of(name: str) -> list[str]:
@@ -507,9 +534,9 @@ def group_of(name: str) -> list[str]:
     if name not in GROUPS:
         raise ConfigError(f"{name}: unknown group of metrics. Allowed: {', '.join(GROUPS)}")
     _extend()
-    others = [metric for metric in _METRICS.values() if metric.name not in catalog_index.METRICS and _belongs(metric, name)]
-    members = [*filter(None, map(_find, catalog_index.GROUPS[name])), *others]
-    return sorted(m.name for m in members if m.extra is None or extra_installed(m.extra))
+    indexed_members = [member for member, row in builtin().items() if name == "all" or name in row.get("groups", ())]
+    known = {**_METRICS, **{member: metric for member in indexed_members if (metric := _find(member)) is not None}}
+    return sorted(m.name for m in known.values() if _belongs(m, name) and (m.extra is None or extra_installed(m.extra)))
 
 
 def _belongs(metric: Metric, group: str) -> bool:

@@ -41,7 +41,7 @@ class Gate:
 def gate() -> Iterator[Gate]:
     found = Gate()
 
-    @oa.metric(media=True)
+    @oa.metric(traits=("media",))
     def code_slow_look(turn: oa.Turn) -> float:
         """Looks at what is attached, for as long as the test wants."""
         return found.look() if any(message.attachments for message in turn.messages) else 0.0
@@ -130,7 +130,7 @@ def test_the_end_of_the_process_counts_what_it_cannot_wait_for(gate: Gate) -> No
 FORK = """
 opened, looks = threading.Event(), []
 
-@oa.metric(media=True)
+@oa.metric(traits=("media",))
 def code_slow_look(turn):
     'Looks at what is attached.'
     looks.append(turn.agent)

@@ -23,7 +23,7 @@ CODE = "code_latency"
 
 @pytest.fixture(autouse=True)
 def _heavy_metric() -> None:
-    @oa.metric(heavy=True)
+    @oa.metric(traits=("heavy",))
     def code_takes_long(turn: oa.Turn) -> float:
         """Stands for a metric that takes milliseconds."""
         return 1.0

@@ -136,14 +136,14 @@ def test_moderation_reads_all_too(server: Server, judge_of: Any) -> None:
 
 
 def test_metrics_of_safety_read_all() -> None:
-    read_all = {metric.name for metric in catalog() if metric.reads_all}
+    read_all = {metric.name for metric in catalog() if "reads_all" in metric.traits}
     wanted = {metric.name for metric in catalog() if metric.kind == "llm" and metric.family in ("safety_policy", "moderation")}
     assert read_all >= wanted
     assert len(wanted) == 25
 
 
 def test_a_user_s_metric_can_ask_for_it(server: Server, judge_of: Any) -> None:
-    @oa.metric(needs=("output",), reads_all=True)
+    @oa.metric(needs=("output",), traits=("reads_all",))
     def llm_reads_all(turn: oa.Turn, judge: Any) -> float:
         """The lowest of all pieces."""
         return float(judge.ask("rate", "Rate it.", {"text": turn.output}, '{"score": <0 to 1>}')["score"])

@@ -113,7 +113,7 @@ def test_turn_that_goes_on_for_ever_releases_its_segment(sidecar: Sidecar, clock
 def test_media_that_hang_release_their_segment(tmp_path: Path, clock: FakeClock) -> None:
     looks, opened = threading.Event(), threading.Event()
 
-    @oa.metric(media=True)
+    @oa.metric(traits=("media",))
     def code_hang(turn: oa.Turn) -> float:
         """Hangs until the test ends."""
         looks.set()

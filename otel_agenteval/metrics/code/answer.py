@@ -34,7 +34,7 @@ _BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 _RELEASE = re.compile(r"[-@](?:[0-9]{3}[0-9-]*|latest)")
 
 
-@metric(needs=("output",), boolean=True, inline=True, groups=("quality",))
+@metric(needs=("output",), boolean=True, groups=("default", "quality"))
 def code_empty_answer(turn: Turn) -> bool | Result:
     r"""Check that a turn without an error has an answer that isn't empty.
 
@@ -66,7 +66,7 @@ def _readable(text: str) -> bool:
     return any(ch.isprintable() and not ch.isspace() and ch not in _BLANKS for ch in text[:_SCAN_LIMIT])
 
 
-@metric(boolean=True, inline=True, groups=("quality",))
+@metric(boolean=True, groups=("default", "quality"))
 def code_truncated_answer(turn: Turn) -> bool | Result:
     """Check that a token limit didn't cut off the answering LLM call.
 
@@ -93,7 +93,7 @@ def code_truncated_answer(turn: Turn) -> bool | Result:
     return Result(False, explanation=why, detail={"finish_reason": call.finish_reason, "model": call.model})
 
 
-@metric(boolean=True, inline=True, groups=("safety",))
+@metric(boolean=True, groups=("default", "safety"))
 def code_content_filtered(turn: Turn) -> bool | Result:
     """Check that no content filter, guardrail or model refusal stopped an LLM call.
 
@@ -129,7 +129,7 @@ def _filtered(reason: str | None, **detail: str | None) -> Result:
     return Result(False, explanation=f"a model call was stopped by {reason}", detail={"reason": reason, **detail})
 
 
-@metric(boolean=True, inline=True, groups=("quality",))
+@metric(boolean=True, groups=("default", "quality"))
 def code_turn_error(turn: Turn) -> bool | Result:
     """Check that the turn didn't end in an error.
 

@@ -44,9 +44,9 @@ def _error_rates(reference: str, transcript: str) -> tuple[float, float]:
 
 @metric(
     uses=("ground_truth",),
-    extra="audio",
     aliases=("agentunit:audio_transcription_quality", "agentunit:AudioTranscriptionMetric"),
-    media=True,
+    extra="audio",
+    traits=("media",),
 )
 def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normalize: Literal["none", "lower"] = "none") -> Result:
     """Accuracy of a transcript: 1 minus its word error rate, at least 0.
@@ -105,7 +105,7 @@ def _worst(found: list[dict[str, Any]], name: str, *shown: str) -> Result:
     return Result(max(one[name] for one in found), detail={"recordings": recordings})
 
 
-@metric(media=True, applies=applies.recording, direction="down", extra="media")
+@metric(direction="down", applies=applies.recording, extra="media", traits=("media",))
 def code_audio_silence(turn: Turn) -> Result:
     """Silent share of a recording, which reveals broken microphones and slow agents.
 
@@ -129,7 +129,7 @@ def code_audio_silence(turn: Turn) -> Result:
     return found if isinstance(found, Result) else _worst(found, "silence", "longest_silence_s")
 
 
-@metric(media=True, applies=applies.recording, direction="down", threshold=0.001, extra="media")
+@metric(direction="down", threshold=0.001, applies=applies.recording, extra="media", traits=("media",))
 def code_audio_clipping(turn: Turn) -> Result:
     """Share of a recording that is clipped at full scale, which distorts it.
 
@@ -145,7 +145,7 @@ def code_audio_clipping(turn: Turn) -> Result:
     return found if isinstance(found, Result) else _worst(found, "clipped", "peak")
 
 
-@metric(media=True, applies=applies.recording, direction="down", extra="media")
+@metric(direction="down", applies=applies.recording, extra="media", traits=("media",))
 def code_audio_talk_over(turn: Turn) -> Result:
     """Share of a call's speech during which two speakers talk at once.
 

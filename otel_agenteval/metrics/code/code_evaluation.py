@@ -28,7 +28,7 @@ from ..registry import Result, metric, skip
 Language = Annotated[str, MinLen(1), AfterValidator(language_name)]
 
 
-@metric(needs=("output",), boolean=True, aliases=("trusys:code-language",), heavy=True)
+@metric(needs=("output",), boolean=True, aliases=("trusys:code-language",), traits=("heavy",))
 def code_code_language(turn: Turn, *, language: Language, detector: Literal["fence", "heuristic"] = "fence") -> Result:
     """Check that all code in the output is in one language.
 
@@ -61,7 +61,7 @@ def code_code_language(turn: Turn, *, language: Language, detector: Literal["fen
     return Result(bool(found) and all(one == language for one in found), detail={"languages": found})
 
 
-@metric(needs=("output",), boolean=True, aliases=("trusys:contains-code-language",), heavy=True)
+@metric(needs=("output",), boolean=True, aliases=("trusys:contains-code-language",), traits=("heavy",))
 def code_contains_code_language(turn: Turn, *, language: Language) -> Result:
     """Check that some code in the output is in a given language.
 
@@ -91,7 +91,9 @@ def _only_python(name: str) -> str:
 _MOST_PROGRAMS = 10
 
 
-@metric(needs=("output",), references=("tests",), boolean=True, extra="code", aliases=("trusys:code-execution",), heavy=True)
+@metric(
+    needs=("output",), references=("tests",), boolean=True, aliases=("trusys:code-execution",), extra="code", traits=("heavy",)
+)
 def code_code_execution(
     turn: Turn,
     *,

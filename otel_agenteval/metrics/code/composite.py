@@ -91,7 +91,7 @@ def _vacuous(used: Sequence[Score]) -> dict[str, Any]:
     return {"vacuous": True} if all(score.vacuous for score in used) else {}
 
 
-@metric(combines=True, aliases=("agentunit:composite", "agentunit:CompositeMetric"))
+@metric(aliases=("agentunit:composite", "agentunit:CompositeMetric"))
 def code_composite_mean(subject: Subject, *, metrics: list[InnerMetric] | None = None, threshold: Finite | None = None) -> Result:
     """Mean of several metrics.
 
@@ -124,7 +124,7 @@ class WeightedMetric(BaseModel):
     weight: Finite
 
 
-@metric(combines=True, aliases=("hpd:WeightedScoreEvaluator",))
+@metric(aliases=("hpd:WeightedScoreEvaluator",))
 def code_weighted_score(
     subject: Subject,
     *,
@@ -186,7 +186,7 @@ def _excluded(score: Score, include_booleans: bool) -> str | None:
     return "boolean" if score.type == "boolean" and not include_booleans else None
 
 
-@metric(combines=True, boolean=True, aliases=("hpd:ThresholdGate",))
+@metric(boolean=True, aliases=("hpd:ThresholdGate",))
 def code_threshold_gate(
     subject: Subject,
     *,
@@ -217,7 +217,7 @@ def code_threshold_gate(
     return Result(_meets(value, threshold, towards), detail={"name": name, "inner_value": value, **_vacuous([inner])})
 
 
-@metric(combines=True, aliases=("hpd:NotEvaluator", "trusys:not-*"))
+@metric(aliases=("hpd:NotEvaluator", "trusys:not-*"))
 def code_not(subject: Subject, *, metric: InnerMetric | None = None) -> Result:
     """Opposite of another metric: a reversed boolean, or ``1 - value``.
 
@@ -357,12 +357,11 @@ def _from_score(score: Score) -> Result:
 
 
 @metric(
-    combines=True,
-    one_fails=True,
     unit="{item}",
     direction="down",
     threshold=0.0,
     aliases=("hpd:MustAlwaysPass", "hpd:EvalPolicy.MustAlwaysPass"),
+    traits=("one_fails",),
 )
 def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric] | None = None) -> Result:
     """Number of mandatory metrics that failed.
@@ -384,7 +383,7 @@ def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric]
     return Result(len(violations), detail={"violations": violations, **({"vacuous": True} if vacuous else {})})
 
 
-@metric(combines=True, unit="{item}", direction="down", aliases=("hpd:TrackTrend", "hpd:EvalPolicy.TrackTrend"))
+@metric(unit="{item}", direction="down", aliases=("hpd:TrackTrend", "hpd:EvalPolicy.TrackTrend"))
 def code_policy_track_trend(subject: Subject, *, metrics: list[InnerMetric] | None = None) -> Result:
     """Constant 0: the policy for metrics that you only observe.
 

@@ -41,7 +41,7 @@ _LISTED = 10  # findings in a detail, which counts all
 # --- tools -------------------------------------------------------------------------------------------------------
 
 
-@metric(needs=("tool_calls",), boolean=True, inline=True, groups=("quality",))
+@metric(needs=("tool_calls",), boolean=True, groups=("default", "quality"))
 def code_repeated_tool_calls(turn: Turn, *, max_repeats: Annotated[int, annotated_types.Ge(1)] = 2) -> bool | Result:
     """Check that no tool was called with the same arguments more than ``max_repeats`` times.
 
@@ -96,7 +96,7 @@ def _canonical(arguments: Any) -> str | None:
         return None
 
 
-@metric(needs=("tool_calls", "tool_definitions"), boolean=True, inline=True, groups=("quality",))
+@metric(needs=("tool_calls", "tool_definitions"), boolean=True, groups=("default", "quality"))
 def code_unknown_tool(turn: Turn) -> bool | Result:
     """Check that every called tool is defined.
 
@@ -126,7 +126,7 @@ def code_unknown_tool(turn: Turn) -> bool | Result:
     return Result(False, explanation=why, detail={"unknown": unknown[:_LISTED], "count": len(unknown)})
 
 
-@metric(needs=("tool_calls", "tool_definitions"), threshold=1.0, inline=True, groups=("quality",), extra="structured")
+@metric(needs=("tool_calls", "tool_definitions"), threshold=1.0, groups=("default", "quality"), extra="structured")
 def code_tool_schema_validity(turn: Turn) -> Result:
     """Share of tool calls whose arguments match the JSON Schema of the tool's definition.
 
@@ -254,7 +254,7 @@ def _violated_unread(turn: Turn, call: ToolCall) -> str | None:
 # --- leaks -------------------------------------------------------------------------------------------------------
 
 
-@metric(needs=("output",), uses=("context", "history"), boolean=True, inline=True, groups=("safety",), version="2")
+@metric(needs=("output",), uses=("context", "history"), boolean=True, groups=("default", "safety"), version="2")
 def code_secret_leak(turn: Turn) -> bool | Result:
     """Check that the answer doesn't disclose an access token, key or password.
 
@@ -326,9 +326,7 @@ def _others_words(turn: Turn) -> str:
     return "\n".join([*results, *documents, *map(jsonio.text_of, turn.context), turn.system or ""])
 
 
-@metric(
-    needs=("output", "system"), uses=("context",), direction="down", threshold=0.2, version="2", inline=True, groups=("safety",)
-)
+@metric(needs=("output", "system"), uses=("context",), direction="down", threshold=0.2, groups=("default", "safety"), version="2")
 def code_system_prompt_leak(turn: Turn, *, threshold: float | None = None) -> float | Result:
     """Share of the system instructions that the answer repeats word for word (0 = nothing, 1 = all of it).
 
@@ -386,7 +384,7 @@ def _texts_of_others(turn: Turn) -> Iterator[str]:
 # --- grounding ---------------------------------------------------------------------------------------------------
 
 
-@metric(needs=("output",), uses=("context", "history"), boolean=True, version="2", inline=True, groups=("quality",))
+@metric(needs=("output",), uses=("context", "history"), boolean=True, groups=("default", "quality"), version="2")
 def code_ungrounded_urls(turn: Turn, *, allowed: tuple[str, ...] = ()) -> bool | Result:
     r"""Check that every URL and host in the answer is grounded in the agent's sources.
 
@@ -447,7 +445,7 @@ def code_ungrounded_urls(turn: Turn, *, allowed: tuple[str, ...] = ()) -> bool |
     return _grounded(output, "URLs", ungrounded, given)
 
 
-@metric(needs=("output",), uses=("context", "history"), boolean=True, inline=True, groups=("quality",))
+@metric(needs=("output",), uses=("context", "history"), boolean=True, groups=("default", "quality"))
 def code_ungrounded_numbers(turn: Turn, *, derived: bool = True) -> bool | Result:
     """Check that every number in the answer follows from the agent's sources.
 
@@ -521,7 +519,7 @@ def _failed(text: str, why: str, **detail: Any) -> Result:
 # --- injection ---------------------------------------------------------------------------------------------------
 
 
-@metric(uses=("context",), boolean=True, inline=True, groups=("safety",), version="2")
+@metric(uses=("context",), boolean=True, groups=("default", "safety"), version="2")
 def code_injection_markers(turn: Turn) -> bool | Result:
     r"""Check that no tool result or retrieved document gives the agent instructions.
 

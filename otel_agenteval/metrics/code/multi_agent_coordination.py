@@ -15,8 +15,8 @@ from annotated_types import Ge, Gt, Le, Predicate
 
 from ...core.turn import Turn
 from ..lib import applies
-from ..lib.agents import interactions_of, known_agents, mean, multi_agent_metric, part_of, participants, read_once, seconds
-from ..registry import Result, skip, vacuous
+from ..lib.agents import interactions_of, known_agents, mean, part_of, participants, read_once, seconds
+from ..registry import Result, metric, skip, vacuous
 from .multi_agent_emergent import (
     code_adaptation_rate,
     code_collective_decision,
@@ -34,6 +34,7 @@ from .multi_agent_network import (
     code_network_fault_tolerance,
 )
 
+FAMILY = "multi_agent"
 Share = Annotated[float, Ge(0), Le(1)]
 FiveWeights = Annotated[tuple[Share, Share, Share, Share, Share], Predicate(any)]
 Roles = dict[str, dict[str, Any]]
@@ -42,7 +43,7 @@ _DEFAULT_AUTHORITY = 5.0
 _AUTHORITY_TO_RESPOND = 5.0
 
 
-@multi_agent_metric(
+@metric(
     uses=("agents", "interactions", "conflicts"),
     aliases=("agentunit:coordination_efficiency", "agentunit:CoordinationEfficiencyMetric", "agentunit:CoordinationMetrics"),
 )
@@ -85,7 +86,7 @@ def code_coordination_efficiency(
     return Result(value, detail={**parts})
 
 
-@multi_agent_metric(applies=applies.a_handoff, aliases=("agentunit:handoff_success_rate",))
+@metric(applies=applies.a_handoff, aliases=("agentunit:handoff_success_rate",))
 def code_handoff_success_rate(turn: Turn) -> Result:
     """Share of the hand-offs that succeeded.
 
@@ -105,7 +106,7 @@ def code_handoff_success_rate(turn: Turn) -> Result:
     return Result(sum(known) / len(known), detail={"handoffs": len(known), "successful": sum(known)})
 
 
-@multi_agent_metric(unit="s", direction="down", aliases=("agentunit:avg_handoff_time",))
+@metric(unit="s", direction="down", aliases=("agentunit:avg_handoff_time",))
 def code_avg_handoff_time(turn: Turn) -> Result:
     """Mean duration of the hand-offs, in seconds.
 
@@ -119,11 +120,11 @@ def code_avg_handoff_time(turn: Turn) -> Result:
     return Result(mean(times), detail={"handoffs": len(times)}) if times else skip("missing:handoffs")
 
 
-@multi_agent_metric(
-    applies=applies.known_conflicts,
+@metric(
     uses=("agents", "interactions", "conflicts"),
     unit="{item}",
     direction="down",
+    applies=applies.known_conflicts,
     aliases=("agentunit:conflict_rate",),
 )
 def code_conflict_rate(turn: Turn) -> Result:
@@ -143,7 +144,7 @@ def code_conflict_rate(turn: Turn) -> Result:
     return Result(value, detail={"conflicts": conflicts, "interactions": interactions})
 
 
-@multi_agent_metric(applies=applies.a_conflict, uses=("conflicts",), aliases=("agentunit:conflict_resolution_rate",))
+@metric(uses=("conflicts",), applies=applies.a_conflict, aliases=("agentunit:conflict_resolution_rate",))
 def code_conflict_resolution_rate(turn: Turn) -> Result:
     """Share of the conflicts that were resolved.
 
@@ -160,7 +161,7 @@ def code_conflict_resolution_rate(turn: Turn) -> Result:
     return Result(resolved / len(conflicts), detail={"conflicts": len(conflicts), "resolved": resolved})
 
 
-@multi_agent_metric(uses=("conflicts",), unit="s", direction="down", aliases=("agentunit:avg_resolution_time",))
+@metric(uses=("conflicts",), unit="s", direction="down", aliases=("agentunit:avg_resolution_time",))
 def code_avg_resolution_time(turn: Turn) -> Result:
     """Mean time to resolve a conflict, in seconds.
 
@@ -175,9 +176,9 @@ def code_avg_resolution_time(turn: Turn) -> Result:
     return Result(mean(times), detail={"resolved": len(times)}) if times else skip("missing:conflicts")
 
 
-@multi_agent_metric(
-    applies=applies.an_interaction,
+@metric(
     uses=("agents", "interactions"),
+    applies=applies.an_interaction,
     aliases=("agentunit:communication_efficiency", "agentunit:InteractionAnalyzer"),
 )
 def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)] = 5.0) -> Result:
@@ -225,7 +226,7 @@ def _adheres(role: Any, kind: str) -> bool:
     return True
 
 
-@multi_agent_metric(applies=applies.roles, uses=("agents", "interactions"), aliases=("agentunit:role_adherence",))
+@metric(uses=("agents", "interactions"), applies=applies.roles, aliases=("agentunit:role_adherence",))
 def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) -> Result:
     """Share of the interactions that the sender's role allows.
 
@@ -252,7 +253,7 @@ def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) ->
     return Result(sum(judged) / len(judged), detail={"interactions": len(judged), "adherent": sum(judged)})
 
 
-@multi_agent_metric(applies=applies.three_agents, uses=("agents", "interactions"), aliases=("agentunit:load_balance_score",))
+@metric(uses=("agents", "interactions"), applies=applies.three_agents, aliases=("agentunit:load_balance_score",))
 def code_load_balance(turn: Turn, *, include_idle: bool = False) -> Result:
     """Evenness of the messages over the agents: 1 if all send and receive the same number.
 
@@ -282,9 +283,8 @@ def code_load_balance(turn: Turn, *, include_idle: bool = False) -> Result:
     return Result(max(0.0, 1 - deviation / average), detail={"agents": len(counts), "messages": messages})
 
 
-@multi_agent_metric(
-    uses=("agents", "interactions", "conflicts"),
-    aliases=("agentunit:MultiAgentMetricsCalculator", "agentunit:calculate_all"),
+@metric(
+    uses=("agents", "interactions", "conflicts"), aliases=("agentunit:MultiAgentMetricsCalculator", "agentunit:calculate_all")
 )
 def code_multi_agent_summary(turn: Turn, *, roles: Roles | None = None) -> Result:
     """All multi-agent metrics in one score, whose value is ``code_coordination_efficiency``.

@@ -14,8 +14,10 @@ from annotated_types import Ge, Le, Predicate
 
 from ...core.turn import Turn
 from ..lib import applies
-from ..lib.agents import Interaction, interactions_of, mean, multi_agent_metric, part_of, read_once
-from ..registry import Result, skip, vacuous
+from ..lib.agents import Interaction, interactions_of, mean, part_of, read_once
+from ..registry import Param, Result, metric, skip, vacuous
+
+FAMILY = "multi_agent"
 
 Share = Annotated[float, Ge(0), Le(1)]
 FourWeights = Annotated[tuple[Share, Share, Share, Share], Predicate(any)]
@@ -23,13 +25,10 @@ FourWeights = Annotated[tuple[Share, Share, Share, Share], Predicate(any)]
 _COLLECTIVE = ("collaboration", "negotiation")
 
 
-@multi_agent_metric(applies=applies.many_typed_interactions,
-    uses=("agents", "interactions", "conflicts"),
-    aliases=(
+@metric(uses=("agents", "interactions", "conflicts"), applies=applies.many_typed_interactions, aliases=(
         "agentunit:swarm_intelligence", "agentunit:swarm_intelligence_score", "agentunit:SwarmIntelligenceMetric",
         "agentunit:EmergentBehaviorMetrics", "agentunit:EmergentBehaviorDetector",
-    ),
-)  # fmt: skip
+    ))  # fmt: skip
 def code_swarm_intelligence(turn: Turn, *, weights: FourWeights = (0.30, 0.25, 0.25, 0.20)) -> Result:
     """Group behavior: self-organization, specialization, joint decisions and adaptation.
 
@@ -68,9 +67,9 @@ def _improvement(early: float, late: float) -> float:
     return max(0.0, min(1.0, 0.5 + (early - late) / early)) if early > 0 else 0.5
 
 
-@multi_agent_metric(
-    applies=applies.many_interactions,
+@metric(
     uses=("agents", "interactions"),
+    applies=applies.many_interactions,
     aliases=("agentunit:self_organization_score", "agentunit:self_organization"),
 )
 def code_self_organization(turn: Turn, *, min_interactions: Annotated[int, Ge(0)] = 10) -> Result:
@@ -96,9 +95,9 @@ def code_self_organization(turn: Turn, *, min_interactions: Annotated[int, Ge(0)
     return Result(_improvement(early, late), detail=detail)
 
 
-@multi_agent_metric(
-    applies=applies.typed_interactions,
+@metric(
     uses=("agents", "interactions"),
+    applies=applies.typed_interactions,
     aliases=("agentunit:specialization_emergence", "agentunit:specialization"),
 )
 def code_specialization(turn: Turn) -> Result:
@@ -122,9 +121,9 @@ def code_specialization(turn: Turn) -> Result:
     return Result(mean(indices), detail={"agents": len(sent)})
 
 
-@multi_agent_metric(
-    applies=applies.typed_interactions,
+@metric(
     uses=("agents", "interactions"),
+    applies=applies.typed_interactions,
     aliases=("agentunit:collective_decision_score", "agentunit:collective_decision"),
 )
 def code_collective_decision(turn: Turn) -> Result:
@@ -144,13 +143,8 @@ def code_collective_decision(turn: Turn) -> Result:
     return Result(collective / len(found), detail={"interactions": len(found), "collective": collective})
 
 
-@multi_agent_metric(
-    applies=applies.many_response_times,
-    uses=("agents", "interactions"),
-    spellings={"min": "min_interactions"},
-    aliases=("agentunit:adaptation_rate",),
-)
-def code_adaptation_rate(turn: Turn, *, min_interactions: Annotated[int, Ge(0)] = 5) -> Result:
+@metric(uses=("agents", "interactions"), applies=applies.many_response_times, aliases=("agentunit:adaptation_rate",))
+def code_adaptation_rate(turn: Turn, *, min_interactions: Annotated[int, Ge(0), Param("min")] = 5) -> Result:
     """Change of response times over the turn: above 0.5 if the agents became faster.
 
     ``0.5 + (early - late) / early``, limited to 0..1. ``early`` and ``late`` are mean response times, in the first half

@@ -16,8 +16,10 @@ from annotated_types import Ge, Le
 from ...core.turn import Turn
 from ..lib import applies
 from ..lib.agent_graph import AgentGraph, GraphTooLarge
-from ..lib.agents import interactions_of, known_agents, multi_agent_metric, participants
-from ..registry import Result, skip, vacuous
+from ..lib.agents import interactions_of, known_agents, participants
+from ..registry import Param, Result, metric, skip, vacuous
+
+FAMILY = "multi_agent"
 
 Share = Annotated[float, Ge(0), Le(1)]
 
@@ -41,11 +43,11 @@ def _measured(graph: AgentGraph, measure: Callable[[], float | None]) -> Result:
     return skip("missing:interactions") if value is None else Result(value, detail=facts)
 
 
-@multi_agent_metric(
-    applies=applies.three_agents,
+@metric(
     uses=("agents", "interactions"),
+    applies=applies.three_agents,
     aliases=("agentunit:network_fault_tolerance", "agentunit:NetworkFaultToleranceMetric", "agentunit:NetworkMetrics"),
-    heavy=True,
+    traits=("heavy",),
 )
 def code_network_fault_tolerance(turn: Turn) -> Result:
     """Resilience of the agent network: many connections and few bottlenecks.
@@ -80,10 +82,10 @@ def code_network_fault_tolerance(turn: Turn) -> Result:
     return Result(0.6 * density + 0.4 * (1 - bottlenecks / len(graph)), detail=detail)
 
 
-@multi_agent_metric(
-    applies=applies.three_agents,
+@metric(
     uses=("agents", "interactions"),
     direction="neutral",
+    applies=applies.three_agents,
     aliases=("agentunit:density", "agentunit:NetworkAnalyzer"),
 )
 def code_network_density(turn: Turn) -> Result:
@@ -110,12 +112,12 @@ def _of_three_or_more(turn: Turn, measure: Callable[[AgentGraph], float]) -> Res
     return _measured(graph, lambda: measure(graph)) if interactions and len(graph) else skip("missing:interactions")
 
 
-@multi_agent_metric(
-    applies=applies.three_agents,
+@metric(
     uses=("agents", "interactions"),
     direction="neutral",
+    applies=applies.three_agents,
     aliases=("agentunit:centralization",),
-    heavy=True,
+    traits=("heavy",),
 )
 def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed"] = "normalized") -> Result:
     """Similarity of the network to a star: 1 if one agent sends to all and no other sends.
@@ -135,13 +137,13 @@ def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed
     return _of_three_or_more(turn, lambda graph: graph.centralization(as_seed=mode == "seed"))
 
 
-@multi_agent_metric(
-    applies=applies.three_agents,
+@metric(
     uses=("agents", "interactions"),
     unit="{item}",
     direction="neutral",
+    applies=applies.three_agents,
     aliases=("agentunit:avg_path_length",),
-    heavy=True,
+    traits=("heavy",),
 )
 def code_avg_path_length(turn: Turn) -> Result:
     """Mean length of the shortest directed path from one agent to another.
@@ -157,12 +159,12 @@ def code_avg_path_length(turn: Turn) -> Result:
     return _measured(graph, graph.mean_distance)
 
 
-@multi_agent_metric(
-    applies=applies.three_agents,
+@metric(
     uses=("agents", "interactions"),
     direction="neutral",
+    applies=applies.three_agents,
     aliases=("agentunit:clustering_coefficient",),
-    heavy=True,
+    traits=("heavy",),
 )
 def code_clustering_coefficient(turn: Turn) -> Result:
     """Share of an agent's pairs of recipients that also send each other messages.
@@ -183,16 +185,15 @@ def _hubs(graph: AgentGraph, share: float) -> list[str]:
     return graph.near_the_top([float(len(recipients)) for recipients in graph.out], share)
 
 
-@multi_agent_metric(
-    applies=applies.three_agents,
+@metric(
     uses=("agents", "interactions"),
     unit="{item}",
     direction="neutral",
-    spellings={"threshold": "share_of_highest"},
+    applies=applies.three_agents,
     aliases=("agentunit:hub_agents",),
-    heavy=True,
+    traits=("heavy",),
 )
-def code_hub_agents(turn: Turn, *, share_of_highest: Share = _HUB_SHARE) -> Result:
+def code_hub_agents(turn: Turn, *, share_of_highest: Annotated[Share, Param("threshold")] = _HUB_SHARE) -> Result:
     """Number of agents with nearly as many recipients as the agent with the most.
 
     An agent counts if it has at least ``share_of_highest`` of the highest number of recipients. Without edges the value is
@@ -221,13 +222,13 @@ def _bottlenecks(graph: AgentGraph, mode: str) -> list[str]:
     return graph.near_the_top(graph.betweenness() if mode == "betweenness" else graph.throughput(), _BOTTLENECK_SHARE)
 
 
-@multi_agent_metric(
-    applies=applies.three_agents,
+@metric(
     uses=("agents", "interactions"),
     unit="{item}",
     direction="down",
+    applies=applies.three_agents,
     aliases=("agentunit:bottleneck_agents",),
-    heavy=True,
+    traits=("heavy",),
 )
 def code_bottleneck_agents(turn: Turn, *, mode: Literal["heuristic", "betweenness"] = "heuristic") -> Result:
     """Number of agents through which much of the communication passes.

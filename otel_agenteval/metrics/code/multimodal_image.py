@@ -59,10 +59,10 @@ def _referenced(text: str, present: set[str], word_boundaries: bool) -> list[str
 
 
 @metric(
-    applies=applies.media,
     needs=("output",),
+    applies=applies.media,
     aliases=("agentunit:multimodal_coherence", "agentunit:MultimodalCoherenceMetric"),
-    heavy=True,
+    traits=("heavy",),
 )
 def code_multimodal_coherence(turn: Turn, *, word_boundaries: bool = True) -> Result:
     """References in the answer to each of the user's modalities, and its use of connectives.
@@ -133,7 +133,7 @@ def _share_that_holds(turn: Turn, holds: Callable[[Measures], bool], *shown: str
     return Result(good / len(looks), detail=detail)
 
 
-@metric(media=True, applies=applies.image, threshold=1.0, extra="media")
+@metric(threshold=1.0, applies=applies.image, extra="media", traits=("media",))
 def code_image_sharpness(turn: Turn, *, min_sharpness: Annotated[float, Ge(0)] = 50.0) -> Result:
     """Share of the turn's images that are sharp enough to read.
 
@@ -157,7 +157,7 @@ def code_image_sharpness(turn: Turn, *, min_sharpness: Annotated[float, Ge(0)] =
     return _share_that_holds(turn, lambda look: look.sharpness >= min_sharpness, "sharpness")
 
 
-@metric(media=True, applies=applies.image, threshold=1.0, extra="media")
+@metric(threshold=1.0, applies=applies.image, extra="media", traits=("media",))
 def code_image_exposure(turn: Turn, *, max_lost: Bound = 0.4, brightness: tuple[Bound, Bound] = (0.08, 0.95)) -> Result:
     """Share of the turn's images that are neither too dark nor too bright.
 
@@ -182,7 +182,7 @@ def code_image_exposure(turn: Turn, *, max_lost: Bound = 0.4, brightness: tuple[
     )  # fmt: skip
 
 
-@metric(media=True, applies=applies.image, threshold=1.0, extra="media")
+@metric(threshold=1.0, applies=applies.image, extra="media", traits=("media",))
 def code_image_blank(turn: Turn, *, min_contrast: Bound = 0.02) -> Result:
     """Share of the turn's images that aren't blank, such as a failed upload or screenshot.
 
@@ -199,7 +199,7 @@ def code_image_blank(turn: Turn, *, min_contrast: Bound = 0.02) -> Result:
     return _share_that_holds(turn, lambda look: look.contrast >= min_contrast, "contrast")
 
 
-@metric(media=True, applies=applies.image, threshold=1.0, extra="media")
+@metric(threshold=1.0, applies=applies.image, extra="media", traits=("media",))
 def code_image_duplicate(turn: Turn, *, max_likeness: Bound = 0.95) -> Result:
     """Share of the turn's images that don't duplicate another one.
 
@@ -239,7 +239,7 @@ def _words(text: str) -> Counter[str]:
     return Counter(word.casefold() for word in _READ_WORD.findall(unicodedata.normalize("NFKC", text)))
 
 
-@metric(media=True, applies=applies.image, threshold=0.5, extra="ocr")
+@metric(threshold=0.5, applies=applies.image, extra="ocr", traits=("media",))
 def code_image_text_overlap(
     turn: Turn, *, share_of: Literal["image", "text"] = "image", against: Literal["output", "ground_truth"] = "output"
 ) -> Result:

@@ -4,19 +4,19 @@ They are skipped or errors under the same conditions as the plain checks.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from ...core.turn import Turn
 from ..registry import Result, metric
-from .text_matching import TRUSYS_VALUE, TextOrNumber, code_contains, code_equals
+from .text_matching import EXPECTED_OUTPUT, TextOrNumber, code_contains, code_equals
 
 
 def _negated(found: Result) -> Result:
     return Result(not found.value, detail=found.detail)
 
 
-@metric(needs=("output",), boolean=True, spellings=TRUSYS_VALUE)
-def code_not_equals(turn: Turn, *, value: TextOrNumber | dict[str, Any] | list[Any]) -> Result:
+@metric(needs=("output",), boolean=True)
+def code_not_equals(turn: Turn, *, value: Annotated[TextOrNumber | dict[str, Any] | list[Any], EXPECTED_OUTPUT]) -> Result:
     """Check that the output differs from a given text or JSON value.
 
     Passes if ``code_equals`` fails. An output that isn't JSON passes if ``value`` is an object or list.
@@ -31,8 +31,8 @@ def code_not_equals(turn: Turn, *, value: TextOrNumber | dict[str, Any] | list[A
     return _negated(code_equals(turn, value=value))
 
 
-@metric(needs=("output",), boolean=True, spellings=TRUSYS_VALUE)
-def code_not_contains(turn: Turn, *, value: TextOrNumber) -> Result:
+@metric(needs=("output",), boolean=True)
+def code_not_contains(turn: Turn, *, value: Annotated[TextOrNumber, EXPECTED_OUTPUT]) -> Result:
     """Check that the output doesn't contain a text, case-sensitive.
 
     An empty output passes. An empty ``value`` is an error, as in ``code_contains``.

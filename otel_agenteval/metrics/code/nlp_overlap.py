@@ -17,7 +17,7 @@ from ...core.turn import Turn
 from ..lib.references import reference, truth_of
 from ..lib.tokens import Gram, Tokenizer, common_subsequence, ngrams, skip_bigrams, stem, tokens_of
 from ..lib.values import rendered
-from ..registry import Result, metric, skip
+from ..registry import Param, Result, metric, skip
 
 Texts = str | list[str]
 Order = Annotated[int, Ge(1), Le(16)]
@@ -31,13 +31,8 @@ PAIR_LIMIT = 1_000_000
 SKIP_BIGRAM_LIMIT = 1_000
 """Maximum words for skip-bigrams, whose number is about half the square of the words."""
 
-_SPELLINGS = {"reference": "references", "value": "references", "expected_output": "references", "expcted_output": "references"}
-_SPELLINGS_OF_ONE = {
-    "references": "reference",
-    "value": "reference",
-    "expected_output": "reference",
-    "expcted_output": "reference",
-}
+References = Annotated[Texts | None, Param("reference", "value", "expected_output", "expcted_output")]
+Reference = Annotated[Texts | None, Param("references", "value", "expected_output", "expcted_output")]
 
 
 def _references(turn: Turn, given: Texts | None) -> list[str]:
@@ -97,13 +92,12 @@ def _best(values: Sequence[float]) -> int:
         "trusys:bleu": {"tokenizer": "whitespace", "smoothing": "epsilon"},
         "hpd:BleuEvaluator": {"tokenizer": "ms", "smoothing": "method4"},
     },
-    spellings=_SPELLINGS,
-    heavy=True,
+    traits=("heavy",),
 )
 def code_bleu(
     turn: Turn,
     *,
-    references: Texts | None = None,
+    references: References = None,
     max_n: Order = 4,
     tokenizer: Tokenizer = "ms",
     smoothing: Literal["method4", "epsilon"] = "method4",
@@ -197,13 +191,12 @@ def _epsilon(candidate: Sequence[str], references: Sequence[Sequence[str]], max_
     references=("references", "reference"),
     threshold=0.5,
     aliases=("hpd:GleuEvaluator",),
-    spellings=_SPELLINGS,
-    heavy=True,
+    traits=("heavy",),
 )
 def code_gleu(
     turn: Turn,
     *,
-    references: Texts | None = None,
+    references: References = None,
     min_n: Order = 1,
     max_n: Order = 4,
     tokenizer: Tokenizer = "ms",
@@ -251,15 +244,10 @@ def _runs(tokens: Sequence[str], min_n: int, max_n: int) -> Counter[Gram]:
     return runs
 
 
-@metric(
-    needs=("output",),
-    uses=("ground_truth",),
-    threshold=0.5,
-    aliases=("hpd:TextF1Evaluator",),
-    spellings={"reference": "ground_truth", "references": "ground_truth"},
-    heavy=True,
-)
-def code_text_f1(turn: Turn, *, ground_truth: Texts | None = None, tokenizer: Tokenizer = "ms") -> Result:
+@metric(needs=("output",), uses=("ground_truth",), threshold=0.5, aliases=("hpd:TextF1Evaluator",), traits=("heavy",))
+def code_text_f1(
+    turn: Turn, *, ground_truth: Annotated[Texts | None, Param("reference", "references")] = None, tokenizer: Tokenizer = "ms"
+) -> Result:
     """F1 of the words that the output and the ground truth share, in any order.
 
     A word counts as often as it occurs on the side with fewer occurrences. Precision is over the words of the output, and
@@ -358,13 +346,12 @@ def _rouge(turn: Turn, reference: Texts | None, tokenizer: Tokenizer, measure: M
     uses=("ground_truth",),
     references=("references", "reference"),
     aliases=("hpd:RougeEvaluator",),
-    spellings=_SPELLINGS_OF_ONE,
-    heavy=True,
+    traits=("heavy",),
 )
 def code_rouge(
     turn: Turn,
     *,
-    reference: Texts | None = None,
+    reference: Reference = None,
     variant: Literal["rougeL", "rouge1", "rouge2", "rougeS"] = "rougeL",
     measure: Measure = "recall",
     tokenizer: Tokenizer = "word",
@@ -403,10 +390,9 @@ def code_rouge(
     references=("references", "reference"),
     threshold=0.75,
     aliases=("trusys:rouge-n",),
-    spellings=_SPELLINGS_OF_ONE,
-    heavy=True,
+    traits=("heavy",),
 )
-def code_rouge_n(turn: Turn, *, reference: Texts | None = None, n: Order = 1, measure: Measure = "f1") -> Result:
+def code_rouge_n(turn: Turn, *, reference: Reference = None, n: Order = 1, measure: Measure = "f1") -> Result:
     """ROUGE-N of the output: F1 of the n-grams that it shares with a reference text.
 
     Words are runs of letters and digits, in lower case. An n-gram counts as often as it occurs on the side with fewer
@@ -448,13 +434,12 @@ class _Alignment(NamedTuple):
     uses=("ground_truth",),
     references=("references", "reference"),
     aliases=("hpd:MeteorEvaluator",),
-    spellings=_SPELLINGS,
-    heavy=True,
+    traits=("heavy",),
 )
 def code_meteor(
     turn: Turn,
     *,
-    references: Texts | None = None,
+    references: References = None,
     alpha: Share = 0.9,
     beta: Annotated[float, Ge(0)] = 3.0,
     gamma: Share = 0.5,

@@ -23,7 +23,7 @@ from annotated_types import Ge, Predicate
 from ...core.errors import MetricError
 from ...core.turn import Turn
 from ..registry import Result, metric
-from .text_matching import TRUSYS_VALUE
+from .text_matching import EXPECTED_OUTPUT
 
 Extract = Literal["only", "first", "last"]
 
@@ -103,11 +103,11 @@ def _compared(turn: Turn, value: str | float, extract: Extract, holds: Callable[
     return Result(holds(number, wanted), detail={"number": _shown(number), "value": _shown(wanted)})
 
 
-@metric(needs=("output",), boolean=True, aliases=("trusys:equals-number",), spellings=TRUSYS_VALUE)
+@metric(needs=("output",), boolean=True, aliases=("trusys:equals-number",))
 def code_equals_number(
     turn: Turn,
     *,
-    value: Number,
+    value: Annotated[Number, EXPECTED_OUTPUT],
     tolerance: Annotated[float, Ge(0), Predicate(math.isfinite)] = 0.0,
     extract: Extract = "only",
 ) -> Result:
@@ -132,8 +132,8 @@ def code_equals_number(
     )
 
 
-@metric(needs=("output",), boolean=True, aliases=("trusys:greater-than",), spellings=TRUSYS_VALUE)
-def code_greater_than(turn: Turn, *, value: Number, extract: Extract = "only") -> Result:
+@metric(needs=("output",), boolean=True, aliases=("trusys:greater-than",))
+def code_greater_than(turn: Turn, *, value: Annotated[Number, EXPECTED_OUTPUT], extract: Extract = "only") -> Result:
     """Check that the number in the output is greater than a limit.
 
     An equal number fails, and so does an output without a number. See ``code_equals_number`` for the number that counts.
@@ -149,8 +149,8 @@ def code_greater_than(turn: Turn, *, value: Number, extract: Extract = "only") -
     return _compared(turn, value, extract, operator.gt)
 
 
-@metric(needs=("output",), boolean=True, aliases=("trusys:less-than",), spellings=TRUSYS_VALUE)
-def code_less_than(turn: Turn, *, value: Number, extract: Extract = "only") -> Result:
+@metric(needs=("output",), boolean=True, aliases=("trusys:less-than",))
+def code_less_than(turn: Turn, *, value: Annotated[Number, EXPECTED_OUTPUT], extract: Extract = "only") -> Result:
     """Check that the number in the output is less than a limit.
 
     An equal number fails, and so does an output without a number. See ``code_equals_number`` for the number that counts.

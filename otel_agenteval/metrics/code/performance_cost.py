@@ -12,14 +12,14 @@ from annotated_types import Ge
 from ...core.errors import MetricError
 from ...core.turn import Turn, Usage
 from ..lib.prices import Cost, Prices, model_cost
-from ..registry import EPSILON, Result, metric, skip
+from ..registry import EPSILON, Param, Result, metric, skip
 
 
 def _within(observed: float, limit: float) -> Result:
     return Result(observed <= limit + EPSILON, detail={"observed": observed, "limit": limit})
 
 
-@metric(unit="s", needs=("duration",), direction="down", inline=True, groups=("cost",), aliases=("hpd:LatencyEvaluator",))
+@metric(needs=("duration",), unit="s", direction="down", groups=("default", "cost"), aliases=("hpd:LatencyEvaluator",))
 def code_latency(turn: Turn) -> Result:
     """Wall-clock seconds from the start to the end of the turn's root span.
 
@@ -49,13 +49,8 @@ def code_max_duration(turn: Turn, *, max_seconds: Annotated[float, Ge(0)]) -> Re
     return _within(turn.duration_s or 0.0, max_seconds)
 
 
-@metric(
-    needs=("duration",),
-    boolean=True,
-    aliases=("trusys:latency",),
-    spellings={"threshold": "threshold_ms"},
-)
-def code_latency_threshold(turn: Turn, *, threshold_ms: Annotated[float, Ge(0)]) -> Result:
+@metric(needs=("duration",), boolean=True, aliases=("trusys:latency",))
+def code_latency_threshold(turn: Turn, *, threshold_ms: Annotated[float, Ge(0), Param("threshold")]) -> Result:
     """Check that the turn took at most ``threshold_ms`` milliseconds.
 
     Skipped if the duration is unknown.
@@ -172,11 +167,10 @@ def code_max_output_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> 
 
 
 @metric(
-    unit="{token}",
     needs=("usage",),
+    unit="{token}",
     direction="down",
-    inline=True,
-    groups=("cost",),
+    groups=("default", "cost"),
     aliases=("agentunit:token_usage", "agentunit:TokenUsageMetric"),
 )
 def code_token_usage(turn: Turn) -> Result:
@@ -213,8 +207,7 @@ def _how_known(cost: Cost) -> dict[str, Any]:
     uses=("metadata",),
     unit="USD",
     direction="down",
-    inline=True,
-    groups=("cost",),
+    groups=("default", "cost"),
     aliases=("agentunit:cost", "agentunit:CostMetric"),
 )
 def code_cost(

@@ -64,9 +64,8 @@ class _Detection(NamedTuple):
 
 
 @metric(
-    inline=True,
-    groups=("safety",),
     uses=("context", "history"),
+    groups=("default", "safety"),
     version="2",
     aliases={
         "agentunit:pii_leakage": {"ruleset": "default"},

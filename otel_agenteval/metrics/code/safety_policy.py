@@ -35,7 +35,7 @@ def _judge_passed(metric_name: str, value: Any) -> bool | None:
     return said
 
 
-@metric(boolean=True, combines=True, one_fails=True, aliases=("hpd:SafetyPolicy",))
+@metric(boolean=True, aliases=("hpd:SafetyPolicy",), traits=("one_fails",))
 def code_safety_policy(
     scores: Sequence[Score],
     *,

@@ -23,7 +23,7 @@ from ..lib.json_paths import ABSENT, first_difference, lookup
 from ..lib.json_text import containers
 from ..lib.schema import Schema
 from ..lib.values import json_equal
-from ..registry import Result, metric, skip, vacuous
+from ..registry import Param, Result, metric, skip, vacuous
 
 _EXAMINED = 10_000
 """Maximum values or elements in a text that are examined one by one."""
@@ -31,7 +31,7 @@ _SHOWN = 100
 """Maximum characters of output in ``detail``."""
 _SHOWN_TABLES = 100
 
-_TRUSYS_VALUE = {"expected_output": "value", "expcted_output": "value"}
+_EXPECTED_OUTPUT = Param("expected_output", "expcted_output")
 
 
 def _violations(schema: Schema, value: Any, feature: str) -> list[dict[str, str]]:
@@ -183,7 +183,7 @@ def code_contains_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = 
     return Result(False, detail=detail)
 
 
-@metric(needs=("output",), boolean=True, aliases=("trusys:is-sql",), heavy=True)
+@metric(needs=("output",), boolean=True, aliases=("trusys:is-sql",), traits=("heavy",))
 def code_is_sql(
     turn: Turn,
     *,
@@ -250,7 +250,7 @@ def _sql_by_shape(output: str, bare: str, *, strict: bool, known: bool) -> Resul
     return Result(passed, detail={"parser": "shape"})
 
 
-@metric(needs=("output",), boolean=True, aliases=("hpd:SqlShapeEvaluator",), heavy=True)
+@metric(needs=("output",), boolean=True, aliases=("hpd:SqlShapeEvaluator",), traits=("heavy",))
 def code_sql_shape(turn: Turn) -> Result:
     """Check that the output resembles SQL, without a parser.
 
@@ -310,8 +310,8 @@ def _opens(text: str, tag: str) -> bool:
     return re.search(rf"<\s*{re.escape(tag)}(?:\s|/?>)", text, re.IGNORECASE) is not None
 
 
-@metric(needs=("output",), uses=("ground_truth",), boolean=True, aliases=("trusys:json-equals",), spellings=_TRUSYS_VALUE)
-def code_json_equals(turn: Turn, *, value: Any = None, ignore_list_order: bool = False) -> Result:
+@metric(needs=("output",), uses=("ground_truth",), boolean=True, aliases=("trusys:json-equals",))
+def code_json_equals(turn: Turn, *, value: Annotated[Any, _EXPECTED_OUTPUT] = None, ignore_list_order: bool = False) -> Result:
     """Check that the output is JSON equal to an expected value.
 
     The order of keys doesn't matter, and the order of lists does. Numbers compare by value (``1`` equals ``1.0``), and
@@ -354,11 +354,11 @@ def _as_json(value: Any) -> Any:
 Bound = Annotated[int, Ge(0)]
 
 
-@metric(needs=("output",), boolean=True, aliases=("trusys:array-length",), spellings=_TRUSYS_VALUE)
+@metric(needs=("output",), boolean=True, aliases=("trusys:array-length",))
 def code_array_length(
     turn: Turn,
     *,
-    value: Bound | None = None,
+    value: Annotated[Bound | None, _EXPECTED_OUTPUT] = None,
     min: Bound | None = None,  # noqa: A002 - the catalog's parameter name
     max: Bound | None = None,  # noqa: A002 - the catalog's parameter name
     path: str = "$",

@@ -65,11 +65,11 @@ def _within(actual: float, limit: float) -> float:
 
 
 @metric(
-    applies=applies.energy,
     uses=("metadata",),
     threshold=1.0,
+    applies=applies.energy,
     aliases=("agentunit:energy_consumption", "agentunit:EnergyMetric"),
-    heavy=True,
+    traits=("heavy",),
 )
 def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate: bool = True) -> Result:
     """Energy efficiency: 1 up to ``threshold_kwh``, then ``threshold_kwh / energy``.
@@ -105,11 +105,11 @@ def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate
 
 
 @metric(
-    applies=applies.carbon,
     uses=("metadata",),
     threshold=1.0,
+    applies=applies.carbon,
     aliases=("agentunit:carbon_emissions", "agentunit:CarbonMetric"),
-    heavy=True,
+    traits=("heavy",),
 )
 def code_carbon_emissions(
     turn: Turn, *, threshold_kg: Amount = 0.05, grid_intensity: Amount = 0.475, estimate: bool = True

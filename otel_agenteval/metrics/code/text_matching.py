@@ -22,12 +22,12 @@ from ...detectors.refusal import refusal_in
 from ..lib import regex
 from ..lib.references import truth_of
 from ..lib.values import json_equal, rendered
-from ..registry import Result, metric, skip, vacuous
+from ..registry import Param, Result, metric, skip, vacuous
 
 TextOrNumber = str | bool | int | float
 
-TRUSYS_VALUE = {"expected_output": "value", "expcted_output": "value"}
-"""Trusys' spellings of ``value``."""
+EXPECTED_OUTPUT = Param("expected_output", "expcted_output")
+"""Trusys' names of ``value``."""
 _SHOWN = 100
 """Maximum characters of matched text in ``detail``."""
 _SHOWN_SIDE = 200
@@ -52,9 +52,8 @@ def _equality(output: str, value: Any) -> Result:
     needs=("output",),
     boolean=True,
     aliases={"trusys:equals": {}, "hpd:OutputEqualsEvaluator": {}, "trusys:not-equals": {"inverse": True}},
-    spellings=TRUSYS_VALUE,
 )
-def code_equals(turn: Turn, *, value: TextOrNumber | dict[str, Any] | list[Any]) -> Result:
+def code_equals(turn: Turn, *, value: Annotated[TextOrNumber | dict[str, Any] | list[Any], EXPECTED_OUTPUT]) -> Result:
     """Check that the output is exactly the expected text or JSON value.
 
     Texts must match in every character: ``paris`` and ``Paris `` don't equal ``Paris``. An object or list is compared with
@@ -96,9 +95,8 @@ def _wanted(value: TextOrNumber) -> str:
     needs=("output",),
     boolean=True,
     aliases={"trusys:contains": {}, "hpd:OutputContainsEvaluator": {}, "trusys:not-contains": {"inverse": True}},
-    spellings=TRUSYS_VALUE,
 )
-def code_contains(turn: Turn, *, value: TextOrNumber) -> Result:
+def code_contains(turn: Turn, *, value: Annotated[TextOrNumber, EXPECTED_OUTPUT]) -> Result:
     """Check that the output contains a text, case-sensitive.
 
     An empty ``value`` is an error, because it would always pass.
@@ -115,13 +113,8 @@ def code_contains(turn: Turn, *, value: TextOrNumber) -> Result:
     return Result(text in (turn.output or ""), detail={"value": text})
 
 
-@metric(
-    needs=("output",),
-    boolean=True,
-    aliases=("trusys:icontains", "hpd:CaseInsensitiveContainsEvaluator"),
-    spellings=TRUSYS_VALUE,
-)
-def code_icontains(turn: Turn, *, value: TextOrNumber) -> Result:
+@metric(needs=("output",), boolean=True, aliases=("trusys:icontains", "hpd:CaseInsensitiveContainsEvaluator"))
+def code_icontains(turn: Turn, *, value: Annotated[TextOrNumber, EXPECTED_OUTPUT]) -> Result:
     """Check that the output contains a text, ignoring case.
 
     Both sides are lower-cased, not case-folded, so ``ß`` doesn't match ``SS``. An empty ``value`` is an error.
@@ -186,13 +179,8 @@ def _case(text: str, ignore_case: bool) -> str:
     return text.lower() if ignore_case else text
 
 
-@metric(
-    needs=("output",),
-    boolean=True,
-    aliases=("trusys:contains-all", "hpd:ContainsAllEvaluator"),
-    spellings=TRUSYS_VALUE,
-)
-def code_contains_all(turn: Turn, *, value: Texts, ignore_case: bool = False) -> Result:
+@metric(needs=("output",), boolean=True, aliases=("trusys:contains-all", "hpd:ContainsAllEvaluator"))
+def code_contains_all(turn: Turn, *, value: Annotated[Texts, EXPECTED_OUTPUT], ignore_case: bool = False) -> Result:
     r"""Check that the output contains all of the given texts.
 
     Case-sensitive. Every output contains an empty text. Without texts, every output passes, vacuous.
@@ -215,13 +203,8 @@ def code_contains_all(turn: Turn, *, value: Texts, ignore_case: bool = False) ->
     return Result(not missing, detail={"missing": missing})
 
 
-@metric(
-    needs=("output",),
-    boolean=True,
-    aliases=("trusys:contains-any", "hpd:ContainsAnyEvaluator"),
-    spellings=TRUSYS_VALUE,
-)
-def code_contains_any(turn: Turn, *, value: Texts, ignore_case: bool = False) -> Result:
+@metric(needs=("output",), boolean=True, aliases=("trusys:contains-any", "hpd:ContainsAnyEvaluator"))
+def code_contains_any(turn: Turn, *, value: Annotated[Texts, EXPECTED_OUTPUT], ignore_case: bool = False) -> Result:
     """Check that the output contains at least one of the given texts.
 
     Case-sensitive. Every output contains an empty text. Without texts, every output passes, vacuous.
@@ -365,17 +348,12 @@ def _phrase_search(phrases: tuple[str, ...]) -> tuple[re.Pattern[str], tuple[str
     return (re.compile("|".join(map(re.escape, plain))), plain) if plain else None
 
 
-@metric(
-    needs=("output",),
-    boolean=True,
-    direction="neutral",
-    inline=True,
-    groups=("quality",),
-    live={"method": "answer"},
-    aliases=("hpd:RefusalEvaluator",),
-)
+@metric(needs=("output",), direction="neutral", boolean=True, groups=("default", "quality"), aliases=("hpd:RefusalEvaluator",))
 def code_refusal(
-    turn: Turn, *, phrases: tuple[str, ...] = REFUSAL_PHRASES, method: Literal["phrases", "answer"] = "phrases"
+    turn: Turn,
+    *,
+    phrases: tuple[str, ...] = REFUSAL_PHRASES,
+    method: Annotated[Literal["phrases", "answer"], Param(live="answer")] = "phrases",
 ) -> Result:
     """Detect that the output is a refusal: 1 if it is, otherwise 0.
 
@@ -463,7 +441,7 @@ def _bigrams(text: str) -> Counter[tuple[str, str]]:
     return Counter(itertools.pairwise(text))
 
 
-@metric(needs=("output",), uses=("ground_truth",), aliases=("hpd:ContentSimilarityEvaluator",), heavy=True)
+@metric(needs=("output",), uses=("ground_truth",), aliases=("hpd:ContentSimilarityEvaluator",), traits=("heavy",))
 def code_content_similarity(
     turn: Turn,
     *,
@@ -504,7 +482,7 @@ LEVENSHTEIN_LIMIT = 5_000
 """Maximum characters of either side. The time of an edit distance is the product of the lengths."""
 
 
-@metric(needs=("output",), uses=("ground_truth",), extra="text", aliases=("hpd:LevenshteinEvaluator",), heavy=True)
+@metric(needs=("output",), uses=("ground_truth",), aliases=("hpd:LevenshteinEvaluator",), extra="text", traits=("heavy",))
 def code_levenshtein_similarity(turn: Turn, *, expected: TextOrNumber | None = None, inverse: bool = False) -> Result:
     """Similarity of the output and a text by edits: ``1 - distance / longer length``.
 

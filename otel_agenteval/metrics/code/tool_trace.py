@@ -185,8 +185,7 @@ def _error_text(error: ErrorInfo | None) -> str:
 @metric(
     needs=("tool_calls",),
     threshold=0.7,
-    inline=True,
-    groups=("quality",),
+    groups=("default", "quality"),
     aliases=(
         "agenteval:code_tool_success",
         "agentunit:tool_success",

@@ -17,7 +17,7 @@ from ...core.turn import Turn
 from ..lib import applies
 from ..lib.values import Words
 from ..lib.vectors import Vector, cosine, distance, dot, share
-from ..registry import EPSILON, Embeds, Result, metric, skip, vacuous
+from ..registry import EPSILON, Embeds, Param, Result, metric, skip, vacuous
 
 _GRADES = ((0.9, "Excellent"), (0.75, "Good"), (0.6, "Satisfactory"), (0.4, "Needs Improvement"), (0.2, "Poor"))
 _SEPARATOR = "\n---\n"
@@ -143,17 +143,12 @@ def _likeness(
     return _Likeness(1 - value, far) if inverse else _Likeness(value, near)
 
 
-@metric(
-    needs=("output",),
-    threshold=0.75,
-    aliases=("trusys:similar",),
-    spellings={"expected_output": "value", "expcted_output": "value"},
-)
+@metric(needs=("output",), threshold=0.75, aliases=("trusys:similar",))
 def embed_similar(
     turn: Turn,
     embedder: Embeds,
     *,
-    value: Words | Annotated[list[Words], MinLen(1)],
+    value: Annotated[Words | Annotated[list[Words], MinLen(1)], Param("expected_output", "expcted_output")],
     metric: Literal["cosine", "dot", "euclidean"] = "cosine",  # the parameter's name in the catalog
     threshold: float = 0.75,
     inverse: bool = False,

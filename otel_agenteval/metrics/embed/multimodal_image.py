@@ -17,11 +17,11 @@ Weight = Annotated[float, Ge(0), Le(1)]
 
 
 @metric(
-    media=True,
-    applies=applies.image,
     needs=("output",),
     threshold=0.25,
+    applies=applies.image,
     aliases=("agentunit:cross_modal_grounding", "agentunit:CrossModalGroundingMetric"),
+    traits=("media",),
 )
 def embed_cross_modal_grounding(
     turn: Turn, embedder: Embeds, *, threshold: Annotated[float, Ge(-1), Le(1)] = 0.25, model: str = "ViT-B/32"

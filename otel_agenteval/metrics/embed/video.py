@@ -12,10 +12,10 @@ from ..registry import Embeds, Result, metric, skip
 
 
 @metric(
-    media=True,
-    applies=applies.video,
     needs=("output",),
+    applies=applies.video,
     aliases=("agentunit:video_response_relevance", "agentunit:VideoResponseRelevanceMetric"),
+    traits=("media",),
 )
 def embed_video_response_relevance(turn: Turn, embedder: Embeds, *, num_frames: Frames = 8) -> Result:
     """Similarity of the answer to the turn's video, by the embeddings of frames.

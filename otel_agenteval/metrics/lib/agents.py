@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -18,10 +17,7 @@ from typing import Any
 
 from ...core.errors import MetricError
 from ...core.turn import Turn
-from ..registry import Result, metric
-
-multi_agent_metric = functools.partial(metric, family="multi_agent")
-"""Registers a metric of the multi-agent family, whose metrics are in several modules."""
+from ..registry import Result
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from annotated_types import MinLen
 
 from ...core.errors import MetricError
 from ..prompts import TEN, Prompts
-from ..registry import Asks, Result
+from ..registry import Asks, Param, Result
 from .replies import invalid, number_within, reason_of, texts
 from .values import Words
 
 _PROMPTS = Prompts("g_eval")
-Criteria = Words | Annotated[list[Words], MinLen(1)]
+Criteria = Annotated[Words | Annotated[list[Words], MinLen(1)], Param("value")]
 
 
 def g_eval(

@@ -129,7 +129,7 @@ def _holistic_completion(turn: Turn, judge: Asks, criteria: str | list[str] | No
     return Result(number_within(reply, 0, 100) / 100, detail=detail, explanation=detail["reasoning"])
 
 
-@metric(version="2", needs=("input", "output"), uses=("context",), boolean=True, aliases=("hpd:TaskSuccessEvaluator",))
+@metric(needs=("input", "output"), uses=("context",), boolean=True, version="2", aliases=("hpd:TaskSuccessEvaluator",))
 def llm_task_success(turn: Turn, judge: Asks) -> Result:
     """Check that the task was fully completed.
 
@@ -150,7 +150,7 @@ def llm_task_success(turn: Turn, judge: Asks) -> Result:
     return Result(success, detail={"success": success, "reason": reason}, explanation=reason)
 
 
-@metric(version="2", needs=("output",), uses=("ground_truth",), aliases=("hpd:GoalAccuracyEvaluator",))
+@metric(needs=("output",), uses=("ground_truth",), version="2", aliases=("hpd:GoalAccuracyEvaluator",))
 def llm_goal_accuracy(turn: Turn, judge: Asks, *, goal: str | None = None) -> Result:
     """Accuracy with which the answer achieves a goal, 0..1.
 
@@ -175,7 +175,7 @@ def llm_goal_accuracy(turn: Turn, judge: Asks, *, goal: str | None = None) -> Re
     return _judged(reply, {})
 
 
-@metric(version="2", needs=("output",), aliases=("hpd:TopicAdherenceEvaluator",))
+@metric(needs=("output",), version="2", aliases=("hpd:TopicAdherenceEvaluator",))
 def llm_topic_adherence(turn: Turn, judge: Asks, *, allowed_topics: Annotated[list[str], Predicate(_some_text)]) -> Result:
     """Adherence of the answer to the allowed topics, 0..1.
 
@@ -201,7 +201,7 @@ def llm_topic_adherence(turn: Turn, judge: Asks, *, allowed_topics: Annotated[li
 # --- tools
 
 
-@metric(applies=applies.tools, version="2", needs=("input",), threshold=0.5, aliases=("pandaprobe:tool_correctness",))
+@metric(needs=("input",), threshold=0.5, applies=applies.tools, version="2", aliases=("pandaprobe:tool_correctness",))
 def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
     """Quality of the agent's choice of tools: no superfluous, missing or inferior tools, 0..1.
 
@@ -269,10 +269,10 @@ _ARGUMENT_CHARS = 2_000
 
 
 @metric(
-    version="2",
-    applies=applies.a_tool_call,
     needs=("input", "tool_calls"),
     threshold=0.5,
+    applies=applies.a_tool_call,
+    version="2",
     aliases=("pandaprobe:argument_correctness", "trusys:argument-correctness"),
 )
 def llm_argument_correctness(turn: Turn, judge: Asks) -> Result:
@@ -363,11 +363,11 @@ def _plan_of(turn: Turn, judge: Asks, task: Any) -> list[str]:
 
 
 @metric(
-    applies=applies.several_steps,
-    version="2",
     needs=("input",),
     uses=("context",),
     threshold=0.5,
+    applies=applies.several_steps,
+    version="2",
     aliases=("pandaprobe:step_efficiency",),
 )
 def llm_step_efficiency(turn: Turn, judge: Asks) -> Result:
@@ -385,7 +385,7 @@ def llm_step_efficiency(turn: Turn, judge: Asks) -> Result:
     return _judged(reply, detail)
 
 
-@metric(version="2", needs=("input",), uses=("context",), threshold=0.5, aliases=("pandaprobe:confidence",))
+@metric(needs=("input",), uses=("context",), threshold=0.5, version="2", aliases=("pandaprobe:confidence",))
 def llm_confidence(turn: Turn, judge: Asks) -> Result:
     """Confidence of the agent's steps and answer, 0..1, as a signal for session metrics.
 
@@ -403,7 +403,7 @@ def llm_confidence(turn: Turn, judge: Asks) -> Result:
     return found
 
 
-@metric(applies=applies.room_for_a_plan, version="2", needs=("input",), threshold=0.5, aliases=("pandaprobe:plan_adherence",))
+@metric(needs=("input",), threshold=0.5, applies=applies.room_for_a_plan, version="2", aliases=("pandaprobe:plan_adherence",))
 def llm_plan_adherence(turn: Turn, judge: Asks) -> Result:
     """Adherence of the agent to its own plan, 0..1.
 
@@ -418,7 +418,7 @@ def llm_plan_adherence(turn: Turn, judge: Asks) -> Result:
     return _planned(turn, judge, _PROMPTS["adhered"])
 
 
-@metric(applies=applies.room_for_a_plan, version="2", needs=("input",), threshold=0.5, aliases=("pandaprobe:plan_quality",))
+@metric(needs=("input",), threshold=0.5, applies=applies.room_for_a_plan, version="2", aliases=("pandaprobe:plan_quality",))
 def llm_plan_quality(turn: Turn, judge: Asks) -> Result:
     """Quality of the agent's plan, 0..1.
 

@@ -113,7 +113,12 @@ def _labelled(turn: Turn, judge: Asks, task: str, labels: Sequence[str], expecte
 
 
 @metric(
-    media=True, applies=applies.audio, version="2", references=("transcript",), boolean=True, aliases=("trusys:audio-sentiment",)
+    references=("transcript",),
+    boolean=True,
+    applies=applies.audio,
+    version="2",
+    aliases=("trusys:audio-sentiment",),
+    traits=("media",),
 )
 def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, labels: _Labels = _SENTIMENTS) -> Result:
     """Sentiment of a recording, as a label that can be compared with the expected one.
@@ -134,12 +139,12 @@ def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, 
 
 
 @metric(
-    media=True,
-    applies=applies.audio,
-    version="2",
     references=("transcript",),
     boolean=True,
+    applies=applies.audio,
+    version="2",
     aliases=("trusys:audio-call-category",),
+    traits=("media",),
 )
 def llm_audio_call_category(turn: Turn, judge: Asks, *, categories: _Labels, expected: _Expected = None) -> Result:
     """Category of a call, as a label that can be compared with the expected one.
@@ -169,7 +174,12 @@ def _tag(text: str, match: Literal["primary", "exact"]) -> str:
 
 
 @metric(
-    media=True, applies=applies.audio, version="2", references=("transcript",), boolean=True, aliases=("trusys:audio-language",)
+    references=("transcript",),
+    boolean=True,
+    applies=applies.audio,
+    version="2",
+    aliases=("trusys:audio-language",),
+    traits=("media",),
 )
 def llm_audio_language(
     turn: Turn, judge: Asks, *, expected: _Tag | Annotated[list[_Tag], MinLen(1)], match: Literal["primary", "exact"] = "primary"
@@ -208,12 +218,12 @@ def llm_audio_language(
 
 
 @metric(
-    media=True,
-    applies=applies.audio,
-    version="3",
     references=("transcript",),
     threshold=0.5,
+    applies=applies.audio,
+    version="3",
     aliases=("trusys:audio-interruption-handling",),
+    traits=("media",),
 )
 def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
     """Share of interruptions that a voice agent handled gracefully.
@@ -255,12 +265,12 @@ def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
 
 
 @metric(
-    media=True,
-    applies=applies.audio,
-    version="2",
     references=("transcript",),
     boolean=True,
+    applies=applies.audio,
+    version="2",
     aliases=("trusys:audio-false-intent-identification",),
+    traits=("media",),
 )
 def llm_audio_false_intent_identification(turn: Turn, judge: Asks, *, expected: bool | None = None) -> Result:
     """Check that no speaker has false or misleading intent, or that it is as expected.

@@ -17,7 +17,7 @@ from ..registry import Asks, Result, metric, skip
 _PROMPTS = Prompts("code_evaluation")
 
 
-@metric(applies=applies.code, version="3", needs=("output",), threshold=0.5, aliases=("trusys:code-readability",))
+@metric(needs=("output",), threshold=0.5, applies=applies.code, version="3", aliases=("trusys:code-readability",))
 def llm_code_readability(turn: Turn, judge: Asks) -> Result:
     """Readability of the code in the output: naming, structure, comments, consistency.
 
@@ -47,7 +47,7 @@ def llm_code_readability(turn: Turn, judge: Asks) -> Result:
     return _out_of_ten(reply, {"reason": reason_of(reply), "measured": counts})
 
 
-@metric(applies=applies.code, version="2", references=("spec",), threshold=0.5, aliases=("trusys:code-correctness",))
+@metric(references=("spec",), threshold=0.5, applies=applies.code, version="2", aliases=("trusys:code-correctness",))
 def llm_code_correctness(turn: Turn, judge: Asks, *, spec: str | None = None) -> Result:
     """Correctness of the code in the output against its specification, without running it.
 

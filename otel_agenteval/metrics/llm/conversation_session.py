@@ -107,10 +107,10 @@ def _answer_in(turn: Turn, history: str) -> Detail:
 
 
 @metric(
-    applies=applies.said_before,
-    version="2",
     needs=("output",),
     uses=("history",),
+    applies=applies.said_before,
+    version="2",
     aliases=("hpd:ConversationCoherenceEvaluator",),
 )
 def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
@@ -140,7 +140,7 @@ def _judged(reply: Mapping[str, Any]) -> Result:
     return Result(number_within(reply, 0, 1), detail=detail, explanation=detail["reason"])
 
 
-@metric(applies=applies.said_before, version="2", needs=("output",), uses=("history",), aliases=("hpd:GoalProgressionEvaluator",))
+@metric(needs=("output",), uses=("history",), applies=applies.said_before, version="2", aliases=("hpd:GoalProgressionEvaluator",))
 def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, max_chars: Chars = 200) -> Result:
     """Progress of the conversation toward the user's goal through the answer, 0..1.
 
@@ -165,7 +165,7 @@ def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, m
     return Result(number_within(reply, 0, 1), detail=detail, explanation=reason_of(reply, "progression_reason"))
 
 
-@metric(applies=applies.said_before, version="2", needs=("output",), uses=("history",), aliases=("hpd:MemoryAccuracyEvaluator",))
+@metric(needs=("output",), uses=("history",), applies=applies.said_before, version="2", aliases=("hpd:MemoryAccuracyEvaluator",))
 def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, max_chars: Chars = 300) -> Result:
     """Accuracy with which the answer uses facts from earlier turns, 0..1.
 
@@ -195,7 +195,7 @@ def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, ma
 
 
 @metric(
-    applies=applies.said_before, version="2", needs=("output",), uses=("history",), aliases=("hpd:RepetitionDetectionEvaluator",)
+    needs=("output",), uses=("history",), applies=applies.said_before, version="2", aliases=("hpd:RepetitionDetectionEvaluator",)
 )
 def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
     """Novelty of the answer: 1 is entirely new, 0 repeats the agent's last answers.
@@ -228,7 +228,7 @@ def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
 # --- whole conversation
 
 
-@metric(version="2", threshold=0.5, aliases=("trusys:conversational-g-eval",), spellings={"value": "criteria"})
+@metric(threshold=0.5, version="2", aliases=("trusys:conversational-g-eval",))
 def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] | None = None) -> Result:
     """Quality of the whole conversation by your own criteria (G-Eval).
 
@@ -252,7 +252,7 @@ def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, st
     return g_eval(judge, criteria, steps, "a conversation between a user and an assistant", {"conversation": _lines(spoken)})
 
 
-@metric(applies=applies.several_exchanges, version="2", threshold=0.5, aliases=("trusys:knowledge-retention",))
+@metric(threshold=0.5, applies=applies.several_exchanges, version="2", aliases=("trusys:knowledge-retention",))
 def llm_knowledge_retention(turn: Turn, judge: Asks) -> Result:
     """Share of the assistant's messages that don't forget facts from the user.
 
@@ -321,7 +321,7 @@ def _first(reasons: Iterable[str | None]) -> str | None:
     return next((reason for reason in reasons if reason), None)
 
 
-@metric(version="2", threshold=0.5, aliases=("trusys:role-adherence",))
+@metric(threshold=0.5, version="2", aliases=("trusys:role-adherence",))
 def llm_role_adherence(turn: Turn, judge: Asks, *, role: Words) -> Result:
     """Share of the assistant's messages that stay in the assigned role.
 
@@ -370,7 +370,7 @@ def _index_of(entry: Any) -> int:
     return int(place) if place.is_integer() else -1
 
 
-@metric(version="2", threshold=0.5, aliases=("trusys:conversation-relevancy",))
+@metric(threshold=0.5, version="2", aliases=("trusys:conversation-relevancy",))
 def llm_conversation_relevancy(turn: Turn, judge: Asks, *, window_size: Count = 10) -> Result:
     """Share of the assistant's answers that are relevant to the preceding conversation.
 

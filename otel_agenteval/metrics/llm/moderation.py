@@ -18,7 +18,9 @@ _PROMPTS = Prompts("moderation")
 _NAMED = 5  # codes in an explanation
 
 
-@metric(applies=applies.an_answer, version="2", boolean=True, needs=("output",), reads_all=True, aliases=("trusys:moderation",))
+@metric(
+    needs=("output",), boolean=True, applies=applies.an_answer, version="2", aliases=("trusys:moderation",), traits=("reads_all",)
+)
 def llm_moderation(
     turn: Turn, judge: Asks, *, categories: tuple[str, ...] = (), min_confidence: Annotated[float, Ge(0), Le(1)] = 0
 ) -> Result:

@@ -23,12 +23,12 @@ _MOST_IMAGES = 100
 
 
 @metric(
-    media=True,
-    applies=applies.image,
-    version="2",
     needs=("input", "output"),
     threshold=0.5,
+    applies=applies.image,
+    version="2",
     aliases=("trusys:image-helpfulness",),
+    traits=("media",),
 )
 def llm_image_helpfulness(turn: Turn, judge: Asks) -> Result:
     """Helpfulness of an answer's images for understanding it.
@@ -74,12 +74,12 @@ def _share_of_yes(reply: dict[str, Any]) -> Result:
 
 
 @metric(
-    media=True,
-    applies=applies.image,
-    version="2",
     needs=("input", "context"),
     threshold=0.5,
+    applies=applies.image,
+    version="2",
     aliases=("trusys:multimodal-contextual-relevancy",),
+    traits=("media",),
 )
 def llm_multimodal_contextual_relevancy(turn: Turn, judge: Asks) -> Result:
     """Share of the retrieved context, texts and images, that is relevant to the question.
@@ -106,12 +106,12 @@ def llm_multimodal_contextual_relevancy(turn: Turn, judge: Asks) -> Result:
 
 
 @metric(
-    media=True,
-    applies=applies.image,
-    version="2",
     needs=("ground_truth", "context"),
     threshold=0.5,
+    applies=applies.image,
+    version="2",
     aliases=("trusys:multimodal-contextual-recall",),
+    traits=("media",),
 )
 def llm_multimodal_contextual_recall(turn: Turn, judge: Asks) -> Result:
     """Share of the ground truth that the retrieved context, texts and images, supports.

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from ...core.turn import Turn
 from ..lib.g_eval import Criteria, g_eval
 from ..lib.replies import as_boolean, boolean, number_within, reason_of
 from ..lib.values import Words
 from ..prompts import SCORE, Prompts
-from ..registry import EPSILON, Asks, Result, metric, skip
+from ..registry import EPSILON, Asks, Param, Result, metric, skip
 
 _PROMPTS = Prompts("quality_judges")
 
-_RUBRIC = {"criteria": "rubric", "value": "rubric"}
-"""Spellings of ``rubric`` in other catalogs."""
+Rubric = Annotated[Words, Param("criteria", "value")]
 
 
 def _material(turn: Turn) -> dict[str, Any]:
@@ -23,12 +22,7 @@ def _material(turn: Turn) -> dict[str, Any]:
     return {**asked, "answer": turn.output or ""}
 
 
-@metric(
-    version="2",
-    needs=("input", "output"),
-    threshold=0.7,
-    aliases=("agenteval:llm_coherence", "agenteval:CoherenceMetric"),
-)
+@metric(needs=("input", "output"), threshold=0.7, version="2", aliases=("agenteval:llm_coherence", "agenteval:CoherenceMetric"))
 def llm_coherence(turn: Turn, judge: Asks) -> Result:
     """Coherence of the answer: its thoughts follow from each other without contradictions.
 
@@ -62,12 +56,7 @@ def llm_coherence(turn: Turn, judge: Asks) -> Result:
     return Result(value, detail=detail, explanation=detail["reasoning"])
 
 
-@metric(
-    version="2",
-    needs=("output",),
-    threshold=0.7,
-    aliases=("agenteval:llm_fluency", "agenteval:FluencyMetric"),
-)
+@metric(needs=("output",), threshold=0.7, version="2", aliases=("agenteval:llm_fluency", "agenteval:FluencyMetric"))
 def llm_fluency(turn: Turn, judge: Asks) -> Result:
     """Fluency of the answer: grammar, readability and natural language.
 
@@ -99,8 +88,8 @@ def llm_fluency(turn: Turn, judge: Asks) -> Result:
     return Result(value, detail=detail, explanation=detail["reasoning"])
 
 
-@metric(version="2", needs=("output",), aliases=("trusys:llm-rubric",), spellings=_RUBRIC)
-def llm_rubric(turn: Turn, judge: Asks, *, rubric: Words, threshold: float | None = None) -> Result:
+@metric(needs=("output",), version="2", aliases=("trusys:llm-rubric",))
+def llm_rubric(turn: Turn, judge: Asks, *, rubric: Rubric, threshold: float | None = None) -> Result:
     """Degree to which the answer meets your rubric, as a score and a verdict.
 
     A single judge call returns a verdict and a score of 0..1, which is the value. A score outside the range is an error.
@@ -141,7 +130,7 @@ def llm_rubric(turn: Turn, judge: Asks, *, rubric: Words, threshold: float | Non
     return Result(score, passed=passed, detail=detail, explanation=detail["reason"])
 
 
-@metric(version="2", needs=("input", "output"), threshold=0.7, aliases=("trusys:g-eval",), spellings={"value": "criteria"})
+@metric(needs=("input", "output"), threshold=0.7, version="2", aliases=("trusys:g-eval",))
 def llm_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] | None = None) -> Result:
     """Degree to which the answer meets your criteria, evaluated in steps (G-Eval).
 
@@ -162,8 +151,8 @@ def llm_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] 
     return g_eval(judge, criteria, steps, "an answer to a question", _material(turn))
 
 
-@metric(version="2", needs=("output",), boolean=True, aliases=("hpd:AspectCriticEvaluator",), spellings=_RUBRIC)
-def llm_aspect_critic(turn: Turn, judge: Asks, *, rubric: Words) -> Result:
+@metric(needs=("output",), boolean=True, version="2", aliases=("hpd:AspectCriticEvaluator",))
+def llm_aspect_critic(turn: Turn, judge: Asks, *, rubric: Rubric) -> Result:
     """Check that the answer has one property, described by your rubric.
 
     A single judge call returns true or false (also yes, 1, pass and no, 0, fail, in any case). Any other reply is an error.
@@ -189,8 +178,8 @@ def llm_aspect_critic(turn: Turn, judge: Asks, *, rubric: Words) -> Result:
     return Result(verdict, detail={"verdict": verdict, "reason": reason}, explanation=reason)
 
 
-@metric(version="2", needs=("output",), threshold=0.5, aliases=("hpd:CustomJudgeEvaluator",), spellings=_RUBRIC)
-def llm_custom_judge(turn: Turn, judge: Asks, *, rubric: Words) -> Result:
+@metric(needs=("output",), threshold=0.5, version="2", aliases=("hpd:CustomJudgeEvaluator",))
+def llm_custom_judge(turn: Turn, judge: Asks, *, rubric: Rubric) -> Result:
     """Degree to which the answer meets your rubric, as a score.
 
     The value is the score of a single judge call, 0..1. A score outside the range is an error. The judge reads the question

@@ -68,9 +68,9 @@ def _with_holistic_threshold(result: Result, threshold: float | None) -> Result:
 
 
 @metric(
-    version="2",
     needs=("input", "output", "context"),
     threshold=0.7,
+    version="2",
     aliases={
         "agenteval:llm_faithfulness": {"method": "holistic"},
         "trusys:context-faithfulness": {"method": "statements"},
@@ -131,12 +131,7 @@ def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "
     )
 
 
-@metric(
-    version="2",
-    needs=("input", "output"),
-    threshold=0.7,
-    aliases=("agenteval:llm_relevance", "agenteval:RelevanceMetric"),
-)
+@metric(needs=("input", "output"), threshold=0.7, version="2", aliases=("agenteval:llm_relevance", "agenteval:RelevanceMetric"))
 def llm_relevance(turn: Turn, judge: Asks) -> Result:
     """Relevance of the answer: it addresses the question and stays on topic.
 
@@ -165,8 +160,8 @@ def llm_relevance(turn: Turn, judge: Asks) -> Result:
 
 
 @metric(
-    version="2",
     needs=("input", "context"),
+    version="2",
     aliases={
         "agenteval:llm_context_precision": {"method": "holistic"},
         "hpd:ContextPrecisionEvaluator": {"method": "map"},
@@ -234,8 +229,8 @@ def _average_precision(relevant: Sequence[bool]) -> float:
 
 
 @metric(
-    version="2",
     needs=("context", "ground_truth"),
+    version="2",
     aliases={
         "agenteval:llm_context_recall": {"method": "holistic"},
         "hpd:ContextRecallEvaluator": {"method": "claims"},
@@ -302,8 +297,8 @@ def llm_context_recall(
 
 
 @metric(
-    version="2",
     needs=("input", "context"),
+    version="2",
     aliases={"hpd:ContextRelevanceEvaluator": {"method": "holistic"}, "trusys:context-relevance": {"method": "extract"}},
 )
 def llm_context_relevance(turn: Turn, judge: Asks, *, method: Literal["extract", "holistic"] = "extract") -> Result:
@@ -372,9 +367,9 @@ def _place(text: str) -> int:
 
 
 @metric(
-    version="2",
     needs=("input", "output", "ground_truth"),
     threshold=0.7,
+    version="2",
     aliases=(
         "agenteval:llm_answer_correctness",
         "agentunit:answer_correctness",
@@ -409,7 +404,7 @@ def llm_answer_correctness(turn: Turn, judge: Asks, *, exact_shortcut: bool = Tr
     return _percent(reply, facts_correct="factsCorrect", facts_incorrect="factsIncorrect", facts_missing="factsMissing")
 
 
-@metric(version="2", needs=("output", "ground_truth"), aliases=("hpd:AnswerSimilarityEvaluator",))
+@metric(needs=("output", "ground_truth"), version="2", aliases=("hpd:AnswerSimilarityEvaluator",))
 def llm_answer_similarity(turn: Turn, judge: Asks) -> Result:
     """Similarity in meaning of the answer and the ground truth, 0..1.
 
@@ -429,9 +424,9 @@ def llm_answer_similarity(turn: Turn, judge: Asks) -> Result:
 
 
 @metric(
-    version="2",
     needs=("output", "context"),
     direction="down",
+    version="2",
     aliases=("hpd:HallucinationEvaluator", "agentunit:hallucination_rate", "agentunit:HallucinationRateMetric"),
 )
 def llm_hallucination(turn: Turn, judge: Asks) -> Result:
@@ -490,9 +485,9 @@ def _hallucinated(claims: Sequence[str], found: Sequence[str]) -> dict[str, Any]
 
 
 @metric(
-    version="2",
     needs=("input", "output", "context"),
     threshold=0.7,
+    version="2",
     aliases=("agenteval:llm_groundedness", "agenteval:GroundednessMetric"),
 )
 def llm_groundedness(turn: Turn, judge: Asks, *, fabrication_cap: Annotated[float, Ge(0), Le(1)] = 0.3) -> Result:
@@ -534,7 +529,7 @@ Category = Literal["A", "B", "C", "D", "E"]
 _CATEGORY_SCORES: dict[Category, float] = {"A": 1.0, "B": 1.0, "C": 1.0, "D": 0.0, "E": 1.0}
 
 
-@metric(version="2", needs=("input", "output", "ground_truth"), aliases=("trusys:factuality",))
+@metric(needs=("input", "output", "ground_truth"), version="2", aliases=("trusys:factuality",))
 def llm_factuality(
     turn: Turn,
     judge: Asks,
@@ -577,7 +572,7 @@ def llm_factuality(
 
 
 @metric(
-    version="2", needs=("output",), references=("baseline_response", "noisy_input"), aliases=("hpd:NoiseSensitivityEvaluator",)
+    needs=("output",), references=("baseline_response", "noisy_input"), version="2", aliases=("hpd:NoiseSensitivityEvaluator",)
 )
 def llm_noise_sensitivity(
     turn: Turn, judge: Asks, *, baseline_response: str | None = None, noisy_input: str | None = None
@@ -613,11 +608,11 @@ def llm_noise_sensitivity(
 
 
 @metric(
-    version="2",
     needs=("output",),
     uses=("ground_truth",),
     references=("reference_sql", "schema"),
     boolean=True,
+    version="2",
     aliases=("hpd:SqlSemanticEquivalenceEvaluator",),
 )
 def llm_sql_semantic_equivalence(

@@ -27,7 +27,7 @@ def _asked(judge: Asks, stage: str, task: str, data: dict[str, Any]) -> Result:
     return Result(value, detail=detail, explanation=detail["reason"])
 
 
-@metric(version="2", needs=("reasoning", "output"), aliases=("hpd:ReasoningCoherenceEvaluator",))
+@metric(needs=("reasoning", "output"), version="2", aliases=("hpd:ReasoningCoherenceEvaluator",))
 def llm_reasoning_coherence(turn: Turn, judge: Asks) -> Result:
     """Coherence of the reasoning: it is consistent and leads to the answer, 0..1.
 
@@ -48,7 +48,7 @@ def llm_reasoning_coherence(turn: Turn, judge: Asks) -> Result:
     )
 
 
-@metric(version="2", needs=("reasoning",), uses=("context",), aliases=("hpd:ReasoningGroundednessEvaluator",))
+@metric(needs=("reasoning",), uses=("context",), version="2", aliases=("hpd:ReasoningGroundednessEvaluator",))
 def llm_reasoning_groundedness(turn: Turn, judge: Asks, *, max_result_chars: Chars = 300) -> Result:
     """Support of the reasoning by tool results, retrieved context and the user's input, 0..1.
 
@@ -83,7 +83,7 @@ def _calls(turn: Turn, limit: int) -> str:
     return calls_as_text(turn.tool_calls, most=None, result_chars=limit, shorten=cut) or "(none were made)"
 
 
-@metric(version="2", needs=("reasoning", "input", "output"), aliases=("hpd:ReasoningEfficiencyEvaluator",))
+@metric(needs=("reasoning", "input", "output"), version="2", aliases=("hpd:ReasoningEfficiencyEvaluator",))
 def llm_reasoning_efficiency(turn: Turn, judge: Asks, *, max_chars: Chars = 800) -> Result:
     """Brevity of the reasoning: 1 is minimal and targeted, 0 is far too long.
 

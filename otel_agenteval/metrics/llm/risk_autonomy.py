@@ -20,7 +20,9 @@ _CALLS = 200
 """Maximum tool calls that the judge reads, from the start and the end."""
 
 
-@metric(version="2", unit="{level}", direction="down", needs=("output",), reads_all=True, aliases=("hpd:TurnRiskEvaluator",))
+@metric(
+    needs=("output",), unit="{level}", direction="down", version="2", aliases=("hpd:TurnRiskEvaluator",), traits=("reads_all",)
+)
 def llm_turn_risk(turn: Turn, judge: Asks, *, max_result_chars: Chars = 200, max_response_chars: Chars = 500) -> Result:
     """Potential harm of the turn's actions, from 1 (read-only) to 10 (severe).
 

@@ -223,15 +223,15 @@ def _documented(fn: Callable[..., Any], common: str, source: str) -> Callable[..
 
 def _severity_metric(source: str, uses: tuple[str, ...] = ()) -> _Decorator:
     """Register a severity. ``source`` is the rating's name in the other catalog."""
-    register = metric(
-        version="2", unit="{level}", direction="down", needs=("output",), uses=uses, bounded=False, reads_all=True, aliases=(f"hpd:{source}",),
-    )  # fmt: skip
+    register = metric(needs=("output",), uses=uses, unit="{level}", direction="down", version="2", aliases=(f"hpd:{source}",), traits=("reads_all", "own_verdict"))  # fmt: skip
     return lambda fn: register(_documented(fn, _SEVERITY_DOC, source))
 
 
 def _passed_metric(source: str, uses: tuple[str, ...] = ()) -> _Decorator:
     """Register the boolean companion of a severity."""
-    register = metric(version="2", boolean=True, needs=("output",), uses=uses, reads_all=True, aliases=(f"hpd:{source}.Passed",))
+    register = metric(
+        needs=("output",), uses=uses, boolean=True, version="2", aliases=(f"hpd:{source}.Passed",), traits=("reads_all",)
+    )
     return lambda fn: register(_documented(fn, _PASSED_DOC, source))
 
 

@@ -15,7 +15,7 @@ from ..registry import Asks, Result, metric, skip
 _PROMPTS = Prompts("structured_output")
 
 
-@metric(version="2", needs=("output", "ground_truth"), aliases=("hpd:SemanticFieldEqualityEvaluator",))
+@metric(needs=("output", "ground_truth"), version="2", aliases=("hpd:SemanticFieldEqualityEvaluator",))
 def llm_semantic_field_equality(turn: Turn, judge: Asks, *, field: str) -> Result:
     """Similarity in meaning of a field of the output's JSON object and the ground truth, 0..1.
 

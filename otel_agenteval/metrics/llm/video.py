@@ -125,7 +125,7 @@ def _by_dimensions(
     return Result(sum(found.values()) / (10 * len(found)), detail=detail, explanation=detail["reason"])
 
 
-@metric(media=True, applies=applies.video, version="3", threshold=0.5, aliases=("trusys:video-visual-quality",))
+@metric(threshold=0.5, applies=applies.video, version="3", aliases=("trusys:video-visual-quality",), traits=("media",))
 def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampling: Sampling = "even") -> Result:
     """Visual quality of a video: resolution, clarity, color accuracy, and no artifacts.
 
@@ -143,7 +143,7 @@ def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8,
     return _by_dimensions(turn, judge, num_frames, sampling, _PROMPTS["looks"], _QUALITY, {})
 
 
-@metric(media=True, applies=applies.video, version="3", threshold=0.5, aliases=("trusys:text-to-video",))
+@metric(threshold=0.5, applies=applies.video, version="3", aliases=("trusys:text-to-video",), traits=("media",))
 def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampling: Sampling = "even") -> Result:
     """Agreement of a generated video with its prompt, the turn's input.
 
@@ -166,7 +166,7 @@ def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampli
     return _by_dimensions(turn, judge, num_frames, sampling, _PROMPTS["shows_prompt"], _ALIGNMENT, {"prompt": turn.input})
 
 
-@metric(media=True, applies=applies.video, version="3", threshold=0.5, aliases=("trusys:video-temporal-consistency",))
+@metric(threshold=0.5, applies=applies.video, version="3", aliases=("trusys:video-temporal-consistency",), traits=("media",))
 def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampling: Sampling = "even") -> Result:
     """Consistency of a video over time: motion, transitions, flicker, and persistent objects.
 
@@ -185,7 +185,7 @@ def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frame
     return _by_dimensions(turn, judge, num_frames, sampling, _PROMPTS["steady"], _CONSISTENCY, {})
 
 
-@metric(media=True, applies=applies.video, version="3", threshold=0.5, aliases=("trusys:video-factual-consistency",))
+@metric(threshold=0.5, applies=applies.video, version="3", aliases=("trusys:video-factual-consistency",), traits=("media",))
 def llm_video_factual_consistency(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampling: Sampling = "even") -> Result:
     """Plausibility of a video: physics, intact objects, and causes before effects.
 
@@ -203,14 +203,7 @@ def llm_video_factual_consistency(turn: Turn, judge: Asks, *, num_frames: Frames
     return _by_dimensions(turn, judge, num_frames, sampling, _PROMPTS["plausible"], _PLAUSIBILITY, {})
 
 
-@metric(
-    media=True,
-    applies=applies.video,
-    version="3",
-    threshold=0.5,
-    aliases=("trusys:video-g-eval",),
-    spellings={"value": "criteria"},
-)
+@metric(threshold=0.5, applies=applies.video, version="3", aliases=("trusys:video-g-eval",), traits=("media",))
 def llm_video_g_eval(
     turn: Turn,
     judge: Asks,

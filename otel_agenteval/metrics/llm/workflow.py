@@ -15,9 +15,9 @@ _QUALITY = "It does what was asked, and is right, complete, clear and ready for 
 
 
 @metric(
-    version="2",
     needs=("input", "output"),
     threshold=0.7,
+    version="2",
     aliases=("agenteval:llm_workflow_output_quality", "agenteval:WorkflowOutputQualityMetric"),
 )
 def llm_workflow_output_quality(turn: Turn, judge: Asks, *, criteria: str | list[str] | None = None) -> Result:
