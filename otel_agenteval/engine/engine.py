@@ -29,7 +29,7 @@ from ..outlets.memory import Kept, MemoryOutlet
 from ..turns.assembler import Assembler
 from ..turns.early_logs import EarlyLogs
 from ..turns.live_roles import role_of_span
-from ..turns.state import Limits
+from ..turns.state import TurnLimits
 from .ending import Ending
 from .factory import pipeline_from
 from .intake import Intake
@@ -123,9 +123,9 @@ class Engine(Intake):
         if self.enabled:
             self.warm_up.start()
 
-    def _limits(self, config: Config) -> Limits:
+    def _limits(self, config: Config) -> TurnLimits:
         wanted = config.turn
-        return Limits(
+        return TurnLimits(
             self._decision_delay if wanted.decision_delay == "auto" else wanted.decision_delay, wanted.idle_timeout,
             wanted.max_duration, wanted.max_open, wanted.max_spans, wanted.max_bytes, wanted.total_bytes,
         )  # fmt: skip

@@ -200,8 +200,8 @@ class Intake:
             self._put(GivenFeedback(self.pipeline, given, last=True), must=True)
         if self.pipeline.judging is not None:
             self.pipeline.judging.start()
-        for _ in range(len(assembler.late_ages)):
-            self.telemetry.observe(semconv.LATE_SPAN_AGE, assembler.late_ages.popleft())
+        for _ in range(len(assembler.late.ages)):
+            self.telemetry.observe(semconv.LATE_SPAN_AGE, assembler.late.ages.popleft())
         return waiting or self.pipeline.composer.waiting > 0 or bool(store) or len(feedback) > 0
 
     def forget_traces(self, trace_ids: set[int]) -> None:

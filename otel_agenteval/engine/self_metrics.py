@@ -81,7 +81,7 @@ def unused_spans(engine: Engine) -> dict[str, int]:
     """
     assembler = engine.assembler
     found = Counter(engine.pipeline.composer.spans.left_out)
-    found["late"] += assembler.late_unused
+    found["late"] += assembler.late.unused
     found["moved"] += assembler.moved
     found["pruned"] = assembler.pruned_spans
     found["duplicate"] = assembler.duplicates

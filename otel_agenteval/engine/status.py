@@ -82,7 +82,7 @@ class Status:
 
     def is_open(self, trace_id: int) -> bool:
         """Return True if spans of the trace wait for the end of their turn."""
-        return trace_id in self._engine.assembler.traces
+        return self._engine.assembler.is_open(trace_id)
 
     def turns_of(self, tenant: int, trace_ids: Iterable[int] = ()) -> TenantTurns:
         """Return a tenant's open turns, and how many more the given traces would open."""

@@ -19,7 +19,7 @@ from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.feedback import LOGFIRE_FEEDBACK, LOGFIRE_SCOPE
 from ..dialects.reader import ROLE_KEYS, is_genai_scope, role_of
 from ..engine.engine import Engine
-from ..spans.sdk import end_of, start_of
+from ..spans.sdk import end_of, has_known_fields, start_of
 from .expectations import current_references, expect
 from .span_exporter import AgentEvalSpanExporter, SafeExporter
 
@@ -59,55 +59,40 @@ class AgentEvalSpanProcessor(SpanProcessor):
     ) -> None:
         self.engine = Engine(load_config(config), logger_provider=logger_provider, meter_provider=meter_provider, clock=clock)
         assembler = self.engine.assembler
-        self._traces = assembler.traces
-        self._start_below, self._ending = assembler.start_below, assembler.ending
+        self._start_below, self._ending, self._plain_scopes = assembler.start_below, assembler.ending, assembler.plain_scopes
         self._baggage = self.engine.accepted_baggage
         self._active = False
         self._passive = not self.engine.enabled
         self._ending_is_called = False
-        self._plain_scopes: dict[str, bool] = {}
-        """True for scopes of no known GenAI instrumentation. Their spans are GenAI only by their attributes."""
+        self._span_class: Any = None
+        """The SDK's class of spans, if its private fields can be read."""
 
     def on_start(self, span: Any, parent_context: Context | None = None) -> None:
         """Record that a span is open."""
         try:
-            # Fast path for nearly all spans: those below a known span. It is written inline because the agent waits for it.
-            # SDKs with other span classes take the slow path.
-            parent = span._parent
-            trace = self._traces.get(parent[0]) if parent is not None else None
-            if trace is not None:
-                owner: Any = trace.nodes.get(parent[1])
-                if (
-                    (owner.takes_all and not expect.in_use)
-                    or (
-                        self._plain_scopes.get(span._instrumentation_scope._name) and ROLE_KEYS.isdisjoint(span._attributes._dict)
-                    )
-                ) and self._start_below(trace, owner, span._context[1]):
-                    return
-        except Exception:  # noqa: S110 - the slow path distinguishes failures from other SDKs
-            pass
-        self._start(span, parent_context)
-
-    def _start(self, span: Span, parent_context: Context | None) -> None:
-        try:
-            if not self._active and not self._activate(span):
+            if span.__class__ is self._span_class and self._start_below(span, expect.in_use):
                 return
-            trace_id, span_id, parent_id, scope, attributes = start_of(span)
-            plain = self._plain_scopes.get(scope)
-            if plain is None:
-                plain = self._learn(scope)
-            role = references = None
-            if not (plain and ROLE_KEYS.isdisjoint(attributes)):
-                if scope in _NO_PART_OF_A_TURN:
-                    return
-                role = role_of(attributes, scope, span.name)
-                if (expect.in_use or self._baggage) and role is not None:
-                    references = current_references(parent_context, self._baggage)
-            parent = None if parent_id else span.parent
-            carried_id = parent.span_id if parent is not None else 0
-            self.engine.span_started(trace_id, span_id, parent_id, role, span, references, carried_id)
+            self._start(span, parent_context)
         except Exception as error:
             self.engine.failed("on_start", error)
+
+    def _start(self, span: Span, parent_context: Context | None) -> None:
+        if not self._active and not self._activate(span):
+            return
+        trace_id, span_id, parent_id, scope, attributes = start_of(span)
+        plain = self._plain_scopes.get(scope)
+        if plain is None:
+            plain = self._learn(scope)
+        role = references = None
+        if not (plain and ROLE_KEYS.isdisjoint(attributes)):
+            if scope in _NO_PART_OF_A_TURN:
+                return
+            role = role_of(attributes, scope, span.name)
+            if (expect.in_use or self._baggage) and role is not None:
+                references = current_references(parent_context, self._baggage)
+        parent = None if parent_id else span.parent
+        carried_id = parent.span_id if parent is not None else 0
+        self.engine.span_started(trace_id, span_id, parent_id, role, span, references, carried_id)
 
     def _on_ending(self, span: Any) -> None:
         """Record that a span is about to end.
@@ -116,39 +101,34 @@ class AgentEvalSpanProcessor(SpanProcessor):
         """
         self._ending_is_called = True
         try:
-            context = span._context
-            span_id = context[1]
-            trace = self._traces[context[0]]
-            owner: Any = trace.nodes[span_id]
-            attributes = span._attributes._dict
-        except Exception:  # an SDK with other span classes, or a span whose start wasn't seen
+            if span.__class__ is self._span_class:
+                closed = self._ending(span)
+                if closed is not None:
+                    if closed:
+                        self.engine.root_closed(closed, span, still_ending=True)
+                    return
             self._end(span)
-            return
-        try:
-            closed = self._ending(trace, owner, span_id, span, attributes)
-            if closed:
-                self.engine.root_closed(closed, span, still_ending=True)
         except Exception as error:
             self.engine.failed("on_end", error)
 
     def on_end(self, span: ReadableSpan) -> None:
         """Record that a span ended, if the SDK doesn't call ``_on_ending``."""
         if not self._ending_is_called:
-            self._end(span)
+            try:
+                self._end(span)
+            except Exception as error:
+                self.engine.failed("on_end", error)
 
     def _end(self, span: Any) -> None:
-        try:
-            if not self._active and not self._activate(span):
-                return
-            trace_id, span_id, local_root, attributes = end_of(span)
-            if LOGFIRE_FEEDBACK in attributes and span.parent is not None:
-                self.engine.receive_annotation(trace_id, span.parent.span_id, span_id, attributes)
-                return
-            closed = self.engine.span_ended(trace_id, span_id, span, attributes, local_root)
-            if closed:
-                self.engine.root_closed(closed, span, still_ending=self._ending_is_called)
-        except Exception as error:
-            self.engine.failed("on_end", error)
+        if not self._active and not self._activate(span):
+            return
+        trace_id, span_id, local_root, attributes = end_of(span)
+        if LOGFIRE_FEEDBACK in attributes and span.parent is not None:
+            self.engine.receive_annotation(trace_id, span.parent.span_id, span_id, attributes)
+            return
+        closed = self.engine.span_ended(trace_id, span_id, span, attributes, local_root)
+        if closed:
+            self.engine.root_closed(closed, span, still_ending=self._ending_is_called)
 
     def take_content(self, span: Any, part: LogPart) -> None:
         """Add content to an open span that doesn't record it (see :mod:`.completion_hook`)."""
@@ -196,5 +176,6 @@ class AgentEvalSpanProcessor(SpanProcessor):
             if isinstance(exporter, (AgentEvalSpanExporter, SafeExporter)):
                 exporter.stand_down()
         self.engine.register_exit()
+        self._span_class = span.__class__ if has_known_fields(span) else None
         self._active = True
         return True

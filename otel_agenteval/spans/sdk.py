@@ -38,6 +38,26 @@ def _by_position() -> bool:
 _BY_POSITION = _by_position()
 
 
+def has_known_fields(span: Any) -> bool:
+    """Return True if the private fields of a span of the SDK, and of all spans of its class, can be read."""
+    try:
+        context, parent, scope, attributes = (
+            span._context,
+            span._parent,
+            span._instrumentation_scope._name,
+            span._attributes._dict,
+        )
+    except AttributeError:
+        return False
+    return (
+        _BY_POSITION
+        and attributes.__class__ is dict
+        and isinstance(context, tuple)
+        and isinstance(parent, tuple | None)
+        and isinstance(scope, str)
+    )
+
+
 def start_of(span: Any) -> tuple[int, int, int, str, dict[str, Any]]:
     """Return trace id, span id, parent id, scope and attributes of a span at its start.
 

@@ -26,7 +26,7 @@ from ..spans.wire import LazyAttributes, WireSpan
 from .readings import Readings
 from .revisions import Earlier, Revisions, stands_alone
 from .roots import Group, split
-from .state import Closed, Portion
+from .state import Closed, PendingSpans
 from .stitching import Stitcher, reader_of, separate
 from .twins import Twins, seen_once
 
@@ -110,7 +110,7 @@ class Composer:
         if apart:
             records = [record for record in records if record.scope not in _NO_PART_OF_A_TURN]
             self.notes.extend(record for record in apart if record.scope == LOGFIRE_SCOPE)
-        portion = closed.portion = Portion(len(records), self.spans.count)
+        pending = closed.pending = PendingSpans(len(records), self.spans.count)
         if apart:
             self.spans.count("own", len(apart))
         if closed.size > MAX_VALUE_CHARS:
@@ -120,15 +120,15 @@ class Composer:
         if closed.logs:
             _attach_logs(records, closed.logs)
         if closed.late:
-            return self._revised(closed, records, portion)
+            return self._revised(closed, records, pending)
         groups = self._groups_in_trace(closed, records)
         if closed.references and groups and groups[0].root.references is None:
             groups[0].root.references = closed.references
-        self._account(groups, records, portion, "not_in_a_turn")
+        self._account(groups, records, pending, "not_in_a_turn")
         if not groups and records:
             self.readings.note_unread(unread_scope(records))
             self._revisions.keep_unmatched(closed.trace_id, records, closed.size)
-        above = _so_far(closed.above) if closed.above is not None and groups else None
+        above = _so_far(closed.ancestor) if closed.ancestor is not None and groups else None
         found = []
         for group in groups:
             # If span starts were seen, the assembler decides what is missing. A parent that it never saw was dropped by a sampler.
@@ -156,21 +156,21 @@ class Composer:
             groups = [group for group in groups if role_in(group.root) is not None]
         return [group for group in groups if stands_alone(group)] if closed.continued else groups
 
-    def _account(self, groups: Sequence[Group], records: Sequence[SpanRecord], portion: Portion, reason: str) -> None:
+    def _account(self, groups: Sequence[Group], records: Sequence[SpanRecord], pending: PendingSpans, reason: str) -> None:
         """Give new spans in a turn a shared account, and count all others now with ``reason``."""
         for group in groups:
-            group.portions = (portion,)
+            group.pending = (pending,)
         taken = {id(member) for group in groups for member in group.members}
-        portion.spans = sum(id(record) in taken for record in records)
-        if portion.spans < len(records):
-            self.spans.count(reason, len(records) - portion.spans)
+        pending.spans = sum(id(record) in taken for record in records)
+        if pending.spans < len(records):
+            self.spans.count(reason, len(records) - pending.spans)
 
-    def _revised(self, closed: Closed, late: list[SpanRecord], portion: Portion) -> list[Group]:
+    def _revised(self, closed: Closed, late: list[SpanRecord], pending: PendingSpans) -> list[Group]:
         """Return the turns that late spans and log records change."""
         if closed.logs:
             _attach_logs(self._revisions.records(closed.trace_id, closed.logs), closed.logs)
         found = self._revisions.revised(closed.trace_id, late, closed.logs or ())
-        self._account(found, late, portion, "late")
+        self._account(found, late, pending, "late")
         for group in found:
             group.reason, group.size = closed.reason, closed.size + 512 * len(group.members)
         return seen_once([part for group in found for part in separate(group)])
@@ -225,8 +225,7 @@ class Composer:
         """Count the spans of an evaluated turn, and remember it so that late spans can revise it."""
         turn = scored.turn
         self._revisions.keep(group, Earlier(turn.turn_id, turn.revision, scored.first_id, tuple(scored.absorbs)))
-        for portion in group.portions:
-            portion.count(SCORED)
+        count_group(group, SCORED)
 
     def turn_of(self, trace_id: int, span_id: int) -> str | None:
         """Return the id of the remembered turn that contains a span."""
@@ -252,9 +251,9 @@ class Composer:
 
     def count_closed(self, closed: Closed, outcome: str) -> None:
         """Count the outcome of closed spans that weren't composed."""
-        if closed.portion is None:
-            closed.portion = Portion(len(closed.spans), self.spans.count)
-        closed.portion.count(outcome)
+        if closed.pending is None:
+            closed.pending = PendingSpans(len(closed.spans), self.spans.count)
+        closed.pending.settle(outcome)
 
     def roots(self, closed: Closed) -> list[tuple[SpanRecord, bool]]:
         """Return the roots of the turns in closed spans, each with True if its turn is complete.
@@ -292,8 +291,8 @@ class Composer:
 
 def count_group(group: Group, outcome: str) -> None:
     """Count the outcome of the new spans in a group."""
-    for portion in group.portions:
-        portion.count(outcome)
+    for spans in group.pending:
+        spans.settle(outcome)
 
 
 def record_of(span: Any) -> SpanRecord:

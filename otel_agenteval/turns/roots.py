@@ -21,7 +21,7 @@ from ..dialects.content import decode
 from ..dialects.reader import read, review_roles, role_in
 from ..dialects.step import AGENT, CHAIN, INNER, LLM, WORKFLOW
 from ..spans.record import SpanRecord
-from .state import Portion
+from .state import PendingSpans
 
 _CLOCK_STEP_NS = 2_000_000
 """Tolerance for OpenTelemetry JS, which starts spans at whole milliseconds but ends them exactly."""
@@ -33,7 +33,7 @@ class Group:
     """The spans of one turn."""
 
     __slots__ = (
-        "__weakref__", "above", "complete", "members", "portions", "reader", "reason", "root", "root_seen", "seen", "size", "until_ns",
+        "__weakref__", "above", "complete", "members", "pending", "reader", "reason", "root", "root_seen", "seen", "size", "until_ns",
     )  # fmt: skip
 
     def __init__(self, root: SpanRecord, members: list[SpanRecord], root_seen: bool = True) -> None:
@@ -50,7 +50,7 @@ class Group:
         """
         self.size = 0
         """Estimated size in bytes."""
-        self.portions: tuple[Portion, ...] = ()
+        self.pending: tuple[PendingSpans, ...] = ()
         """Accounts of the spans that were in no turn before."""
         self.reader: Any = None
         """The reader of the spans, kept so that they are read only once."""

@@ -1,4 +1,4 @@
-"""Data types for open traces, turn owners and closed spans."""
+"""Data types for open traces, their candidates for turn roots, and closed spans."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from ..core.turn import CloseReason
 from ..dialects.step import ROOT_ROLES, UNKNOWN
 from ..spans.record import LogPart
 
-OWNER_ROLES = ROOT_ROLES | {UNKNOWN}
+CANDIDATE_ROLES = ROOT_ROLES | {UNKNOWN}
 """Roles of spans that are turn roots or may become one."""
 
 
-def size_of(attributes: Mapping[str, Any]) -> int:
-    """Return the estimated size of a span in bytes.
+Role = Callable[[Any], "str | None"]
+"""Returns the current role of a span that is open or has ended."""
 
-    It is the length of its texts plus a fixed amount for the rest.
-    """
+
+def size_of(attributes: Mapping[str, Any]) -> int:
+    """Return the estimated size of a span in bytes: the length of its texts plus a fixed amount for the rest."""
     size = 512
     for value in attributes.values():
         if value.__class__ is str:
@@ -27,8 +28,8 @@ def size_of(attributes: Mapping[str, Any]) -> int:
     return size
 
 
-class Portion:
-    """Spans that share one outcome: the turns that contain them were scored or dropped.
+class PendingSpans:
+    """Spans whose turns will share one outcome, such as scored or dropped.
 
     Only the first outcome counts. Spans that were scored stay scored, whatever happens to a part of them later.
 
@@ -43,7 +44,7 @@ class Portion:
         self.spans = spans
         self._count = count
 
-    def count(self, outcome: str) -> None:
+    def settle(self, outcome: str) -> None:
         """Count the outcome of the spans, unless it was counted before."""
         spans, self.spans = self.spans, 0
         if spans:
@@ -51,7 +52,7 @@ class Portion:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TurnLimits:
     """Limits in time (seconds), turns, spans and bytes."""
 
     decision_delay: float = 2.0
@@ -63,91 +64,108 @@ class Limits:
     total_bytes: int = 256 * 1024 * 1024
 
 
-class Owner:
+class HeldBytes:
+    """The size of all open traces and late data, and its limit."""
+
+    __slots__ = ("limit", "used")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+
+
+class Candidate:
     """A span that may be a turn root, with the spans that count towards it."""
 
-    # Defaults are on the class because every turn creates an owner, and most of these attributes never change.
-    heir: Owner | None = None
-    """The owner that took over the spans if this one isn't a root."""
+    # Defaults are on the class because every turn creates a candidate, and most of these attributes never change.
     references: dict[str, Any] | None = None
     size = 0
-    turns = 0
+    closed_turns = 0
+    """Number of turns below it that have closed."""
     ended = False
-    closed = False
     deadline = 0.0
     started = 0.0
-    leak = False
+    stale_context = False
     """True if it started below a request that had ended."""
-    missing = False
+    pruned = False
     """True if one of its spans was pruned."""
-    ids: set[int] | None = None
-    """Ids of its spans, or None if its trace has no other owner."""
-    below: dict[Owner, None] | None = None
-    """Unfinished owners that count towards it, by start time."""
+    children: dict[Candidate, None] | None = None
+    """Unfinished candidates that count towards it, by start time."""
     orphan = False
     """True if its parent is a span of this process that was never seen. Only an agent can then be a root."""
 
-    def __init__(self, span: Any, role: str | None, span_id: int, up: Owner | None) -> None:
+    def __init__(self, span: Any, role: str | None, span_id: int, parent: Candidate | None) -> None:
         self.span = span
         self.role = role
-        self.takes_all = role in OWNER_ROLES
+        self.collects_all = role in CANDIDATE_ROLES
         """True if all spans that start below it count towards it."""
         self.span_id = span_id
-        self.up = up
+        self.parent = parent
         """The application's span that contains this one and all its spans."""
         self.open = 1
-        """Number of open spans, including itself and the owners below it."""
-        self.members: list[Any] = []
+        """Number of open spans, including itself and the candidates below it."""
+        self.spans: list[Any] = []
         self.genai = role is not None
+        self.closed = False
+        self.merged_into: Candidate | None = None
+        """The candidate that took over the spans if this one isn't a root."""
+        self.span_ids: set[int] | None = None
+        """Ids of its spans, or None if its trace has no other candidate."""
+
+    @property
+    def current(self) -> Candidate:
+        """The candidate to which its spans count now."""
+        found = self
+        while found.merged_into is not None:
+            found = found.merged_into
+        return found
 
 
-class Share:
-    """The open traces of one tenant."""
+class TenantShare:
+    """The open traces of one tenant, oldest first."""
 
-    __slots__ = ("seen", "size", "traces")
+    __slots__ = ("size", "traces", "waiting")
 
     def __init__(self) -> None:
-        self.traces: OrderedDict[int, Trace] = OrderedDict()
-        """Open traces of the tenant, oldest first."""
-        self.seen: OrderedDict[int, Trace] = OrderedDict()
+        self.traces: OrderedDict[int, OpenTrace] = OrderedDict()
+        self.waiting: OrderedDict[int, OpenTrace] = OrderedDict()
         """Traces that only wait for their deadline."""
         self.size = 0
-        """Size of the traces in bytes."""
 
 
-_NO_OWNERS: dict[Owner, None] = {}
+_NO_CANDIDATES: dict[Candidate, None] = {}
 
 
-class Trace:
+class OpenTrace:
     """The current state of one trace."""
 
-    owners = 0
-    """Number of unfinished owners: open, or closed while a span below them is open."""
-    several = False
-    """True if the trace has ever had more than one owner."""
-    tops = _NO_OWNERS
-    """Open owners without an owner above, by start time."""
-    turns = _NO_OWNERS
-    """Open owners that are certainly turns.
+    unfinished = 0
+    """Number of unfinished candidates: open, or closed while a span below them is open."""
+    had_several = False
+    """True if the trace has ever had more than one candidate."""
+    outermost = _NO_CANDIDATES
+    """Open candidates without a candidate above, by start time."""
+    agents = _NO_CANDIDATES
+    """Open candidates that are certainly turns.
 
-    Most received traces have none, so a trace gets its own dictionaries only with its first owner.
+    Most received traces have none, so a trace gets its own dictionaries only with its first candidate.
     """
     continued = False
     """True if the trace continues after a part of it closed at a limit."""
     loose_size = 0
     logs: dict[int, list[LogPart]] | None = None
-    ids: set[bytes] | None = None
+    received_ids: set[bytes] | None = None
     """Ids of the spans that were received over the network."""
     root_seen = False
     deadline = 0.0
-    share: Share | None = None
-    """The share of its tenant, if it has one."""
+    share: TenantShare | None = None
 
     def __init__(self, trace_id: int, now: float) -> None:
         self.trace_id = trace_id
-        self.nodes: dict[int, Owner] = {}
-        """Owner of each span that started in this process, by span id."""
+        self.candidate_of: dict[int, Candidate] = {}
+        """Candidate of each span that started in this process, by span id."""
         self.loose: list[Any] = []
+        """Ended spans whose start wasn't reported."""
         self.first_seen = now
         self.last_seen = now
 
@@ -164,9 +182,9 @@ class Closed:
     reason: CloseReason
     complete: bool
     root: Any = None
-    """The owner's span."""
+    """The candidate's span."""
     sole: bool = False
-    """True if the owner is the root of exactly one turn that contains all spans."""
+    """True if the candidate is the root of exactly one turn that contains all spans."""
     remainder: bool = False
     """True if turns below this local root closed before. The remaining spans are then not a turn of their own."""
     logs: dict[int, list[LogPart]] | None = None
@@ -174,11 +192,11 @@ class Closed:
     size: int = 0
     late: bool = False
     """True if the spans arrived after their trace's turns closed. They revise those turns."""
-    above: Any = None
-    """The application's span above the owner, which may still be open."""
+    ancestor: Any = None
+    """The application's span above the candidate, which may still be open."""
     continued: bool = False
     """True if the trace continues after a part of it closed at a limit. Only groups that stand alone are then turns."""
     cut_off: bool = False
     """True if the root's parent is a span of this process that isn't among the spans."""
-    portion: Portion | None = None
-    """The account of the spans, set when they are separated into turns."""
+    pending: PendingSpans | None = None
+    """Set when the spans are separated into turns."""

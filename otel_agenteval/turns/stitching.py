@@ -122,7 +122,7 @@ def _cut(group: Group, reader: TurnReader, starts: list[Step]) -> list[Group]:
         root = _top(part, reader)
         if root is not None:
             piece = Group(root.record, [step.record for step in part], group.root_seen)
-            piece.above, piece.portions = group.root, group.portions
+            piece.above, piece.pending = group.root, group.pending
             piece.reason, piece.complete, piece.size = group.reason, group.complete, group.size // len(parts)
             found.append(piece)
     return found
@@ -248,7 +248,7 @@ class _Piece:
         whole.root_seen = all(group.root_seen for group in self.groups)
         whole.reason, whole.complete = self.groups[-1].reason, all(group.complete for group in self.groups)
         whole.size = sum(group.size for group in self.groups)
-        whole.portions = tuple(portion for group in self.groups for portion in group.portions)
+        whole.pending = tuple(spans for group in self.groups for spans in group.pending)
         whole.seen = [seen for group in self.groups for seen in group.seen]
         whole.until_ns = self.end_ns
         first, *others = self.groups

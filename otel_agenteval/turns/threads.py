@@ -104,7 +104,7 @@ def _joined(groups: list[Group]) -> Group:
     whole.above, whole.reason = first.above, groups[-1].reason
     whole.complete = all(group.complete for group in groups)
     whole.size = sum(group.size for group in groups)
-    whole.portions = tuple(portion for group in groups for portion in group.portions)
+    whole.pending = tuple(spans for group in groups for spans in group.pending)
     reader = whole.reader = TurnReader(first.root, members)
     if whole.above is not None:
         reader.share(whole.above)

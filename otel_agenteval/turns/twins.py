@@ -91,7 +91,7 @@ def _together(groups: list[Group]) -> Group:
     whole.root_seen, whole.complete = all(group.root_seen for group in groups), all(group.complete for group in groups)
     whole.reason, whole.above = groups[-1].reason, first.above
     whole.size = sum(group.size for group in groups)
-    whole.portions = tuple(portion for group in groups for portion in group.portions)
+    whole.pending = tuple(spans for group in groups for spans in group.pending)
     whole.seen = [seen for group in groups for seen in group.seen]
     whole.until_ns = max(group.root.end_ns if group.until_ns is None else group.until_ns for group in groups)
     whole.reader = reader_of(first).extended([reader_of(group) for group in others], whole.until_ns)

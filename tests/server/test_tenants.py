@@ -24,7 +24,7 @@ from otel_agenteval.server.settings import check_exposure
 from otel_agenteval.spans.split import split_spans
 from otel_agenteval.turns.assembler import Assembler
 from otel_agenteval.turns.live_roles import role_of_span
-from otel_agenteval.turns.state import Limits
+from otel_agenteval.turns.state import TurnLimits
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
 from tests.support.receiver import GrpcReceiver, plain
@@ -266,7 +266,7 @@ def test_a_tenant_with_too_many_open_turns_opens_no_more_and_ends_those_it_has(c
 
 
 def test_the_flood_of_one_tenant_evicts_none_of_another_s_turns(clock: FakeClock) -> None:
-    assembler = Assembler(Limits(max_open=10), role_of_span, clock.monotonic)
+    assembler = Assembler(TurnLimits(max_open=10), role_of_span, clock.monotonic)
 
     def send(tenant: str, trace: int) -> list[Any]:
         base = base_of(tenant)
@@ -285,7 +285,7 @@ def test_the_flood_of_one_tenant_evicts_none_of_another_s_turns(clock: FakeClock
 
 
 def test_eviction_by_bytes_takes_from_whom_holds_most(clock: FakeClock) -> None:
-    assembler = Assembler(Limits(total_bytes=60_000), role_of_span, clock.monotonic)
+    assembler = Assembler(TurnLimits(total_bytes=60_000), role_of_span, clock.monotonic)
 
     def send(tenant: str, body: bytes) -> list[Any]:
         base = base_of(tenant)

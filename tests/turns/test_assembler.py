@@ -6,7 +6,9 @@ import pytest
 
 from otel_agenteval.spans.record import LogPart
 from otel_agenteval.turns.assembler import Assembler
-from otel_agenteval.turns.state import Limits
+from otel_agenteval.turns.late_data import LateData
+from otel_agenteval.turns.open_traces import OpenTraces
+from otel_agenteval.turns.state import Candidate, HeldBytes, OpenTrace, TurnLimits
 from tests.support.clock import FakeClock
 
 T = 7
@@ -29,7 +31,7 @@ class House:
 
     def __init__(self, **limits):
         self.clock = FakeClock()
-        self.assembler = Assembler(Limits(**limits), lambda span: span.role, self.clock.monotonic)
+        self.assembler = Assembler(TurnLimits(**limits), lambda span: span.role, self.clock.monotonic)
         self.spans = {}
         self.ids = {}
 
@@ -171,7 +173,7 @@ def test_a_span_after_the_close_is_late_and_its_age_is_known():
     house.clock.advance(3)
     house.start("late", "root", "llm")
     assert house.assembler.late_spans == 1
-    assert list(house.assembler.late_ages) == [3.0]
+    assert list(house.assembler.late.ages) == [3.0]
 
 
 def test_the_span_limit_closes_and_says_so():
@@ -311,13 +313,6 @@ def test_what_comes_after_the_close_is_handed_out_once_no_more_is_expected():
     assert (house.assembler.bytes, house.assembler.waiting) == (0, False)
 
 
-def test_traces_that_were_closed_before_their_deadline_leave_nothing_behind():
-    house = House(max_open=10)
-    for trace_id in range(1, 20_000):
-        house.assembler.add(trace_id, Live("call", "llm"), 100, local_root=False)
-    assert len(house.assembler._heap) < 5_000
-
-
 def test_late_spans_that_do_not_matter_revise_nothing():
     house = House(decision_delay=1)
     house.start("root", role="agent")
@@ -347,23 +342,21 @@ def test_a_forked_child_forgets_what_was_open():
     assert house.assembler.close_all("exit") == []
 
 
-def test_deadlines_of_turns_that_closed_do_not_pile_up():
-    house = House()
-    for i in range(5_000):
-        house.assembler.start(i, i, 0, "agent", Live("root", "agent"))
-        house.assembler.end(i, i, Live("root", "agent"), ATTRIBUTES)
-    assert len(house.assembler._heap) < 2_000
-    house.clock.advance(10_000)
-    assert house.assembler.tick() == []
+def test_deadlines_of_closed_traces_do_not_pile_up():
+    traces = OpenTraces(HeldBytes(0))
+    for number in range(5_000):
+        traces.by_id[number] = trace = OpenTrace(number, 0.0)
+        traces.set_deadline(trace, None, 10_000.0)
+        del traces.by_id[number]
+    assert len(traces.deadlines) < 2_000
+    assert not list(traces.due(20_000.0, 10_000))
 
 
-def test_how_near_eviction_is_shows_before_it_begins():
-    house = House(max_open=4, total_bytes=100_000)
-    house.start("root", role="agent")
-    assert (house.assembler.open_turns, house.assembler.max_open, house.assembler.max_bytes) == (1, 4, 100_000)
-    assert house.assembler.fill == 0.25
-    house.start("call", "root", "llm")
-    house.end("call", {**ATTRIBUTES, "text": "y" * 50_000})
-    assert house.assembler.fill == house.assembler.bytes / 100_000 > 0.5
-    house.end("root")
-    assert (house.assembler.bytes, house.assembler.fill) == (0, 0.0)
+def test_closed_turns_are_remembered_after_many_closed_at_a_limit():
+    late = LateData(TurnLimits(), HeldBytes(0), lambda span: "llm", lambda: 0.0)
+    root = Candidate(None, "agent", 1, None)
+    for trace_id in range(120):
+        late.remember(trace_id, "root_ended", root, range(1_000), None)
+        late.remember(trace_id, "evicted", root, (), None)
+    late.remember(1_000, "root_ended", root, [1], None)
+    assert list(late.candidates_in(1_000)) == [1]

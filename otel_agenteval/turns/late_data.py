@@ -1,0 +1,238 @@
+"""Remember the traces whose turns closed recently, and hold the spans and log records that arrive for them afterwards."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ..core.turn import CloseReason
+from ..dialects.step import AGENT, LLM, RETRIEVAL, TOOL, WORKFLOW
+from ..spans.record import LogPart
+from .live_roles import FEEDBACK
+from .state import Candidate, Closed, HeldBytes, Role, TurnLimits
+
+MAX_TRACES = 2_048
+"""Maximum number of remembered traces, and of traces with late data."""
+_MAX_SPAN_IDS = 50_000
+"""Maximum number of remembered span ids of closed turns. A span that starts below one of them belongs to that turn."""
+_REVISING_ROLES = frozenset((LLM, TOOL, RETRIEVAL, AGENT, WORKFLOW, FEEDBACK))
+"""Roles of spans that revise a turn when they arrive after it closed."""
+_AT_LIMIT: frozenset[CloseReason] = frozenset(("span_limit", "byte_limit", "evicted", "shutdown", "exit"))
+_TOO_LARGE: frozenset[CloseReason] = frozenset(("span_limit", "byte_limit"))
+
+_NO_SPANS: Mapping[int, Candidate | None] = {}
+
+
+class _ClosedTrace:
+    """A trace of which at least one turn has closed."""
+
+    __slots__ = ("candidate_of", "closed_at", "continues")
+
+    def __init__(self) -> None:
+        self.closed_at = 0.0
+        self.continues = False
+        """True if a received trace closed because it was too large. Its next spans are then held like a new trace."""
+        self.candidate_of: dict[int, Candidate | None] | None = {}
+        """Spans of the closed turns, with their candidates. It is None for a span that started after the close.
+
+        The dictionary is None if late spans can't revise the turn: it closed at a limit, or the parent process owns
+        it.
+        """
+
+
+class _LateData:
+    """Late spans and log records of one trace, held until ``deadline``."""
+
+    __slots__ = ("deadline", "logs", "revises", "size", "spans")
+
+    def __init__(self, deadline: float) -> None:
+        self.deadline = deadline
+        self.revises = False
+        self.spans: list[Any] = []
+        self.logs: dict[int, list[LogPart]] = {}
+        self.size = 0
+
+
+class LateData:
+    """Late data of recently closed traces. Not thread-safe.
+
+    Args:
+        limits: limits of each trace.
+        held: counts the bytes.
+        role: returns the role of a span.
+        now: returns monotonic seconds.
+    """
+
+    def __init__(self, limits: TurnLimits, held: HeldBytes, role: Role, now: Callable[[], float]) -> None:
+        self.set_limits(limits)
+        self._bytes = held
+        self._role = role
+        self._now = now
+        self._closed: OrderedDict[int, _ClosedTrace] = OrderedDict()
+        self._held: OrderedDict[int, _LateData] = OrderedDict()
+        self._known_ids = 0
+        self.count = 0
+        """Number of late spans."""
+        self.ages: deque[float] = deque(maxlen=1_024)
+        """Seconds between the close of a turn and the arrival of each late span. Reporting the ages removes them."""
+        self.unused = 0
+        """Number of late spans that revise nothing, because the turn closed at a limit, too much arrived late, or their
+        roles don't matter.
+        """
+
+    def set_limits(self, limits: TurnLimits) -> None:
+        self._limits = limits
+
+    def __bool__(self) -> bool:
+        return bool(self._held)
+
+    def __contains__(self, trace_id: int) -> bool:
+        return trace_id in self._held
+
+    # --- closed traces
+
+    def has_closed(self, trace_id: int) -> bool:
+        """Return True if a turn of the trace closed recently."""
+        return trace_id in self._closed
+
+    def receives(self, trace_id: int) -> bool:
+        """Return True if spans of the trace are late: a turn of it has closed, and the trace doesn't continue."""
+        closed = self._closed.get(trace_id)
+        return closed is not None and not closed.continues
+
+    def candidates_in(self, trace_id: int) -> Mapping[int, Candidate | None]:
+        """Return the known spans of a trace's closed turns, with their candidates."""
+        closed = self._closed.get(trace_id)
+        return _NO_SPANS if closed is None or closed.candidate_of is None else closed.candidate_of
+
+    def remember(
+        self, trace_id: int, reason: CloseReason, candidate: Candidate, ids: Iterable[int], all_ids: dict[int, Any] | None
+    ) -> None:
+        """Record that a candidate has closed as a turn. If it closed at a limit, late spans can't revise the turn.
+
+        Args:
+            trace_id: the trace.
+            reason: why it closed.
+            candidate: the candidate.
+            ids: ids of its spans.
+            all_ids: its spans with their candidates, if the trace has ended and nothing changes them anymore.
+        """
+        closed = self._remembered(trace_id)
+        if reason in _AT_LIMIT:
+            self._forget_ids(closed)
+        elif closed.candidate_of is not None:
+            if all_ids is not None and not closed.candidate_of:
+                closed.candidate_of = all_ids
+                self._known_ids += len(all_ids)
+            else:
+                self._add_ids(closed.candidate_of, dict.fromkeys(ids, candidate))
+            while self._known_ids > _MAX_SPAN_IDS:
+                self._forget_oldest()
+
+    def remember_received(self, trace_id: int, reason: CloseReason) -> None:
+        """Record that the loose spans of a trace have closed."""
+        closed = self._remembered(trace_id)
+        if reason in _AT_LIMIT:
+            self._forget_ids(closed)
+            closed.continues = reason in _TOO_LARGE
+
+    def add_started(self, trace_id: int, span_id: int) -> None:
+        """Record a span that started below a span of a closed turn."""
+        closed = self._closed[trace_id]
+        assert closed.candidate_of is not None
+        self._add_ids(closed.candidate_of, {span_id: None})
+
+    def _remembered(self, trace_id: int) -> _ClosedTrace:
+        closed = self._closed.get(trace_id)
+        if closed is None:
+            closed = self._closed[trace_id] = _ClosedTrace()
+            if len(self._closed) > MAX_TRACES:
+                self._forget_oldest()
+        closed.closed_at = self._now()
+        return closed
+
+    def _add_ids(self, known: dict[int, Candidate | None], ids: Mapping[int, Candidate | None]) -> None:
+        before = len(known)
+        known.update(ids)
+        self._known_ids += len(known) - before
+
+    def _forget_ids(self, closed: _ClosedTrace) -> None:
+        if closed.candidate_of is not None:
+            self._known_ids -= len(closed.candidate_of)
+            closed.candidate_of = None
+
+    def _forget_oldest(self) -> None:
+        self._forget_ids(self._closed.popitem(last=False)[1])
+
+    # --- late spans and log records
+
+    def note(self, trace_id: int) -> None:
+        """Count a late span."""
+        self.count += 1
+        closed = self._closed.get(trace_id)
+        if closed is not None:
+            self.ages.append(self._now() - closed.closed_at)
+
+    def hold(self, trace_id: int, span: Any, size: int, local_root: bool = False) -> None:
+        """Hold a late span. If it matters, the turn is evaluated again."""
+        late = self._late_of(trace_id)
+        if late is not None and len(late.spans) < self._limits.max_spans and late.size + size <= self._limits.max_bytes:
+            late.revises = late.revises or local_root or self._role(span) in _REVISING_ROLES
+            late.spans.append(span)
+            late.size += size
+            self._bytes.used += size
+        else:
+            self.unused += 1
+
+    def logs_of(self, trace_id: int) -> dict[int, list[LogPart]] | None:
+        """Return the late log records of a closed trace by span id, for additions.
+
+        Returns None if the trace isn't remembered or takes no late data.
+        """
+        late = self._late_of(trace_id) if trace_id in self._closed else None
+        return late.logs if late is not None else None
+
+    def _late_of(self, trace_id: int) -> _LateData | None:
+        late = self._held.get(trace_id)
+        closed = self._closed.get(trace_id)
+        if late is None and not (closed is not None and closed.candidate_of is None) and len(self._held) < MAX_TRACES:
+            late = self._held[trace_id] = _LateData(self._now() + self._limits.decision_delay)
+        return late
+
+    def close_due(self) -> list[Closed]:
+        """Close and return the late data of traces that waited long enough."""
+        found: list[Closed] = []
+        while self._held and next(iter(self._held.values())).deadline <= self._now():
+            found += self.close_oldest()
+        return found
+
+    def close_oldest(self) -> list[Closed]:
+        """Close the late data of the trace that waited longest. The result is empty if it revises nothing."""
+        trace_id, late = self._held.popitem(last=False)
+        self._bytes.used -= late.size
+        if not late.revises and not late.logs:
+            self.unused += len(late.spans)
+            return []
+        return [Closed(trace_id, late.spans, "delay", True, logs=late.logs, size=late.size, late=True)]
+
+    # --- forgetting
+
+    def forget_trace(self, trace_id: int) -> int:
+        """Drop everything about a trace, and return the number of its held spans."""
+        closed = self._closed.pop(trace_id, None)
+        if closed is not None:
+            self._forget_ids(closed)
+        late = self._held.pop(trace_id, None)
+        if late is None:
+            return 0
+        self._bytes.used -= late.size
+        return len(late.spans)
+
+    def forget_all(self, open_traces: Iterable[int]) -> None:
+        """Drop everything in a forked child. Late spans of the parent's traces revise nothing here."""
+        for trace_id in [*open_traces, *self._closed]:
+            self._remembered(trace_id).candidate_of = None
+        self._held.clear()
+        self.ages.clear()
+        self._known_ids = self.count = self.unused = 0

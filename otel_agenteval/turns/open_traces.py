@@ -1,0 +1,127 @@
+"""Hold the open traces with their sizes and deadlines, and choose the next one to evict."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Any
+
+from ..core.tenancy import number_in
+from .state import Candidate, HeldBytes, OpenTrace, TenantShare
+
+_EMPTY_SIZE = 1_536
+"""Measured size of an open trace in bytes, without its spans."""
+
+Entry = tuple[OpenTrace, Candidate | None]
+
+
+class OpenTraces:
+    """The open traces, oldest first. Not thread-safe."""
+
+    def __init__(self, held: HeldBytes) -> None:
+        self._bytes = held
+        self.by_id: OrderedDict[int, OpenTrace] = OrderedDict()
+        self.outermost: dict[Candidate, OpenTrace] = {}
+        """Open candidates without a candidate above, oldest first. The first one is the next to reach ``max_duration``."""
+        self.waiting: OrderedDict[int, Entry] = OrderedDict()
+        """Turns whose root was seen and that only wait for ``decision_delay``, oldest first. They are evicted first."""
+        self.shares: dict[int, TenantShare] = {}
+        """Received traces by the number of their tenant. Empty without tenants."""
+        self.deadlines: list[tuple[float, int, OpenTrace, Candidate | None]] = []
+        """A heap of all deadlines except ``max_duration``. Most turns have none."""
+        self._sequence = itertools.count()
+
+    def open_received(self, trace_id: int, now: float) -> OpenTrace:
+        """Open a trace whose spans are received. It counts towards its tenant's share."""
+        trace = self.by_id[trace_id] = OpenTrace(trace_id, now)
+        tenant = number_in(trace_id)
+        if tenant:
+            trace.share = self.shares.setdefault(tenant, TenantShare())
+            trace.share.traces[trace_id] = trace
+        self.grow(trace, _EMPTY_SIZE)
+        return trace
+
+    def grow(self, trace: OpenTrace, size: int) -> None:
+        """Add the size of loose spans or log records."""
+        trace.loose_size += size
+        self._bytes.used += size
+        if trace.share is not None:
+            trace.share.size += size
+
+    def take_loose(self, trace: OpenTrace) -> tuple[list[Any], int]:
+        """Remove and return the loose spans of a trace, with their size. The trace leaves its tenant's share."""
+        spans, size = trace.loose, trace.loose_size
+        trace.loose, trace.loose_size = [], 0
+        self._bytes.used -= size
+        share = trace.share
+        if share is not None:
+            share.traces.pop(trace.trace_id, None)
+            share.waiting.pop(trace.trace_id, None)
+            share.size -= size
+            trace.share = None
+        return spans, size
+
+    def wait(self, trace: OpenTrace, candidate: Candidate | None = None) -> None:
+        """Record that a trace, or a candidate, only waits for its deadline."""
+        self.waiting[trace.trace_id] = trace, candidate
+        if trace.share is not None:
+            trace.share.waiting[trace.trace_id] = trace
+
+    def set_deadline(self, trace: OpenTrace, candidate: Candidate | None, when: float) -> None:
+        """Set the deadline of a candidate or of a trace's loose spans, unless an earlier one is set."""
+        holder = trace if candidate is None else candidate
+        if holder.deadline == 0.0 or when < holder.deadline:
+            self._push(trace, candidate, when)
+
+    def postpone(self, trace: OpenTrace, when: float) -> None:
+        """Set a later deadline for a trace's loose spans, after the earlier one has passed."""
+        self._push(trace, None, when)
+
+    def _push(self, trace: OpenTrace, candidate: Candidate | None, when: float) -> None:
+        holder = trace if candidate is None else candidate
+        holder.deadline = when
+        heapq.heappush(self.deadlines, (when, next(self._sequence), trace, candidate))
+        if len(self.deadlines) > 2 * len(self.by_id) + 1_024:  # most of these turns closed before their deadline
+            self.deadlines = [entry for entry in self.deadlines if self._is_current(*entry)]
+            heapq.heapify(self.deadlines)
+
+    def _is_current(self, when: float, _: int, trace: OpenTrace, candidate: Candidate | None) -> bool:
+        if self.by_id.get(trace.trace_id) is not trace:
+            return False
+        return trace.deadline == when if candidate is None else not candidate.closed and candidate.deadline == when
+
+    def overdue(self, started_by: float, most: int) -> Iterator[tuple[OpenTrace, Candidate]]:
+        """Remove and yield outermost candidates that started by a time."""
+        for _ in range(most):
+            oldest = next(iter(self.outermost), None)
+            if oldest is None or oldest.started > started_by:
+                return
+            yield self.outermost.pop(oldest), oldest
+
+    def due(self, now: float, most: int) -> Iterator[Entry]:
+        """Remove and yield entries whose deadline has passed, reading ``most`` deadlines at most."""
+        for _ in range(most):
+            if not self.deadlines or self.deadlines[0][0] > now:
+                return
+            when, number, trace, candidate = heapq.heappop(self.deadlines)
+            if self._is_current(when, number, trace, candidate):
+                yield trace, candidate
+
+    def next_of_largest_tenant(self, crowded: bool) -> tuple[OpenTrace | None, bool]:
+        """Return the next trace of the tenant that uses most of the exceeded limit, and True if it only waits.
+
+        One tenant therefore can't evict the turns of others. ``crowded`` is True if the number of turns exceeds its
+        limit, and False for their size.
+        """
+        most = max(self.shares.values(), key=lambda share: len(share.traces) if crowded else share.size)
+        return next(iter((most.waiting or most.traces).values()), None), bool(most.waiting)
+
+    def clear(self) -> None:
+        """Drop everything in a forked child. The parent process evaluates these turns."""
+        self.by_id.clear()
+        self.outermost.clear()
+        self.waiting.clear()
+        self.shares.clear()
+        self.deadlines.clear()
