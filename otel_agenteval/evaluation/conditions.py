@@ -8,6 +8,7 @@ with earlier turns. A comparison with an unknown value is false.
 
 from __future__ import annotations
 
+import ast
 import operator
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -17,7 +18,6 @@ from ..core.errors import ConfigError, nearest
 from ..core.score import Score
 from ..core.turn import Turn
 
-_DEEPEST = 50
 SCORE_PREFIX = "score."
 EVENT_PREFIX = "event."
 
@@ -74,16 +74,19 @@ FACTS: Mapping[str, Fact] = {
     "expensive": Fact(False, None),
 }
 """Facts of a turn that conditions may contain."""
-_OLD_NAMES = {"dear": "expensive"}
-
-Lookup = Callable[[str], Any]
-_Test = Callable[[Lookup], Any]
+_Lookup = Callable[[str], Any]
+_Test = Callable[[_Lookup], Any]
+_COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq, ast.NotEq: operator.ne,
+}  # fmt: skip
+_CONSTANTS = {"true": 1, "false": 0}
+_NAME = re.compile(r"[A-Za-z_][\w.]*")
 
 
 class Condition:
     """A condition on a turn with ``and``, ``or``, ``not``, parentheses and comparisons.
 
-    Names, numbers and texts can be compared.
+    Names, numbers and texts can be compared. The syntax is Python's.
 
     Args:
         text: the text of the condition.
@@ -95,9 +98,18 @@ class Condition:
     """
 
     def __init__(self, text: str, metrics: Collection[str], where: str) -> None:
-        reader = _Reader(text, metrics, where)
-        self._test = reader.read()
-        self.names: Collection[str] = frozenset(reader.names)
+        self._text = re.sub(r"\s", " ", text).lstrip()
+        self._indent = len(text) - len(text.lstrip())
+        self._where = where
+        self._known = [*FACTS, *(f"{SCORE_PREFIX}{metric}" for metric in metrics)]
+        self._names: set[str] = set()
+        try:
+            self._test = self._read(ast.parse(self._text, mode="eval").body)
+        except SyntaxError as error:
+            raise self._fault(error.offset or len(self._text) + 1, f"must be {_EXAMPLE}, got {text!r}: {error.msg}") from None
+        except (ValueError, RecursionError, MemoryError):
+            raise self._fault(1, f"must be {_EXAMPLE} without deep nesting") from None
+        self.names: Collection[str] = frozenset(self._names)
         """The names that the condition contains."""
 
     def holds(self, turn: Turn, known: Known) -> bool:
@@ -114,145 +126,58 @@ class Condition:
 
         return bool(self._test(lookup))
 
-
-# --- parser --------------------------------------------------------------------------------------------------------
-
-_TOKEN = re.compile(
-    r"\s*(?:(?P<name>[A-Za-z_][\w.]*)|(?P<number>-?[0-9]+(?:\.[0-9]+)?)|(?P<text>'[^']*'|\"[^\"]*\")|(?P<sign><=|>=|==|!=|<|>|\(|\)))"
-)
-_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
-}  # fmt: skip
-_CONSTANTS = {"true": 1, "false": 0}
-_WORDS = ("and", "or", "not")
-
-
-class _Token(NamedTuple):
-    kind: str
-    """``name``, ``number``, ``text``, ``sign`` or ``end``."""
-    text: str
-    at: int
-    """Position of the first character, starting at 1."""
-
-
-class _Operand(NamedTuple):
-    text: bool
-    value: _Test
-    token: _Token
-
-
-class _Reader:
-    """A recursive descent parser for or, and, not, comparisons and operands."""
-
-    def __init__(self, text: str, metrics: Collection[str], where: str) -> None:
-        self._where = where
-        self._metrics = metrics
-        self._tokens = self._tokens_of(text)
-        self.names: set[str] = set()
-        self._next = 0
-        self._depth = 0
-
-    def read(self) -> _Test:
-        test = self._or()
-        if self._token.kind != "end":
-            raise self._fault("and, or, or the end")
-        return test
-
-    def _tokens_of(self, text: str) -> list[_Token]:
-        found, end = [], 0
-        text = text.rstrip()
-        while end < len(text):
-            match = _TOKEN.match(text, end)
-            if match is None or match.lastgroup is None:
-                start = end + len(text[end:]) - len(text[end:].lstrip())
-                raise ConfigError(
-                    f"{self._where}: position {start + 1}: must be a name, number, text or sign, got {text[start]!r}"
-                )
-            found.append(_Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup) + 1))
-            end = match.end()
-        return [*found, _Token("end", "the end", len(text) + 1)]
-
-    @property
-    def _token(self) -> _Token:
-        return self._tokens[self._next]
-
-    def _fault(self, allowed: str, token: _Token | None = None) -> ConfigError:
-        token = token or self._token
-        return ConfigError(f"{self._where}: position {token.at}: must be {allowed}, got {token.text!r}")
-
-    def _takes(self, text: str) -> bool:
-        if self._token.text != text or self._token.kind not in ("name", "sign"):
-            return False
-        self._next += 1
-        return True
-
-    def _or(self) -> _Test:
-        tests = [self._and()]
-        while self._takes("or"):
-            tests.append(self._and())
-        return tests[0] if len(tests) == 1 else lambda lookup: any(test(lookup) for test in tests)
-
-    def _and(self) -> _Test:
-        tests = [self._not()]
-        while self._takes("and"):
-            tests.append(self._not())
-        return tests[0] if len(tests) == 1 else lambda lookup: all(test(lookup) for test in tests)
-
-    def _not(self) -> _Test:
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise self._fault(f"nested at most {_DEEPEST} levels deep")
-        try:
-            if self._takes("not"):
-                inner = self._not()
+    def _read(self, node: ast.expr) -> _Test:
+        match node:
+            case ast.BoolOp(op=op, values=values):
+                tests = [self._read(value) for value in values]
+                combined = all if isinstance(op, ast.And) else any
+                return lambda lookup: combined(test(lookup) for test in tests)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                inner = self._read(operand)
                 return lambda lookup: not inner(lookup)
-            if self._takes("("):
-                inner = self._or()
-                if not self._takes(")"):
-                    raise self._fault("and, or, or )")
-                return inner
-            return self._comparison()
-        finally:
-            self._depth -= 1
+            case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARISONS:
+                return self._comparison(left, _COMPARISONS[type(op)], right)
+            case _:
+                return self._operand(node)[1]
 
-    def _comparison(self) -> _Test:
-        left = self._operand()
-        compare = _COMPARISONS.get(self._token.text) if self._token.kind == "sign" else None
-        if compare is None:
-            return left.value
-        self._next += 1
-        right = self._operand()
-        if left.text != right.text:
-            raise self._fault(f"a {'text' if left.text else 'number'} to compare with {left.token.text}", right.token)
+    def _comparison(self, left: ast.expr, compare: Callable[[Any, Any], bool], right: ast.expr) -> _Test:
+        (left_is_text, left_value), (right_is_text, right_value) = self._operand(left), self._operand(right)
+        if left_is_text != right_is_text:
+            kind = "text" if left_is_text else "number"
+            problem = f"must be a {kind} to compare with {ast.unparse(left)}, got {ast.unparse(right)!r}"
+            raise self._fault(self._position(right), problem)
 
-        def test(lookup: Lookup) -> bool:
-            a, b = left.value(lookup), right.value(lookup)
+        def test(lookup: _Lookup) -> bool:
+            a, b = left_value(lookup), right_value(lookup)
             return a is not None and b is not None and compare(a, b)
 
         return test
 
-    def _operand(self) -> _Operand:
-        token = self._token
-        if token.kind in ("sign", "end") or token.text in _WORDS:
-            raise self._fault("a name, number or text")
-        self._next += 1
-        if token.kind == "name" and token.text not in _CONSTANTS:
-            return self._named(token)
-        value: Any = token.text[1:-1] if token.kind == "text" else _CONSTANTS.get(token.text)
-        if token.kind == "number":
-            value = float(token.text)
-        return _Operand(token.kind == "text", lambda lookup: value, token)
-
-    def _named(self, token: _Token) -> _Operand:
-        name = _OLD_NAMES.get(token.text, token.text)
-        self.names.add(name)
-        if name.startswith(EVENT_PREFIX) and name != EVENT_PREFIX:
-            return _Operand(False, lambda lookup: lookup(name), token)
-        known = [*FACTS, *(f"{SCORE_PREFIX}{metric}" for metric in self._metrics)]
-        if name not in known:
+    def _operand(self, node: ast.expr) -> tuple[bool, _Test]:
+        """Return True if an operand is text, and the function that returns its value."""
+        match node:
+            case ast.Constant(value=str() | int() | float() as value):
+                return isinstance(value, str), lambda lookup: value
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+                return False, lambda lookup: -number
+            case ast.Name(id="true" | "false" as constant):
+                return False, lambda lookup: _CONSTANTS[constant]
+        name = ast.unparse(node)
+        if not _NAME.fullmatch(name):
+            raise self._fault(self._position(node), f"must be a name, number or text, got {name!r}")
+        self._names.add(name)
+        if not (name.startswith(EVENT_PREFIX) or name in self._known):
             facts = f"{', '.join(FACTS)}, event.NAME, or score.NAME of a selected code_ metric"
-            raise ConfigError(
-                f"{self._where}: position {token.at}: unknown name {token.text!r}. Did you mean {nearest(name, known, 1)[0]}? "
-                f"(known: {facts})"
-            )
-        return _Operand(name in FACTS and FACTS[name].text, lambda lookup: lookup(name), token)
+            close = nearest(name, self._known, 1)[0]
+            raise self._fault(self._position(node), f"unknown name {name!r}. Did you mean {close}? (known: {facts})")
+        return name in FACTS and FACTS[name].text, lambda lookup: lookup(name)
+
+    def _position(self, node: ast.expr) -> int:
+        """Return the position of a node's first character, from 1. Nodes count bytes."""
+        return len(self._text.encode()[: node.col_offset].decode()) + 1
+
+    def _fault(self, position: int, problem: str) -> ConfigError:
+        return ConfigError(f"{self._where}: position {position + self._indent}: {problem}")
+
+
+_EXAMPLE = 'a condition such as "error or duration_s > 30"'

@@ -63,6 +63,7 @@ class ReferenceSources:
         self._by_input: dict[str, dict[str, Any]] = {}
         if options.dataset is not None:
             self._read(options.dataset, config.where(("references", "dataset")))
+        self._is_configured = bool(self._accepted or self._given or self._by_case or self._by_input)
 
     def _read(self, path: str, where: str) -> None:
         for case in cases_in(path, where):
@@ -74,48 +75,24 @@ class ReferenceSources:
 
     def attach(self, turn: Turn, attributes: Mapping[str, Any]) -> dict[str, str]:
         """Attach the turn's references before it is evaluated, and return the source of each."""
-        asked = prompt_of(turn, self._prompts) if self._prompts and not turn.context else None
-        if asked is not None and asked.question is not None:
-            turn.input = asked.question
-        said = turn.references
-        from_baggage = said.pop(BAGGAGE, None) if BAGGAGE in said else None
-        found, sources = dict(said), dict.fromkeys(said, "expect")
-
-        def add(more: Mapping[str, Any], source: str) -> None:
-            for name, value in more.items():
+        prompt = prompt_of(turn, self._prompts) if self._prompts and not turn.context else None
+        if prompt is not None and prompt.question is not None:
+            turn.input = prompt.question
+        baggage = turn.references.pop(BAGGAGE, None) or {}
+        found = dict(turn.references)
+        sources = dict.fromkeys(found, "expect")
+        others = self._sources(turn, attributes, baggage, found) if self._is_configured or baggage else ()
+        for source, references in others:
+            for name, value in references.items():
                 if name not in found and value is not None:
                     found[name], sources[name] = value, source
-
-        for attribute, name in self._accepted:
-            if attribute in attributes:
-                add({name: written_value(attributes[attribute])}, f"span attribute {attribute}")
-        for key, value in (from_baggage or {}).items():
-            add({self.baggage[key]: written_value(value)}, f"baggage {key}")
-        for when, given in self._given:
-            if applies(when, turn):
-                add(given, "config")
-        if self._by_case or self._by_input:
-            case = self._by_case.get(str(found.get(_CASE))) if _CASE in found else None
-            if case is None and self._by_input and turn.input is not None:
-                case = self._by_input.get(_normal(turn.input))
-            add(case or {}, "dataset")
         if found:
             turn.references = found
-            for name in _FIELDS:
-                if name in found and not getattr(turn, name):
-                    setattr(turn, name, found[name])
-            for name in _FACTS:
-                if name in found and not getattr(turn, name):
-                    fact = _fact(name, found[name])
-                    if fact:
-                        setattr(turn, name, fact)
-            for name, value in found.items():
-                if "." in name:
-                    _add_part(turn, name, value)
+            _fill_in(turn, found)
         if self._retrievers and not turn.context:
             self._take_retrieved(turn, sources)
-        if asked is not None and not turn.context:
-            _take_documents(turn, [Retrieval(asked.question, asked.documents)])
+        if prompt is not None and not turn.context:
+            _take_documents(turn, [Retrieval(prompt.question, prompt.documents)])
             sources["context"] = "prompt"
         if self._ids and turn.retrieved_ids:
             turn.retrieved_ids = list(dict.fromkeys(mapped_id(found, self._ids) for found in turn.retrieved_ids))
@@ -123,6 +100,24 @@ class ReferenceSources:
             turn.ground_truth = _trimmed(turn.ground_truth)
             turn.output = _trimmed(turn.output)
         return sources
+
+    def _sources(
+        self, turn: Turn, attributes: Mapping[str, Any], baggage: Mapping[str, Any], found: Mapping[str, Any]
+    ) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield each source after ``expect()`` with its references. A case id can be among those ``found`` before."""
+        for attribute, name in self._accepted:
+            if attribute in attributes:
+                yield f"span attribute {attribute}", {name: written_value(attributes[attribute])}
+        for key, value in baggage.items():
+            yield f"baggage {key}", {self.baggage[key]: written_value(value)}
+        for when, given in self._given:
+            if applies(when, turn):
+                yield "config", given
+        case = self._by_case.get(str(found[_CASE])) if _CASE in found else None
+        if case is None and self._by_input and turn.input is not None:
+            case = self._by_input.get(_normal(turn.input))
+        if case is not None:
+            yield "dataset", case
 
     def _take_retrieved(self, turn: Turn, sources: dict[str, str]) -> None:
         """Use the results of retrieval tools as the turn's retrieved documents."""
@@ -139,14 +134,34 @@ class ReferenceSources:
             sources["context"] = f"tool {', '.join(tools)}"
 
 
-def _add_part(turn: Turn, name: str, value: Any) -> None:
-    """Set the part of a fact that a dotted name refers to, unless the turn has it."""
-    fact, _, part = name.partition(".")
-    known = getattr(turn, fact) or {} if fact in _OF_PARTS else None
-    if known is not None and part not in known:
-        more = _fact(fact, {**known, part: value})
-        if more:
-            setattr(turn, fact, more)
+def _fill_in(turn: Turn, found: Mapping[str, Any]) -> None:
+    """Set the fields of a turn, and parts of them, that are given as references and that the turn lacks."""
+    for name in _FIELDS:
+        if name in found and not getattr(turn, name):
+            setattr(turn, name, found[name])
+    for name in _FACTS:
+        if name in found and not getattr(turn, name):
+            _set_fact(turn, name, found[name])
+    for dotted, value in found.items():
+        name, _, part = dotted.partition(".")
+        if part and name in _OF_PARTS:
+            known = getattr(turn, name) or {}
+            if part not in known:
+                _set_fact(turn, name, {**known, part: value})
+
+
+def _set_fact(turn: Turn, name: str, given: Any) -> None:
+    """Set a fact in the form that a turn contains, unless the value is empty or has a wrong form.
+
+    Values from spans, baggage and data sets aren't checked before.
+    """
+    given = [given] if name == "context" and isinstance(given, str) else given
+    try:
+        fact = getattr(Turn.from_dict({name: given}), name)
+    except ConfigError:
+        return
+    if fact:
+        setattr(turn, name, fact)
 
 
 def _take_documents(turn: Turn, found: Sequence[Retrieval]) -> None:
@@ -187,12 +202,11 @@ def excluded_by(when: Selector, turn: Turn) -> str | None:
 
     Returns None if all conditions are true.
     """
-    known = (
+    for name, wanted, value in (
         ("agent", when.agent, turn.agent),
         ("service", when.service, turn.service),
         ("conversation", when.conversation, turn.conversation_id),
-    )
-    for name, wanted, value in known:
+    ):
         if wanted and not _matches(value, wanted):
             return name
     if when.model and not any(_matches(call.model, when.model) for call in turn.llm_calls):
@@ -201,9 +215,9 @@ def excluded_by(when: Selector, turn: Turn) -> str | None:
         return "step"
     if when.attribute:
         attributes = root_attributes(turn)
-        return next(
-            (f"attribute.{key}" for key, wanted in when.attribute.items() if not _matches(attributes.get(key), wanted)), None
-        )
+        for key, wanted in when.attribute.items():
+            if not _matches(attributes.get(key), wanted):
+                return f"attribute.{key}"
     return None
 
 
@@ -226,17 +240,6 @@ def _matches(value: Any, wanted: Sequence[str]) -> bool:
     if isinstance(value, bool):
         value = str(value).lower()
     return value is not None and any(fnmatchcase(str(value), pattern) for pattern in wanted)
-
-
-def _fact(name: str, given: Any) -> Any:
-    """Return a fact in the form that a turn contains, or None if the value has a wrong form.
-
-    Values from spans, baggage and data sets aren't checked before.
-    """
-    try:
-        return getattr(Turn.from_dict({name: [given] if name == "context" and isinstance(given, str) else given}), name)
-    except ConfigError:
-        return None
 
 
 _TEXTS = ("content", "text", "page_content", "chunk", "snippet", "body", "document")

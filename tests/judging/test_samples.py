@@ -234,12 +234,6 @@ def test_conditions_know_these_facts(text: str, holds: bool) -> None:
     assert Condition(text, (), "").holds(turn(output=" \n"), known) is holds
 
 
-def test_the_former_name_of_expensive_means_the_same() -> None:
-    condition = Condition("dear", (), "")
-    assert condition.names == {"expensive"}
-    assert condition.holds(turn(), Known((), {"expensive": True}))
-
-
 # --- live
 
 CHEAP_METRIC, EXPENSIVE_METRIC = "embed_coherence", "llm_relevance"
