@@ -1,4 +1,4 @@
-"""Inputs of ``scripts/coverage.py``: parameters, references, and notes on constant or missing values."""
+"""Inputs of ``scripts/metric_coverage.py``: parameters, references, and notes on constant or missing values."""
 
 from __future__ import annotations
 

@@ -1,17 +1,19 @@
-"""Write the parts of the documentation that the code knows best.
+"""Write everything that is generated from the code: the catalog index, the metric and prompt pages, and tables in README.md and docs/.
 
-    python scripts/gen_docs.py            # rewrites README.md and docs/ in place
-    python scripts/gen_docs.py --check    # exit status 1 when a file is out of step, and says which
+    python scripts/gen_docs.py                      writes all files whose content changed
+    python scripts/gen_docs.py --check              exit status 1 if a file is out of date, and prints which
+    python scripts/gen_docs.py --measure coverage   measures again and writes docs/reference/metrics/coverage.md (some minutes)
+    python scripts/gen_docs.py --measure media      the same for the table of media metrics in benchmarks/README.md
+    python scripts/gen_docs.py --measure sizes      the same for the table of extras in docs/get-started/installation.md
 
-``docs/reference/metrics/`` is made from the registry as a whole. In other files a part between ``<!-- begin NAME -->`` and
-``<!-- end NAME -->`` is: tables of metrics, commands, options, instruments and names, and what the demo's agent leaves on a span and
-on ``/metrics``. Times on the clock differ in each run; they alone do not put a file out of step.
+A part of a page is generated if it stands between ``<!-- begin NAME -->`` and ``<!-- end NAME -->``. A file isn't out of date if only times differ.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import dataclasses
 import functools
 import inspect
 import json
@@ -40,6 +42,10 @@ from otel_agenteval.metrics.spellings import Spellings, Unsupported
 from otel_agenteval.metrics.spellings import written as spelled
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from scripts import prompt_pages  # noqa: E402
+
 _START_NS = 1_767_225_600_000_000_000
 _CLOCK = re.compile(r"(?<=\} )([0-9.e-]+) [0-9]{10}\.[0-9]+$", re.MULTILINE)  # value and time of an exemplar
 
@@ -430,7 +436,10 @@ WITH_INSTALL_LINES = ("examples/langgraph_agent.py", "examples/pydantic_ai_agent
 
 
 def pages() -> Iterator[tuple[Path, str]]:
-    """Each generated file and what should be in it."""
+    """Yield each generated file and its text."""
+    rows = ",\n".join(f"{json.dumps(metric.name)}: {json.dumps(index_row(metric))}" for metric in catalog() if metric.is_ours)
+    yield ROOT / "otel_agenteval" / "metrics" / "catalog_index.json", f"{{\n{rows}\n}}\n"
+    yield from prompt_pages.pages()
     for name, text in metric_pages():
         yield ROOT / "docs" / "reference" / "metrics" / name, text
     recorded = Recorded()
@@ -447,14 +456,30 @@ def pages() -> Iterator[tuple[Path, str]]:
     for name in ("README.md", *others, *WITH_INSTALL_LINES):
         text = (ROOT / name).read_text(encoding="utf-8")
         for part, make in parts.items():
-            begin, end = f"<!-- begin {part} -->\n", f"\n<!-- end {part} -->"
-            if begin in text:
-                before, _, rest = text.partition(begin)
-                old, _, after = rest.partition(end)
-                new = make()
-                text = f"{before}{begin}{old if timeless(old) == timeless(new) else new}{end}{after}"
-        text = install_lines(text)
-        yield ROOT / name, text
+            text = renewed(text, part, make)
+        yield ROOT / name, install_lines(text)
+
+
+def index_row(metric: Metric) -> dict[str, Any]:
+    """Return a metric's module, aliases, and declarations other than defaults: what a process knows before it imports the module."""
+    module = metric.fn.__module__
+    defaults = {"family": module.rsplit(".", 1)[-1], "live": {}}
+    row: dict[str, Any] = {"module": module.removeprefix("otel_agenteval.metrics."), "aliases": [*metric.aliases]}
+    for field in dataclasses.fields(Metric):
+        value = getattr(metric, field.name)
+        if field.name not in ("name", "source") and value != defaults.get(field.name, field.default):
+            row[field.name] = value
+    return row
+
+
+def renewed(text: str, part: str, make: Callable[[], str]) -> str:
+    """Return a page with a generated part renewed, if it has this part and more than times changed."""
+    begin, end = f"<!-- begin {part} -->\n", f"\n<!-- end {part} -->"
+    before, found, rest = text.partition(begin)
+    old, _, after = rest.partition(end)
+    if not found or timeless(old) == timeless(new := make()):
+        return text
+    return f"{before}{begin}{new}{end}{after}"
 
 
 INSTALLED_AS = "./otel-agenteval"
@@ -473,19 +498,38 @@ def timeless(text: str) -> str:
     return _CLOCK.sub(r"\1 TIME", text)
 
 
-def main(arguments: list[str]) -> int:
-    """Write, or with ``--check`` compare; the exit status."""
+def measured(name: str) -> tuple[Path, str]:
+    """Measure one of the tables that take minutes. Return its file and the file's new text."""
+    from scripts import install_sizes, media_costs, metric_coverage
+
+    if name == "coverage":
+        recorded = metric_coverage.read_recordings(metric_coverage.archives())
+        return metric_coverage.PAGE, metric_coverage.page(metric_coverage.measured(recorded), recorded)
+    module = {"media": media_costs, "sizes": install_sizes}[name]
+    before, begin, rest = module.PAGE.read_text(encoding="utf-8").partition(f"<!-- begin {module.PART} -->\n\n")
+    _, end, after = rest.partition(f"\n\n<!-- end {module.PART} -->")
+    return module.PAGE, "".join((before, begin, "\n".join(module.table()), end, after))
+
+
+def main() -> int:
+    """Write or compare the files. Return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="compare instead of writing")
+    parser.add_argument(
+        "--measure", choices=("coverage", "media", "sizes"), help="measure this table again, instead of the other files"
+    )
+    options = parser.parse_args()
     stale = []
-    for path, text in pages():
+    for path, text in [measured(options.measure)] if options.measure else pages():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
-            stale.append(path.relative_to(ROOT))
-            if "--check" not in arguments:
+            stale.append(str(path.relative_to(ROOT)))
+            if not options.check:
                 path.parent.mkdir(exist_ok=True)
                 path.write_text(text, encoding="utf-8")
     if stale:
-        print("out of step:" if "--check" in arguments else "written:", *stale)
-    return 1 if stale and "--check" in arguments else 0
+        print("out of date:" if options.check else "written:", *stale)
+    return int(bool(stale) and options.check)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -1,7 +1,4 @@
-"""Measure what the package and each of its extras cost to install, and write the table of docs/get-started/installation.md.
-
-    python scripts/install_sizes.py            # prints the table
-    python scripts/install_sizes.py --write    # puts it into the page
+"""What the package and each of its extras cost to install: the table of docs/get-started/installation.md, for ``gen_docs.py --measure sizes``.
 
 Each line is an installation of its own into an empty folder, with the pinned versions of requirements/dev.txt and without compiled bytecode. The first one
 fills pip's cache, so that seconds are those of unpacking and not of the network. It needs the network, and takes some minutes.
@@ -18,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "get-started" / "installation.md"
+PAGE, PART = ROOT / "docs" / "get-started" / "installation.md", "sizes"
 PURPOSES = {
     "asr": "a local speech-to-text model for recordings",
     "audio": "word and character error rates of transcripts",
@@ -106,9 +103,3 @@ def table() -> Iterator[str]:
     installed(f"{ROOT}[all]")
     all_of_it = installed(f"{ROOT}[all]")
     yield f"| `[all]` | tests | {all_of_it.packages} | {all_of_it.megabytes:.0f} | {all_of_it.seconds:.0f} |"
-
-
-if __name__ == "__main__":
-    import page_table  # beside this file
-
-    sys.exit(page_table.run("Measure what each extra costs to install.", PAGE, "sizes", table))

@@ -1,8 +1,4 @@
-"""What each metric on media costs: the table in benchmarks/README.md.
-
-python scripts/media_costs.py            prints it
-python scripts/media_costs.py --write    puts it into benchmarks/README.md
-"""
+"""What each metric on media costs: the table in benchmarks/README.md, for ``gen_docs.py --measure media``."""
 
 from __future__ import annotations
 
@@ -18,7 +14,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-PAGE = ROOT / "benchmarks" / "README.md"
+PAGE, PART = ROOT / "benchmarks" / "README.md", "costs"
 TIMES = 5
 CASES: Mapping[str, tuple[str, ...]] = {
     "photograph, 4000 x 3000, JPEG": (
@@ -100,16 +96,11 @@ def table() -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         write_media(Path(folder))
         for case, name in ((case, name) for case, names in CASES.items() for name in names):
-            command = [sys.executable, __file__, "--one", name, case, folder]
+            command = [sys.executable, __file__, name, case, folder]
             done = subprocess.run(command, check=True, capture_output=True, text=True)
             ms, here, beside = map(float, done.stdout.split())
             yield f"| {case} | `{name}` | {ms:.0f} | {here:.0f} | {f'{beside:.0f}' if beside else '–'} |"
 
 
-if __name__ == "__main__":
-    import page_table  # beside this file
-
-    if sys.argv[1:2] == ["--one"]:
-        print(*measure(sys.argv[2], sys.argv[3], Path(sys.argv[4])))
-    else:
-        sys.exit(page_table.run("Measure what metrics on media cost.", PAGE, "costs", table))
+if __name__ == "__main__":  # one measurement, for table()
+    print(*measure(sys.argv[1], sys.argv[2], Path(sys.argv[3])))

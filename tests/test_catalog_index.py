@@ -10,15 +10,10 @@ import otel_agenteval as oa
 from otel_agenteval.metrics import registry
 from otel_agenteval.metrics.bound_metric import BoundMetric
 from otel_agenteval.metrics.registry import Metric, catalog, indexed
-from scripts import catalog_index
 
 METRICS = [metric for metric in catalog() if metric.is_ours]
 DERIVED = ("kind", "reads", "inline")
 BOUND = ("params", "threshold", "signature_hash", "missing", "asks", "_call", "_facts", "_inverse", "_when_true")
-
-
-def test_the_index_is_up_to_date() -> None:
-    assert catalog_index.FILE.read_text(encoding="utf-8") == catalog_index.text(), f"run {catalog_index.COMMAND}"
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)

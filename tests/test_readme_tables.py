@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any, get_args
 
 import pytest
@@ -23,6 +21,7 @@ from otel_agenteval.evaluation.scored_turn import Root, ScoredTurn
 from otel_agenteval.metrics.registry import catalog
 from otel_agenteval.outlets import log_events, span_events
 from otel_agenteval.outlets.jsonl import lines_of
+from scripts import gen_docs
 
 ROOT = Path(__file__).parent.parent
 FULL = Score(
@@ -40,16 +39,6 @@ TURN = Turn(
 )
 
 
-@pytest.fixture(scope="module")
-def generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("gen_docs", ROOT / "scripts" / "gen_docs.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 class Patient(Section):
     """A section with a new option."""
 
@@ -57,8 +46,8 @@ class Patient(Section):
     """Seconds that it waits."""
 
 
-def test_an_option_is_documented_from_its_declaration_alone(generator: ModuleType) -> None:
-    assert generator.options(Patient).splitlines()[2:] == [
+def test_an_option_is_documented_from_its_declaration_alone() -> None:
+    assert gen_docs.options(Patient).splitlines()[2:] == [
         "| `patience` | `90s` | duration above 0 | `OTEL_AGENTEVAL_PATIENCE` | Time that it waits |"
     ]
 
@@ -74,46 +63,26 @@ def first_column(text: str, after: str) -> set[str]:
     return {name for row in rows[1].splitlines()[2:] for name in re.findall(r"`([^`]+)`", row.split("|")[1])}
 
 
-def test_the_generated_parts_are_in_step(generator: ModuleType) -> None:
-    stale = [str(path.relative_to(ROOT)) for path, text in generator.pages() if path.read_text(encoding="utf-8") != text]
+def test_the_generated_parts_are_in_step() -> None:
+    stale = [str(path.relative_to(ROOT)) for path, text in gen_docs.pages() if path.read_text(encoding="utf-8") != text]
     assert stale == [], "run python scripts/gen_docs.py"
 
 
-def test_install_lines_change_only_in_the_command(generator: ModuleType) -> None:
+def test_install_lines_change_only_in_the_command() -> None:
     text = "`otel-agenteval ui` needs `pip install 'otel-agenteval[all]' x`, then run `otel-agenteval ui`."
-    assert generator.install_lines(text) == text.replace("'otel-agenteval[all]'", f"'{generator.INSTALLED_AS}[all]'")
+    assert gen_docs.install_lines(text) == text.replace("'otel-agenteval[all]'", f"'{gen_docs.INSTALLED_AS}[all]'")
 
 
-def test_a_part_that_is_out_of_step_is_found_and_renewed(
-    generator: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    metrics = [str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "reference" / "metrics").iterdir()]
-    for path in (
-        "README.md",
-        *generator.WITH_INSTALL_LINES,
-        "docs/concepts/metrics.md",
-        "docs/reference/cli.md",
-        "docs/reference/configuration.md",
-        "docs/reference/emitted-metrics.md",
-        "docs/guides/capture-content.md",
-        *metrics,
-    ):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(
-            read(path).replace("| `turn.max_open` | `50000` |", "| `turn.max_open` | `7` |"), encoding="utf-8"
-        )
-    monkeypatch.setattr(generator, "ROOT", tmp_path)
-    assert generator.main(["--check"]) == 1
-    assert capsys.readouterr().out == "out of step: docs/reference/configuration.md\n"
-    assert generator.main([]) == 0
-    assert generator.main(["--check"]) == 0
-    assert (tmp_path / "docs/reference/configuration.md").read_text(encoding="utf-8") == read("docs/reference/configuration.md")
+def test_a_part_of_a_page_is_renewed() -> None:
+    page = "before\n<!-- begin options -->\n| 1 |\n<!-- end options -->\nafter\n"
+    assert gen_docs.renewed(page, "options", lambda: "| 2 |") == page.replace("| 1 |", "| 2 |")
+    assert gen_docs.renewed(page, "commands", lambda: "| 2 |") == page
 
 
-def test_the_clock_alone_puts_nothing_out_of_step(generator: ModuleType) -> None:
+def test_the_clock_alone_puts_nothing_out_of_step() -> None:
     line = 'x_bucket{le="0.1"} 1.0 # {trace_id="a"} 0.0 %s'
-    assert generator.timeless(line % "1795238905.07") == generator.timeless(line % "1795238999.5")
-    assert generator.timeless(line % "1795238905.07") != generator.timeless(line.replace("1.0 #", "2.0 #") % "1795238905.07")
+    assert gen_docs.timeless(line % "1795238905.07") == gen_docs.timeless(line % "1795238999.5")
+    assert gen_docs.timeless(line % "1795238905.07") != gen_docs.timeless(line.replace("1.0 #", "2.0 #") % "1795238905.07")
 
 
 def test_the_concept_page_lists_the_default_metrics() -> None:

@@ -490,7 +490,7 @@ def catalog() -> Iterator[Metric]:
 
 @functools.cache
 def builtin() -> dict[str, dict[str, Any]]:
-    """Return the index of the built-in metrics, as ``scripts/catalog_index.py`` generates it from the decorators.
+    """Return the index of the built-in metrics, as ``scripts/gen_docs.py`` generates it from the decorators.
 
     A row has a metric's module, below this one, its aliases, and its declarations other than defaults.
     """

@@ -23,11 +23,9 @@ from otel_agenteval.turns.recordings import load_turns
 from scripts.prompt_pages import (
     MOST,
     MOST_INSTRUCTIONS,
-    PAGES,
     Question,
     cost_of,
     judged,
-    pages,
     questions_by_method,
     questions_of,
 )
@@ -125,11 +123,6 @@ def test_a_question_is_mostly_what_is_judged(metric: Metric) -> None:
     if cost.useful >= ENOUGH:
         assert cost.share <= MOST, cost
     assert cost.largest - cost.instructions - cost.trusted <= MOST * cost.useful + SHORT, cost
-
-
-def test_every_page_is_up_to_date() -> None:
-    stale = [name for name, text in pages() if not (PAGES / name).exists() or (PAGES / name).read_text(encoding="utf-8") != text]
-    assert stale == [], "run python scripts/prompt_pages.py"
 
 
 # --- what is said to all

@@ -1,9 +1,7 @@
 """On which turns each metric is evaluated, and what its values are: ``tests/data``'s recordings, scored as live traffic is.
 
-    python scripts/coverage.py [NAME ...]       prints the rows of these metrics
-    python scripts/coverage.py --write          writes docs/reference/metrics/coverage.md
-    python scripts/coverage.py --check          exit status 1 when that file is out of step
-    python scripts/coverage.py --healthy        which metrics of the default pack fail on turns that went well: turn, metric, why
+    python scripts/metric_coverage.py [NAME ...]    prints the rows of these metrics
+    python scripts/metric_coverage.py --healthy     which metrics of the default pack fail on turns that went well: turn, metric, why
 
 Every recording is read, its turns are put into their conversations, and each metric is evaluated where live scoring does it
 (``evaluation/evaluator.py``). Computed metrics have the parameters of :data:`PARAMETERS`. Those that compare are given what the
@@ -29,11 +27,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
+sys.path.insert(0, str(ROOT))
 
-from check_turns import align, load_truth  # noqa: E402
-from coverage_notes import CONSTANT, EXAMPLES, NOT_RUN, PARAMETERS, WAYS_IN  # noqa: E402
-from recordings import unpack_all  # noqa: E402
 
 import otel_agenteval as oa  # noqa: E402
 from otel_agenteval.core.extras import extra_installed  # noqa: E402
@@ -44,6 +39,9 @@ from otel_agenteval.metrics.bound_metric import BoundMetric, live_metric  # noqa
 from otel_agenteval.metrics.lib.workflow import runs_of  # noqa: E402
 from otel_agenteval.metrics.registry import Metric, catalog, default_pack  # noqa: E402
 from otel_agenteval.turns.conversations import SIGNALS, whole  # noqa: E402
+from scripts.coverage_notes import CONSTANT, EXAMPLES, NOT_RUN, PARAMETERS, WAYS_IN  # noqa: E402
+from tests.support.check_turns import align, load_truth  # noqa: E402
+from tests.support.recordings import unpack_all  # noqa: E402
 
 DATA = ROOT / "tests" / "data"
 PAGE = ROOT / "docs" / "reference" / "metrics" / "coverage.md"
@@ -266,7 +264,7 @@ def _measured(bound: BoundMetric, turns: Iterable[tuple[str, oa.Turn]]) -> Row:
 
 _WRITTEN_BY = (
     "This page shows on which recorded turns (`tests/data`) each metric is evaluated, scored like live traffic. "
-    "`python scripts/coverage.py --write` generates it."
+    "`python scripts/gen_docs.py --measure coverage` generates it."
 )
 _LEGEND = (
     "- The columns of kinds: share of these turns with a value that isn't vacuous. For a judged metric, share with a judge call.",
@@ -429,8 +427,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run; the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="metrics; default all")
-    for name, said in (("write", "write the page"), ("check", "compare with the page"), ("healthy", "failures on healthy turns")):
-        parser.add_argument(f"--{name}", action="store_true", help=said)
+    parser.add_argument("--healthy", action="store_true", help="failures on healthy turns")
     options = parser.parse_args(arguments)
     recorded = read_recordings(archives())
     if options.healthy:
@@ -438,12 +435,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = measured(recorded, options.names)
     faults = unexplained(rows)
     print("\n".join(faults), file=sys.stderr)
-    if options.write or options.check:
-        text = page(rows, recorded)
-        stale = not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text
-        if options.write:
-            PAGE.write_text(text, encoding="utf-8")
-        return 1 if faults or (options.check and stale) else 0
     for name in rows:
         print(_line(name, rows[name]), _note(name, rows[name]))
     return 1 if faults else 0
