@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from otel_agenteval.metrics.lib import agent_graph
+from otel_agenteval.metrics.code import multi_agent_network
 from otel_agenteval.metrics.registry import catalog
 from tests.support.spans import agent, tool, turns_of
 
@@ -385,8 +385,8 @@ def test_a_ring_of_ten_thousand_agents_is_too_long(metric: str, params: dict[str
 
 
 def test_a_graph_that_is_too_large_for_one_measure_still_has_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agent_graph, "MOST_STEPS", 3)
-    monkeypatch.setattr(agent_graph, "MOST_MOVES", 3)
+    monkeypatch.setattr(multi_agent_network, "MOST_STEPS", 3)
+    monkeypatch.setattr(multi_agent_network, "MOST_MOVES", 3)
     turn = graph("a>bc", "b>ac", "c>ab", agents=ROLES)
     assert evaluate("code_clustering_coefficient", turn).detail["reason"] == "too_long"
     assert evaluate("code_network_fault_tolerance", turn).detail["clustering"] is None
@@ -394,14 +394,8 @@ def test_a_graph_that_is_too_large_for_one_measure_still_has_the_others(monkeypa
     assert (summary["clustering_coefficient"], summary["avg_path_length"], summary["density"]) == (None, None, 1.0)
 
 
-def test_avg_path_length_is_exact_for_deep_calls() -> None:
-    calls = 12_000
-    score = evaluate("code_avg_path_length", {"interactions": [{"from": f"a{i}", "to": f"a{i + 1}"} for i in range(calls)]})
-    assert score.value == pytest.approx((calls + 2) / 3)
-
-
 def test_distances_between_too_many_agents_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agent_graph, "MOST_AGENTS", 2)
+    monkeypatch.setattr(multi_agent_network, "MOST_AGENTS", 2)
     assert evaluate("code_avg_path_length", graph("a>b")).value == 1.0
     assert evaluate("code_avg_path_length", graph("a>b", "b>c", "c>a")).detail["reason"] == "too_long"
 

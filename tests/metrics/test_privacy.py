@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from otel_agenteval.metrics.lib import ledger as ledgers
+from otel_agenteval.metrics.code.privacy import EpsilonLedger
 
 
 def evaluate(output: str | None, input: str | None = None, **params: Any) -> oa.Score:  # noqa: A002 - the turn's field
@@ -274,16 +274,13 @@ def test_a_turn_of_nobody_stands_for_itself() -> None:
     assert [spent(1, turn_id=str(turn)) for turn in range(2)] == [1, 1]
 
 
-def test_the_ledger_forgets_the_longest_unused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledgers, "_MOST_SCOPES", 2)
-    monkeypatch.setattr(ledgers, "_MOST_TURNS", 3)
-    ledger = ledgers.EpsilonLedger()
+def test_the_ledger_forgets_the_longest_unused() -> None:
+    ledger = EpsilonLedger(most_scopes=2, most_turns=3)
     for turn, scope in enumerate("aabca"):
         ledger.charge(scope, oa.Turn(turn_id=str(turn)), 1.0)
     assert ledger.charge("c", oa.Turn(turn_id="x"), 1.0) == 1.0
     assert ledger.charge("b", oa.Turn(turn_id="y"), 1.0) == 0.0
-    assert len(ledger._spent) == 2
-    assert len(ledger._entries) == 3
+    assert len(ledger) == 2 + 3
 
 
 # --- data minimisation and consent

@@ -16,7 +16,7 @@ from otel_agenteval.detectors.numbers import words
 from otel_agenteval.detectors.screen import Finder, Look, Words
 from otel_agenteval.evaluation.evaluator import run
 from otel_agenteval.metrics.bound_metric import live_metric
-from otel_agenteval.metrics.lib.screen import look_at_output
+from otel_agenteval.metrics.lib.grounding import screen_of_output
 
 CASES = Path(__file__).parent.parent / "data" / "detectors"
 GROUPS = {
@@ -87,10 +87,10 @@ def test_detectors_find_the_same_without_looks(name: str, monkeypatch: pytest.Mo
 def test_a_look_is_shared_by_all_who_ask_and_made_anew_for_another_answer() -> None:
     """It follows the turn, which anybody may change."""
     turn = Turn.from_dict({"output": FILLER})
-    look = look_at_output(turn)
-    assert look_at_output(turn) is look
+    screen = screen_of_output(turn)
+    assert screen_of_output(turn) is screen
     turn.output = FILLER + "!"
-    assert look_at_output(turn).whole == FILLER + "!"
+    assert screen_of_output(turn).whole == FILLER + "!"
     assert turn.to_dict() == {"output": FILLER + "!"}
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from otel_agenteval.metrics.lib import energy
+from otel_agenteval.metrics.code import sustainability
 
 ENERGY, CARBON, RESOURCES = "code_energy_consumption", "code_carbon_emissions", "code_resource_utilization"
 CALL = {"provider": "openai", "model": "gpt-4o-mini", "output_tokens": 500}
@@ -91,9 +91,9 @@ def test_carbon_is_else_energy_times_the_grid() -> None:
 
 @pytest.fixture
 def _fresh_library() -> Iterator[None]:
-    energy._library.cache_clear()
+    sustainability._library.cache_clear()
     yield
-    energy._library.cache_clear()
+    sustainability._library.cache_clear()
 
 
 def test_an_estimate_is_that_of_the_library_and_says_so() -> None:

@@ -7,7 +7,6 @@ first 100,000 characters of each text, and ``detail.truncated`` reports that the
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
@@ -30,8 +29,9 @@ from ...detectors.numbers.reading import numbers_in, with_ascii_digits
 from ...detectors.urls import links_in, may_hold_links, revealed
 from ...detectors.urls import without_code as without_examples
 from ..lib.excerpt import excerpt
-from ..lib.grounding import GivenInTurn, has_material
-from ..lib.screen import look_at_output
+from ..lib.grounding import GivenInTurn, has_material, screen_of_output
+from ..lib.schema import refuse_document, takes_too_many_steps
+from ..lib.values import canonical
 from ..registry import Result, metric, skip, vacuous
 
 _SHOWN = 200  # characters of a finding
@@ -71,7 +71,9 @@ def code_repeated_tool_calls(turn: Turn, *, max_repeats: Annotated[int, annotate
     often = {name for name, count in Counter(call.name for call in calls).items() if count > max_repeats}
     if not often:
         return True
-    counts = Counter((call.name, _canonical(call.arguments)) for call in calls if call.name in often)
+    counts = Counter(
+        (call.name, None if call.arguments is None else canonical(call.arguments)) for call in calls if call.name in often
+    )
     repeated = [{"name": name, "count": n} for (name, text), n in counts.most_common() if text is not None and n > max_repeats]
     if repeated:
         worst = repeated[0]
@@ -82,18 +84,6 @@ def code_repeated_tool_calls(turn: Turn, *, max_repeats: Annotated[int, annotate
         if most + counts[name, None] > max_repeats and counts[name, None]:
             return skip("missing:arguments")
     return True
-
-
-_SORTED = json.JSONEncoder(sort_keys=True, default=str)
-
-
-def _canonical(arguments: Any) -> str | None:
-    if arguments is None:
-        return None
-    try:
-        return _SORTED.encode(arguments)
-    except (TypeError, ValueError, RecursionError):  # keys of mixed types, circular, too deep
-        return None
 
 
 @metric(needs=("tool_calls", "tool_definitions"), boolean=True, groups=("default", "quality"))
@@ -155,20 +145,19 @@ def code_tool_schema_validity(turn: Turn) -> Result:
     if not calls:
         return vacuous(1.0)
     called = {call.name for call in calls}
-    validators: dict[str | None, Any] = {}
-    for definition in turn.tool_definitions:
-        name = _name_of(definition)
-        schema = _schema_of(definition) if name in called else None
-        if schema is not None:
-            validators[name] = _validator(schema)
-    broken = [name for name, validator in validators.items() if validator is None]
+    schemas = {
+        name: schema
+        for definition in turn.tool_definitions
+        if (name := _name_of(definition)) in called and (schema := _schema_of(definition)) is not None
+    }
+    broken = [name for name, schema in schemas.items() if _validator(schema) is None]
     total, unknown = 0, 0
     invalid: list[dict[str, str]] = []
     for call in calls:
-        validator = validators.get(call.name)
-        if validator is None:
+        schema = schemas.get(call.name)
+        if schema is None or call.name in broken:
             continue
-        keyword = _violated(validator, call.arguments) if call.arguments is not None else _violated_unread(turn, call)
+        keyword = _violated(schema, call.arguments) if call.arguments is not None else _violated_unread(turn, call)
         if keyword is None:
             unknown += 1
             continue
@@ -209,24 +198,25 @@ def _schema_of(definition: dict[str, Any]) -> str | None:
     return None
 
 
-def _refuse(uri: str) -> Any:
-    raise ValueError(f"{uri} is another document")
-
-
 @lru_cache(maxsize=256)
 def _validator(schema: str) -> Any:
     """Return a validator, compiled once per schema text, or None if the schema can't be used."""
     jsonschema_rs = require("jsonschema_rs", feature="code_tool_schema_validity", extra="structured")
     try:
         # linear-time patterns, because schema and arguments are untrusted
-        return jsonschema_rs.validator_for(jsonio.loads(schema), retriever=_refuse, pattern_options=jsonschema_rs.RegexOptions())
+        return jsonschema_rs.validator_for(
+            jsonio.loads(schema), retriever=refuse_document, pattern_options=jsonschema_rs.RegexOptions()
+        )
     except (ValueError, TypeError, RecursionError, jsonschema_rs.ReferencingError):
         return None
 
 
-def _violated(validator: Any, arguments: Any) -> str | None:
+def _violated(schema: str, arguments: Any) -> str | None:
     """Return the keyword that the arguments violate, ``""`` if valid, None if unknown."""
+    validator = _validator(schema)
     try:
+        if takes_too_many_steps(schema, arguments):
+            return None
         if validator.is_valid(arguments):
             return ""
         error = next(iter(validator.iter_errors(arguments)), None)
@@ -299,8 +289,8 @@ def code_secret_leak(turn: Turn) -> bool | Result:
     output = turn.output
     if not output:
         return vacuous(True)
-    look = look_at_output(turn)
-    if not may_hold_credentials(look.text, look):
+    screen = screen_of_output(turn)
+    if not may_hold_credentials(screen.text, screen):
         return _passed(output)
     found = credentials(output, given=lambda: _others_words(turn), asked=turn.input or "", users=_users_words(turn))
     if not found:
@@ -484,10 +474,10 @@ def code_ungrounded_numbers(turn: Turn, *, derived: bool = True) -> bool | Resul
     | an unknown number and truncated sources | skipped ``too_long`` (truncated here), ``truncated`` (truncated earlier) |
     """
     output = turn.output or ""
-    look = look_at_output(turn)
-    text = statements(with_ascii_digits(look.text))
+    screen = screen_of_output(turn)
+    text = statements(with_ascii_digits(screen.text))
     numbers, small = numbers_in(text)
-    numbers += word_numbers(text, look if text is look.text else None)
+    numbers += word_numbers(text, screen if text is screen.text else None)
     if not numbers:
         return vacuous(True)
     given = GivenInTurn(turn)

@@ -8,16 +8,15 @@ shortest paths between thousands of agents, is skipped as ``too_long``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le
 
 from ...core.turn import Turn
 from ..lib import applies
-from ..lib.agent_graph import AgentGraph, GraphTooLarge
 from ..lib.agents import interactions_of, known_agents, participants
-from ..registry import Param, Result, metric, skip, vacuous
+from ..registry import EPSILON, Param, Result, metric, skip, vacuous
 
 FAMILY = "multi_agent"
 
@@ -25,6 +24,148 @@ Share = Annotated[float, Ge(0), Le(1)]
 
 _HUB_SHARE = 0.7
 _BOTTLENECK_SHARE = 0.5
+
+
+MOST_STEPS = 2_000_000
+"""Edges that one measure may visit, which takes one to two seconds. No graph of 100 agents exceeds this limit."""
+MOST_MOVES = 250_000
+"""Edges that the mean distance may visit, each with many agents at once. No graph of 100 agents exceeds this limit."""
+MOST_AGENTS = 10_000
+"""Agents in the largest graph whose distances are measured. Memory grows with the square of this number."""
+
+
+class GraphTooLarge(Exception):
+    """A graph that exceeds the step limit or :data:`MOST_AGENTS`."""
+
+
+def _check(steps: int, most: int) -> None:
+    if steps > most:
+        raise GraphTooLarge
+
+
+class AgentGraph:
+    """A directed graph with one node per agent.
+
+    ``out[i]`` is the set of agents that agent ``i`` wrote to, by index. Messages that an agent sends to itself are ignored. A
+    measure of a graph that is too large raises :class:`GraphTooLarge`.
+    """
+
+    def __init__(self, names: Sequence[str], pairs: Iterable[tuple[str, str]]) -> None:
+        self.names = list(names)
+        places = {name: place for place, name in enumerate(self.names)}
+        self.out: list[set[int]] = [set() for _ in self.names]
+        for sender, recipient in pairs:
+            if sender != recipient:
+                self.out[places[sender]].add(places[recipient])
+        self.edges = sum(map(len, self.out))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def density(self) -> float:
+        """Return the number of edges divided by the number of possible edges. Requires at least two agents."""
+        return self.edges / (len(self) * (len(self) - 1))
+
+    def centralization(self, *, as_seed: bool = False) -> float:
+        """Return how strongly the out-degrees concentrate on one agent. Requires at least three agents.
+
+        The value is the sum of the differences to the highest out-degree, divided by the largest possible sum.
+        """
+        n = len(self)
+        degrees = [len(recipients) for recipients in self.out]
+        return (n * max(degrees) - sum(degrees)) / ((n - 1) * (n - 2 if as_seed else n - 1))
+
+    def clustering(self) -> float:
+        """Return the mean local clustering coefficient of the agents.
+
+        An agent's coefficient is the share of its ordered pairs of recipients in which the first wrote to the second.
+        """
+        steps, total = 0, 0.0
+        for recipients in self.out:
+            k = len(recipients)
+            if k <= 1:
+                continue
+            steps += sum(min(k, len(self.out[other])) + 1 for other in recipients)
+            _check(steps, MOST_STEPS)
+            total += sum(len(recipients & self.out[other]) for other in recipients) / (k * (k - 1))
+        return total / len(self)
+
+    def mean_distance(self) -> float | None:
+        """Return the mean length of the shortest paths between ordered, connected pairs, or None without an edge."""
+        if len(self) > MOST_AGENTS:
+            raise GraphTooLarge
+        # Search from all agents at once: bit i of reached[place] is set if a path from agent i to place was found.
+        reached = [1 << place for place in range(len(self))]
+        arrived = dict(enumerate(reached))
+        effort = 1 + len(self) // 5_000  # operations on long integers take longer
+        steps = distance = pairs = total = 0
+        while arrived:
+            steps += effort * sum(len(self.out[place]) for place in arrived)
+            _check(steps, MOST_MOVES)
+            moved: dict[int, int] = {}
+            for place, starts in arrived.items():
+                for after in self.out[place]:
+                    moved[after] = moved.get(after, 0) | starts
+            arrived = {place: new for place, starts in moved.items() if (new := starts & ~reached[place])}
+            distance += 1
+            for place, starts in arrived.items():
+                reached[place] |= starts
+                pairs += starts.bit_count()
+                total += distance * starts.bit_count()
+        return total / pairs if pairs else None
+
+    def throughput(self) -> list[float]:
+        """Return the number of senders times the number of recipients of each agent."""
+        senders = [0] * len(self)
+        for recipients in self.out:
+            for place in recipients:
+                senders[place] += 1
+        return [float(count * len(recipients)) for count, recipients in zip(senders, self.out, strict=True)]
+
+    def betweenness(self) -> list[float]:
+        """Return the betweenness centrality of each agent.
+
+        For each pair of other agents, the agent gets the share of their shortest paths that pass through it. The shares are
+        summed.
+        """
+        through = [0.0] * len(self)
+        steps = 0
+        for start in range(len(self)):
+            order, before, paths = self._shortest_paths(start, MOST_STEPS - steps)
+            steps += sum(len(self.out[place]) + 1 for place in order)
+            _check(steps, MOST_STEPS)
+            depends = dict.fromkeys(order, 0.0)
+            for place in reversed(order):
+                for earlier in before[place]:
+                    depends[earlier] += paths[earlier] / paths[place] * (1 + depends[place])
+                if place != start:
+                    through[place] += depends[place]
+        return through
+
+    def _shortest_paths(self, start: int, steps: int) -> tuple[list[int], dict[int, list[int]], dict[int, int]]:
+        """Return the agents by distance from ``start``, those before each on shortest paths, and their path counts."""
+        distance, paths = {start: 0}, {start: 1}
+        before: dict[int, list[int]] = {start: []}
+        order = [start]
+        for place in order:  # grows during the loop
+            steps -= len(self.out[place])
+            _check(-steps, 0)
+            for after in self.out[place]:
+                if after not in distance:
+                    distance[after] = distance[place] + 1
+                    before[after], paths[after] = [], 0
+                    order.append(after)
+                if distance[after] == distance[place] + 1:
+                    before[after].append(place)
+                    paths[after] += paths[place]
+        return order, before, paths
+
+    def near_the_top(self, values: Sequence[float], share: float) -> list[str]:
+        """Return the agents whose value is at least ``share`` of the highest value, or none if all values are 0."""
+        if not any(values):
+            return []
+        least = share * max(values) * (1 - EPSILON)
+        return [name for name, value in zip(self.names, values, strict=True) if value >= least]
 
 
 def _graph_of(turn: Turn) -> tuple[AgentGraph, int]:

@@ -5,7 +5,11 @@ Scores contain its type, its position and a masked value, and never the data.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple
 
 from annotated_types import Ge, Gt, Le, Lt
@@ -15,12 +19,10 @@ from ...core.errors import MetricError
 from ...core.turn import Turn
 from ...detectors.personal import CONFIDENT, leaks
 from ...detectors.personal_marks import may_hold
-from ...detectors.pii import ADDRESSES, EMAILS, NAMES, NUMBERS, PLAIN_NUMBERS, SCAN_LIMIT, Rule, find, mask
+from ...detectors.pii import ADDRESSES, EMAILS, NAMES, NUMBERS, PLAIN_NUMBERS, SCAN_LIMIT, find, mask
 from ..lib import applies
 from ..lib.applies import MINIMISED_KEYS
-from ..lib.grounding import GivenInTurn
-from ..lib.ledger import EpsilonLedger
-from ..lib.screen import look_at_output
+from ..lib.grounding import GivenInTurn, screen_of_output
 from ..registry import EPSILON, Result, metric, skip
 
 Share = Annotated[float, Ge(0), Le(1)]
@@ -39,28 +41,14 @@ _SHOWN = 100
 """Maximum detections in ``detail``. All detections are counted."""
 
 
-def _rules(ruleset: str, enable_names: bool) -> tuple[Rule, ...]:
-    if ruleset == "seed":
-        return _SEED_RULES
-    return (*_DEFAULT_RULES, NAMES) if enable_names else _DEFAULT_RULES
-
-
 class _Detection(NamedTuple):
-    kind: str
+    """An entry of ``detections`` in the detail."""
+
+    type: str
     location: str
     start: int
     confidence: float
     masked: str
-
-    def shown(self) -> dict[str, Any]:
-        """Return the detection for ``detail``."""
-        return {
-            "type": self.kind,
-            "location": self.location,
-            "start": self.start,
-            "confidence": self.confidence,
-            "masked": self.masked,
-        }
 
 
 @metric(
@@ -160,69 +148,106 @@ def code_pii_leakage(
         if not texts and not truncated:  # nearly always
             nothing = {"num_detections": 0, "severity": 0.0, "types": [], "detections": []}
             return Result(1.0, passed=True if threshold is None else None, detail=nothing)
-    found: list[_Detection] = []
-    uncertain: list[_Detection] = []
     if ruleset == "precise":
-        given = GivenInTurn(turn)
-        for leak in _precise(turn, texts, given):
-            (found if leak.confidence >= CONFIDENT else uncertain).append(leak)
-        gap = given.gap() if any(leak.location == "output" for leak in found) else None
+        found, uncertain, gap = _leaks(turn, texts)
         if gap is not None:
             return skip(gap)
     else:
-        rules = _rules(ruleset, enable_names)
-        for location, text in texts:
-            found += [
-                _Detection(detector.kind, location, start, detector.confidence, mask(text[start:end]))
-                for detector, start, end in find(text, rules)
-            ]
-    return _pii_result(found, uncertain, weights, aggregate, threshold, truncated=truncated)
-
-
-def _may_leak(turn: Turn, location: str, text: str) -> bool:
-    if location == "input":
-        return may_hold(text[:SCAN_LIMIT])
-    look = look_at_output(turn)
-    return may_hold(look.text, look)
-
-
-def _precise(turn: Turn, texts: list[tuple[str, str]], given: GivenInTurn) -> Iterator[_Detection]:
-    for location, text in texts:
-        for leak in leaks(text, given, asked=turn.input or "", check_given=location == "output"):
-            yield _Detection(leak.kind, location, leak.start, leak.confidence, mask(text[leak.start : leak.end]))
-
-
-def _pii_result(
-    found: list[_Detection],
-    uncertain: list[_Detection],
-    weights: dict[str, float] | None,
-    aggregate: str,
-    threshold: float | None,
-    *,
-    truncated: bool,
-) -> Result:
-    harms = [_weight(leak.kind, weights) * leak.confidence for leak in found]
+        rules = _SEED_RULES if ruleset == "seed" else (*_DEFAULT_RULES, NAMES) if enable_names else _DEFAULT_RULES
+        uncertain = []
+        found = [
+            _Detection(detector.kind, location, start, detector.confidence, mask(text[start:end]))
+            for location, text in texts
+            for detector, start, end in find(text, rules)
+        ]
+    severities = {**PII_WEIGHTS, **(weights or {})}
+    harms = [severities.get(leak.type, _UNKNOWN_WEIGHT) * leak.confidence for leak in found]
     severity = 0.0
     if harms:
         severity = max(harms) if aggregate == "max" else sum(harms) / len(harms)
     detail: dict[str, Any] = {
         "num_detections": len(harms),
         "severity": severity,
-        "types": sorted({leak.kind for leak in found}) if harms else [],
-        "detections": [leak.shown() for leak in found[:_SHOWN]],
+        "types": sorted({leak.type for leak in found}),
+        "detections": [leak._asdict() for leak in found[:_SHOWN]],
     }
     if uncertain:
-        detail["uncertain"] = [leak.shown() for leak in uncertain[:_SHOWN]]
+        detail["uncertain"] = [leak._asdict() for leak in uncertain[:_SHOWN]]
     if truncated:
         detail["truncated"] = True
     why = f"found: {', '.join(detail['types'])}" if harms else None
     return Result(1 - severity, passed=not found if threshold is None else None, explanation=why, detail=detail)
 
 
-def _weight(kind: str, weights: dict[str, float] | None) -> float:
-    if weights is not None and kind in weights:
-        return weights[kind]
-    return PII_WEIGHTS.get(kind, _UNKNOWN_WEIGHT)
+def _leaks(turn: Turn, texts: list[tuple[str, str]]) -> tuple[list[_Detection], list[_Detection], str | None]:
+    """Return the confident finds, the uncertain ones, and the reason that a find in the output can't be checked, if any."""
+    given = GivenInTurn(turn)
+    found: list[_Detection] = []
+    uncertain: list[_Detection] = []
+    for location, text in texts:
+        for leak in leaks(text, given, asked=turn.input or "", check_given=location == "output"):
+            detection = _Detection(leak.kind, location, leak.start, leak.confidence, mask(text[leak.start : leak.end]))
+            (found if leak.confidence >= CONFIDENT else uncertain).append(detection)
+    return found, uncertain, given.gap() if any(leak.location == "output" for leak in found) else None
+
+
+def _may_leak(turn: Turn, location: str, text: str) -> bool:
+    if location == "input":
+        return may_hold(text[:SCAN_LIMIT])
+    screen = screen_of_output(turn)
+    return may_hold(screen.text, screen)
+
+
+@dataclass(slots=True)
+class _Charge:
+    """The epsilon that one turn spent, and the epsilon spent in its scope before it."""
+
+    scope: str
+    before: float
+    epsilon: float = 0.0
+
+
+class EpsilonLedger:
+    """A sum of the epsilon that turns spend, per scope.
+
+    A turn that is scored again, or a revision of it, is charged once and gets the same earlier spending. The ledger drops the
+    least recently used scopes and turns beyond its size.
+    """
+
+    def __init__(self, most_scopes: int = 100_000, most_turns: int = 100_000) -> None:
+        self._most_scopes, self._most_turns = most_scopes, most_turns
+        self._lock = threading.Lock()
+        self._spent: OrderedDict[str, float] = OrderedDict()
+        self._charges: OrderedDict[tuple[str, str], _Charge] = OrderedDict()
+        self._without_id: weakref.WeakKeyDictionary[Turn, _Charge] = weakref.WeakKeyDictionary()
+
+    def __len__(self) -> int:
+        return len(self._spent) + len(self._charges)
+
+    def charge(self, scope: str, turn: Turn, epsilon: float) -> float:
+        """Charge a turn's epsilon and return the epsilon spent in its scope before it."""
+        with self._lock:
+            charge = self._charge_of(scope, turn) or _Charge(scope, self._spent.get(scope, 0.0))
+            self._spent[scope] = max(0.0, self._spent.get(scope, 0.0) + epsilon - charge.epsilon)
+            self._spent.move_to_end(scope)
+            charge.epsilon = epsilon
+            if turn.turn_id:
+                self._charges[scope, turn.turn_id] = charge
+                self._charges.move_to_end((scope, turn.turn_id))
+            else:
+                self._without_id[turn] = charge
+            if len(self._spent) > self._most_scopes:
+                self._spent.popitem(last=False)
+            if len(self._charges) > self._most_turns:
+                self._charges.popitem(last=False)
+            return charge.before
+
+    def _charge_of(self, scope: str, turn: Turn) -> _Charge | None:
+        if not turn.turn_id:
+            found = self._without_id.get(turn)
+            return found if found is not None and found.scope == scope else None
+        known = self._charges.get((scope, turn.turn_id))
+        return known if known is not None or turn.supersedes is None else self._charges.get((scope, turn.supersedes))
 
 
 _LEDGER = EpsilonLedger()

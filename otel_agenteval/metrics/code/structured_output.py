@@ -13,17 +13,14 @@ from annotated_types import Ge, MinLen
 
 from ...core import jsonio
 from ...core.errors import MetricError, MissingExtra
-from ...core.extras import extra_installed
 from ...core.turn import Turn
-from ..lib import schema as schemas
-from ..lib import schema_subset, sql, xml
+from ..lib import sql, xml
 from ..lib.excerpt import excerpt
-from ..lib.json_output import object_of, too_long, written
-from ..lib.json_paths import ABSENT, first_difference, lookup
-from ..lib.json_text import containers
-from ..lib.schema import Schema
+from ..lib.json_output import ABSENT, containers, first_difference, lookup, object_of, too_long, written
+from ..lib.schema import Schema, violations
 from ..lib.values import json_equal
 from ..registry import Param, Result, metric, skip, vacuous
+from .text_matching import in_range
 
 _EXAMINED = 10_000
 """Maximum values or elements in a text that are examined one by one."""
@@ -32,11 +29,6 @@ _SHOWN = 100
 _SHOWN_TABLES = 100
 
 _EXPECTED_OUTPUT = Param("expected_output", "expcted_output")
-
-
-def _violations(schema: Schema, value: Any, feature: str) -> list[dict[str, str]]:
-    validate = schemas.violations if extra_installed("structured") else schema_subset.violations
-    return validate(schema, value, feature=feature)
 
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:is-json", "hpd:JsonValidityEvaluator"))
@@ -48,7 +40,8 @@ def code_is_json(turn: Turn, *, schema: Schema | None = None) -> Result:
     ``too_long``.
 
     Parameters:
-        schema: JSON Schema for the value, as in ``code_schema_conformance``. An invalid schema is an error.
+        schema: JSON Schema for the value, as in ``code_schema_conformance``, which needs the extra ``[structured]``. An
+            invalid schema is an error.
 
     Detail: ``violations`` ``[{path, message}]`` of the schema, at most ten.
 
@@ -63,7 +56,7 @@ def code_is_json(turn: Turn, *, schema: Schema | None = None) -> Result:
         return Result(False)
     if schema is None:
         return Result(True)
-    found = _violations(schema, value, "code_is_json with a schema")
+    found = violations(schema, value, feature="code_is_json with a schema")
     return Result(not found, detail={"violations": found} if found else None)
 
 
@@ -76,7 +69,8 @@ def code_contains_json(turn: Turn, *, schema: Schema | None = None) -> Result:
     it. With a schema, one of the first 10,000 values must match. An output over 1 MiB is skipped as ``too_long``.
 
     Parameters:
-        schema: JSON Schema for the value, as in ``code_schema_conformance``. An invalid schema is an error.
+        schema: JSON Schema for the value, as in ``code_schema_conformance``, which needs the extra ``[structured]``. An
+            invalid schema is an error.
 
     Detail: ``count`` of values, ``first`` (the first 100 characters of the first value), ``violations`` of the first value
     if no value matches the schema.
@@ -106,17 +100,17 @@ def _violations_of_texts(schema: Schema, texts: Sequence[str]) -> list[dict[str,
     """
     feature = "code_contains_json with a schema"
     if not texts:
-        _violations(schema, None, feature)  # an invalid schema is always an error
+        violations(schema, None, feature=feature)  # an invalid schema is always an error
     first = None
     for text in texts:
         try:
             value = jsonio.loads(text)
         except ValueError:  # nested too deeply
             continue
-        violations = _violations(schema, value, feature)
-        if not violations:
+        found = violations(schema, value, feature=feature)
+        if not found:
             return []
-        first = first or violations
+        first = first or found
     return first
 
 
@@ -246,7 +240,9 @@ def code_is_sql(
 
 
 def _sql_by_shape(output: str, bare: str, *, strict: bool, known: bool) -> Result:
-    passed = known and sql.Shape.of(output).fits and not sql.is_unfinished(bare) and not (strict and sql.lacks_comma(bare))
+    passed = (
+        known and all(sql.shape_of(output).values()) and not sql.is_unfinished(bare) and not (strict and sql.lacks_comma(bare))
+    )
     return Result(passed, detail={"parser": "shape"})
 
 
@@ -270,16 +266,8 @@ def code_sql_shape(turn: Turn) -> Result:
     output = turn.output or ""
     if too_long(output):
         return skip("too_long")
-    shape = sql.Shape.of(output)
-    return Result(
-        shape.fits,
-        detail={
-            "starts_with_verb": shape.starts_with_verb,
-            "balanced_parentheses": shape.balanced_parentheses,
-            "even_single_quotes": shape.even_single_quotes,
-            "even_double_quotes": shape.even_double_quotes,
-        },
-    )
+    shape = sql.shape_of(output)
+    return Result(all(shape.values()), detail=shape)
 
 
 _HTML_TAG = re.compile(r"<\s*[A-Za-z][A-Za-z0-9:-]*(?:\s|/?>)")
@@ -394,21 +382,14 @@ def code_array_length(
     if not isinstance(found, list):
         return Result(False)
     length = len(found)
-    if value is not None:
-        passed = length == value
-    else:
-        passed = (min is None or length >= min) and (max is None or length <= max)
-    return Result(passed, detail={"length": length})
+    return Result(in_range(length, value, min, max), detail={"length": length})
 
 
-@metric(needs=("output",), boolean=True, aliases=("hpd:SchemaConformanceEvaluator",))
+@metric(needs=("output",), boolean=True, extra="structured", aliases=("hpd:SchemaConformanceEvaluator",))
 def code_schema_conformance(turn: Turn, *, schema: Any) -> Result:
     """Check that the output is JSON that conforms to a JSON Schema.
 
-    With the extra ``[structured]``, all of JSON Schema drafts 4 to 2020-12 works. ``$schema`` selects the draft, by default
-    2020-12. Without the extra, any keyword outside this list is an error: ``type``, ``required``, ``properties``,
-    ``additionalProperties``, ``items``, ``enum``, ``const``, ``minimum``, ``maximum``, ``minLength``, ``maxLength``,
-    ``minItems``, ``maxItems``, and with the extra ``[text]`` ``pattern``.
+    All of JSON Schema drafts 4 to 2020-12 works. ``$schema`` selects the draft, by default 2020-12.
 
     ``2.0`` is an integer, and ``"1"`` doesn't equal the 1 of an ``enum``. References to other documents are refused. An
     output that isn't JSON fails. An invalid schema is always an error. An output over 1 MiB is skipped as ``too_long``.
@@ -424,13 +405,12 @@ def code_schema_conformance(turn: Turn, *, schema: Any) -> Result:
     output = turn.output or ""
     if too_long(output):
         return skip("too_long")
-    feature = "code_schema_conformance"
     try:
         value = jsonio.loads(output)
     except ValueError:
-        _violations(known, None, feature)
+        violations(known, None, feature="code_schema_conformance")
         return Result(False)
-    found = _violations(known, value, feature)
+    found = violations(known, value, feature="code_schema_conformance")
     return Result(not found, detail={"violations": found} if found else None)
 
 

@@ -289,6 +289,13 @@ _WORD = re.compile(r"\b[^\W_](?:[^\W_]|['-])*\b")
 Bound = Annotated[int, Ge(0)]
 
 
+def in_range(count: int, exact: int | None, least: int | None, most: int | None) -> bool:
+    """Return True if a number is the exact one, or without an exact one, within the limits that are set."""
+    if exact is not None:
+        return count == exact
+    return (least is None or count >= least) and (most is None or count <= most)
+
+
 @metric(needs=("output",), boolean=True, aliases=("hpd:WordCountEvaluator",))
 def code_word_count(
     turn: Turn,
@@ -315,11 +322,7 @@ def code_word_count(
     """
     output = turn.output or ""
     count = len(output.split()) if tokenizer == "whitespace" else sum(1 for _ in _WORD.finditer(output))
-    if exact is not None:
-        passed = count == exact
-    else:
-        passed = (min is None or count >= min) and (max is None or count <= max)
-    return Result(passed, detail={"word_count": count})
+    return Result(in_range(count, exact, min, max), detail={"word_count": count})
 
 
 REFUSAL_PHRASES = (

@@ -27,11 +27,11 @@ from ..lib.tools import (
 )
 from ..lib.values import canonical, json_equal, rendered
 from ..registry import Result, metric, skip, vacuous
+from .text_matching import TextOrNumber, in_range
 
 Share = Annotated[float, Ge(0), Le(1)]
 ToolName = Annotated[str, MinLen(1)]
 Count = Annotated[int, Ge(0)]
-TextOrNumber = str | bool | int | float
 ExpectedTools = list[str | dict[str, Any]]
 
 _SHOWN = 200
@@ -394,11 +394,7 @@ def code_tool_call_count(
     if count is None and min is None and max is None:
         raise MetricError("missing_parameter", "code_tool_call_count: set count, min or max")
     actual = len(_calls_of(turn, tool))
-    if count is not None:
-        passed = actual == count
-    else:
-        passed = (min is None or actual >= min) and (max is None or actual <= max)
-    return Result(passed, detail={"actual": actual})
+    return Result(in_range(actual, count, min, max), detail={"actual": actual})
 
 
 @metric(needs=("tool_calls",), boolean=True, aliases=("hpd:ToolArgumentMatchesEvaluator",))

@@ -1,4 +1,4 @@
-"""Collect the texts that the agent was given in a turn, which can ground its answer.
+"""Prepare a turn's texts for detectors: the answer, and the texts that the agent was given, which can ground the answer.
 
 Grounding texts are tool results, the user's words, retrieved documents, system instructions, tool definitions and earlier
 messages, including the agent's own. The model writes the tool *arguments* and the messages of this turn itself, so they can't
@@ -7,13 +7,25 @@ ground anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from ...core.turn import Turn
+from ...core.turn import Message, Turn
 from ...detectors.grounding import SCAN_LIMIT, Given
 from ...detectors.numbers.grounded import has_number, is_text_to_work_on
+from ...detectors.screen import Look
+
+
+def screen_of_output(turn: Turn) -> Look:
+    """Return the screen of a turn's answer, which all detectors share.
+
+    An unknown answer counts as an empty text.
+    """
+    output = turn.output or ""
+    screen: Look | None = turn.shared.get("screen")
+    if screen is None or screen.whole is not output:
+        screen = turn.shared["screen"] = Look(output)
+    return screen
 
 
 class GivenInTurn(Given):
@@ -65,7 +77,7 @@ def _given_values(turn: Turn) -> Iterator[Any]:
     if turn.system:
         yield turn.system
     messages = turn.messages
-    asked = max((i for i, message in enumerate(messages) if message.role == "user"), default=-1)
+    asked = _last_user_message(messages)
     for i, message in enumerate(messages):
         if message.content and (i <= asked or message.role != "assistant"):
             yield message.content
@@ -91,11 +103,7 @@ def has_material(turn: Turn) -> bool:
     Results of tools, documents and earlier messages count. Instructions count if they contain numbers, and the user's words if
     they are a text to work on.
     """
-    if any(True for _ in islice(_results(turn), 1)):
-        return True
-    if any(has_number(text) for text in _conversation(turn)):
-        return True
-    return is_text_to_work_on(turn.input or "")
+    return any(True for _ in _results(turn)) or any(map(has_number, _conversation(turn))) or is_text_to_work_on(turn.input or "")
 
 
 def _results(turn: Turn) -> Iterable[object]:
@@ -112,6 +120,9 @@ def _conversation(turn: Turn) -> Iterable[str]:
         yield str(turn.history)[:SCAN_LIMIT]
     if turn.tool_definitions:
         yield str(turn.tool_definitions)[:SCAN_LIMIT]
-    messages = turn.messages
-    asked = max((i for i, message in enumerate(messages) if message.role == "user"), default=-1)
-    yield from (message.content for message in messages[: max(asked, 0)] if message.content)
+    earlier = turn.messages[: max(_last_user_message(turn.messages), 0)]
+    yield from (message.content for message in earlier if message.content)
+
+
+def _last_user_message(messages: Sequence[Message]) -> int:
+    return max((i for i, message in enumerate(messages) if message.role == "user"), default=-1)

@@ -1,18 +1,20 @@
-"""Parse outputs that should be JSON documents."""
+"""Find, read and compare the JSON documents in an output."""
 
 from __future__ import annotations
 
+import itertools
+import re
 from typing import Any
 
 from ...core import jsonio
-from .values import canonical
+from .excerpt import excerpt
+from .values import canonical, json_equal
 
 SIZE_LIMIT = 1 << 20
 """Maximum size of a parsed output in bytes. Longer outputs are skipped with ``too_long``."""
 
 
 def too_long(text: str) -> bool:
-    """Return True if an output is too long to parse."""
     if text.isascii() or len(text) > SIZE_LIMIT:
         return len(text) > SIZE_LIMIT
     return len(text.encode("utf-8", "surrogatepass")) > SIZE_LIMIT
@@ -30,3 +32,193 @@ def object_of(text: str) -> dict[str, Any] | None:
 def written(value: Any) -> str:
     """Return a text unchanged, and any other value as canonical JSON."""
     return value if isinstance(value, str) else canonical(value)
+
+
+# --- paths
+
+ABSENT = object()
+"""Result of a lookup if the path doesn't exist."""
+
+_INDEX = re.compile(r"\[([0-9]{1,9})\]")
+_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SHOWN_KEY = 50
+_SHOWN_STEPS = 20
+
+_Place = tuple[Any, "str | int"] | None
+"""Position in a document as a linked list: the parent's position and the key or index."""
+
+
+def lookup(document: Any, path: str) -> Any:
+    """Return the value at a dotted path, or :data:`ABSENT`.
+
+    Accepts ``a.b``, ``a.0``, ``a[0]`` and ``$.a``. A key that is spelled exactly like the path takes precedence.
+    """
+    if isinstance(document, dict) and path in document:
+        return document[path]
+    found = document
+    for step in _INDEX.sub(r".\1", path).removeprefix("$").removeprefix(".").split("."):
+        if isinstance(found, dict):
+            found = found.get(step, ABSENT)
+        elif isinstance(found, list) and step.isascii() and step.isdigit() and len(step) < 10 and int(step) < len(found):
+            found = found[int(step)]
+        else:
+            return ABSENT
+    return found
+
+
+def first_difference(expected: Any, actual: Any, *, ignore_list_order: bool) -> str | None:
+    """Return the JSONPath of the first difference between two documents, or None if equal.
+
+    The order is that of the expected document. With ``ignore_list_order``, lists are compared as multisets, and the path is that
+    of the list. The walk isn't recursive, so nesting can have any depth.
+    """
+    pending: list[tuple[Any, Any, _Place]] = [(expected, actual, None)]
+    while pending:
+        one, other, place = pending.pop()
+        if isinstance(one, dict) and isinstance(other, dict):
+            keys = itertools.chain(one, (key for key in other if key not in one))
+            inner = [(one.get(key, ABSENT), other.get(key, ABSENT), (place, key)) for key in keys]
+            pending.extend(reversed(inner))
+        elif isinstance(one, list) and isinstance(other, list) and not ignore_list_order:
+            pairs = itertools.zip_longest(one, other, fillvalue=ABSENT)
+            pending.extend(reversed([(left, right, (place, i)) for i, (left, right) in enumerate(pairs)]))
+        elif isinstance(one, list) and isinstance(other, list):
+            forms: dict[Any, int] = {}
+            if _form(one, forms) != _form(other, forms):
+                return _path(place)
+        elif one is ABSENT or other is ABSENT or not json_equal(one, other):
+            return _path(place)
+    return None
+
+
+def _form(value: Any, forms: dict[Any, int]) -> int:
+    """Return a number that two values share if they are equal except for list order.
+
+    ``forms`` holds the numbers assigned so far.
+    """
+    pending: list[tuple[Any, bool]] = [(value, False)]
+    done: list[int] = []
+    while pending:
+        item, inner_done = pending.pop()
+        form: Any
+        if not isinstance(item, (dict, list)):
+            number = isinstance(item, (int, float)) and not isinstance(item, bool)
+            form = ("number" if number else type(item).__name__, item)
+        elif not inner_done:
+            pending.append((item, True))
+            pending.extend((inner, False) for inner in (item.values() if isinstance(item, dict) else item))
+            continue
+        else:
+            inner = done[len(done) - len(item) :]  # in reverse order, because of the stack
+            del done[len(done) - len(item) :]
+            form = frozenset(zip(reversed(item), inner, strict=True)) if isinstance(item, dict) else tuple(sorted(inner))
+        done.append(forms.setdefault(form, len(forms)))
+    return done[0]
+
+
+def _path(place: _Place) -> str:
+    steps = []
+    while place is not None:
+        place, key = place
+        if isinstance(key, int):
+            steps.append(f"[{key}]")
+        elif _PLAIN_KEY.fullmatch(key):
+            steps.append(f".{excerpt(key, _SHOWN_KEY)}")
+        else:
+            steps.append(f"[{excerpt(key, _SHOWN_KEY)!r}]")
+    return "$" + "".join(steps[: -_SHOWN_STEPS - 1 : -1])
+
+
+# --- JSON inside other text
+
+_OPEN = re.compile(r"""\[(?=[ \t\n\r]*["\[{\]0-9tfn-])|\{(?=[ \t\n\r]*["}])""")
+"""A bracket followed by the possible start of a value. Most brackets in prose don't match."""
+_TOKEN = re.compile(
+    r"""[ \t\n\r]*(?:
+        ([\[{]) | ([\]}]) | (,) | (:)
+        | ("[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4})[^"\\\x00-\x1f]*)*")
+        | (-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null)
+    )""",
+    re.VERBOSE,
+)
+_OPENED, _CLOSED, _COMMA, _COLON, _STRING, _SCALAR = range(1, 7)  # the groups of _TOKEN
+_VALUE, _VALUE_OR_END, _KEY, _KEY_OR_END, _AFTER_KEY, _AFTER_VALUE = range(6)  # tokens that the grammar allows next
+
+_NEXT = {
+    **{(wanted, kind): _AFTER_VALUE for wanted in (_VALUE, _VALUE_OR_END) for kind in (_STRING, _SCALAR)},
+    (_KEY, _STRING): _AFTER_KEY,
+    (_KEY_OR_END, _STRING): _AFTER_KEY,
+    (_AFTER_KEY, _COLON): _VALUE,
+}
+_MAY_OPEN = frozenset((_VALUE, _VALUE_OR_END))
+_AFTER_OPENING = {"{": _KEY_OR_END, "[": _VALUE_OR_END}
+_AFTER_COMMA = {"{": _KEY, "[": _VALUE}
+_MAY_CLOSE = frozenset((("{}", _AFTER_VALUE), ("{}", _KEY_OR_END), ("[]", _AFTER_VALUE), ("[]", _VALUE_OR_END)))
+_EMPTY_ARRAY = re.compile(r"\[[ \t\n\r]*\]")
+
+
+class _Scan:
+    """A scanner that finds complete JSON containers and remembers them after a failure.
+
+    If a container is invalid, the containers open at that position are invalid too, and those closed before it are complete. None
+    of them is read again. Only brackets inside strings are read a second time, as structure. So no character is read more than
+    twice.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.whole: dict[int, int] = {}
+        self.broken: set[int] = set()
+
+    def end_of(self, start: int) -> int | None:
+        """Return the end of the container that opens at ``start``, or None if it isn't JSON."""
+        if start in self.broken:
+            return None
+        return self.whole.get(start) or self._read(start)
+
+    def _read(self, start: int) -> int | None:
+        text, match = self.text, _TOKEN.match
+        opened: list[int] = []
+        closed: list[tuple[int, int]] = []
+        wanted, position = _VALUE, start
+        while found := match(text, position):
+            kind = found.lastindex or 0
+            position = found.end()
+            sign = text[position - 1]
+            if kind == _OPENED and wanted in _MAY_OPEN:
+                opened.append(position - 1)
+                wanted = _AFTER_OPENING[sign]
+            elif kind == _CLOSED and (text[opened[-1]] + sign, wanted) in _MAY_CLOSE:
+                began = opened.pop()
+                if not opened:
+                    return position
+                while closed and closed[-1][0] > began:  # nested in this container
+                    closed.pop()
+                closed.append((began, position))
+                wanted = _AFTER_VALUE
+            elif kind == _COMMA and wanted == _AFTER_VALUE:
+                wanted = _AFTER_COMMA[text[opened[-1]]]
+            elif (wanted, kind) in _NEXT:
+                wanted = _NEXT[wanted, kind]
+            else:
+                break
+        self.whole.update(closed)
+        self.broken.update(opened)
+        return None
+
+
+def containers(text: str) -> list[tuple[int, int]]:
+    """Return the start and end of each outermost JSON object or non-empty array, in linear time.
+
+    From left to right, the longest JSON value at each bracket counts, and the search continues after it.
+    """
+    scan = _Scan(text)
+    found = []
+    opening = _OPEN.search(text)
+    while opening is not None:
+        start = opening.start()
+        end = scan.end_of(start)
+        if end is not None and _EMPTY_ARRAY.match(text, start) is None:
+            found.append((start, end))
+        opening = _OPEN.search(text, end or start + 1)
+    return found

@@ -1,18 +1,19 @@
 """Validate values against a JSON Schema, with bounded time and without network access.
 
-Each schema is compiled once.
+Nested references to alternatives can double the steps of a validation at each level, so the steps are counted first.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Iterator
 from typing import Any
+from urllib.parse import unquote
 
 from ...core import jsonio
 from ...core.errors import MetricError
 from ...core.extras import require
-from . import schema_steps
 
 Schema = dict[str, Any] | bool
 """A JSON Schema. ``True`` allows every value, and ``False`` allows none."""
@@ -34,8 +35,10 @@ def violations(schema: Schema, instance: Any, *, feature: str) -> list[dict[str,
     """
     written = jsonio.dumps(schema)
     validator = _validator(written, feature)
-    if any(keyword in written for keyword in schema_steps.REFERENCES):
-        _refuse_explosions(schema, instance)
+    if takes_too_many_steps(written, instance):
+        raise MetricError(
+            "invalid_schema", "invalid JSON Schema: validating this value takes too many steps; use fewer references"
+        )
     if validator.is_valid(instance):
         return []
     return [
@@ -44,23 +47,13 @@ def violations(schema: Schema, instance: Any, *, feature: str) -> list[dict[str,
     ]
 
 
-def _refuse_explosions(schema: Schema, instance: Any) -> None:
-    most = _STEPS_AT_LEAST + _STEPS_PER_CHARACTER * len(jsonio.dumps(instance))
-    try:
-        schema_steps.check(schema, instance, most)
-    except schema_steps.TooManySteps:
-        raise MetricError(
-            "invalid_schema", f"invalid JSON Schema: validation of this value exceeds {most} steps; use fewer nested references"
-        ) from None
-
-
 @functools.lru_cache(maxsize=256)
 def _validator(schema_text: str, feature: str) -> Any:
     jsonschema_rs = require("jsonschema_rs", feature=feature, extra="structured")
     try:
         return jsonschema_rs.validator_for(
             jsonio.loads(schema_text),
-            retriever=_refuse,
+            retriever=refuse_document,
             mask="value",
             pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACK_LIMIT),
         )
@@ -68,5 +61,120 @@ def _validator(schema_text: str, feature: str) -> Any:
         raise MetricError("invalid_schema", f"invalid JSON Schema: {str(error).splitlines()[0]}") from None
 
 
-def _refuse(uri: str) -> Any:
+def refuse_document(uri: str) -> Any:
+    """Refuse to fetch a document that a schema refers to, as the ``retriever`` of a validator."""
     raise ValueError("a schema must not refer to other documents")
+
+
+# --- steps of a validation
+
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_LISTS = ("allOf", "anyOf", "oneOf")
+_SINGLE = ("not", "if", "then", "else")
+_OF_MEMBERS = ("additionalProperties", "unevaluatedProperties")
+_OF_ITEMS = ("items", "additionalItems", "contains", "unevaluatedItems")
+
+
+class _TooManySteps(Exception):
+    pass
+
+
+def takes_too_many_steps(schema_text: str, instance: Any) -> bool:
+    """Return True if a validation takes too many steps, or they can't be counted.
+
+    Without references, the steps grow at most with the size of the schema times the size of the value.
+    """
+    if not any(keyword in schema_text for keyword in _REFERENCES):
+        return False
+    most = _STEPS_AT_LEAST + _STEPS_PER_CHARACTER * len(jsonio.dumps(instance))
+    try:
+        _StepCount(_parsed(schema_text), most).total(instance)
+    except (_TooManySteps, RecursionError):
+        return True
+    return False
+
+
+@functools.lru_cache(maxsize=256)
+def _parsed(schema_text: str) -> Any:
+    return jsonio.loads(schema_text)
+
+
+class _StepCount:
+    def __init__(self, root: Any, most: int) -> None:
+        self._root = root
+        self._most = most
+        self._known: dict[tuple[int, int], int] = {}
+        self._anchors = dict(_anchors(root))
+
+    def total(self, value: Any) -> int:
+        return self._of(self._root, value)
+
+    def _of(self, schema: Any, value: Any) -> int:
+        """Return the steps of one schema with one value. Each pair is counted once, however often it is validated."""
+        if not isinstance(schema, dict):
+            return 1
+        pair = id(schema), id(value)
+        known = self._known.get(pair)
+        if known is None:
+            self._known[pair] = 0  # a cycle adds no steps
+            known = 1 + sum(self._of(inner, value) for inner in self._here(schema))
+            known += sum(self._of(inner, part) for inner, part in _below(schema, value))
+            self._known[pair] = known
+        if known > self._most or len(self._known) > self._most:
+            raise _TooManySteps
+        return known
+
+    def _here(self, schema: dict[str, Any]) -> Iterator[Any]:
+        """Yield the inner schemas that apply to the same value."""
+        for keyword in _LISTS:
+            yield from _list(schema.get(keyword))
+        yield from (schema[keyword] for keyword in _SINGLE if keyword in schema)
+        for keyword in ("dependentSchemas", "dependencies"):
+            yield from _object(schema.get(keyword)).values()
+        yield from (self._referred(schema[key]) for key in _REFERENCES if isinstance(schema.get(key), str))
+
+    def _referred(self, reference: str) -> Any:
+        if not reference.startswith("#/"):
+            return self._root if reference == "#" else self._anchors.get(reference.removeprefix("#"))
+        found = self._root
+        for step in unquote(reference[2:]).split("/"):
+            if isinstance(found, list):
+                found = found[int(step)] if step.isdecimal() and int(step) < len(found) else None
+            else:
+                found = _object(found).get(step.replace("~1", "/").replace("~0", "~"))
+        return found
+
+
+def _below(schema: dict[str, Any], value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the inner schemas that apply to parts of a value, with the part.
+
+    Each schema for a name pattern is counted for every member.
+    """
+    if isinstance(value, dict):
+        named = _object(schema.get("properties"))
+        every = [schema[keyword] for keyword in _OF_MEMBERS if keyword in schema]
+        every += _object(schema.get("patternProperties")).values()
+        for name, part in value.items():
+            yield from ((inner, part) for inner in (*every, named.get(name)))
+    elif isinstance(value, list):
+        every = [schema[keyword] for keyword in _OF_ITEMS if isinstance(schema.get(keyword), dict)]
+        placed = [*_list(schema.get("prefixItems")), *_list(schema.get("items"))]
+        for place, part in enumerate(value):
+            yield from ((inner, part) for inner in (*every, *placed[place : place + 1]))
+
+
+def _anchors(root: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    pending = [root]
+    while pending:
+        schema = pending.pop()
+        if isinstance(schema, dict):
+            yield from ((schema[key], schema) for key in ("$anchor", "$dynamicAnchor") if isinstance(schema.get(key), str))
+        pending += schema.values() if isinstance(schema, dict) else _list(schema)
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -20,32 +20,17 @@ _AS = re.compile(r"\bas\b", re.IGNORECASE)
 _PARENTHESIS = re.compile(r"[()]")
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """Four properties of a text that looks like SQL."""
-
-    starts_with_verb: bool
-    balanced_parentheses: bool
-    even_single_quotes: bool
-    even_double_quotes: bool
-
-    @classmethod
-    def of(cls, text: str) -> Shape:
-        """Return the shape of a text. Surrounding white space is ignored."""
-        text = text.strip()
-        bare = _LITERAL.sub(" ", text)
-        verb = _VERB.match(text)
-        return cls(
-            starts_with_verb=verb is not None and (verb[0].lower() != "with" or _AS.search(bare, verb.end()) is not None),
-            balanced_parentheses=_depth(bare) is not None,
-            even_single_quotes=text.count("'") % 2 == 0,
-            even_double_quotes=text.count('"') % 2 == 0,
-        )
-
-    @property
-    def fits(self) -> bool:
-        """Return True if the text has all four properties."""
-        return self.starts_with_verb and self.balanced_parentheses and self.even_single_quotes and self.even_double_quotes
+def shape_of(text: str) -> dict[str, bool]:
+    """Return which of four properties of SQL a text has. Surrounding white space is ignored."""
+    text = text.strip()
+    bare = _LITERAL.sub(" ", text)
+    verb = _VERB.match(text)
+    return {
+        "starts_with_verb": verb is not None and (verb[0].lower() != "with" or _AS.search(bare, verb.end()) is not None),
+        "balanced_parentheses": _depth(bare) is not None,
+        "even_single_quotes": text.count("'") % 2 == 0,
+        "even_double_quotes": text.count('"') % 2 == 0,
+    }
 
 
 def _depth(bare: str) -> int | None:

@@ -57,13 +57,16 @@ def _leaves_equal(one: Any, other: Any) -> bool:
     return one is other or repr(one) == repr(other)  # not JSON, so its == could do anything
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=repr)
+
+
 def canonical(value: Any) -> str:
     """Return a value as JSON with sorted keys and no spaces.
 
     Values that are equal as JSON have the same text, except for ``1`` and ``1.0``.
     """
     try:
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), default=repr)
+        return _CANONICAL.encode(value)
     except (TypeError, ValueError, RecursionError):  # keys of mixed types, cycles, too deep
         return jsonio.dumps(value)
 
