@@ -19,16 +19,14 @@ from ..lib.excerpt import excerpt
 from ..lib.json_output import ABSENT, containers, first_difference, lookup, object_of, too_long, written
 from ..lib.schema import Schema, violations
 from ..lib.values import json_equal
-from ..registry import Param, Result, metric, skip, vacuous
-from .text_matching import in_range
+from ..registry import Result, metric, skip, vacuous
+from .text_matching import EXPECTED_OUTPUT, in_range
 
 _EXAMINED = 10_000
 """Maximum values or elements in a text that are examined one by one."""
 _SHOWN = 100
 """Maximum characters of output in ``detail``."""
 _SHOWN_TABLES = 100
-
-_EXPECTED_OUTPUT = Param("expected_output", "expcted_output")
 
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:is-json", "hpd:JsonValidityEvaluator"))
@@ -299,7 +297,7 @@ def _opens(text: str, tag: str) -> bool:
 
 
 @metric(needs=("output",), uses=("ground_truth",), boolean=True, aliases=("trusys:json-equals",))
-def code_json_equals(turn: Turn, *, value: Annotated[Any, _EXPECTED_OUTPUT] = None, ignore_list_order: bool = False) -> Result:
+def code_json_equals(turn: Turn, *, value: Annotated[Any, EXPECTED_OUTPUT] = None, ignore_list_order: bool = False) -> Result:
     """Check that the output is JSON equal to an expected value.
 
     The order of keys doesn't matter, and the order of lists does. Numbers compare by value (``1`` equals ``1.0``), and
@@ -346,7 +344,7 @@ Bound = Annotated[int, Ge(0)]
 def code_array_length(
     turn: Turn,
     *,
-    value: Annotated[Bound | None, _EXPECTED_OUTPUT] = None,
+    value: Annotated[Bound | None, EXPECTED_OUTPUT] = None,
     min: Bound | None = None,  # noqa: A002 - the catalog's parameter name
     max: Bound | None = None,  # noqa: A002 - the catalog's parameter name
     path: str = "$",
