@@ -28,11 +28,11 @@ from otel_agenteval.evaluation.evaluator import run as evaluate
 from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.instrumentation.span_processor import AgentEvalSpanProcessor
 from otel_agenteval.spans.record import LogPart, SpanEvent, SpanRecord, join_logs
+from otel_agenteval.turns.duplicates import Duplicates
 from otel_agenteval.turns.recordings import turns_of
 from otel_agenteval.turns.roots import Group, split
 from otel_agenteval.turns.state import Closed
 from otel_agenteval.turns.stitching import Stitcher
-from otel_agenteval.turns.twins import Twins
 
 TRACE = 0xA1
 START = 1_767_225_600_000_000_000
@@ -564,9 +564,9 @@ def calls_seen_twice(n: int) -> Callable[[], None]:
     outside = [alone(_chat(50 * n + i, 0, i), f"s{i}") for i in range(2, n + 1)]
 
     def run() -> None:
-        twins = Twins(Stitcher(30.0))
-        out = [whole for group in (*loop, *outside[::2], *split(inner), *outside[1::2]) for whole in twins.add(group, 0.0)]
-        out += twins.due(60.0)
+        duplicates = Duplicates(Stitcher(30.0))
+        out = [whole for group in (*loop, *outside[::2], *split(inner), *outside[1::2]) for whole in duplicates.add(group, 0.0)]
+        out += duplicates.due(60.0)
         assert len(out) == len(outside[::2]) + 3, len(out)  # the loop, the agent's turn, and that once more
 
     return run
@@ -583,10 +583,10 @@ def _waiting(made: Callable[[int, int], SpanRecord]) -> Callable[[int], Callable
             groups += split([record])
 
         def run() -> None:
-            twins = Twins(Stitcher(30.0))
+            duplicates = Duplicates(Stitcher(30.0))
             for group in groups:
-                twins.add(group, 0.0)
-            twins.due(60.0)
+                duplicates.add(group, 0.0)
+            duplicates.due(60.0)
 
         return run
 

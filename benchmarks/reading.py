@@ -15,9 +15,9 @@ from otel_agenteval.config.loader import load_config
 from otel_agenteval.engine.engine import Engine
 from otel_agenteval.spans.otlp import OtlpLog, from_json
 from otel_agenteval.spans.record import LogPart, SpanRecord, cut_long_values, join_logs
+from otel_agenteval.turns.duplicates import stitch
 from otel_agenteval.turns.roots import Group, split
 from otel_agenteval.turns.stitching import reader_of
-from otel_agenteval.turns.twins import stitch
 
 CORPUS = Path(__file__).parents[1] / "tests" / "data" / "corpus.tar.xz"
 ROUNDS = 5

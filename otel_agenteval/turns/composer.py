@@ -23,12 +23,12 @@ from ..evaluation.scored_turn import Root, ScoredTurn
 from ..spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, clean, cleaned, cut_long_values, join_logs
 from ..spans.sdk import from_sdk, start_of
 from ..spans.wire import LazyAttributes, WireSpan
+from .duplicates import Duplicates, join_duplicates
 from .readings import Readings
 from .revisions import Earlier, Revisions, stands_alone
 from .roots import Group, split
 from .state import Closed, PendingSpans
 from .stitching import Stitcher, reader_of, separate
-from .twins import Twins, seen_once
 
 SCORED = "scored"
 _NO_PART_OF_A_TURN = frozenset((SCOPE, LOGFIRE_SCOPE))
@@ -92,7 +92,7 @@ class Composer:
         """Labels added to a tenant's scores, by the tenant's name."""
         self._now = now
         self._holding = threading.Lock()
-        self._parts = Twins(Stitcher(patience, _HELD_BYTES, max_age), revisable_bytes)
+        self._parts = Duplicates(Stitcher(patience, _HELD_BYTES, max_age), revisable_bytes)
         self._revisions = Revisions(revisable_bytes, _REVISABLE_SECONDS, now)
 
     # --- closed spans → groups
@@ -105,20 +105,8 @@ class Composer:
         return [whole for group in self._groups(closed) for whole in self._stitched(group)]
 
     def _groups(self, closed: Closed) -> list[Group]:
-        records = [record_of(span) for span in closed.spans]
-        apart = [record for record in records if record.scope in _NO_PART_OF_A_TURN]
-        if apart:
-            records = [record for record in records if record.scope not in _NO_PART_OF_A_TURN]
-            self.notes.extend(record for record in apart if record.scope == LOGFIRE_SCOPE)
+        records = self._records(closed)
         pending = closed.pending = PendingSpans(len(records), self.spans.count)
-        if apart:
-            self.spans.count("own", len(apart))
-        if closed.size > MAX_VALUE_CHARS:
-            for record in records:
-                if not isinstance(record.attributes, LazyAttributes):  # lazy attributes are already cut
-                    cut_long_values(record)
-        if closed.logs:
-            _attach_logs(records, closed.logs)
         if closed.late:
             return self._revised(closed, records, pending)
         groups = self._groups_in_trace(closed, records)
@@ -128,15 +116,31 @@ class Composer:
         if not groups and records:
             self.readings.note_unread(unread_scope(records))
             self._revisions.keep_unmatched(closed.trace_id, records, closed.size)
-        above = _so_far(closed.ancestor) if closed.ancestor is not None and groups else None
+        ancestor = _so_far(closed.ancestor) if closed.ancestor is not None and groups else None
         found = []
         for group in groups:
             # If span starts were seen, the assembler decides what is missing. A parent that it never saw was dropped by a sampler.
             group.reason, group.complete = closed.reason, closed.complete and (group.complete or closed.root is not None)
             group.size = closed.size if len(groups) == 1 else closed.size * len(group.members) // len(records)
-            group.above = group.above or above
+            group.above = group.above or ancestor
             found += separate(group)
         return found
+
+    def _records(self, closed: Closed) -> list[SpanRecord]:
+        """Return the records of closed spans with their log records. Spans that are never part of a turn are left out."""
+        records = [record_of(span) for span in closed.spans]
+        others = [record for record in records if record.scope in _NO_PART_OF_A_TURN]
+        if others:
+            records = [record for record in records if record.scope not in _NO_PART_OF_A_TURN]
+            self.notes.extend(record for record in others if record.scope == LOGFIRE_SCOPE)
+            self.spans.count("own", len(others))
+        if closed.size > MAX_VALUE_CHARS:
+            for record in records:
+                if not isinstance(record.attributes, LazyAttributes):  # lazy attributes are already cut
+                    cut_long_values(record)
+        if closed.logs:
+            _attach_logs(records, closed.logs)
+        return records
 
     def _groups_in_trace(self, closed: Closed, records: list[SpanRecord]) -> list[Group]:
         """Return the groups in the records of one trace.
@@ -173,7 +177,7 @@ class Composer:
         self._account(found, late, pending, "late")
         for group in found:
             group.reason, group.size = closed.reason, closed.size + 512 * len(group.members)
-        return seen_once([part for group in found for part in separate(group)])
+        return join_duplicates([part for group in found for part in separate(group)])
 
     # --- parts of turns that wait for their continuation
 

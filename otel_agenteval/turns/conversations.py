@@ -67,12 +67,12 @@ class Ended:
 
 
 class _Conversation:
-    __slots__ = ("last", "revision", "said_at", "signals", "sizes", "stale_at", "turns")
+    __slots__ = ("active_at", "last", "revision", "signals", "sizes", "stale_at", "turns")
 
     def __init__(self) -> None:
         self.turns: list[Turn] = []
         self.last: Any = None
-        self.said_at = 0.0
+        self.active_at = 0.0
         self.sizes: dict[str, int] = {}
         """Estimated size of each of its turns in bytes."""
         self.revision = 0
@@ -116,7 +116,7 @@ class Conversations:
         """Drop everything, and create a new lock. A forked child owns no conversations."""
         self._lock = threading.Lock()
         self._open: OrderedDict[str, _Conversation] = OrderedDict()
-        self._over: OrderedDict[str, _Conversation] = OrderedDict()
+        self._ended: OrderedDict[str, _Conversation] = OrderedDict()
         """Conversations that have ended and may be resumed."""
         self._home: dict[str, str] = {}
         """Conversation of each held turn. A revision may move a turn to another conversation."""
@@ -125,7 +125,7 @@ class Conversations:
 
     def __len__(self) -> int:
         """Return the number of conversations that may become due."""
-        return len(self._open) + sum(found.stale_at is not None for found in self._over.values())
+        return len(self._open) + sum(found.stale_at is not None for found in self._ended.values())
 
     def add(self, turn: Turn, size: int, last: Any = None, replaces: Iterable[str] = ()) -> list[Ended]:
         """Add an evaluated turn, and return the conversations that ended to make room.
@@ -149,7 +149,7 @@ class Conversations:
                     self._drop_empty(other)
             if not key or lean is None:
                 return []
-            found = self._open.pop(key, None) or self._over.pop(key, None) or _Conversation()
+            found = self._open.pop(key, None) or self._ended.pop(key, None) or _Conversation()
             self._open[key] = found  # the most recent one is last
             starts = [_start(earlier) for earlier in found.turns]
             found.turns.insert(bisect.bisect(starts, _start(lean)), lean)
@@ -162,11 +162,11 @@ class Conversations:
             if early and turn_id in found.sizes:
                 found.signals.setdefault(turn_id, {}).update(early)
             found.stale_at = None
-            found.last, found.said_at = last, self._now()
+            found.last, found.active_at = last, self._now()
             return self._make_room()
 
     def _drop_turns(self, key: str, gone: set[str]) -> None:
-        found = self._open.get(key) or self._over.get(key)
+        found = self._open.get(key) or self._ended.get(key)
         if found is None:
             return
         found.turns = [turn for turn in found.turns if turn.turn_id not in gone]
@@ -176,12 +176,12 @@ class Conversations:
             self._home.pop(turn_id, None)
 
     def _drop_empty(self, key: str) -> None:
-        for index in (self._open, self._over):
+        for index in (self._open, self._ended):
             if key in index and not index[key].turns:
                 del index[key]
 
     def _forget_oldest(self) -> None:
-        for turn_id, size in self._over.popitem(last=False)[1].sizes.items():
+        for turn_id, size in self._ended.popitem(last=False)[1].sizes.items():
             self._bytes -= size
             self._home.pop(turn_id, None)
 
@@ -190,7 +190,7 @@ class Conversations:
         if not conversation_id or not signals:
             return
         with self._lock:
-            found = self._open.get(conversation_id) or self._over.get(conversation_id)
+            found = self._open.get(conversation_id) or self._ended.get(conversation_id)
             if found is None or all(turn.turn_id != turn_id for turn in found.turns):
                 self._early.setdefault(turn_id, {}).update(signals)
                 if len(self._early) > _EARLY:
@@ -199,14 +199,14 @@ class Conversations:
             known = found.signals.setdefault(turn_id, {})
             changed = any(known.get(name) != value for name, value in signals.items())
             known.update(signals)
-            if changed and conversation_id in self._over:
+            if changed and conversation_id in self._ended:
                 found.stale_at = self._now()
 
     def before(self, turn: Turn) -> list[dict[str, Any]]:
         """Return the ``history`` of a turn: the last earlier turns of its conversation."""
         with self._lock:
             key = conversation_of(turn)
-            found = self._open.get(key) or self._over.get(key)
+            found = self._open.get(key) or self._ended.get(key)
             earlier = (
                 []
                 if found is None
@@ -217,7 +217,7 @@ class Conversations:
     def turns(self, conversation_id: str) -> list[Turn]:
         """Return the held turns of a conversation by start time."""
         with self._lock:
-            found = self._open.get(conversation_id) or self._over.get(conversation_id)
+            found = self._open.get(conversation_id) or self._ended.get(conversation_id)
             return list(found.turns) if found is not None else []
 
     def end(self, conversation_id: str, reason: EndReason = "ended") -> list[Ended]:
@@ -232,11 +232,11 @@ class Conversations:
         with self._lock:
             silent = []
             for key, found in self._open.items():
-                if found.said_at > oldest:
+                if found.active_at > oldest:
                     break
                 silent.append(key)
             late = self._again(now - min(_SIGNAL_PAUSE, self._idle_timeout))
-            while self._over and next(iter(self._over.values())).said_at <= oldest - self._idle_timeout:
+            while self._ended and next(iter(self._ended.values())).active_at <= oldest - self._idle_timeout:
                 self._forget_oldest()
             return [*self._end(silent, "idle"), *late]
 
@@ -255,8 +255,8 @@ class Conversations:
 
     def _make_room(self) -> list[Ended]:
         ended: list[Ended] = []
-        while len(self._open) > self._max_open or (self._bytes > self._max_bytes and (self._over or len(self._open) > 1)):
-            if self._over and self._bytes > self._max_bytes:
+        while len(self._open) > self._max_open or (self._bytes > self._max_bytes and (self._ended or len(self._open) > 1)):
+            if self._ended and self._bytes > self._max_bytes:
                 self._forget_oldest()
             else:
                 ended += self._end([next(iter(self._open))], "evicted")
@@ -265,18 +265,18 @@ class Conversations:
     def _end(self, keys: Iterable[str], reason: EndReason) -> list[Ended]:
         ended = []
         for key in keys:
-            found = self._over[key] = self._open.pop(key)
-            ended.append(_ended(found, reason))
+            found = self._ended[key] = self._open.pop(key)
+            ended.append(_ended_as(found, reason))
         return ended
 
     def _again(self, before: float) -> list[Ended]:
-        late = [found for found in self._over.values() if found.stale_at is not None and found.stale_at <= before]
+        late = [found for found in self._ended.values() if found.stale_at is not None and found.stale_at <= before]
         for found in late:
             found.stale_at = None
-        return [_ended(found, "signals") for found in late]
+        return [_ended_as(found, "signals") for found in late]
 
 
-def _ended(found: _Conversation, reason: EndReason) -> Ended:
+def _ended_as(found: _Conversation, reason: EndReason) -> Ended:
     found.revision += 1
     turn = whole(found.turns, found.revision, found.signals)
     return Ended(turn, reason, found.last, turn.turn_id if found.revision > 1 else None)
@@ -307,7 +307,7 @@ def _start(turn: Turn) -> float:
 def whole(turns: list[Turn], revision: int = 1, signals: Mapping[str, Mapping[str, float]] | None = None) -> Turn:
     """Return a conversation as one turn.
 
-    ``messages`` holds everything that was said, ``history`` the turns before the last one, and ``session`` the
+    ``messages`` has all inputs and outputs, ``history`` the turns before the last one, and ``session`` the
     signals.
     """
     first, last = turns[0], turns[-1]
@@ -320,12 +320,10 @@ def whole(turns: list[Turn], revision: int = 1, signals: Mapping[str, Mapping[st
         "tool_definitions": last.tool_definitions, "references": last.references, "ground_truth": last.ground_truth,
         "relevant_ids": last.relevant_ids,
     }  # fmt: skip
-    for name in _JOINED:
-        found = [getattr(turn, name) for turn in turns]
-        known[name] = [item for part in found if part for item in part] if any(part is not None for part in found) else None
+    known.update((name, _joined([getattr(turn, name) for turn in turns])) for name in _JOINED)
     if not known["tool_calls"] and any(turn.tool_calls is None for turn in turns):
         known["tool_calls"] = None  # unknown, because a turn without captured calls may have had some
-    known["messages"] = [message for turn in turns for message in _said(turn)]
+    known["messages"] = [message for turn in turns for message in _exchange(turn)]
     known["history"] = [{"input": turn.input, "output": turn.output} for turn in turns[:-1]]
     if signals:
         known["session"] = {
@@ -334,7 +332,13 @@ def whole(turns: list[Turn], revision: int = 1, signals: Mapping[str, Mapping[st
     return Turn(**{name: value for name, value in known.items() if value is not None})
 
 
-def _said(turn: Turn) -> list[Message]:
+def _joined(lists: list[list[Any] | None]) -> list[Any] | None:
+    """Return the items of all lists, or None if all lists are unknown."""
+    known = [items for items in lists if items is not None]
+    return [item for items in known for item in items] if known else None
+
+
+def _exchange(turn: Turn) -> list[Message]:
     asked = [Message("user", turn.input)] if turn.input is not None else []
     return [*asked, Message("assistant", turn.output)] if turn.output is not None else asked
 

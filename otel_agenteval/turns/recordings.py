@@ -23,10 +23,10 @@ from ..dialects.reader import unread_scope
 from ..spans.exports import otlp_lines
 from ..spans.otlp import OtlpLog, from_json
 from ..spans.record import LogPart, SpanRecord, cut_long_values, join_logs
+from .duplicates import stitch
 from .readings import warn_unread
 from .roots import Group, split
 from .stitching import reader_of
-from .twins import stitch
 
 Report = Callable[[str], None]
 """Called with one line for each error in the recordings."""

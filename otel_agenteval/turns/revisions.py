@@ -7,7 +7,6 @@ data, and evaluated as its next revision.
 from __future__ import annotations
 
 import bisect
-import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
@@ -35,7 +34,7 @@ _HEADLESS = 10_000
 """Maximum number of turns without a root that are remembered after their spans were forgotten."""
 
 
-class _Part:
+class _TracePart:
     """Spans of a trace that belong together: a turn, or one span without a turn."""
 
     __slots__ = ("earlier", "group", "missing", "records", "size")
@@ -50,7 +49,7 @@ class _Part:
         """Ids of parents that aren't among these spans."""
 
 
-def _is_part_of(turn: _Part, group: Group) -> bool:
+def _is_part_of(turn: _TracePart, group: Group) -> bool:
     """Return True if a turn whose root is among the spans of ``group`` is part of it."""
     assert turn.group is not None
     root = turn.group.root
@@ -59,7 +58,7 @@ def _is_part_of(turn: _Part, group: Group) -> bool:
     return not (root.remote_parent and root.resource != group.root.resource)  # work for another process is its own turn
 
 
-class _Trace:
+class _RevisableTrace:
     """The remembered parts of one trace, indexed so that a late span finds its part quickly."""
 
     __slots__ = ("_by_end", "_headless", "_of_root", "_of_span", "_parts", "_without_parent", "kept_at", "size")
@@ -67,13 +66,13 @@ class _Trace:
     def __init__(self, now: float) -> None:
         self.kept_at = now
         self.size = 0
-        self._parts: dict[int, _Part] = {}
-        self._of_span: dict[int, _Part] = {}
-        self._of_root: dict[int, _Part] = {}
+        self._parts: dict[int, _TracePart] = {}
+        self._of_span: dict[int, _TracePart] = {}
+        self._of_root: dict[int, _TracePart] = {}
         """Turns by root span id."""
-        self._without_parent: dict[int, dict[int, _Part]] = {}
+        self._without_parent: dict[int, dict[int, _TracePart]] = {}
         """Parts by the id of each parent that isn't among their own spans."""
-        self._headless: dict[int, dict[int, _Part]] = {}
+        self._headless: dict[int, dict[int, _TracePart]] = {}
         """Turns whose root was never seen and spans without a turn, by the same ids."""
         self._by_end: list[tuple[int, int]] = []
         """End of the root and id of the part, for each turn."""
@@ -83,7 +82,7 @@ class _Trace:
         """Number of remembered turns."""
         return len(self._of_root)
 
-    def add(self, part: _Part) -> None:
+    def add(self, part: _TracePart) -> None:
         """Remember a part in place of those that it contains."""
         self.leave(part)
         self._parts[id(part)] = part
@@ -96,12 +95,12 @@ class _Trace:
             self._of_root[part.group.root.span_id] = part
             bisect.insort(self._by_end, (part.group.root.end_ns, id(part)))
 
-    def leave(self, part: _Part) -> None:
+    def leave(self, part: _TracePart) -> None:
         """Forget the parts that a part contains."""
         for old in {id(old): old for old in self._absorbed(part)}.values():
             self._remove(old)
 
-    def _remove(self, part: _Part) -> None:
+    def _remove(self, part: _TracePart) -> None:
         del self._parts[id(part)]
         self.size -= part.size
         for record in part.records:
@@ -116,7 +115,7 @@ class _Trace:
             del self._of_root[part.group.root.span_id]
             del self._by_end[bisect.bisect_left(self._by_end, (part.group.root.end_ns, id(part)))]
 
-    def _absorbed(self, part: _Part) -> Iterator[_Part]:
+    def _absorbed(self, part: _TracePart) -> Iterator[_TracePart]:
         """Yield the parts that a part replaces.
 
         These are spans without a turn, and turns whose roots are among its spans.
@@ -131,7 +130,7 @@ class _Trace:
             if inner is not None and part.group is not None and _is_part_of(inner, part.group):
                 yield inner
 
-    def _entries(self, part: _Part) -> Iterator[tuple[dict[int, dict[int, _Part]], int]]:
+    def _entries(self, part: _TracePart) -> Iterator[tuple[dict[int, dict[int, _TracePart]], int]]:
         for parent_id in part.missing:
             yield self._without_parent, parent_id
             if part.group is None or (not part.group.root_seen and part.group.root.parent_id == parent_id):
@@ -155,46 +154,50 @@ class _Trace:
         """Return the ids of the missing parents of turns without a root."""
         return [span_id for span_id, parts in self._headless.items() if any(part.group is not None for part in parts.values())]
 
-    def with_span(self, span_id: int) -> _Part | None:
+    def with_span(self, span_id: int) -> _TracePart | None:
         """Return the part that contains a span."""
         return self._of_span.get(span_id)
 
-    def _naming(self, span_id: int) -> Iterable[_Part]:
+    def _naming(self, span_id: int) -> Iterable[_TracePart]:
         return self._without_parent.get(span_id, {}).values()
 
-    def touched(self, late: list[SpanRecord], touched: Iterable[int]) -> list[_Part]:
+    def touched(self, late: list[SpanRecord], with_logs: Iterable[int]) -> list[_TracePart]:
         """Return the parts that late spans, or late logs of the given spans, may change.
 
         These are the parts below and above a late span. A late span whose parent is missing may also belong to a turn
         that was running at that time.
         """
-        found: dict[int, _Part] = {}
-        to_do: list[_Part] = [part for span_id in touched if (part := self._of_span.get(span_id)) is not None]
+        found = [part for span_id in with_logs if (part := self._of_span.get(span_id)) is not None]
         ids = {record.span_id for record in late}
-        first, last = math.inf, -math.inf
+        orphan_starts = []
         for record in late:
-            part = self._of_span.get(record.parent_id)
-            own = self._of_span.get(record.span_id)
-            to_do += [one for one in (part, own, *self._naming(record.span_id)) if one is not None]
-            if part is None and record.parent_id and record.parent_id not in ids and not record.remote_parent:
-                first, last = min(first, record.start_ns), max(last, record.start_ns)
-                to_do += self._headless.get(record.parent_id, {}).values()
-        if first <= last:  # orphans may belong to any turn that was running
-            running = self._by_end[bisect.bisect_left(self._by_end, (int(first), 0)) :]
-            to_do += [part for _, key in running if (part := self._parts[key]).records and _start_of(part) <= last]
-            if self.turns == 1:
-                to_do += [self._parts[key] for _, key in self._by_end]
+            parent, own = self._of_span.get(record.parent_id), self._of_span.get(record.span_id)
+            found += [part for part in (parent, own, *self._naming(record.span_id)) if part is not None]
+            if parent is None and record.parent_id and record.parent_id not in ids and not record.remote_parent:
+                orphan_starts.append(record.start_ns)
+                found += self._headless.get(record.parent_id, {}).values()
+        if orphan_starts:
+            found += self._running_between(min(orphan_starts), max(orphan_starts))
+        return self._connected(found)
+
+    def _running_between(self, first_ns: int, last_ns: int) -> list[_TracePart]:
+        """Return the turns that were running in a period, or the only turn."""
+        if self.turns == 1:
+            return [self._parts[key] for _, key in self._by_end]
+        ended_later = self._by_end[bisect.bisect_left(self._by_end, (first_ns, 0)) :]
+        return [part for _, key in ended_later if (part := self._parts[key]).records and _start_of(part) <= last_ns]
+
+    def _connected(self, to_do: list[_TracePart]) -> list[_TracePart]:
+        """Return the parts with all parts above them, and those below spans without a turn."""
+        found: dict[int, _TracePart] = {}
         while to_do:
             part = to_do.pop()
             if id(part) in found:
                 continue
             found[id(part)] = part
-            for parent_id in part.missing:
-                above = self._of_span.get(parent_id)
-                if above is not None:
-                    to_do.append(above)
-            if part.group is None or not part.group.root_seen:  # parts below spans without a turn
-                to_do += [one for record in part.records for one in self._naming(record.span_id)]
+            to_do += [above for parent_id in part.missing if (above := self._of_span.get(parent_id)) is not None]
+            if part.group is None or not part.group.root_seen:
+                to_do += [below for record in part.records for below in self._naming(record.span_id)]
         return list(found.values())
 
 
@@ -216,9 +219,9 @@ class _Folded:
         """Estimated size of its spans in bytes."""
         return self.group.size
 
-    def unfolded(self) -> _Trace:
+    def unfolded(self) -> _RevisableTrace:
         """Return the indexed trace with its turn."""
-        trace = _Trace(self.kept_at)
+        trace = _RevisableTrace(self.kept_at)
         trace.add(_part_of(self.group, self.earlier))
         return trace
 
@@ -228,8 +231,8 @@ class _Folded:
         return []
 
 
-def _part_of(group: Group, earlier: Earlier) -> _Part:
-    return _Part(group.members, group.size, group, earlier)
+def _part_of(group: Group, earlier: Earlier) -> _TracePart:
+    return _TracePart(group.members, group.size, group, earlier)
 
 
 def _traces_of(group: Group) -> list[int]:
@@ -240,7 +243,7 @@ def _traces_of(group: Group) -> list[int]:
     return [first, *sorted({record.trace_id for record in group.members} - {first})]
 
 
-def _start_of(part: _Part) -> int:
+def _start_of(part: _TracePart) -> int:
     return part.group.root.start_ns if part.group is not None else 0
 
 
@@ -253,7 +256,7 @@ def stands_alone(group: Group) -> bool:
     return group.root_seen and (root.parent_id == 0 or root.remote_parent or role_in(root) in (AGENT, WORKFLOW))
 
 
-def _that_lost(found: Iterable[Group], before: Iterable[Group]) -> set[int]:
+def _that_lost_spans(found: Iterable[Group], before: Iterable[Group]) -> set[int]:
     """Return the roots of turns that lost spans to another turn."""
     had = {group.root.span_id: {record.span_id for record in group.members} for group in before}
     return {
@@ -279,7 +282,7 @@ class Revisions:
     def forget(self) -> None:
         """Drop everything, and create a new lock. A forked child may have inherited a held one."""
         self._lock = threading.Lock()
-        self._traces: OrderedDict[int, _Trace | _Folded] = OrderedDict()
+        self._traces: OrderedDict[int, _RevisableTrace | _Folded] = OrderedDict()
         self._bytes = 0
         self._headless: OrderedDict[tuple[int, int], None] = OrderedDict()
         """Trace id and missing span id of turns that were evaluated without their root and forgotten since."""
@@ -310,14 +313,14 @@ class Revisions:
         if group.until_ns is not None:
             self._leave_to(part)
 
-    def _known(self, trace_id: int) -> _Trace | None:
+    def _known(self, trace_id: int) -> _RevisableTrace | None:
         """Return the remembered trace with its index."""
         trace = self._traces.get(trace_id)
         if isinstance(trace, _Folded):
             trace = self._traces[trace_id] = trace.unfolded()
         return trace
 
-    def _leave_to(self, part: _Part) -> None:
+    def _leave_to(self, part: _TracePart) -> None:
         """Forget turns that were evaluated separately and are now part of a turn in another trace."""
         assert part.group is not None
         with self._lock:
@@ -330,13 +333,13 @@ class Revisions:
 
     def keep_unmatched(self, trace_id: int, records: list[SpanRecord], size: int) -> None:
         """Remember spans without a turn, because a late span may add them to one."""
-        self._keep(trace_id, [_Part([record], size // len(records)) for record in records])
+        self._keep(trace_id, [_TracePart([record], size // len(records)) for record in records])
 
-    def _keep(self, trace_id: int, parts: list[_Part]) -> None:
+    def _keep(self, trace_id: int, parts: list[_TracePart]) -> None:
         with self._lock:
             trace = self._known(trace_id)
             if trace is None:
-                trace = self._traces[trace_id] = _Trace(self._now())
+                trace = self._traces[trace_id] = _RevisableTrace(self._now())
             self._bytes -= trace.size
             for part in parts:
                 trace.add(part)
@@ -391,9 +394,11 @@ class Revisions:
         found = split(known + late, frozenset(roots), alone=turns <= len(groups))
         for group in found:
             group.above = group.above or roots.get(group.root.span_id)
-        robbed = _that_lost(found, groups) if len(found) > 1 else set()
+        lost_spans = _that_lost_spans(found, groups) if len(found) > 1 else set()
         return [
-            group for group in found if group.root.span_id in robbed or any(record.span_id in changed for record in group.members)
+            group
+            for group in found
+            if group.root.span_id in lost_spans or any(record.span_id in changed for record in group.members)
         ]
 
     def _was_counted(self, group: Group) -> bool:

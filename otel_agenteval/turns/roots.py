@@ -33,7 +33,7 @@ class Group:
     """The spans of one turn."""
 
     __slots__ = (
-        "__weakref__", "above", "complete", "members", "pending", "reader", "reason", "root", "root_seen", "seen", "size", "until_ns",
+        "__weakref__", "above", "complete", "members", "pending", "reader", "reason", "recordings", "root", "root_seen", "size", "until_ns",
     )  # fmt: skip
 
     def __init__(self, root: SpanRecord, members: list[SpanRecord], root_seen: bool = True) -> None:
@@ -56,8 +56,8 @@ class Group:
         """The reader of the spans, kept so that they are read only once."""
         self.until_ns: int | None = None
         """The end of a turn in several traces."""
-        self.seen: list[Any] = []
-        """Entries by which :class:`~.twins.Twins` remembers its parts."""
+        self.recordings: list[Any] = []
+        """Entries by which :class:`~.duplicates.Duplicates` remembers its parts."""
 
     @property
     def all_seen(self) -> bool:

@@ -33,11 +33,11 @@ from ..dialects.reader import read, role_in
 from ..dialects.step import AGENT, LLM
 from ..spans.otlp import OtlpLog
 from ..spans.record import SpanRecord
+from .duplicates import order
 from .readings import warn_unread
 from .recordings import Faults, Reading, Report, items_in, read_items, read_lines, to_stderr, traces_of, turn_of, wholes_of
 from .roots import Group
 from .stitching import is_bare_call, may_go_on, reader_of, separate
-from .twins import order
 
 SLOTS = 256
 _MEETING = SLOTS
@@ -270,8 +270,8 @@ def _moved(slots: list[Slot], folder: Path, processes: Processes, meet: bool) ->
     responses = frozenset().union(*(survey.responses for survey in surveys))
     failed = frozenset().union(*(survey.failed for survey in surveys))
     if responses or failed:
-        for twins in processes.map(functools.partial(_twins, responses, failed), slots):
-            homes.update(dict.fromkeys(twins, _MEETING))
+        for duplicates in processes.map(functools.partial(_duplicates, responses, failed), slots):
+            homes.update(dict.fromkeys(duplicates, _MEETING))
     together: dict[str, list[int]] = defaultdict(list)
     for survey in surveys:
         for conversation, traces in survey.conversations.items():
@@ -316,7 +316,7 @@ def _survey(meet: bool, slot: Slot) -> _Surveyed:
     return _Surveyed(frozenset(traces), frozenset(responses), frozenset(failed), conversations)
 
 
-def _twins(responses: frozenset[str], failed: frozenset[str | None], slot: Slot) -> set[int]:
+def _duplicates(responses: frozenset[str], failed: frozenset[str | None], slot: Slot) -> set[int]:
     """Return the traces with a model call that another instrumentation may have recorded too."""
     return {
         group.root.trace_id

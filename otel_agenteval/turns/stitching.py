@@ -249,7 +249,7 @@ class _Piece:
         whole.reason, whole.complete = self.groups[-1].reason, all(group.complete for group in self.groups)
         whole.size = sum(group.size for group in self.groups)
         whole.pending = tuple(spans for group in self.groups for spans in group.pending)
-        whole.seen = [seen for group in self.groups for seen in group.seen]
+        whole.recordings = [recording for group in self.groups for recording in group.recordings]
         whole.until_ns = self.end_ns
         first, *others = self.groups
         whole.reader = reader_of(first).extended([reader_of(group) for group in others], whole.until_ns)

@@ -108,7 +108,7 @@ def _joined(groups: list[Group]) -> Group:
     reader = whole.reader = TurnReader(first.root, members)
     if whole.above is not None:
         reader.share(whole.above)
-    whole.seen = [seen for group in groups for seen in group.seen]
+    whole.recordings = [recording for group in groups for recording in group.recordings]
     reader.until_ns = whole.until_ns = max(record.end_ns for record in members)
     agents = [step for step in reader.steps if step.role == AGENT and step is not reader.root]
     if reader.root.error is None and agents:

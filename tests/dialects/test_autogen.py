@@ -7,9 +7,9 @@ import json
 import pytest
 
 from otel_agenteval.dialects.reader import read, role_of
+from otel_agenteval.turns.duplicates import stitch
 from otel_agenteval.turns.roots import split
 from otel_agenteval.turns.stitching import Stitcher, may_go_on, reader_of
-from otel_agenteval.turns.twins import stitch
 from tests.support.spans import agent, span
 
 SCOPE = "autogen SingleThreadedAgentRuntime"

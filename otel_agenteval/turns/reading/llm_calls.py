@@ -78,35 +78,38 @@ class CallReader(StepReader):
         outermost: dict[int, Step | None] = {}
         if any(step.totals is not None for step in steps):
             self._share_totals(steps)
-        senders: dict[tuple[str, int], Step] | None = {} if any(step.apart for step in steps) else None
-        twins = _twins(steps) if any(step.record.scope != steps[0].record.scope for step in steps) else {}
+        any_apart = any(step.apart for step in steps)
+        senders: dict[tuple[str, int], Step] = {}
+        duplicates = _duplicates(steps) if any(step.record.scope != steps[0].record.scope for step in steps) else {}
         for step in steps:
-            same = (
+            call = (
                 self._outer_llm(step, outermost)
                 or (by_response.get(step.response_id) if step.response_id else None)
-                or twins.get(step.record.span_id)
+                or duplicates.get(step.record.span_id)
                 # the call below the span that sent the request, if the SDK writes its own spans
-                or (senders.get((step.record.scope, step.record.parent_id)) if senders and step.apart else None)
+                or (senders.get((step.record.scope, step.record.parent_id)) if step.apart else None)
             )
-            if same is not None:
-                _fill_call(same, step)
-                if step.apart and same.record.parent_id == step.record.parent_id and same.duration_s is None:
-                    same.duration_s = (step.record.end_ns - same.record.start_ns) / 1e9
+            if call is not None:
+                _fill_call(call, step)
                 continue
             leaves.append(step)
             if step.response_id:
                 by_response[step.response_id] = step
-            if senders is not None:
-                if step.deferred:
-                    senders[step.record.scope, step.record.parent_id] = step
-                sender = self._parent(step)
-                if sender is not None:
-                    senders[sender.record.scope, sender.record.parent_id] = step
+            if any_apart:
+                self._add_sender(step, senders)
         for step in leaves:
             if step.deferred and step.error is None and step.output_messages is None and step.output_tokens is None:
                 reader = self._parent(step)  # the span ended without error before its consumer failed to read the stream
                 step.error = reader.error if reader is not None and reader.role == INNER else None
         return leaves
+
+    def _add_sender(self, step: Step, senders: dict[tuple[str, int], Step]) -> None:
+        """Index a call by the parents of its span and, if the response comes later, of the span that sent the request."""
+        if step.deferred:
+            senders[step.record.scope, step.record.parent_id] = step
+        sender = self._parent(step)
+        if sender is not None:
+            senders[sender.record.scope, sender.record.parent_id] = step
 
     def _share_totals(self, steps: list[Step]) -> None:
         """Replace running totals of a loop by the tokens of each call.
@@ -300,6 +303,8 @@ def _fill_call(target: Step, source: Step) -> None:
             if getattr(source, name) is not None:
                 setattr(target, name, getattr(source, name))
     fill(target, source, _MERGED)
+    if source.apart and source.record.parent_id == target.record.parent_id and target.duration_s is None:
+        target.duration_s = (source.record.end_ns - target.record.start_ns) / 1e9
     if target.finish_reason == "error" and target.error is None:
         target.error = source.error
     if target.record.name == "call_llm" and target.duration_s is None:  # ADK's span also lasts while the tools run
@@ -320,33 +325,33 @@ its caller.
 """
 _LAYERS = 8
 """Maximum number of instrumentations whose spans are compared."""
-_TWINS_AHEAD = 64
-"""Maximum number of neighboring spans that are compared to find a twin, which began shortly before."""
+_MOST_COMPARED = 64
+"""Maximum number of neighboring spans that are compared to find the outer span, which began shortly before."""
 
 
-def _twins(steps: list[Step]) -> dict[int, Step]:
+def _duplicates(steps: list[Step]) -> dict[int, Step]:
     """Return the outer span of each model span that another instrumentation also recorded.
 
     The outer span isn't the parent, because its instrumentation didn't make it current. Both spans have the same
     parent, one runs within the other's time, and their facts don't contradict each other.
     """
     found: dict[int, Step] = {}
-    running: dict[tuple[int, str], _Running] = {}
+    running: dict[tuple[int, str], _OuterSpans] = {}
     scopes = [*dict.fromkeys(step.record.scope for step in steps)][:_LAYERS]
     for step in steps:
         record = step.record
         beside = running.get((record.parent_id, record.scope))
-        outer = beside.twin_of(step) if beside is not None else None
+        outer = beside.duplicate_of(step) if beside is not None else None
         if outer is not None:
             found[record.span_id] = outer
             continue
         for scope in scopes:
             if scope != record.scope:  # this span may be the outer span of another scope's span
-                running.setdefault((record.parent_id, scope), _Running()).steps.append(step)
+                running.setdefault((record.parent_id, scope), _OuterSpans()).steps.append(step)
     return found
 
 
-class _Running:
+class _OuterSpans:
     """Model spans below one parent that may be the outer spans of another scope's spans."""
 
     __slots__ = ("steps",)
@@ -354,26 +359,26 @@ class _Running:
     def __init__(self) -> None:
         self.steps: list[Step] = []
 
-    def twin_of(self, step: Step) -> Step | None:
+    def duplicate_of(self, step: Step) -> Step | None:
         """Return the outer span of ``step``: the latest one that matches.
 
-        It is removed, so that it is the twin of only one span of that scope.
+        It is removed, so that it is the outer span of only one span of that scope.
         """
         record, steps = step.record, self.steps
         found: Step | None = None
-        over = looked_at = 0
+        ended = compared = 0
         for index in range(len(steps) - 1, -1, -1):
             outer = steps[index]
             if not outer.deferred and outer.record.end_ns < record.start_ns:
-                over += 1
+                ended += 1
                 continue
             if (outer.deferred or outer.record.end_ns + _CLOCK_STEP_NS >= record.end_ns) and _same_call(outer, step):
                 found = steps.pop(index)
                 break
-            looked_at += 1
-            if looked_at == _TWINS_AHEAD:
+            compared += 1
+            if compared == _MOST_COMPARED:
                 break
-        if over > _TWINS_AHEAD:  # don't pass over ended spans again
+        if ended > _MOST_COMPARED:  # don't pass over ended spans again
             self.steps = [one for one in steps if one.deferred or one.record.end_ns >= record.start_ns]
         return found
 

@@ -5,7 +5,7 @@ This is needed if requests and results have no ids, or other ids than the calls.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
@@ -96,6 +96,35 @@ def since_user(messages: Sequence[Message]) -> Sequence[Message]:
         if message.role == "user" and message.content and not message.tool_results:
             return messages[index + 1 :]
     return messages
+
+
+def add_results_by_id(messages: Iterable[Message], requested: Iterable[str], results: dict[str, Any]) -> None:
+    """Add the tool results in a prompt to ``results``, by call id.
+
+    A call may have two ids, of an item and of the call. Results with other ids than the requests are in the order of
+    the requests.
+
+    Args:
+        messages: the prompt.
+        requested: ids that the answer before it requested.
+        results: receives the results.
+    """
+    waiting: OrderedDict[str, None] = OrderedDict.fromkeys(requested)
+    answered = True
+    for message in messages:
+        if message.tool_calls:
+            if answered:
+                waiting.clear()
+            waiting.update((call.call_id, None) for call in message.tool_calls if call.call_id)
+            answered = False
+        for response in message.tool_results:
+            answered = True
+            if response.call_id:
+                results[response.call_id] = response.result
+            if response.call_id is not None and response.call_id in waiting:
+                del waiting[response.call_id]
+            elif waiting:
+                results.setdefault(waiting.popitem(last=False)[0], response.result)
 
 
 def _answered(messages: Iterable[Message]) -> Iterator[tuple[ToolRequest, ToolResponse]]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections import Counter, OrderedDict, deque
-from collections.abc import Hashable, Iterable, Mapping
-from functools import lru_cache
+from collections import Counter, deque
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from functools import cached_property, lru_cache
 from typing import Any
 
 from ...core import jsonio
@@ -24,7 +24,7 @@ from ...spans.record import SpanRecord
 from . import app_events
 from .finish_reasons import asks_for_tools, rules_out_tools
 from .llm_calls import CallReader, fill
-from .results import OrderedResults, first_left, since_user
+from .results import OrderedResults, add_results_by_id, first_left, since_user
 from .runs import NamedRuns
 from .steps import LONGEST_CONSTANT, START
 
@@ -41,7 +41,7 @@ _RAISED = re.compile(r"(?:[a-z_]\w*\.)*([A-Z]\w*(?:Error|Exception|Timeout)): ?"
 _CODE = ("<code>", "<end_code>")
 """Delimiters of code that an agent runs, which may call tools. Such code isn't a tool request of the model."""
 _FORM_GIVEN = re.compile(r"Successfully validated \w+ structured output$|Returning structured response: ")
-_NOT_A_TOOL_S = re.compile(
+_OTHER_FAILURE = re.compile(
     r"max(?:imum)?[ _]?(?:number of )?(?:steps|turns|iterations|rounds|tokens)|(?:recursion|usage|request|token)s?[ _]?limit|rate[ _]?limit|"
     r"error code: \d{3}|statuserror|api(?:connection|timeout)?error|internalservererror|overloaded|cancelled",
     re.IGNORECASE,
@@ -55,15 +55,11 @@ class ToolReader(CallReader):
 
     _by_order: dict[int, OrderedResults] | None = None
     """Remaining results that are matched by order, by the agent's run. Each result is taken once."""
-    _tools: list[Step] | None = None
 
     def _take(self, root: SpanRecord, steps: list[Step]) -> None:
         super()._take(root, steps)
         self._asked: dict[int, list[ToolRequest]] = {}
         """Tool requests of each model call, by span id."""
-        self._tools = None
-
-    _forms: set[str | None] | None = None
 
     def tool_definitions(self) -> list[dict[str, Any]]:
         """Return the tools that models received."""
@@ -102,26 +98,31 @@ class ToolReader(CallReader):
         """
         asked = self._requests()
         known = {call.call_id for call, _ in asked}
-        alike: Counter[tuple[str | None, Hashable]] | None = None
+        alike: Counter[_CallKey] | None = None
         found = []
         for step in self.llm:
+            found += [(call, step) for call in self._with_new_ids(step, known)]
             messages = self.inputs(step)
-            # Requests in the first prompt belong to earlier turns, unless one span describes many calls.
-            old = len(messages) if step is self.llm[0] else 0
-            if old and step.overwritten:
-                old = max(
-                    (i for i, message in enumerate(messages) if message.role == "user" and not message.tool_results), default=0
-                )
-            for place, message in enumerate(messages):
-                for call in message.tool_calls:
-                    if call.call_id and call.call_id not in known:
-                        known.add(call.call_id)
-                        if place >= old:
-                            found.append((call, step))
             if step is not self.llm[0] and any(call.call_id is None for message in messages for call in message.tool_calls):
-                alike = Counter(_what(call) for call, _ in asked) if alike is None else alike
+                alike = Counter(_call_key(call) for call, _ in asked) if alike is None else alike
                 found += [(call, step) for call in _more_than(alike, since_user(messages))]
         return found
+
+    def _with_new_ids(self, step: Step, known: set[str | None]) -> Iterator[ToolRequest]:
+        """Yield this turn's requests in a prompt whose ids aren't in ``known``, and add all ids to it."""
+        messages = self.inputs(step)
+        # Requests in the first prompt belong to earlier turns, unless one span describes many calls.
+        first = len(messages) if step is self.llm[0] else 0
+        if first and step.overwritten:
+            first = max(
+                (i for i, message in enumerate(messages) if message.role == "user" and not message.tool_results), default=0
+            )
+        for place, message in enumerate(messages):
+            for call in message.tool_calls:
+                if call.call_id and call.call_id not in known:
+                    known.add(call.call_id)
+                    if place >= first:
+                        yield call
 
     def tool_calls(self) -> list[ToolCall] | None:
         """Return one entry per execution, by start time.
@@ -129,45 +130,48 @@ class ToolReader(CallReader):
         Returns None if no call is visible, but one could have been made.
         """
         self._by_order = None
-        steps = self._tool_steps()
+        calls = self._calls_with_spans() if self._tool_steps else self._calls_in_messages()
+        return calls if calls or self._none_was_called() else None
+
+    def _calls_with_spans(self) -> list[ToolCall]:
         calls = []
         requests: _Requests | None = None
-        inputs: dict[str, Any] | None = None
-        results: dict[str, Any] | None = None
-        for step in steps:
+        for step in self._tool_steps:
             arguments = arguments_of(step.tool_arguments)
-            call_id = asked_as = step.tool_call_id
-            if arguments is None or call_id is None or step.tool_unnamed:
-                if requests is None:
-                    requests = _Requests(request for request, _ in self._requests())
+            request = None
+            if arguments is None or step.tool_call_id is None or step.tool_unnamed:
+                requests = requests or _Requests(request for request, _ in self._requests())
                 request = requests.behind(step, arguments)
-                if request is not None:
-                    step.tool_name = request.name if step.tool_unnamed else step.tool_name
-                    asked_as = request.call_id or call_id
-                    call_id = call_id or asked_as
-                    arguments = arguments_of(request.arguments) if arguments is None else arguments
-            if arguments is None and call_id is not None:
-                inputs = self._inputs_apart() if inputs is None else inputs
-                arguments = arguments_of(inputs.get(call_id))
-            result, error = unwrap_result(step.tool_result), step.error
-            if result in REDACTED:
-                result = None
-            if result is None and error is None and call_id is not None:  # only the next prompt may have the result
-                results = self._results_in_messages() if results is None else results
-                result = results.get(call_id, results.get(asked_as or ""))
-            if result is None:  # take a failed call's result too, so that no other call gets it
-                answer = self._result_by_order(step, step.tool_name, arguments)
-                result = answer if error is None else None
-            if _gave_form(result):
-                continue
-            error = error or _error_in(result) or _flagged(step.tool_result)
-            calls.append(ToolCall(
-                step.tool_name or "", arguments, result, error, step.record.duration_s,
-                f"{step.record.span_id:016x}", call_id, step.permission_denied, step.agent or self._agent_of(step),
-            ))  # fmt: skip
-        if not steps:
-            calls.extend(self._calls_in_messages())
-        return calls if calls or self._none_was_called() else None
+                if request is not None and step.tool_unnamed:
+                    step.tool_name = request.name
+            call = self._call_of(step, request, arguments)
+            if call is not None:
+                calls.append(call)
+        return calls
+
+    def _call_of(self, step: Step, request: ToolRequest | None, arguments: dict[str, Any] | None) -> ToolCall | None:
+        """Return the call of a tool span, or None if the tool is an output tool."""
+        call_id = requested_id = step.tool_call_id
+        if request is not None:
+            requested_id = request.call_id or call_id
+            call_id = call_id or requested_id
+            arguments = arguments_of(request.arguments) if arguments is None else arguments
+        if arguments is None and call_id is not None:
+            arguments = arguments_of(self._separate_inputs.get(call_id))
+        result, error = unwrap_result(step.tool_result), step.error
+        if result in REDACTED:
+            result = None
+        if result is None and error is None and call_id is not None:  # only the next prompt may have the result
+            result = self._results.get(call_id, self._results.get(requested_id or ""))
+        if result is None:  # take a failed call's result too, so that no other call gets it
+            answer = self._result_by_order(step, step.tool_name, arguments)
+            result = answer if error is None else None
+        if _gave_form(result):
+            return None
+        return ToolCall(
+            step.tool_name or "", arguments, result, error or _error_in(result) or _flagged(step.tool_result),
+            step.record.duration_s, f"{step.record.span_id:016x}", call_id, step.permission_denied, self._agent_at(step),
+        )  # fmt: skip
 
     def _none_was_called(self) -> bool:
         """Return True if a tool call would have been visible.
@@ -198,31 +202,29 @@ class ToolReader(CallReader):
             return False
         if step.output_tokens == 0:
             return True
-        said = [message.content for message in found.messages if message.content]
-        if not is_last and any(mark in text for text in said for mark in _CODE):
+        texts = [message.content for message in found.messages if message.content]
+        if not is_last and any(mark in text for text in texts for mark in _CODE):
             return False
         whole = not (found.hidden or found.truncated)
-        if whole and (said or any(message.reasoning or message.attachments for message in found.messages)):
+        if whole and (texts or any(message.reasoning or message.attachments for message in found.messages)):
             return True
         return rules_out_tools(step, is_last)
 
     def _is_no_tool(self, name: str | None) -> bool:
         """Return True if a call of that name is a hand-off or an output tool."""
-        return _is_no_tool(name) or name in self._form_tools()
+        return _is_no_tool(name) or name in self._form_tools
 
+    @cached_property
     def _form_tools(self) -> set[str | None]:
-        """Return a framework's output tools that are named after an answer's type.
+        """A framework's output tools that are named after an answer's type.
 
         Their spans or results identify them.
         """
-        if self._forms is None:
-            results = self._results_in_messages()
-            self._forms = {
-                tool.tool_name
-                for tool in self.of_role.get(TOOL, ())
-                if tool.gives_form or _gave_form(unwrap_result(tool.tool_result))
-            } | {call.name for call, _ in self._requests() if _gave_form(results.get(call.call_id or ""))}
-        return self._forms
+        return {
+            tool.tool_name
+            for tool in self.of_role.get(TOOL, ())
+            if tool.gives_form or _gave_form(unwrap_result(tool.tool_result))
+        } | {call.name for call, _ in self._requests() if _gave_form(self._results.get(call.call_id or ""))}
 
     def outputs_asked(self, step: Step) -> list[ToolRequest]:
         """Return the captured tool requests in a model's answer."""
@@ -231,7 +233,9 @@ class ToolReader(CallReader):
             found = self._asked[step.record.span_id] = [call for message in self.outputs(step) for call in message.tool_calls]
         return found
 
-    def _inputs_apart(self) -> dict[str, Any]:
+    @cached_property
+    def _separate_inputs(self) -> dict[str, Any]:
+        """Tool arguments that other spans than the tool's have, by call id."""
         found: dict[str, Any] = {}
         for step in self.steps:
             for call_id, given in (step.tool_inputs or {}).items():
@@ -259,13 +263,9 @@ class ToolReader(CallReader):
                 step.tool_result = step.tool_result.reader(step.tool_result.raw)
         return found
 
+    @cached_property
     def _tool_steps(self) -> list[Step]:
-        """Return one step for each tool execution."""
-        if self._tools is None:
-            self._tools = self._find_tool_steps()
-        return self._tools
-
-    def _find_tool_steps(self) -> list[Step]:
+        """One step for each tool execution."""
         out: list[Step] = []
         merged: dict[int, Step] = {}
         steps: Iterable[Step] = self.of_role.get(TOOL, ())
@@ -288,29 +288,16 @@ class ToolReader(CallReader):
                 out.append(step)
         return out
 
-    def _results_in_messages(self) -> dict[str, Any]:
-        """Return the tool results in later prompts, by call id."""
+    @cached_property
+    def _results(self) -> dict[str, Any]:
+        """The tool results in later prompts, by call id."""
         results: dict[str, Any] = {}
         before: Step | None = None
         for step in self.llm:
-            asked: OrderedDict[str, None] = OrderedDict()
-            if before is not None:  # if the server keeps the history, a prompt has results without their requests
-                asked.update((call.call_id, None) for said in self.outputs(before) for call in said.tool_calls if call.call_id)
-            before, answered = step, True
-            for message in self.inputs(step):
-                if message.tool_calls:
-                    if answered:
-                        asked.clear()
-                    asked.update((call.call_id, None) for call in message.tool_calls if call.call_id)
-                    answered = False
-                for response in message.tool_results:
-                    answered = True
-                    if response.call_id:
-                        results[response.call_id] = response.result
-                    if response.call_id is not None and response.call_id in asked:
-                        del asked[response.call_id]
-                    elif asked:  # a call may have two ids (of an item and of the call); results are in the order of requests
-                        results.setdefault(asked.popitem(last=False)[0], response.result)
+            # If the server keeps the history, a prompt has results without their requests.
+            asked = [] if before is None else [call.call_id for call in self.outputs_asked(before) if call.call_id]
+            add_results_by_id(self.inputs(step), asked, results)
+            before = step
         for step in self.steps:
             if step.role not in ROOT_ROLES:
                 continue
@@ -342,39 +329,37 @@ class ToolReader(CallReader):
 
         An answer requests each call, and a later prompt contains its result.
         """
-        results = self._results_in_messages()
-        calls = []
-        last = self.llm[-1] if self.llm else None
-        repeated: dict[str, Any] | None = None
         asked = self._requests()
         read_back = self._requests_read_back()
         if read_back:
             asked = _without_copies(asked, [request for request, _ in read_back if request.call_id])
+        calls: list[ToolCall] = []
         for request, step in asked + read_back:
             if not request.name or self._is_no_tool(request.name):
                 continue
-            result = results.get(request.call_id or "")
+            result = self._results.get(request.call_id or "")
             if result is None:
                 result = self._result_by_order(step, request.name, arguments_of(request.arguments))
             if request.name == INTERPRETER:
                 calls += self._calls_in_code(request, printed(result), step)
-                continue
-            if _gave_form(result):
-                continue
-            error = _error_in(result)
-            if result is None and request.call_id not in results and step is last:
-                if self.root.role == LLM:
-                    continue  # a model call alone: the request is executed outside this turn
-                error = _from_tool(self.root.error)  # the turn ended while this tool ran
-            arguments = arguments_of(request.arguments)
-            if not arguments and request.call_id:  # a streamed request may lack them
-                repeated = self._repeated_arguments() if repeated is None else repeated
-                arguments = arguments_of(repeated.get(request.call_id, request.arguments))
-            calls.append(ToolCall(request.name, arguments, result, error, call_id=request.call_id, agent=step.agent))
+            elif not _gave_form(result):
+                calls += self._call_requested(request, request.name, step, result)
         return calls
 
+    def _call_requested(self, request: ToolRequest, name: str, step: Step, result: Any) -> Iterator[ToolCall]:
+        error = _error_in(result)
+        if result is None and request.call_id not in self._results and step in self.llm[-1:]:
+            if self.root.role == LLM:
+                return  # a model call alone: the request is executed outside this turn
+            error = _from_tool(self.root.error)  # the turn ended while this tool ran
+        arguments = arguments_of(request.arguments)
+        if not arguments and request.call_id:  # a streamed request may lack them
+            arguments = arguments_of(self._repeated_arguments.get(request.call_id, request.arguments))
+        yield ToolCall(name, arguments, result, error, call_id=request.call_id, agent=step.agent)
+
+    @cached_property
     def _repeated_arguments(self) -> dict[str, Any]:
-        """Return the tool arguments in later prompts, by call id."""
+        """The tool arguments in later prompts, by call id."""
         found: dict[str, Any] = {}
         for step in self.llm[1:]:
             for message in self.inputs(step):
@@ -396,9 +381,9 @@ class ToolReader(CallReader):
 
     def handoffs(self) -> list[Handoff]:
         """Return the hand-offs from one agent to another."""
-        said = app_events.handoffs(self.steps)
-        if said:
-            return said
+        reported = app_events.handoffs(self.steps)
+        if reported:
+            return reported
         spans = [step for step in self.of_role.get(HANDOFF, ()) if self._nearest(step, (HANDOFF,)) is None]
         found = [(self._handoff_of(step), step) for step in spans] or [
             (Handoff(self._agent_at(step), _target_in(request.arguments) or _without_prefix(request.name), None), step)
@@ -476,18 +461,28 @@ def _definitions(raw: Any) -> list[tuple[str, dict[str, Any]]]:
         tool = jsonio.loads_or_text(item)[0] if isinstance(item, str) else item
         if isinstance(tool, dict) and "role" in tool:  # messages, with the definitions among them
             tool = tool.get("content") if tool["role"] == "tool" and not tool.get("tool_call_id") else None
-        if isinstance(tool, dict) and isinstance(tool.get("function_declarations"), list):
-            found.extend(_definitions(tool["function_declarations"]))
-        elif isinstance(tool, dict):
-            flat = {**tool, **tool["function"]} if isinstance(tool.get("function"), dict) else tool
-            if "name" not in flat and isinstance(flat.get("data"), dict):  # a serialized object with type and data
-                flat = flat["data"]
-            name = flat.get("name")
-            if "parameters_json_schema" in flat:
-                flat = {**flat, "parameters": flat["parameters_json_schema"]}
-            if isinstance(name, str):
-                found.append((name, {key: value for key, value in flat.items() if key != "function"}))
+        if not isinstance(tool, dict):
+            continue
+        declared = tool.get("function_declarations")
+        if isinstance(declared, list):
+            found += _definitions(declared)
+            continue
+        definition = _flattened(tool)
+        name = definition.get("name")
+        if isinstance(name, str):
+            found.append((name, definition))
     return found
+
+
+def _flattened(tool: dict[str, Any]) -> dict[str, Any]:
+    """Return a copy of a tool's definition without the object around its name and parameters."""
+    flat = {**tool, **tool["function"]} if isinstance(tool.get("function"), dict) else dict(tool)
+    if "name" not in flat and isinstance(flat.get("data"), dict):  # a serialized object with type and data
+        flat = dict(flat["data"])
+    if "parameters_json_schema" in flat:
+        flat["parameters"] = flat["parameters_json_schema"]
+    flat.pop("function", None)
+    return flat
 
 
 def _parameters_of(tool: Mapping[str, Any]) -> list[str]:
@@ -526,8 +521,8 @@ def _from_tool(error: ErrorInfo | None) -> ErrorInfo | None:
 
     Returns None if the loop or its model caused it.
     """
-    said = f"{error.type} {error.message}" if error is not None else ""
-    return None if _NOT_A_TOOL_S.search(said) else error
+    text = f"{error.type} {error.message}" if error is not None else ""
+    return None if _OTHER_FAILURE.search(text) else error
 
 
 def _is_handoff(name: str | None) -> bool:
@@ -550,33 +545,36 @@ def _target_in(arguments: Any) -> str | None:
     return as_text(given.get("to_agent")) or as_text(given.get("agent_name"))
 
 
-def _what(request: ToolRequest) -> tuple[str | None, Hashable]:
+_CallKey = tuple[str | None, Hashable]
+
+
+def _call_key(request: ToolRequest) -> _CallKey:
     """Return a key that is equal for calls of one tool with the same arguments."""
     return request.name, jsonio.frozen(arguments_of(request.arguments))
 
 
-def _more_than(known: Counter[tuple[str | None, Hashable]], messages: Iterable[Message]) -> Iterable[ToolRequest]:
+def _more_than(known: Counter[_CallKey], messages: Iterable[Message]) -> Iterable[ToolRequest]:
     """Yield calls without ids that a prompt contains more often than ``known``.
 
     Adds the calls to ``known``.
     """
-    here: Counter[tuple[str | None, Hashable]] = Counter()
+    here: Counter[_CallKey] = Counter()
     for message in messages:
         for call in message.tool_calls:
-            what = _what(call)
-            here[what] += 1
-            if call.call_id is None and here[what] > known[what]:
-                known[what] += 1
+            key = _call_key(call)
+            here[key] += 1
+            if call.call_id is None and here[key] > known[key]:
+                known[key] += 1
                 yield call
 
 
 def _without_copies(asked: list[tuple[ToolRequest, Step]], read_back: list[ToolRequest]) -> list[tuple[ToolRequest, Step]]:
     """Drop requests without an id that a later prompt repeats with an id."""
-    copies = Counter(map(_what, read_back))
+    copies = Counter(map(_call_key, read_back))
     kept = []
     for request, step in asked:
-        if request.call_id is None and copies[what := _what(request)] > 0:
-            copies[what] -= 1
+        if request.call_id is None and copies[key := _call_key(request)] > 0:
+            copies[key] -= 1
         else:
             kept.append((request, step))
     return kept
@@ -596,7 +594,7 @@ class _Requests:
             if request.call_id:
                 self._by_id.setdefault(request.call_id, request)
             self._open.setdefault(request.name, {})[place] = request
-        self._alike: dict[str | None, _Alike] = {}
+        self._alike: dict[str | None, _RequestsOfTool] = {}
         self._of_arguments: dict[Hashable, deque[tuple[int, str | None]]] | None = None
         """Places and names of all requests, by arguments."""
 
@@ -611,7 +609,7 @@ class _Requests:
             return None
         alike = self._alike.get(step.tool_name)
         if alike is None:
-            alike = self._alike[step.tool_name] = _Alike(named)
+            alike = self._alike[step.tool_name] = _RequestsOfTool(named)
         place = alike.first(named, arguments, step.tool_arguments)
         return named.pop(place) if place is not None else None
 
@@ -632,7 +630,7 @@ class _Requests:
         return None
 
 
-class _Alike:
+class _RequestsOfTool:
     """Requests for one tool, by their arguments."""
 
     def __init__(self, requests: Mapping[int, ToolRequest]) -> None:
@@ -697,7 +695,7 @@ def _error_in(result: Any) -> ErrorInfo | None:
         except ValueError:
             return None
     if isinstance(result, dict):
-        said = result.get("error") or result.get("error_message") or result.get("error_details")
-        if said or says_failed(result):
-            return ErrorInfo("tool_error", jsonio.text_of(said)[:200] if said else None)
+        message = result.get("error") or result.get("error_message") or result.get("error_details")
+        if message or says_failed(result):
+            return ErrorInfo("tool_error", jsonio.text_of(message)[:200] if message else None)
     return None

@@ -250,7 +250,7 @@ class TurnReader(MessageReader):
         """Return the tools that called a model, which makes them agents without an agent span."""
         if len(self.llm) < 2:
             return set()
-        runs = self._tool_steps()
+        runs = self._tool_steps
         tools = set(map(id, runs))
         if all(tool.role == TOOL for tool in runs):  # the role alone identifies tool runs
             nearest = [self._nearest(step, _AGENT_OR_TOOL) for step in self.llm] if tools else []

@@ -1,9 +1,9 @@
 """Join two traces of one model call that was recorded by two instrumentations.
 
-This implements the rules *same response* and *same failure*. :func:`seen_once` joins such traces in a file.
-:class:`Twins` joins them as traces arrive: it remembers the responses and failures of recent turns for as long as
-they can be revised. A twin of a waiting part joins that part. A twin of an evaluated turn waits for further twins,
-and then the turn is revised once.
+This implements the rules *same response* and *same failure*. :func:`join_duplicates` joins such traces in a file.
+:class:`Duplicates` joins them as traces arrive: it remembers the responses and failures of recent turns for as long
+as they can be revised. A duplicate of a waiting part joins that part. A duplicate of an evaluated turn waits for
+further ones, and then the turn is revised once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST_CALLS = 10_000
 """Maximum number of remembered calls."""
 _MOST_FAILURES = 32
 """Maximum number of remembered failed calls of each model."""
-_MOST_TWINS = 32
+_MOST_DUPLICATES = 32
 """Maximum number of traces of one call that are joined while it waits. One program doesn't have more instrumentations."""
 
 
@@ -33,7 +33,7 @@ def stitch(groups: Iterable[Group]) -> list[Group]:
     Parts of a turn are joined, however far apart they are.
     """
     stitcher = Stitcher(float("inf"))
-    parts = seen_once([part for group in groups for part in separate(group)])
+    parts = join_duplicates([part for group in groups for part in separate(group)])
     found = [whole for part in parts for whole in stitcher.add(part, 0.0)]
     found += stitcher.release_all()
     return sorted(found, key=order)
@@ -48,35 +48,48 @@ def order(group: Group) -> tuple[int, int, int, int]:
     return root.start_ns, root.end_ns, root.span_id, root.trace_id
 
 
-def seen_once(groups: list[Group]) -> list[Group]:
+def join_duplicates(groups: list[Group]) -> list[Group]:
     """Join groups that two instrumentations recorded of the same model call."""
     if not any(map(is_bare_call, groups)):
         return groups
     found: list[list[Group]] = []
-    known: dict[str, int] = {}
-    failed: dict[str | None, list[tuple[int, SpanRecord]]] = {}
-    """Failed calls by model. They have no response id, so their times decide which of them are twins."""
+    calls = _RecordedCalls()
     for group in sorted(groups, key=order):
-        place = None
-        if not is_bare_call(group):
-            for call in reader_of(group).llm:
-                if call.response_id is not None:
-                    known[call.response_id] = len(found)
-                elif call.error is not None:
-                    failed.setdefault(call.model, []).append((len(found), call.record))
-        else:
-            call = reader_of(group).llm[0]
-            if call.response_id is not None:
-                place = known.setdefault(call.response_id, len(found))
-            elif call.error is not None:
-                beside = failed.setdefault(call.model, [])
-                place = next((at for at, outer in reversed(beside) if _is_within(group.root, outer)), None)
-                beside += [(len(found), group.root)] if place is None and len(group.members) == 1 else []
-        if place is None or place == len(found):
+        place = calls.place_of(group, len(found))
+        if place == len(found):
             found.append([group])
         else:
             found[place].append(group)
     return [_together(parts) if len(parts) > 1 else parts[0] for parts in found]
+
+
+class _RecordedCalls:
+    """The places of groups by their model calls."""
+
+    def __init__(self) -> None:
+        self._answered: dict[str, int] = {}
+        self._failed: dict[str | None, list[tuple[int, SpanRecord]]] = {}
+        """Failed calls by model. They have no response id, so their times decide which of them are duplicates."""
+
+    def place_of(self, group: Group, new: int) -> int:
+        """Return the place of the group that contains the same call, or ``new`` if there is none."""
+        calls = reader_of(group).llm
+        if not is_bare_call(group):
+            for call in calls:
+                if call.response_id is not None:
+                    self._answered[call.response_id] = new
+                elif call.error is not None:
+                    self._failed.setdefault(call.model, []).append((new, call.record))
+            return new
+        if calls[0].response_id is not None:
+            return self._answered.setdefault(calls[0].response_id, new)
+        if calls[0].error is None:
+            return new
+        failed = self._failed.setdefault(calls[0].model, [])
+        place = next((at for at, outer in reversed(failed) if _is_within(group.root, outer)), new)
+        if place == new and len(group.members) == 1:
+            failed.append((new, group.root))
+        return place
 
 
 def _is_within(inner: SpanRecord, outer: SpanRecord) -> bool:
@@ -92,13 +105,13 @@ def _together(groups: list[Group]) -> Group:
     whole.reason, whole.above = groups[-1].reason, first.above
     whole.size = sum(group.size for group in groups)
     whole.pending = tuple(spans for group in groups for spans in group.pending)
-    whole.seen = [seen for group in groups for seen in group.seen]
+    whole.recordings = [recording for group in groups for recording in group.recordings]
     whole.until_ns = max(group.root.end_ns if group.until_ns is None else group.until_ns for group in groups)
     whole.reader = reader_of(first).extended([reader_of(group) for group in others], whole.until_ns)
     return whole
 
 
-class _Seen:
+class _Recording:
     """A recorded part that is remembered by its calls, with the group that contains it now."""
 
     __slots__ = ("alone", "group", "root")
@@ -106,7 +119,7 @@ class _Seen:
     def __init__(self, group: Group, alone: bool) -> None:
         self.root = _outline(group.root)
         self.alone = alone
-        """True if it is a model call in a trace of its own. Only such calls have twins."""
+        """True if it is a model call in a trace of its own. Only such calls have duplicates."""
         self.group = weakref.ref(group)
 
 
@@ -117,8 +130,8 @@ def _outline(record: SpanRecord) -> SpanRecord:
     )
 
 
-class _Waiting:
-    """Twins of a turn that was already evaluated."""
+class _WaitingDuplicates:
+    """Duplicates of a turn that was already evaluated."""
 
     __slots__ = ("groups", "since")
 
@@ -127,8 +140,8 @@ class _Waiting:
         self.since = since
 
 
-class Twins:
-    """Joins twins before and after a :class:`~.stitching.Stitcher`.
+class Duplicates:
+    """Joins duplicates before and after a :class:`~.stitching.Stitcher`.
 
     Not thread-safe: the caller serializes the calls.
     """
@@ -141,9 +154,9 @@ class Twins:
     def forget(self) -> None:
         """Drop everything in a forked child. The parent process evaluates these turns."""
         self._stitcher.forget()
-        self._answered: OrderedDict[tuple[int, str], _Seen] = OrderedDict()
-        self._failed: OrderedDict[tuple[int, str | None], deque[tuple[_Seen, SpanRecord]]] = OrderedDict()
-        self._waiting: OrderedDict[_Seen, _Waiting] = OrderedDict()
+        self._answered: OrderedDict[tuple[int, str], _Recording] = OrderedDict()
+        self._failed: OrderedDict[tuple[int, str | None], deque[tuple[_Recording, SpanRecord]]] = OrderedDict()
+        self._waiting: OrderedDict[_Recording, _WaitingDuplicates] = OrderedDict()
         self._bytes = 0
 
     def __len__(self) -> int:
@@ -157,43 +170,43 @@ class Twins:
         reader = reader_of(group)
         if self._stitcher.patience <= 0 or not reader.llm:
             return self._stitched(group, now)
-        seen = _Seen(group, is_bare_call(group))
-        calls = reader.llm[:1] if seen.alone else reader.llm
-        twins = self._twins(seen, group, calls)
-        group.seen = [seen]
-        self._know(seen, group, calls)
-        if not twins or reader.root.thread is not None:
+        recording = _Recording(group, is_bare_call(group))
+        calls = reader.llm[:1] if recording.alone else reader.llm
+        duplicates = self._duplicates_of(recording, group, calls)
+        group.recordings = [recording]
+        self._remember(recording, group, calls)
+        if not duplicates or reader.root.thread is not None:
             return self._stitched(group, now)
-        if not seen.alone:
-            return self._around(group, twins, now)
-        ((beside, other),) = twins.items()
+        if not recording.alone:
+            return self._around(group, duplicates, now)
+        ((beside, other),) = duplicates.items()
         if self._stitcher.holds(other):
-            if len(other.seen) >= _MOST_TWINS:
+            if len(other.recordings) >= _MOST_DUPLICATES:
                 return self._stitched(group, now)
             return self._replaced(other, _together([other, group]), now)
-        waiting = self._waiting.setdefault(beside, _Waiting(now))
+        waiting = self._waiting.setdefault(beside, _WaitingDuplicates(now))
         waiting.groups.append(group)
         self._bytes += group.size
         found: list[Group] = []
         while self._bytes > self._max_bytes and self._waiting:
-            found += self._with_twins(next(iter(self._waiting)), now)
+            found += self._with_duplicates(next(iter(self._waiting)), now)
         return found
 
     def due(self, now: float) -> list[Group]:
-        """Return turns whose continuation or further twins didn't arrive in time."""
-        found = self._out(self._stitcher.due(now))
+        """Return turns whose continuation or further duplicates didn't arrive in time."""
+        found = self._recorded(self._stitcher.due(now))
         while self._waiting:
-            seen, waiting = next(iter(self._waiting.items()))
+            recording, waiting = next(iter(self._waiting.items()))
             if waiting.since + self._stitcher.patience > now:
                 break
-            found += self._with_twins(seen, now)
+            found += self._with_duplicates(recording, now)
         return found
 
     def release_all(self, now: float) -> list[Group]:
         """Return everything that waits, by start time, and stop holding turns from now on."""
         self._stitcher.patience = 0.0
-        found = [group for seen in list(self._waiting) for group in self._with_twins(seen, now)]
-        found += self._out(self._stitcher.release_all())
+        found = [group for recording in list(self._waiting) for group in self._with_duplicates(recording, now)]
+        found += self._recorded(self._stitcher.release_all())
         return sorted(found, key=order)
 
     def traces(self) -> set[int]:
@@ -204,112 +217,116 @@ class Twins:
     def forget_traces(self, trace_ids: set[int]) -> list[Group]:
         """Drop and return the waiting groups of the given traces."""
         found = self._stitcher.forget_traces(trace_ids)
-        for seen, waiting in list(self._waiting.items()):
+        for recording, waiting in list(self._waiting.items()):
             dropped = [group for group in waiting.groups if group.root.trace_id in trace_ids]
             found += dropped
             self._bytes -= sum(group.size for group in dropped)
             waiting.groups = [group for group in waiting.groups if group not in dropped]
             if not waiting.groups:
-                del self._waiting[seen]
+                del self._waiting[recording]
         return found
 
-    def _twins(self, seen: _Seen, group: Group, calls: list[Step]) -> dict[_Seen, Group]:
+    def _duplicates_of(self, recording: _Recording, group: Group, calls: list[Step]) -> dict[_Recording, Group]:
         """Return the remembered groups in which another instrumentation recorded the same calls."""
-        tenant = number_in(seen.root.trace_id)
-        found: dict[_Seen, Group] = {}
+        tenant = number_in(recording.root.trace_id)
+        found: dict[_Recording, Group] = {}
         for call in calls:
-            others: Iterable[_Seen] = ()
+            others: Iterable[_Recording] = ()
             if call.response_id is not None:
                 known = self._answered.get((tenant, call.response_id))
                 others = (known,) if known is not None else ()
             elif call.error is not None:
                 failed = reversed(self._failed.get((tenant, call.model), ()))
-                others = islice((one for one, record in failed if _failed_together(seen, call.record, one, record)), 1)
+                others = islice((one for one, record in failed if _failed_together(recording, call.record, one, record)), 1)
             for other in others:
                 whole = other.group()
-                if whole is not None and _are_two(seen, group, other, whole):
+                if whole is not None and _are_two(recording, group, other, whole):
                     found[other] = whole
         return found
 
-    def _know(self, seen: _Seen, group: Group, calls: list[Step]) -> None:
+    def _remember(self, recording: _Recording, group: Group, calls: list[Step]) -> None:
         """Remember a turn by its calls."""
-        tenant = number_in(seen.root.trace_id)
+        tenant = number_in(recording.root.trace_id)
         for call in calls:
             if call.response_id is not None:
                 known = self._answered.get((tenant, call.response_id))
-                if known is not None and known.root.span_id == seen.root.span_id:  # a revision of the same turn
-                    known.group = seen.group
-                    group.seen.append(known)
-                elif not seen.alone or known is None or known.group() is None:
-                    self._answered[tenant, call.response_id] = seen
+                if known is not None and known.root.span_id == recording.root.span_id:  # a revision of the same turn
+                    known.group = recording.group
+                    group.recordings.append(known)
+                elif not recording.alone or known is None or known.group() is None:
+                    self._answered[tenant, call.response_id] = recording
             elif call.error is not None:
-                self._failed.setdefault((tenant, call.model), deque(maxlen=_MOST_FAILURES)).append((seen, _outline(call.record)))
+                self._failed.setdefault((tenant, call.model), deque(maxlen=_MOST_FAILURES)).append(
+                    (recording, _outline(call.record))
+                )
         while len(self._answered) > _MOST_CALLS:
             self._answered.popitem(last=False)
         while len(self._failed) > _MOST_CALLS // _MOST_FAILURES:
             self._failed.popitem(last=False)
 
-    def _around(self, group: Group, twins: dict[_Seen, Group], now: float) -> list[Group]:
+    def _around(self, group: Group, duplicates: dict[_Recording, Group], now: float) -> list[Group]:
         """Join a turn with its calls that arrived earlier, each in a trace of its own."""
         parts: dict[int, Group] = {id(group): group}
         others: list[Group] = []
-        for seen, whole in twins.items():
-            waiting = self._waiting.pop(seen, None)
+        for recording, whole in duplicates.items():
+            waiting = self._waiting.pop(recording, None)
             if waiting is not None:
-                self._bytes -= sum(twin.size for twin in waiting.groups)
-                parts.update((id(twin), twin) for twin in waiting.groups)
+                self._bytes -= sum(one.size for one in waiting.groups)
+                parts.update((id(one), one) for one in waiting.groups)
             if self._stitcher.holds(whole):
-                others += (part for part in self._stitcher.take_apart(whole) if not any(one in twins for one in part.seen))
+                others += (
+                    part for part in self._stitcher.take_apart(whole) if not any(one in duplicates for one in part.recordings)
+                )
             parts[id(whole)] = whole
-        found = self._out([_together([*parts.values()])])
+        found = self._recorded([_together([*parts.values()])])
         return found + [whole for other in others for whole in self._stitched(other, now)]
 
-    def _with_twins(self, seen: _Seen, now: float) -> list[Group]:
-        """Return an evaluated turn joined with its twins.
+    def _with_duplicates(self, recording: _Recording, now: float) -> list[Group]:
+        """Return an evaluated turn joined with its duplicates.
 
-        Returns only the twins if the turn was forgotten.
+        Returns only the duplicates if the turn was forgotten.
         """
-        groups = self._waiting.pop(seen).groups
+        groups = self._waiting.pop(recording).groups
         self._bytes -= sum(group.size for group in groups)
-        home = seen.group()
+        home = recording.group()
         if home is None:
-            return self._out(groups)
+            return self._recorded(groups)
         whole = _together([home, *groups])
-        return self._replaced(home, whole, now) if self._stitcher.holds(home) else self._out([whole])
+        return self._replaced(home, whole, now) if self._stitcher.holds(home) else self._recorded([whole])
 
     def _replaced(self, held: Group, whole: Group, now: float) -> list[Group]:
-        self._out([whole])
-        return self._out(self._stitcher.replace(held, whole, now))
+        self._recorded([whole])
+        return self._recorded(self._stitcher.replace(held, whole, now))
 
     def _stitched(self, group: Group, now: float) -> list[Group]:
-        return self._out(self._stitcher.add(group, now))
+        return self._recorded(self._stitcher.add(group, now))
 
     @staticmethod
-    def _out(wholes: list[Group]) -> list[Group]:
+    def _recorded(wholes: list[Group]) -> list[Group]:
         """Record which group contains each part from now on."""
         for whole in wholes:
-            for seen in whole.seen:
-                seen.group = weakref.ref(whole)
+            for recording in whole.recordings:
+                recording.group = weakref.ref(whole)
         return wholes
 
 
-def _failed_together(seen: _Seen, record: SpanRecord, other: _Seen, failed: SpanRecord) -> bool:
+def _failed_together(recording: _Recording, record: SpanRecord, other: _Recording, failed: SpanRecord) -> bool:
     """Return True if one of two failed calls is alone in its trace and lies within the other."""
-    return (seen.alone and _is_within(seen.root, failed)) or (other.alone and _is_within(other.root, record))
+    return (recording.alone and _is_within(recording.root, failed)) or (other.alone and _is_within(other.root, record))
 
 
-def _are_two(seen: _Seen, group: Group, other: _Seen, whole: Group) -> bool:
+def _are_two(recording: _Recording, group: Group, other: _Recording, whole: Group) -> bool:
     """Return True if two instrumentations recorded the two groups.
 
     Returns False if the groups are one turn before and after late data arrived.
     """
-    if not (seen.alone or other.alone):
+    if not (recording.alone or other.alone):
         return False
-    if seen.root.trace_id == other.root.trace_id and (_holds(group, other.root) or _holds(whole, seen.root)):
+    if recording.root.trace_id == other.root.trace_id and (_holds(group, other.root) or _holds(whole, recording.root)):
         return False
-    if seen.alone and other.alone:
+    if recording.alone and other.alone:
         return True
-    inner, outer = (seen.root, other.root) if seen.alone else (other.root, seen.root)
+    inner, outer = (recording.root, other.root) if recording.alone else (other.root, recording.root)
     return outer.start_ns <= inner.start_ns
 
 

@@ -7,9 +7,9 @@ import itertools
 
 import pytest
 
+from otel_agenteval.turns.duplicates import Duplicates
 from otel_agenteval.turns.roots import split
 from otel_agenteval.turns.stitching import Stitcher, reader_of
-from otel_agenteval.turns.twins import Twins
 from tests.support.spans import agent, chat
 
 ASK = {"id": "c1", "name": "weather", "arguments": {"city": "Paris"}}
@@ -34,11 +34,11 @@ def loop():
     ]
 
 
-def last_of(twins, traces):
+def last_of(found, traces):
     """What stands at the end, by root: a turn that goes out again stands for what it holds of those before it."""
     groups = [split(records)[0] for records in traces]
-    out = [whole for group in groups for whole in twins.add(group, 0.0)] + twins.due(31.0)
-    assert len(twins) == 0
+    out = [whole for group in groups for whole in found.add(group, 0.0)] + found.due(31.0)
+    assert len(found) == 0
     last = []
     for whole in out:
         held = {record.span_id for record in whole.members}
@@ -49,7 +49,7 @@ def last_of(twins, traces):
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
 def test_both_sightings_of_a_call_are_one_whichever_comes_first(order):
     records = loop()
-    (group,) = last_of(Twins(Stitcher(30.0)), [[records[index]] for index in order])
+    (group,) = last_of(Duplicates(Stitcher(30.0)), [[records[index]] for index in order])
     turn = reader_of(group).turn("delay", True)
     assert (turn.turn_id[-1], turn.output, len(turn.llm_calls), len(turn.tool_calls)) == ("1", "done", 2, 1)
 
@@ -61,7 +61,7 @@ def test_an_agent_takes_in_what_was_seen_of_its_calls_outside(order):
         [chat(4, trace_id=4, user="q", at=1, attributes=answer("r1"))],
         [chat(5, trace_id=5, user="q", at=6, attributes=answer("r2"))],
     ]
-    (group,) = last_of(Twins(Stitcher(30.0)), [traces[index] for index in order])
+    (group,) = last_of(Duplicates(Stitcher(30.0)), [traces[index] for index in order])
     turn = reader_of(group).turn("delay", True)
     assert (turn.turn_id[-1], len(turn.llm_calls)) == ("1", 2)
 
@@ -70,38 +70,38 @@ def test_an_agent_takes_in_what_was_seen_of_its_calls_outside(order):
 def test_a_failure_within_another_is_the_same_one(order):
     outer, inner = chat(1, trace_id=1, user="q", error="429", ms=90), chat(2, trace_id=2, user="q", error="429", at=5, ms=50)
     outer.scope, inner.scope = "one", "other"
-    (group,) = last_of(Twins(Stitcher(30.0)), [[(outer, inner)[index]] for index in order])
+    (group,) = last_of(Duplicates(Stitcher(30.0)), [[(outer, inner)[index]] for index in order])
     assert group.root is outer
 
 
 def test_what_was_seen_of_a_turn_that_is_forgotten_is_a_turn():
-    twins = Twins(Stitcher(0.1))
-    held = twins.add(split([chat(1, trace_id=1, user="q", says="a", attributes=answer("r1"))])[0], 0.0)
+    found = Duplicates(Stitcher(0.1))
+    held = found.add(split([chat(1, trace_id=1, user="q", says="a", attributes=answer("r1"))])[0], 0.0)
     assert len(held) == 1
     second = split([chat(2, trace_id=2, user="q", says="a", at=1, attributes=answer("r1"))])[0]
-    assert twins.add(second, 0.0) == []
+    assert found.add(second, 0.0) == []
     held.clear()
     gc.collect()
-    assert twins.due(1.0) == [second]
+    assert found.due(1.0) == [second]
 
 
-def test_twins_that_wait_are_bounded_and_leave_at_the_end():
-    twins = Twins(Stitcher(30.0), max_bytes=1_000)
+def test_duplicates_that_wait_are_bounded_and_leave_at_the_end():
+    found = Duplicates(Stitcher(30.0), max_bytes=1_000)
     groups = [split([chat(n, trace_id=n, user="q", says="a", at=n, attributes=answer("r1"))])[0] for n in (1, 2, 3, 4)]
     for group in groups:
         group.size = 600
-    out = [twins.add(group, 0.0) for group in groups[:3]]
+    out = [found.add(group, 0.0) for group in groups[:3]]
     assert [len(found) for found in out] == [1, 0, 1]
     assert len(out[2][0].members) == 3
-    assert twins.add(groups[3], 0.0) == []
-    assert twins.traces() == {4}
-    (whole,) = twins.release_all(0.0)
+    assert found.add(groups[3], 0.0) == []
+    assert found.traces() == {4}
+    (whole,) = found.release_all(0.0)
     assert len(whole.members) == 4
 
 
-def test_a_turn_that_something_late_changes_is_not_its_own_twin():
-    twins = Twins(Stitcher(30.0))
+def test_a_turn_that_something_late_changes_is_not_its_own_duplicate():
+    found = Duplicates(Stitcher(30.0))
     first = split([chat(1, trace_id=1, user="q", says="a", attributes=answer("r1"))])[0]
     again = split([chat(1, trace_id=1, user="q", says="a", attributes=answer("r1"))])[0]
-    assert twins.add(first, 0.0) == [first]
-    assert twins.add(again, 0.0) == [again]
+    assert found.add(first, 0.0) == [first]
+    assert found.add(again, 0.0) == [again]
