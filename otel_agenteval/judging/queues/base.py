@@ -7,9 +7,14 @@ from __future__ import annotations
 
 import itertools
 import secrets
+import threading
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
+
+from ...core import forks
+from ...core.clock import Clock
 
 _OVERHEAD = 256
 HELD_BYTES = 16 * 2**20
@@ -117,6 +122,116 @@ class JobQueue(Protocol):
 
     def close(self) -> list[Job]:
         """Close the queue, and return the jobs that are lost. Safe to call twice."""
+
+
+class Ending(NamedTuple):
+    """End of a claim."""
+
+    fence: str
+    """Prefix that the token of the job's last lease must have."""
+    due: float | None = None
+    """Unix time of the retry, or None if the job is done."""
+    reason: str | None = None
+    """Why the job failed."""
+    uncounted: bool = False
+
+
+class BufferedQueue(ABC):
+    """Base of queues in a file or on a server.
+
+    While it is unavailable, new jobs and ended claims wait in this process, and later calls try again.
+
+    Args:
+        max_bytes: the maximum bytes of all jobs.
+        clock: the clock for leases and retries.
+        held_bytes: the maximum bytes of jobs that wait in this process.
+    """
+
+    def __init__(self, max_bytes: int, clock: Clock, held_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self._clock = clock
+        self._held_bytes = held_bytes
+        self._reset()
+        forks.in_child(self._reset)
+
+    def _reset(self) -> None:
+        self._lock = threading.RLock()
+        self._leases = Leases()
+        self._held: dict[str, Job] = {}
+        """Jobs that couldn't be sent yet."""
+        self._unsent_bytes = 0
+        self._ended: dict[str, Ending] = {}
+        """Ended claims that couldn't be sent yet, by job id."""
+        self._left_out: list[Job] = []
+        """Jobs without room. The next :meth:`put_many` returns them."""
+
+    @abstractmethod
+    def _send(self) -> list[str]:
+        """Send what waits, add jobs without room to ``_left_out``, and return the ids of lost leases.
+
+        Never raises because the queue is unavailable.
+        """
+
+    @abstractmethod
+    def _total(self, name: str) -> int:
+        """Return the number of all ``jobs`` in the queue or their ``bytes``, or 0 if it is closed."""
+
+    @property
+    def unsent(self) -> int:
+        return len(self._held)
+
+    @property
+    def depth(self) -> int:
+        return self._total("jobs") + len(self._held)
+
+    @property
+    def bytes(self) -> int:
+        return self._total("bytes") + self._unsent_bytes
+
+    def put_many(self, jobs: Sequence[Job]) -> list[Job]:
+        with self._lock:
+            for job in jobs:
+                if job.id not in self._held:
+                    self._held[job.id] = job
+                    self._unsent_bytes += job.size
+            self._send()
+            left_out, self._left_out = self._left_out, []
+            while self._unsent_bytes > self._held_bytes and len(self._held) > 1:
+                _, job = self._held.popitem()
+                self._unsent_bytes -= job.size
+                left_out.append(job)
+        return left_out
+
+    def ack(self, job: Job | str) -> bool:
+        return not self._end([job])
+
+    def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
+        return self._end(jobs)
+
+    def dead(self, job: Job | str, reason: str) -> bool:
+        return not self._end([job], reason=reason)
+
+    def flush(self) -> bool:
+        with self._lock:
+            self._send()
+            return not self._held and not self._ended
+
+    def _end(
+        self, jobs: Sequence[Job | str], *, due: float | None = None, reason: str | None = None, uncounted: bool = False
+    ) -> list[str]:
+        """End claims, and return the ids of lost leases, or none while the queue is unavailable."""
+        with self._lock:
+            given = dict(map(self._leases.claimed, jobs))
+            self._ended.update((job_id, Ending(fence, due, reason, uncounted)) for job_id, fence in given.items())
+            return [job_id for job_id in self._send() if job_id in given]
+
+    def _take_unsent(self) -> list[Job]:
+        """Try to send what waits for the last time, and return the jobs that are lost."""
+        self._send()
+        lost = [*self._left_out, *self._held.values()]
+        self._held.clear()
+        self._left_out, self._unsent_bytes = [], 0
+        return lost
 
 
 SLOTS = 60

@@ -6,6 +6,7 @@ import hashlib
 import threading
 import time
 from collections.abc import Callable, Sequence
+from importlib.resources import files
 from typing import Any
 
 from ...core import forks
@@ -17,9 +18,18 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
 
 
 class Script:
-    """Lua script, called by its hash and sent if the server doesn't have it."""
+    """Lua script, called by its hash and sent if the server doesn't have it.
 
-    def __init__(self, text: str) -> None:
+    Args:
+        names: files in ``lua/``, without their suffix.
+        constants: values for words in the script.
+    """
+
+    def __init__(self, *names: str, **constants: int) -> None:
+        folder = files(__package__) / "lua"
+        text = "".join((folder / f"{name}.lua").read_text(encoding="utf-8") for name in names)
+        for word, value in constants.items():
+            text = text.replace(word, str(value))
         self._text = text
         self._hash = hashlib.sha1(self._text.encode(), usedforsecurity=False).hexdigest()
 
@@ -48,8 +58,8 @@ class Server:
         self._failures = 0
         self._quiet_until = 0.0
 
-    def call(self, call: Callable[[Any], Any]) -> Any:
-        """Make a call, unless the server was unreachable a moment ago.
+    def call(self, call: Callable[..., Any], *args: Any) -> Any:
+        """Make a call with the client and ``args``, unless the server was unreachable a moment ago.
 
         Raises:
             redis.exceptions.RedisError: the server can't be reached or rejected the call.
@@ -57,7 +67,7 @@ class Server:
         if time.monotonic() < self._quiet_until:
             raise _not_connected("judge.queue.url: server unreachable, next try in a few seconds")
         try:
-            found = call(self._open())
+            found = call(self._open(), *args)
         except Exception as error:
             if unreachable(error):
                 self._failures += 1

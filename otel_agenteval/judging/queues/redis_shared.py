@@ -6,7 +6,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 from ...core import forks
@@ -21,53 +20,7 @@ _WAIT_UNREACHED = 10.0
 """Seconds until a judge call is tried again if the budget couldn't be read."""
 _READ_FOR = 0.5
 """Seconds for which a read outage state is reused."""
-
-_USED = """
-local function used(key, oldest)
-  local sum, first = 0, nil
-  local found = redis.call('HGETALL', key)
-  for i = 1, #found, 2 do
-    local slot = tonumber(found[i])
-    if slot < oldest then
-      redis.call('HDEL', key, found[i])
-    else
-      sum = sum + tonumber(found[i + 1])
-      if not first or slot < first then first = slot end
-    end
-  end
-  return sum, first
-end
-local function add(key, slot, amount, window)
-  redis.call('HINCRBYFLOAT', key, slot, amount)
-  redis.call('EXPIRE', key, math.ceil(window * 2))
-end
-"""
-_TAKE = (
-    _USED
-    + """
-local wait, at = 0, tonumber(ARGV[1])
-for i, key in ipairs(KEYS) do
-  local slot, window, amount = tonumber(ARGV[5 * i - 3]), tonumber(ARGV[5 * i - 2]), tonumber(ARGV[5 * i - 1])
-  local limit, below = tonumber(ARGV[5 * i]), tonumber(ARGV[5 * i + 1])
-  local sum, first = used(key, slot - SLOTS)
-  if not (sum < below and (sum <= 0 or sum + amount <= limit)) then
-    wait = math.max(wait, ((first or slot) + SLOTS + 1) * (window / SLOTS) - at)
-  end
-end
-if wait == 0 then
-  for i, key in ipairs(KEYS) do add(key, ARGV[5 * i - 3], ARGV[5 * i - 1], tonumber(ARGV[5 * i - 2])) end
-end
-return string.format('%.17g', wait)
-""".replace("SLOTS", str(SLOTS))
-)
-_ADD = (
-    _USED
-    + """
-for i, key in ipairs(KEYS) do add(key, ARGV[3 * i - 2], ARGV[3 * i], tonumber(ARGV[3 * i - 1])) end
-"""
-)
-_READ = _USED + "return string.format('%.17g', (used(KEYS[1], tonumber(ARGV[1]))))"
-_spend, _correct, _spent = (Script(text) for text in (_TAKE, _ADD, _READ))
+_spend, _correct, _spent = (Script("spent", name, SLOTS=SLOTS) for name in ("spend", "correct", "read_spent"))
 
 
 class RedisSpendBook:
@@ -105,7 +58,7 @@ class RedisSpendBook:
         keys = [self._key(demand.counter) for demand in demands]
         try:
             self._pay()
-            return float(self._server.call(lambda client: _spend(client, keys, (repr(at), *args))))
+            return float(self._server.call(_spend, keys, (repr(at), *args)))
         except Exception as error:
             if not unreachable(error):
                 raise
@@ -127,14 +80,14 @@ class RedisSpendBook:
             args = [text for counter, amount, at in some for text in (counter.slot(at), counter.window, repr(amount))]
             keys = [self._key(counter) for counter, _, _ in some]
             try:
-                self._server.call(partial(_correct, keys=keys, args=args))
+                self._server.call(_correct, keys, args)
             except BaseException:
                 with self._lock:
                     self._owed.extendleft(reversed(some))
                 raise
 
     def used(self, counter: Spending, at: float) -> float:
-        return float(self._server.call(lambda client: _spent(client, [self._key(counter)], (counter.slot(at) - SLOTS,))))
+        return float(self._server.call(_spent, [self._key(counter)], (counter.slot(at) - SLOTS,)))
 
     def close(self) -> None:
         self._server.close()

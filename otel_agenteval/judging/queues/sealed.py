@@ -30,6 +30,8 @@ class SealedQueue:
         self._pause = pause
         self.max_bytes = queue.max_bytes
         self.is_shared = queue.is_shared
+        self.extend, self.ack, self.ack_many, self.retry_at = queue.extend, queue.ack, queue.ack_many, queue.retry_at
+        self.dead, self.dead_letters, self.flush = queue.dead, queue.dead_letters, queue.flush
 
     @property
     def depth(self) -> int:
@@ -42,9 +44,6 @@ class SealedQueue:
     @property
     def unsent(self) -> int:
         return self._queue.unsent
-
-    def flush(self) -> bool:
-        return self._queue.flush()
 
     def put_many(self, jobs: Sequence[Job]) -> list[Job]:
         given = {job.id: job for job in jobs}
@@ -69,24 +68,6 @@ class SealedQueue:
         if shut and not found:
             raise SealError("judge.encryption_key: must be the key that encrypted the waiting jobs")
         return found
-
-    def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
-        return self._queue.extend(jobs, lease)
-
-    def ack(self, job: Job | str) -> bool:
-        return self._queue.ack(job)
-
-    def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
-        return self._queue.ack_many(jobs)
-
-    def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
-        return self._queue.retry_at(job, at, counted=counted)
-
-    def dead(self, job: Job | str, reason: str) -> bool:
-        return self._queue.dead(job, reason)
-
-    def dead_letters(self) -> list[tuple[str, str]]:
-        return self._queue.dead_letters()
 
     def close(self) -> list[Job]:
         return [self._made_room(job) for job in self._queue.close()]

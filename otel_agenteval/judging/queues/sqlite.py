@@ -7,16 +7,13 @@ but the latest ones can be lost if the machine crashes.
 from __future__ import annotations
 
 import sqlite3
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Literal, NamedTuple
+from typing import Literal
 
-from ...core import forks
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.sqlite import Schema, SqliteFile
-from .base import HELD_BYTES, SLOTS, Counter, Demand, Job, Leases
+from .base import HELD_BYTES, SLOTS, BufferedQueue, Counter, Demand, Ending, Job
 
 _BUSY_SECONDS = 0.25
 """Maximum seconds that a call waits for another process. The worker calls the queue, and all outlets wait for the worker."""
@@ -57,22 +54,11 @@ _EXTEND, _GIVE_BACK, _REMOVE = (
 )
 
 
-class _Ending(NamedTuple):
-    """End of a claim."""
-
-    fence: str
-    due: float | None = None
-    """Unix time of the retry, or None if the job is done."""
-    reason: str | None = None
-    uncounted: bool = False
-
-
-class SqliteQueue:
+class SqliteQueue(BufferedQueue):
     """A :class:`~otel_agenteval.judging.queues.JobQueue` in an SQLite file.
 
-    The file is opened on first use. While it is unavailable, new jobs and ended claims wait in this process within a limit.
-    Later calls try again, at most once a second. Reading, claiming and extending raise ``sqlite3.Error`` or ``OSError``
-    during that time.
+    The file is opened on first use. While it is unavailable, later calls try again at most once a second. Reading, claiming and
+    extending raise ``sqlite3.Error`` or ``OSError`` during that time.
 
     Args:
         path: the file. Its folder must exist.
@@ -95,56 +81,18 @@ class SqliteQueue:
         failed: Callable[[BaseException], None] = lambda error: None,
     ) -> None:
         self._file = SqliteFile(path, SCHEMA, _BUSY_SECONDS)
-        self.max_bytes = max_bytes
-        self._clock = clock
-        self._held_bytes = held_bytes
         self._failed = failed
-        self._reset()
-        forks.in_child(self._reset)
+        super().__init__(max_bytes, clock, held_bytes)
 
     def _reset(self) -> None:
-        self._lock = threading.RLock()
-        self._leases = Leases()
-        self._held: OrderedDict[str, Job] = OrderedDict()
-        """Jobs that couldn't be written to the file yet."""
-        self._unsent_bytes = 0
-        self._ended: OrderedDict[str, _Ending] = OrderedDict()
-        """Ended claims that couldn't be written to the file yet."""
-        self._left_out: list[Job] = []
-        """Jobs that didn't fit in a later try. The next :meth:`put_many` returns them."""
+        super()._reset()
         self._quiet_until = {"read": 0.0, "write": 0.0}
-        self._known: tuple[int, int] | None = None
-        """Last read number and bytes of jobs."""
-
-    @property
-    def unsent(self) -> int:
-        return len(self._held)
-
-    @property
-    def depth(self) -> int:
-        return self._totals()[0] + len(self._held)
-
-    @property
-    def bytes(self) -> int:
-        return self._totals()[1] + self._unsent_bytes
-
-    def put_many(self, jobs: Sequence[Job]) -> list[Job]:
-        with self._lock:
-            for job in jobs:
-                if job.id not in self._held:
-                    self._held[job.id] = job
-                    self._unsent_bytes += job.size
-            self._catch_up()
-            left_out, self._left_out = self._left_out, []
-            while self._unsent_bytes > self._held_bytes and len(self._held) > 1:
-                _, job = self._held.popitem()
-                self._unsent_bytes -= job.size
-                left_out.append(job)
-        return left_out
+        self._known: dict[str, int] = {}
+        """Totals that were read last."""
 
     def claim(self, n: int, lease: float) -> list[Job]:
         with self._lock:
-            self._catch_up()
+            self._send()
         now = self._now()
         with self._using("write") as db:
             rows = db.execute(
@@ -166,37 +114,20 @@ class SqliteQueue:
                     lost.append(job_id)
         return lost
 
-    def ack(self, job: Job | str) -> bool:
-        return not self._end([job])
-
-    def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
-        return self._end(jobs)
-
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
         return not self._end([job], due=at, uncounted=not counted)
-
-    def dead(self, job: Job | str, reason: str) -> bool:
-        return not self._end([job], reason=reason)
 
     def dead_letters(self) -> list[tuple[str, str]]:
         with self._using("write") as db:
             rows = db.execute("SELECT id, reason FROM done WHERE reason IS NOT NULL ORDER BY at DESC LIMIT ?", (_DEAD_LETTERS,))
             return list(reversed(rows.fetchall()))
 
-    def flush(self) -> bool:
-        with self._lock:
-            self._catch_up()
-            return not self._held and not self._ended
-
     def close(self) -> list[Job]:
         with self._lock:
             if self._file.closed:
                 return []
             self._quiet_until["write"] = 0.0
-            self._catch_up()
-            lost = [*self._left_out, *self._held.values()]
-            self._held.clear()
-            self._left_out, self._unsent_bytes = [], 0
+            lost = self._take_unsent()
         self._file.close(for_good=True)
         return lost
 
@@ -218,32 +149,19 @@ class SqliteQueue:
             self._quiet_until[how] = self._clock.monotonic() + _PAUSE
             raise
 
-    def _totals(self) -> tuple[int, int]:
+    def _total(self, name: str) -> int:
         if self._file.closed:
-            return 0, 0
+            return 0
         try:
             with self._using("read") as db:
-                self._known = db.execute("SELECT jobs, bytes FROM totals").fetchone()
+                jobs, size = db.execute("SELECT jobs, bytes FROM totals").fetchone()
+            self._known = {"jobs": jobs, "bytes": size}
         except (sqlite3.Error, OSError):
-            if self._known is None:
+            if not self._known:
                 raise
-        assert self._known is not None
-        return self._known
+        return self._known[name]
 
-    def _end(
-        self, jobs: Sequence[Job | str], *, due: float | None = None, reason: str | None = None, uncounted: bool = False
-    ) -> list[str]:
-        """End claims, and return the ids of lost leases, or none while the file is unavailable."""
-        with self._lock:
-            given = dict(map(self._leases.claimed, jobs))
-            self._ended.update((job_id, _Ending(fence, due, reason, uncounted)) for job_id, fence in given.items())
-            return [job_id for job_id in self._catch_up() if job_id in given]
-
-    def _catch_up(self) -> list[str]:
-        """Write waiting jobs and ended claims in one transaction.
-
-        Return the ids of jobs with a lost lease.
-        """
+    def _send(self) -> list[str]:
         if not self._held and not self._ended:
             return []
         try:
@@ -259,7 +177,7 @@ class SqliteQueue:
         self._left_out += left_out
         return lost
 
-    def _write_end(self, db: sqlite3.Connection, job_id: str, ending: _Ending) -> bool:
+    def _write_end(self, db: sqlite3.Connection, job_id: str, ending: Ending) -> bool:
         of = {"id": job_id, "fence": ending.fence}
         if ending.due is not None:
             return bool(db.execute(_GIVE_BACK, {**of, "due": ending.due, "uncounted": ending.uncounted}).rowcount)

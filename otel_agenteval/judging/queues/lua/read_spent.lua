@@ -1,0 +1,1 @@
+return string.format('%.17g', (used(KEYS[1], tonumber(ARGV[1]))))
