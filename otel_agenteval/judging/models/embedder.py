@@ -14,8 +14,7 @@ from ...media.types import ImageReference
 from .accounts import Account, Total
 from .base import EmbedderModel
 from .model_server import ModelServer, tokens_in
-from .providers import HttpRequest, TokenUsage, openai
-from .providers.base import count, mapping
+from .providers import HttpRequest, TokenUsage, openai, parsing
 from .request_options import RequestKeywords, RequestOptions
 from .transport import Transport
 
@@ -166,7 +165,9 @@ class Embedder(EmbedderModel):
 
     def _post(self, texts: list[str], until: float) -> list[list[float]]:
         def read(body: dict[str, Any]) -> tuple[list[list[float]], TokenUsage]:
-            return _vectors_in(body, len(texts)), TokenUsage(count(mapping(body.get("usage")).get("prompt_tokens")), 0)
+            return _vectors_in(body, len(texts)), TokenUsage(
+                parsing.count(parsing.mapping(body.get("usage")).get("prompt_tokens")), 0
+            )
 
         request = HttpRequest("/embeddings", {"model": self.model, **_asked(texts, self._images)})
         return self._server.call("embed", self.model, request, read, until=until, estimate=TokenUsage(tokens_in(texts), 0))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from .providers import HttpRequest
-from .providers.base import mapping, mappings, no_answer
+from .providers import HttpRequest, parsing
 
 Endpoint = Literal["chat", "moderations"]
 ENDPOINTS: tuple[Endpoint, ...] = ("chat", "moderations")
@@ -26,11 +25,11 @@ def reply_in(body: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         JudgeError: the response has another form.
     """
-    results = list(mappings(body.get("results")))
+    results = list(parsing.mappings(body.get("results")))
     if not results or not all(_is_verdict(result) for result in results):
-        raise no_answer("moderations")
+        raise parsing.no_answer("moderations")
     flags = [
-        {"code": code, "description": None, "confidence": mapping(result.get("category_scores")).get(code)}
+        {"code": code, "description": None, "confidence": parsing.mapping(result.get("category_scores")).get(code)}
         for result in results
         for code, is_flagged in result["categories"].items()
         if is_flagged is True

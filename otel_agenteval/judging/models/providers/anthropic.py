@@ -5,22 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .base import (  # fmt: skip
-    ChatMessage,
-    ChatReply,
-    ChatRequest,
-    Finish,
-    HttpRequest,
-    Media,
-    TokenUsage,
-    added,
-    count,
-    mapping,
-    mappings,
-    no_answer,
-    not_taken,
-    text,
-)
+from . import parsing
+from .base import ChatMessage, ChatReply, ChatRequest, Finish, HttpRequest, Media, TokenUsage, not_taken
 
 _VERSION = "2023-06-01"
 _FINISHES: dict[str, Finish] = {
@@ -66,11 +52,11 @@ def _part(media: Media) -> dict[str, Any]:
 def answer(body: Mapping[str, Any]) -> ChatReply:
     """Parse the text blocks of a response, without thinking."""
     if not isinstance(body.get("content"), list):
-        raise no_answer("the Messages API")
-    reply = "".join(text(block.get("text")) for block in mappings(body["content"]) if block.get("type") == "text")
-    usage = mapping(body.get("usage"))
-    cached = count(usage.get("cache_read_input_tokens"))
-    fresh = count(usage.get("input_tokens"))
-    given = None if fresh is None else added(fresh, cached, count(usage.get("cache_creation_input_tokens")))
-    finish = _FINISHES.get(text(body.get("stop_reason")))
-    return ChatReply(reply, TokenUsage(given, count(usage.get("output_tokens")), cached), finish)
+        raise parsing.no_answer("the Messages API")
+    reply = "".join(parsing.text(block.get("text")) for block in parsing.mappings(body["content"]) if block.get("type") == "text")
+    usage = parsing.mapping(body.get("usage"))
+    cached = parsing.count(usage.get("cache_read_input_tokens"))
+    fresh = parsing.count(usage.get("input_tokens"))
+    given = None if fresh is None else parsing.added(fresh, cached, parsing.count(usage.get("cache_creation_input_tokens")))
+    finish = _FINISHES.get(parsing.text(body.get("stop_reason")))
+    return ChatReply(reply, TokenUsage(given, parsing.count(usage.get("output_tokens")), cached), finish)

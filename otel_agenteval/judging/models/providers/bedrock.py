@@ -10,22 +10,8 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import Any
 
-from .base import (  # fmt: skip
-    ChatMessage,
-    ChatReply,
-    ChatRequest,
-    Finish,
-    HttpRequest,
-    Media,
-    TokenUsage,
-    added,
-    count,
-    mapping,
-    mappings,
-    no_answer,
-    not_taken,
-    text,
-)
+from . import parsing
+from .base import ChatMessage, ChatReply, ChatRequest, Finish, HttpRequest, Media, TokenUsage, not_taken
 from .openai import headers
 
 __all__ = ["answer", "headers", "request"]
@@ -67,13 +53,13 @@ def _part(media: Media) -> dict[str, Any]:
 
 def answer(body: Mapping[str, Any]) -> ChatReply:
     """Parse the text blocks of a response, without reasoning."""
-    message = mapping(body.get("output")).get("message")
+    message = parsing.mapping(body.get("output")).get("message")
     if not isinstance(message, Mapping):
-        raise no_answer("Converse")
-    reply = "".join(text(block.get("text")) for block in mappings(message.get("content")))
-    usage = mapping(body.get("usage"))
-    cached = count(usage.get("cacheReadInputTokens"))
-    fresh = count(usage.get("inputTokens"))
-    given = None if fresh is None else added(fresh, cached, count(usage.get("cacheWriteInputTokens")))
-    finish = _FINISHES.get(text(body.get("stopReason")))
-    return ChatReply(reply, TokenUsage(given, count(usage.get("outputTokens")), cached), finish)
+        raise parsing.no_answer("Converse")
+    reply = "".join(parsing.text(block.get("text")) for block in parsing.mappings(message.get("content")))
+    usage = parsing.mapping(body.get("usage"))
+    cached = parsing.count(usage.get("cacheReadInputTokens"))
+    fresh = parsing.count(usage.get("inputTokens"))
+    given = None if fresh is None else parsing.added(fresh, cached, parsing.count(usage.get("cacheWriteInputTokens")))
+    finish = _FINISHES.get(parsing.text(body.get("stopReason")))
+    return ChatReply(reply, TokenUsage(given, parsing.count(usage.get("outputTokens")), cached), finish)

@@ -6,21 +6,8 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import Any
 
-from .base import (
-    ChatMessage,
-    ChatReply,
-    ChatRequest,
-    Finish,
-    HttpRequest,
-    Media,
-    TokenUsage,
-    added,
-    count,
-    mapping,
-    mappings,
-    no_answer,
-    text,
-)
+from . import parsing
+from .base import ChatMessage, ChatReply, ChatRequest, Finish, HttpRequest, Media, TokenUsage
 
 _FINISHES: dict[str, Finish] = {
     "STOP": "stop", "MAX_TOKENS": "length", "SAFETY": "refusal", "RECITATION": "refusal", "BLOCKLIST": "refusal",
@@ -80,17 +67,19 @@ def answer(body: Mapping[str, Any]) -> ChatReply:
 
     Thoughts count as output tokens.
     """
-    usage = mapping(body.get("usageMetadata"))
-    written, thought = count(usage.get("candidatesTokenCount")), count(usage.get("thoughtsTokenCount"))
+    usage = parsing.mapping(body.get("usageMetadata"))
+    written, thought = parsing.count(usage.get("candidatesTokenCount")), parsing.count(usage.get("thoughtsTokenCount"))
     counted = TokenUsage(
-        count(usage.get("promptTokenCount")), added(written, thought), count(usage.get("cachedContentTokenCount"))
+        parsing.count(usage.get("promptTokenCount")),
+        parsing.added(written, thought),
+        parsing.count(usage.get("cachedContentTokenCount")),
     )
-    candidate = next(mappings(body.get("candidates")), None)
-    if mapping(body.get("promptFeedback")).get("blockReason"):
+    candidate = next(parsing.mappings(body.get("candidates")), None)
+    if parsing.mapping(body.get("promptFeedback")).get("blockReason"):
         return ChatReply("", counted, "refusal")
     if candidate is None:
-        raise no_answer("generateContent")
-    parts = mappings(mapping(candidate.get("content")).get("parts"))
-    words = "".join(text(part.get("text")) for part in parts if part.get("thought") is not True)
-    is_blocked = any(rating.get("blocked") is True for rating in mappings(candidate.get("safetyRatings")))
-    return ChatReply(words, counted, "refusal" if is_blocked else _FINISHES.get(text(candidate.get("finishReason"))))
+        raise parsing.no_answer("generateContent")
+    parts = parsing.mappings(parsing.mapping(candidate.get("content")).get("parts"))
+    words = "".join(parsing.text(part.get("text")) for part in parts if part.get("thought") is not True)
+    is_blocked = any(rating.get("blocked") is True for rating in parsing.mappings(candidate.get("safetyRatings")))
+    return ChatReply(words, counted, "refusal" if is_blocked else _FINISHES.get(parsing.text(candidate.get("finishReason"))))

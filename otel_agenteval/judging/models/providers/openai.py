@@ -8,24 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .base import (  # fmt: skip
-    ChatMessage,
-    ChatReply,
-    ChatRequest,
-    Finish,
-    HttpRequest,
-    Media,
-    TokenUsage,
-    count,
-    failed,
-    is_closed,
-    is_object,
-    mapping,
-    mappings,
-    no_answer,
-    not_taken,
-    text,
-)
+from . import parsing
+from .base import ChatMessage, ChatReply, ChatRequest, Finish, HttpRequest, Media, TokenUsage, is_closed, not_taken
 
 _SPOKEN = ("text", "output_text")
 """Types of answer parts that aren't thoughts."""
@@ -79,22 +63,24 @@ def answer(body: Mapping[str, Any]) -> ChatReply:
     Raises:
         JudgeError: the response has another form, or reports a failure of the model.
     """
-    choice = next(mappings(body.get("choices")), {})
+    choice = next(parsing.mappings(body.get("choices")), {})
     if choice.get("finish_reason") == "error" or choice.get("error"):
-        raise failed("the model")
+        raise parsing.failed("the model")
     message = choice.get("message")
     if not isinstance(message, Mapping):
-        raise no_answer("chat completions")
+        raise parsing.no_answer("chat completions")
     content = message.get("content")
-    refuses = bool(text(message.get("refusal")))
+    refuses = bool(parsing.text(message.get("refusal")))
     if isinstance(content, list):
-        refuses = refuses or any(part.get("type") == "refusal" for part in mappings(content))
-        content = "".join(text(part.get("text")) for part in mappings(content) if part.get("type", "text") in _SPOKEN)
-    reply = text(content)
+        refuses = refuses or any(part.get("type") == "refusal" for part in parsing.mappings(content))
+        content = "".join(
+            parsing.text(part.get("text")) for part in parsing.mappings(content) if part.get("type", "text") in _SPOKEN
+        )
+    reply = parsing.text(content)
     if not reply.strip():
-        thought = text(message.get("reasoning_content")) or text(message.get("reasoning"))
-        reply = thought if is_object(thought) else reply
-    finish = _FINISHES.get(text(choice.get("finish_reason")))
+        thought = parsing.text(message.get("reasoning_content")) or parsing.text(message.get("reasoning"))
+        reply = thought if parsing.is_object(thought) else reply
+    finish = _FINISHES.get(parsing.text(choice.get("finish_reason")))
     return ChatReply(reply, _usage(body), "refusal" if refuses else finish)
 
 
@@ -103,11 +89,11 @@ def _usage(body: Mapping[str, Any]) -> TokenUsage:
 
     The servers of Gemini and xAI count reasoning only in the total, not in the completion.
     """
-    usage = mapping(body.get("usage"))
-    given, written, total = (count(usage.get(name)) for name in ("prompt_tokens", "completion_tokens", "total_tokens"))
+    usage = parsing.mapping(body.get("usage"))
+    given, written, total = (parsing.count(usage.get(name)) for name in ("prompt_tokens", "completion_tokens", "total_tokens"))
     if given is not None and written is not None and total is not None:
         written = max(written, total - given)
-    cached = count(mapping(usage.get("prompt_tokens_details")).get("cached_tokens"))
+    cached = parsing.count(parsing.mapping(usage.get("prompt_tokens_details")).get("cached_tokens"))
     for name in ("prompt_cache_hit_tokens", "cached_tokens"):  # of DeepSeek and Moonshot
-        cached = count(usage.get(name)) if cached is None else cached
+        cached = parsing.count(usage.get(name)) if cached is None else cached
     return TokenUsage(given, written, cached)

@@ -5,22 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .base import (  # fmt: skip
-    ChatMessage,
-    ChatReply,
-    ChatRequest,
-    HttpRequest,
-    Media,
-    TokenUsage,
-    count,
-    failed,
-    is_closed,
-    mapping,
-    mappings,
-    no_answer,
-    not_taken,
-    text,
-)
+from . import parsing
+from .base import ChatMessage, ChatReply, ChatRequest, HttpRequest, Media, TokenUsage, is_closed, not_taken
 from .openai import headers
 
 __all__ = ["answer", "headers", "request"]
@@ -62,16 +48,20 @@ def answer(body: Mapping[str, Any]) -> ChatReply:
         JudgeError: the response has another form, or reports a failure.
     """
     if body.get("status") == "failed":
-        raise failed("the Responses API")
+        raise parsing.failed("the Responses API")
     if not isinstance(body.get("output"), list):
-        raise no_answer("the Responses API")
-    messages = [item for item in mappings(body["output"]) if item.get("type") == "message" and item.get("phase") != "commentary"]
-    parts = [part for message in messages for part in mappings(message.get("content"))]
-    reply = "".join(text(part.get("text")) for part in parts if part.get("type") == "output_text")
-    why = mapping(body.get("incomplete_details")).get("reason")
-    usage = mapping(body.get("usage"))
-    cached = mapping(usage.get("input_tokens_details")).get("cached_tokens")
-    counted = TokenUsage(count(usage.get("input_tokens")), count(usage.get("output_tokens")), count(cached))
+        raise parsing.no_answer("the Responses API")
+    messages = [
+        item for item in parsing.mappings(body["output"]) if item.get("type") == "message" and item.get("phase") != "commentary"
+    ]
+    parts = [part for message in messages for part in parsing.mappings(message.get("content"))]
+    reply = "".join(parsing.text(part.get("text")) for part in parts if part.get("type") == "output_text")
+    why = parsing.mapping(body.get("incomplete_details")).get("reason")
+    usage = parsing.mapping(body.get("usage"))
+    cached = parsing.mapping(usage.get("input_tokens_details")).get("cached_tokens")
+    counted = TokenUsage(
+        parsing.count(usage.get("input_tokens")), parsing.count(usage.get("output_tokens")), parsing.count(cached)
+    )
     if why == "content_filter" or any(part.get("type") == "refusal" for part in parts):
         return ChatReply(reply, counted, "refusal")
     if why is not None:

@@ -1,0 +1,53 @@
+"""Safe parsing of server responses, in which any value can have any type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ....core import jsonio
+from ....core.errors import JudgeError
+
+_LARGEST_COUNT = 10**9
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """Return the value if it is a mapping, or an empty mapping."""
+    return value if isinstance(value, (dict, Mapping)) else {}  # nearly always a dict, for which the check is much faster
+
+
+def mappings(value: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield the mappings in a list. Yield nothing for any other value."""
+    return (item for item in value if isinstance(item, (dict, Mapping))) if isinstance(value, list) else iter(())
+
+
+def text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def count(value: Any) -> int | None:
+    """Return the value if it is a plausible number of tokens, or None."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST_COUNT else None
+
+
+def added(*values: int | None) -> int | None:
+    """Return the sum of the known values, or None without any."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def is_object(words: str) -> bool:
+    """Return True if a text is exactly one JSON object."""
+    try:
+        return isinstance(jsonio.loads(words), dict)
+    except ValueError:
+        return False
+
+
+def failed(provider: str) -> JudgeError:
+    """Return the error for a response that reports a failure, which a retry may fix."""
+    return JudgeError(f"{provider} failed during the reply", "server_error")
+
+
+def no_answer(provider: str) -> JudgeError:
+    return JudgeError(f"the reply doesn't have the form of {provider}", "invalid_answer")
