@@ -72,11 +72,7 @@ def _roughly(seconds: float) -> str:
 class JudgeBudget:
     """Gatekeeper for judge calls within configured limits. Thread-safe.
 
-    Args:
-        bounds: the limits on dollars, tokens and calls.
-        book: stores the amounts spent.
-        clock: its wall time moves the windows.
-        soft: the share of each limit that all jobs can use. The rest is for urgent jobs.
+    ``soft`` is the share of each limit that all jobs can use. The rest is for urgent jobs.
     """
 
     def __init__(self, bounds: Sequence[Bound], book: SpendBook, clock: Clock, soft: float = 0.8) -> None:
@@ -99,12 +95,7 @@ class JudgeBudget:
         return self._concerns(metric) and any(bound.counter.unit == "usd" for bound in self._about(metric))
 
     def admit(self, metric: str, *, urgent: bool = False) -> Admission:
-        """Reserve one judge call for a metric, if there is room.
-
-        Args:
-            metric: the metric's name.
-            urgent: True if the call can use the share that is reserved for gates, rules and jobs that already began.
-        """
+        """Reserve one judge call for a metric. Only urgent calls can use the reserved share."""
         at = self._now()
         if not self._concerns(metric):
             return Admission(0.0, at)

@@ -130,10 +130,7 @@ class Chooser:
         return _CERTAIN if self._is_certain_now(metric, key, earlier, scored, known) else earlier
 
     def _is_certain_now(self, metric: BoundMetric, key: str, before: Chance, scored: ScoredTurn, known: Known) -> bool:
-        """Return True if a rule chooses the turn because of new user feedback.
-
-        If the turn was already drawn, it then stands only for itself in the estimates.
-        """
+        """Return True if a rule chooses the turn only now, because of new user feedback."""
         rule = self._metrics.rule(key).always_if
         if before.by == "rule" or rule is None or not any(score.metric == FEEDBACK for score in known.scores):
             return False

@@ -62,11 +62,7 @@ def can_be_made(metric: BoundMetric, found: Mapping[str, InnerOutcome], *, conve
 def result_of(metric: BoundMetric, own: Chance, found: Mapping[str, InnerOutcome], *, conversation: bool) -> InnerOutcome | None:
     """Return a composite's score and probability, or None if an inner outcome is missing.
 
-    Args:
-        metric: the composite.
-        own: the chance from the composite's own ``sample``.
-        found: the outcomes of inner metrics, by key.
-        conversation: True if the metrics evaluate a conversation.
+    ``own`` is the chance from the composite's own ``sample``.
     """
 
     def known(one: BoundMetric) -> tuple[Score, Chance] | None:

@@ -12,12 +12,7 @@ from ..evaluation.scored_turn import ScoredTurn
 
 
 class ContentFilter:
-    """Filter that applies the configured privacy options to judged turns.
-
-    Args:
-        redact: the kinds of personal data to redact before a turn becomes a job.
-        exporter: selects the content that log events contain, or None to export none.
-    """
+    """Filter that applies the configured privacy options to judged turns."""
 
     def __init__(self, redact: Collection[str], exporter: Exporter | None) -> None:
         self._redact = redact
@@ -31,7 +26,6 @@ class ContentFilter:
         return jsonio.dumps(content).encode()
 
     def score(self, score: Score, scored: ScoredTurn) -> Score:
-        """Return a redacted score of the turn, for a queue."""
         return (scored.redactor or Redactor(self._redact)).score(score) if self._redact else score
 
     def exported(self, turn: Turn, redactor: Redactor | None = None) -> Mapping[str, str]:

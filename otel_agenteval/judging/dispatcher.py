@@ -35,15 +35,7 @@ _THREADS_PER_CLAIM = 8
 class Dispatcher:
     """Runner of everything between a scored turn and its judged scores.
 
-    Args:
-        planner: chooses the metrics to judge.
-        runner: runs jobs.
-        leases: claims jobs from the queue and extends their leases.
-        outcomes: records the outcome of each judged metric.
-        deliver: passes a score to the worker, or returns False if the queue is full.
-        failed: called with internal errors.
-        options: the configured job options.
-        clock: the clock for retries.
+    ``deliver`` passes a score to the worker, or returns False if the worker's queue is full.
     """
 
     def __init__(
@@ -261,10 +253,7 @@ class Dispatcher:
                     del self._under_way[job.id]
 
     def _leave(self, job: Job, overdue: bool) -> None:
-        """Skip a job that was claimed again and still runs here.
-
-        If the first run takes too long, another process can try.
-        """
+        """Skip a job that still runs here, or give it to another process if it takes too long."""
         if overdue:
             self.queue.retry_at(job, self._now() + _POLL, counted=False)
         else:

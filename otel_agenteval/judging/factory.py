@@ -74,9 +74,6 @@ def judging_from(
         clock: the clock for jobs.
         shedding: the current load-shedding state.
         note_outcome: called on any thread with turn id, metric and outcome.
-
-    Raises:
-        ConfigError: a sampling rule is invalid, or a budget names a metric that isn't judged.
     """
     wanted = config.judge
     for name, path, schema, consequence in (

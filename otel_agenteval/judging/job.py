@@ -173,12 +173,7 @@ class Payload:
 
     @classmethod
     def decode(cls, data: bytes) -> Payload:
-        """Parse the stored form.
-
-        Raises:
-            NewerPayload: a later version wrote the payload.
-            ValueError, KeyError: the data isn't a payload.
-        """
+        """Parse the stored form, or raise :class:`NewerPayload`, ValueError or KeyError."""
         text, _, body = data.partition(b"\n")
         head: dict[str, Any] = jsonio.loads(text)
         if head["v"] > VERSION:
@@ -212,10 +207,7 @@ class Payload:
 
 
 def key_of(metric: BoundMetric, *, conversation: bool, inner: bool = False) -> str:
-    """Return the key of a metric with its parameters and version, equal in all processes.
-
-    ``inner`` adds a mark for a metric that is judged only for composites. Its score isn't exported.
-    """
+    """Return a metric's key, equal in all processes. ``inner`` marks one only for composites."""
     about = "conversation" if conversation else "turn"
     return f"{_INNER if inner else ''}{about} {metric.name} {metric.signature_hash} {metric.metric.version}"
 

@@ -14,18 +14,7 @@ from .sampling import EVERY_TURN, SamplingRule, rules_of
 
 
 class JudgedMetrics:
-    """Index of the ``llm_`` and ``embed_`` metrics of turns and conversations.
-
-    Thread-safe to read.
-
-    Args:
-        config: used for locations in error messages.
-        of_turns: all metrics of turns. Sampling conditions can name the scores of computed ones.
-        of_conversations: all metrics of conversations.
-
-    Raises:
-        ConfigError: as :func:`~.sampling.rules_of`.
-    """
+    """Index of the judged metrics of turns and conversations. Thread-safe to read."""
 
     def __init__(self, config: Config, of_turns: Sequence[BoundMetric], of_conversations: Sequence[BoundMetric]) -> None:
         self._by_key: Mapping[str, BoundMetric] = {}
@@ -36,8 +25,7 @@ class JudgedMetrics:
     def reload(self, config: Config, of_turns: Sequence[BoundMetric], of_conversations: Sequence[BoundMetric]) -> None:
         """Use other metrics from the next turn on. Waiting jobs keep their metrics and rules.
 
-        Raises:
-            ConfigError: as :func:`~.sampling.rules_of`. Nothing has changed in this case.
+        A :class:`ConfigError` changes nothing.
         """
         rules = {False: rules_of(config, of_turns), True: rules_of(config, of_conversations)}
         keyed = {
@@ -78,11 +66,7 @@ class JudgedMetrics:
         return {metric.name for some in found for metric in some}
 
     def by_key(self, key: str) -> BoundMetric | None:
-        """Return the metric that a job names, or None if this process never had it.
-
-        If the package was upgraded while a job waited, the metric's current version does the job. The score states its
-        version.
-        """
+        """Return a job's metric, maybe in a later version, or None if this process never had it."""
         return self._by_key.get(self._known(key))
 
     def rule(self, key: str) -> SamplingRule:

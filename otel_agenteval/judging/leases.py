@@ -35,14 +35,7 @@ class _Lease:
 class HeldLeases:
     """Holder of job leases that extends them on its own thread. Thread-safe.
 
-    Times are monotonic seconds.
-
-    Args:
-        queue: grants the leases.
-        lease: the lease's duration in seconds.
-        longest: the maximum seconds for which a started job is held.
-        clock: the clock for leases.
-        failed: called if the queue can't be reached.
+    Times are monotonic seconds. A started job is held for ``longest`` seconds at most.
     """
 
     def __init__(
@@ -103,9 +96,9 @@ class HeldLeases:
         return job if held is None else held.job
 
     def confirm(self, jobs: Sequence[Job]) -> Collection[str]:
-        """Extend leases right before the scores are emitted.
+        """Extend leases right before the scores are emitted, and return the ids of lost ones.
 
-        Return the ids of jobs with a lost lease. While the queue can't be reached, a lease counts as lost if it has ended.
+        While the queue can't be reached, a lease counts as lost if it has ended.
         """
         held = [lease.job if (lease := self._held.get(job.id)) is not None else job for job in jobs]
         try:
@@ -134,11 +127,7 @@ class HeldLeases:
     # --- the thread
 
     def start(self) -> None:
-        """Start the thread that extends leases, unless it runs. Called on the worker's thread.
-
-        Raises:
-            RuntimeError: the interpreter is shutting down.
-        """
+        """Start the thread, unless it runs or the interpreter ends (RuntimeError). On the worker."""
         if (self._thread is None or not self._thread.is_alive()) and not self._stopping.is_set():
             self._thread = OwnThread(self._run, "otel-agenteval-leases")
             self._thread.start()

@@ -61,12 +61,7 @@ def outcome_of(score: Score) -> str:
 
 
 class Outcomes:
-    """Outcomes of judged metrics. Thread-safe.
-
-    Args:
-        telemetry: counts outcomes.
-        note: called on any thread with turn id, metric and outcome.
-    """
+    """Outcomes of judged metrics. Thread-safe. ``note`` is called on any thread."""
 
     def __init__(self, telemetry: Telemetry, note: Callable[[str, str, str], None] | None = None) -> None:
         self._telemetry = telemetry

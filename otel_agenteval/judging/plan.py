@@ -73,8 +73,7 @@ class Planner:
     def plan(self, scored: ScoredTurn, can_ask: Callable[[BoundMetric], bool]) -> JudgePlan:
         """Plan a turn that has its inline scores. Never raises.
 
-        Reasons for missing scores are added to the turn's own scores. ``can_ask`` returns True if a model is configured for a
-        metric.
+        Reasons for missing scores are added to the turn's own scores.
         """
         draft = _Draft(self, scored, can_ask)
         for choice in self.chooser.choose(scored):

@@ -14,13 +14,7 @@ from .sampling import Chance
 
 
 class JudgedSample:
-    """The judged turns as a sample of all turns. Conversations and inner metrics don't count.
-
-    Args:
-        estimates: estimates of the mean scores of all turns.
-        corrected: estimates of verdicts corrected by calibration, if configured.
-        allocator: sets sampling rates, if ``judge.budget.allocate`` is configured.
-    """
+    """The judged turns as a sample of all turns, without conversations and inner metrics."""
 
     def __init__(self, estimates: Estimates, corrected: Corrected | None = None, allocator: Allocator | None = None) -> None:
         self.estimates = estimates

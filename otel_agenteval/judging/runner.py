@@ -99,19 +99,7 @@ class _Attempt:
 
 
 class JobRunner:
-    """Runner of jobs, each in the calling thread. Thread-safe.
-
-    Args:
-        metrics: the judged metrics.
-        follow_ups: returns the steps after a score.
-        content: selects the content to export.
-        sessions: opens a session for each job.
-        breakers: the circuit breakers of all servers.
-        outcomes: records why jobs wait.
-        options: the configured options.
-        failed: called with internal errors.
-        clock: the clock for retries.
-    """
+    """Runner of jobs, each in the calling thread. Thread-safe."""
 
     def __init__(
         self,
@@ -263,10 +251,7 @@ class JobRunner:
             return None
 
     def keep(self, job: Job, progress: JobProgress | None) -> None:
-        """Keep a job's replies, so that the next attempt doesn't repeat judge calls.
-
-        Otherwise, a job might never finish within a tight budget.
-        """
+        """Keep paid replies, because a job might never finish within a tight budget without them."""
         if progress is None:
             return
         with self._lock:

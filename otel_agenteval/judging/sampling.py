@@ -42,10 +42,7 @@ def position(trace_id: str, seed: str = "") -> float:
 
 
 def upstream_probability(trace_state: Mapping[str, str] | None) -> float | None:
-    """Return the head sampler's probability, from ``ot=th:…`` in the trace state.
-
-    The result is None if the trace state doesn't contain it.
-    """
+    """Return the head sampler's probability, from ``ot=th:…`` in the trace state, or None."""
     found = _THRESHOLD.search((trace_state.get("ot") if trace_state else None) or "")
     return None if found is None else 1 - int(found[1].ljust(14, "0"), 16) / 2**56
 
@@ -152,13 +149,10 @@ EVERY_TURN = SamplingRule()
 def rules_of(config: Config, evaluated: Sequence[BoundMetric]) -> dict[BoundMetric, SamplingRule]:
     """Return the rules of judged metrics and their composites, in configured order.
 
-    Args:
-        config: used for locations in error messages.
-        evaluated: all metrics of turns, or of conversations. A condition can name the scores of computed ones.
+    ``evaluated`` has all metrics of turns, or of conversations. A condition can name the scores of computed ones.
 
     Raises:
-        ConfigError: a condition is invalid, a cascade names an unknown metric, or cascades form a circle. The message has the
-        option's path and, if it is in a file, its line.
+        ConfigError: a condition is invalid, a cascade names an unknown metric, or cascades form a circle.
     """
     computed = [*(metric.name for metric in evaluated if not metric.asks), FEEDBACK]
     judged = [metric for metric in evaluated if metric.asks]
@@ -174,11 +168,7 @@ def rules_of(config: Config, evaluated: Sequence[BoundMetric]) -> dict[BoundMetr
 def rule_of(options: SampleOptions, metrics: Collection[str], where: str, judged: Collection[str] = ()) -> SamplingRule:
     """Return the rule for a metric's ``sample``.
 
-    Args:
-        options: the configured options.
-        metrics: names of the metrics whose scores the condition can name.
-        where: the location for error messages.
-        judged: names of the metrics that a cascade can judge first.
+    Its condition can name the scores of ``metrics``, and its cascade the metrics in ``judged``.
 
     Raises:
         ConfigError: a condition is invalid, or the cascade names an unknown metric.

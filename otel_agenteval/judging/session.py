@@ -44,10 +44,7 @@ class Models:
         return (self.judge if metric.metric.kind == "llm" else self.embedder) is not None
 
     def server_of(self, metric: BoundMetric, agent: str) -> str:
-        """Return the name of a metric's server.
-
-        The name is the metric's kind and, if the server isn't the default, its address.
-        """
+        """Return a metric's kind and, if its server isn't the default, the server's address."""
         kind = metric.metric.kind
         other = self.judge.server_of(metric.name, agent) if kind == "llm" and self.judge is not None else ""
         return f"{kind} {other}" if other else kind
@@ -93,10 +90,7 @@ class PaidReply(NamedTuple):
 
 @dataclass(slots=True)
 class JobProgress:
-    """Replies that a job received before it had to wait.
-
-    They are paid for and not requested again.
-    """
+    """Paid replies that a job received before it had to wait. They aren't requested again."""
 
     replies: dict[tuple[str, int], PaidReply] = field(default_factory=dict)
     """Replies by the call's hash and the number of identical earlier calls."""
@@ -105,16 +99,7 @@ class JobProgress:
 
 
 class Session(Answers):
-    """Judge and embedder for one job, within the budget.
-
-    Args:
-        models: the models to call.
-        budget: limits judge calls.
-        telemetry: counts judge calls and their cost.
-        metric: the calling metric.
-        urgent: True if the job can use the budget's reserved share.
-        progress: the replies from an earlier attempt.
-    """
+    """Judge and embedder for one job, within the budget. Urgent jobs can use the reserved share."""
 
     def __init__(
         self,
@@ -234,13 +219,7 @@ class Session(Answers):
         return admission
 
     def _admitted_again(self) -> Admission:
-        """Reserve budget for the request that repairs a reply.
-
-        It never waits, because the whole call would be repeated.
-
-        Raises:
-            JudgeError: the budget has no room.
-        """
+        """Reserve budget for a repair without waiting, because the whole call would be repeated."""
         try:
             admission = self._budget.admit(self._metric, urgent=True)
         except Exception as error:

@@ -31,10 +31,7 @@ class Verdict:
         return (self,)
 
     def score(self) -> Sequence[ScoredTurn]:
-        """Return the turn with its judged score, and composites.
-
-        Their receipt acknowledges the job.
-        """
+        """Return the judged turn and composites. Their receipt acknowledges the job."""
         return [replace(scored, receipt=self) for scored in (self.scored, *self.composites)]
 
     def acknowledge(self) -> None:

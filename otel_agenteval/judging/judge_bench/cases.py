@@ -119,15 +119,9 @@ def read_case(row: Mapping[str, Any]) -> BenchCase:
 
 
 def chosen(families: Sequence[str] = (), metrics: Sequence[str] = (), limit: int | None = None) -> list[BenchCase]:
-    """Return the cases of some families and metrics.
+    """Return the cases of some families and metrics, or of all.
 
-    Args:
-        families: names of families, or empty for all.
-        metrics: names of metrics, or empty for all.
-        limit: the maximum number of cases, balanced over families, levels and metrics. A twin is included only with its case.
-
-    Raises:
-        ConfigError: a family or metric has no cases.
+    A ``limit`` is balanced over families, levels and metrics. A twin is included only with its case.
     """
     cases = all_cases()
     _known("--families", families, FAMILIES)

@@ -38,10 +38,7 @@ class Anchors:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """Drift of a judge in one family of metrics.
-
-    Scores are converted to a scale from 0 (worst) to 1 (best).
-    """
+    """Drift of a judge in one family of metrics, on a scale from 0 (worst) to 1 (best)."""
 
     family: str
     anchors: int
@@ -65,13 +62,7 @@ class Drift:
 
 
 def own_cases(path: str) -> list[BenchCase]:
-    """Read cases from a file with JSON lines.
-
-    Each line has ``metric``, ``turn`` (``turn.v1`` form), and optionally ``id`` and ``params``.
-
-    Raises:
-        ConfigError: the file can't be read, or a line isn't a case. The message has the line's number.
-    """
+    """Read cases from JSON lines with ``metric``, ``turn``, and optionally ``id`` and ``params``."""
     found: list[BenchCase] = []
     try:
         lines = Path(path).read_bytes().split(b"\n")
@@ -110,11 +101,7 @@ def write_anchors(path: Path, anchors: Anchors) -> None:
 
 
 def read_anchors(path: Path) -> Anchors:
-    """Read anchors from a file.
-
-    Raises:
-        ConfigError: the file can't be read, or doesn't contain anchors.
-    """
+    """Read anchors from a file, or raise a :class:`ConfigError`."""
     try:
         stored: Any = json.loads(path.read_text(encoding="utf-8"))
         if stored["form"] != _FORM:
@@ -128,10 +115,7 @@ def read_anchors(path: Path) -> Anchors:
 
 
 def drifts(anchors: Anchors, outcomes: Sequence[CaseOutcome], least: float) -> list[Drift]:
-    """Return the drift of each family, and finally of all families together.
-
-    Cases without a score, before or now, are left out.
-    """
+    """Return the drift of each family, and finally of all, without cases that lack a score."""
     pairs: dict[str, list[tuple[float, float, bool]]] = {}
     for one in outcomes:
         before = anchors.values.get(one.case.id)

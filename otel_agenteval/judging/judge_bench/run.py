@@ -118,11 +118,11 @@ def run(
     Args:
         judge: the judge to evaluate with.
         cases: the cases.
-        repeat: the number of evaluations of each case, to measure stability.
+        repeat: the number of evaluations of each case.
         threads: the number of concurrent evaluations.
         max_usd: the limit in USD. At the limit, no evaluation starts, but running ones continue.
         report: called with each outcome, in this thread.
-        abandoned: called after each evaluation that was running at Ctrl-C, to close connections that it opened.
+        abandoned: called after each evaluation that was running at Ctrl-C, to close its connections.
     """
     found = BenchRun(len(cases) * repeat)
     start = time.monotonic()

@@ -26,10 +26,7 @@ _LEAST_PAIRS = 5
 
 @dataclass(frozen=True, slots=True)
 class JudgeMeasures:
-    """Statistics of a set of cases.
-
-    Shares and scores are from 0 to 1 (best). None means unknown.
-    """
+    """Statistics of a set of cases. Shares and scores are from 0 to 1 (best)."""
 
     cases: int
     scored: int

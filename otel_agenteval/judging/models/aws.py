@@ -27,15 +27,7 @@ def region_in(base_url: str) -> str | None:
 
 
 class Signer:
-    """Signer of requests to one region. Thread-safe.
-
-    Args:
-        region: the region, for example ``us-east-1``.
-        credentials: botocore credentials. By default, botocore searches for them.
-
-    Raises:
-        MissingExtra: botocore isn't installed.
-    """
+    """Signer of requests to one region, with the credentials that botocore finds. Thread-safe."""
 
     def __init__(self, region: str, credentials: Any = None) -> None:
         self._auth = require("botocore.auth", feature="Bedrock without an API key", extra="bedrock")

@@ -73,7 +73,7 @@ class VerdictCache(MutableMapping[str, str]):
     ``faults`` counts it.
 
     Args:
-        path: the file. Its folder must exist. Only the owner can read the file.
+        path: the file, which only its owner can read. Its folder must exist.
         ttl: the seconds for which a reply is kept.
         max_bytes: the maximum size of all replies. Above it, the oldest are deleted.
         seal: encrypts the replies.

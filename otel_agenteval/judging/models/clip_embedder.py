@@ -33,17 +33,9 @@ _OF_IMAGES = ("image_embeds", "image_features", "pooler_output")
 
 
 class ClipEmbedder(InProcessEmbedder):
-    """Embedder whose vectors of images and texts can be compared with each other. Thread-safe.
+    """Embedder whose vectors of images and texts can be compared. Thread-safe.
 
-    The first call loads the model.
-
-    Args:
-        folder: the model's folder.
-        clock: for tests.
-
-    Raises:
-        ConfigError: the folder doesn't contain such a model.
-        MissingExtra: the extra ``[clip]`` isn't installed.
+    The first call loads the model in ``folder``.
     """
 
     def __init__(self, folder: str, *, clock: Clock = SYSTEM_CLOCK) -> None:

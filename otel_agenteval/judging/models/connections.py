@@ -34,10 +34,7 @@ _SENT_AT_ONCE, _READ_AT_ONCE = 262_144, 65_536
 
 
 class BrokenAnswer(ConnectionError):
-    """The reply isn't complete, valid HTTP/1.1.
-
-    The message contains nothing that the server sent.
-    """
+    """The reply isn't complete, valid HTTP/1.1. The message contains nothing of it."""
 
 
 class ReplyTooLarge(Exception):
@@ -61,11 +58,7 @@ class Bounds(NamedTuple):
     """Maximum bytes with any other status. A larger body is truncated."""
 
     def body_of(self, status: int, pieces: Iterable[bytes]) -> tuple[bytes, bool]:
-        """Return a reply's body, and False if it was truncated.
-
-        Raises:
-            ReplyTooLarge: the body exceeds the limit for replies with status 2xx.
-        """
+        """Return a reply's body, and False if it was truncated. A too large answer is an error."""
         is_answer = 200 <= status < 300
         most = self.answer if is_answer else self.refusal
         body = bytearray()
@@ -93,7 +86,7 @@ class Posts(Protocol):
 
         Raises:
             TimeoutError: the reply wasn't complete at the deadline.
-            OSError: the server couldn't be reached, or the connection broke. :class:`BrokenAnswer` if the reply was invalid.
+            OSError: the connection failed or broke, or the reply was invalid (:class:`BrokenAnswer`).
             ReplyTooLarge: the reply exceeds the limit.
             ValueError: a header contains invalid characters.
         """
@@ -103,14 +96,7 @@ class Posts(Protocol):
 
 
 class Connections:
-    """Connections to one server, as many as were recently needed at the same time.
-
-    Thread-safe.
-
-    Args:
-        url: the server's URL.
-        clock: the clock for idle times and deadlines.
-    """
+    """Connections to one server, one for each concurrent request. Thread-safe."""
 
     def __init__(self, url: str, clock: Clock = SYSTEM_CLOCK) -> None:
         self._url = url
@@ -170,13 +156,9 @@ class Connections:
 
 
 class Connection:
-    """Connection whose replies are parsed by the standard library. It connects on demand, and again after any error.
+    """Connection whose replies are parsed by the standard library.
 
     Requests don't use ``http.client.HTTPConnection``, because tracing tools patch it to record an application's requests.
-
-    Args:
-        url: a URL at the server.
-        clock: the clock for deadlines.
     """
 
     def __init__(self, url: str, clock: Clock) -> None:
@@ -267,11 +249,7 @@ def _is_idle(connected: socket.socket) -> bool:
 
 
 def _send(connected: socket.socket, message: bytes, deadline: Deadline) -> bool:
-    """Send a request. Return False if the server stopped reading, possibly because it has already replied.
-
-    Raises:
-        TimeoutError: the server didn't read the whole request in time.
-    """
+    """Send a request. Return False if the server stopped reading, maybe because it replied."""
     view = memoryview(message)
     try:
         for start in range(0, len(message), _SENT_AT_ONCE):
@@ -285,13 +263,7 @@ def _send(connected: socket.socket, message: bytes, deadline: Deadline) -> bool:
 
 
 def _received(connected: socket.socket, deadline: Deadline, bounds: Bounds) -> tuple[Reply, bool]:
-    """Return a reply, and True if the connection can be used again.
-
-    Raises:
-        OSError: the connection broke.
-        http.client.HTTPException: the reply isn't valid.
-        ReplyTooLarge: the reply exceeds the limit.
-    """
+    """Return a reply, and True if the connection can be used again."""
     receiver = _Receiver(connected, deadline, 2 * bounds.answer + _READ_AT_ONCE)
     response = _Response(receiver, method="POST")  # type: ignore[arg-type]
     response.begin()
@@ -321,11 +293,7 @@ class _Response(http.client.HTTPResponse):
     """Headers by lower-case name."""
 
     def begin(self) -> None:
-        """Read the status and headers. Skip informational replies.
-
-        Raises:
-            http.client.HTTPException: they aren't valid.
-        """
+        """Read the status and headers. Skip informational replies."""
         self.status = 0
         while self.status < 200:
             first = _STATUS.fullmatch(self._line())
@@ -352,13 +320,7 @@ class _Response(http.client.HTTPResponse):
 
 
 class _Receiver(io.RawIOBase):
-    """Stream of what a socket receives until a deadline.
-
-    Args:
-        connected: the socket.
-        deadline: limits each wait.
-        left: the maximum bytes to receive, including headers and chunk sizes.
-    """
+    """Stream of what a socket receives until a deadline, at most ``left`` bytes."""
 
     def __init__(self, connected: socket.socket, deadline: Deadline, left: int) -> None:
         self._connected = connected
@@ -384,10 +346,7 @@ class _Receiver(io.RawIOBase):
 
 
 class _HttpxConnection:
-    """Connection with httpx's transport, for proxies and non-ASCII host names.
-
-    httpx's client isn't used, because no judge needs redirects, cookies or logins.
-    """
+    """Connection with httpx's transport, for proxies and non-ASCII host names."""
 
     def __init__(self, proxy: str | None, clock: Clock) -> None:
         from ...core.outbound import Transport, trusted  # imports httpx

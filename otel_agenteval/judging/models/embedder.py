@@ -35,19 +35,11 @@ class Embedder(EmbedderModel):
         base_url: the URL up to and including the version, without credentials or query.
         model: the model's name at the server. Vectors of different models are never compared.
         api_key: sent as bearer token.
-        headers: additional headers.
-        timeout: the maximum seconds for one attempt.
-        deadline: the maximum seconds for one call, including retries and waiting.
-        max_concurrency: the maximum number of concurrent calls. Others wait. None means no limit.
-        requests_per_minute: the maximum rate of requests, or None.
-        tokens_per_minute: the maximum rate of tokens, or None.
-        prices: prices by model in USD per million tokens, as for :class:`Judge`.
-        images: how images are sent. ``text``: their ``data:`` URIs or addresses, among the texts. ``object``: ``{"image":
-            ...}`` in a
-        list with ``{"text": ...}`` (Jina's format). ``messages``: one image per request (vLLM's format).
+        images: how images are sent. ``text``: their ``data:`` URIs or addresses, among the texts. ``object``: ``{"image": ...}``
+            in a list with ``{"text": ...}`` (Jina's format). ``messages``: one image per request (vLLM's format).
         cache: stores vectors by model and text. Any mapping from text to vector. The default is no cache.
-        clock: for tests.
-        sleep: for tests.
+        **requests: options as for :class:`Judge`: ``headers``, ``timeout``, ``deadline``, ``max_concurrency``,
+            ``requests_per_minute``, ``tokens_per_minute`` and ``prices``.
 
     Raises:
         ConfigError: an argument is invalid.

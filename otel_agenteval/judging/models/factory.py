@@ -27,12 +27,7 @@ from .providers import PROVIDERS
 def judge_from(
     config: Config, *, clock: Clock = SYSTEM_CLOCK, sleep: Callable[[float], None] = time.sleep
 ) -> Judge | JudgeGroup | None:
-    """Return the configured judge, a bench of several judges, or None.
-
-    Args:
-        config: the loaded configuration.
-        clock: for tests.
-        sleep: for tests.
+    """Return the configured judge, a group of several judges, or None.
 
     Raises:
         ConfigError: an option is missing or invalid. The message has its path and, if it is in a file, its line.
@@ -96,11 +91,7 @@ _OF_A_SERVER = ("base_url", "api_key", "endpoint", "requests_per_minute", "token
 
 
 def seal_from(config: Config) -> Seal | None:
-    """Return the encryption of queue and cache files, or None without a key.
-
-    Raises:
-        ConfigError: the key is invalid, or the extra isn't installed.
-    """
+    """Return the encryption of queue and cache files, or None without a key."""
     if config.judge.encryption_key is None:
         return None
     try:
@@ -110,11 +101,7 @@ def seal_from(config: Config) -> Seal | None:
 
 
 def embedder_from(config: Config) -> Embedder | InProcessEmbedder | None:
-    """Return the configured embedder, or None.
-
-    Raises:
-        ConfigError: as :func:`judge_from`.
-    """
+    """Return the configured embedder, or None."""
     options = config.embedder
     if options.path is not None and (options.base_url is not None or options.model != CLIP):
         raise ConfigError(

@@ -66,36 +66,22 @@ class Judge(JudgeModel):
     Each judge call runs in the calling thread.
 
     Args:
-        base_url: the URL up to and including the version, such as ``http://127.0.0.1:11434/v1``, without credentials or
-            query.
-        model: the model's name at the server. A prefix ``anthropic/``, ``gemini/``, ``bedrock/``, ``responses/`` or
-            ``openai/`` sets the
-        provider, unless ``provider`` is given.
+        base_url: the URL up to and including the version, such as ``http://127.0.0.1:11434/v1``, without credentials or query.
+        model: the model's name at the server. A prefix ``anthropic/``, ``gemini/``, ``bedrock/``, ``responses/`` or ``openai/``
+            sets the provider, unless ``provider`` is given.
         api_key: sent in the provider's header. Without it, requests to Bedrock are signed with AWS credentials from the
-            environment
-        (extra ``[bedrock]``).
+            environment (extra ``[bedrock]``).
         provider: ``openai`` (chat completions: OpenAI, vLLM, Ollama, llama.cpp, LiteLLM and many others, the default),
-            ``responses``,
-        ``anthropic``, ``gemini`` or ``bedrock``. The model's name is then sent unchanged.
+            ``responses``, ``anthropic``, ``gemini`` or ``bedrock``. The model's name is then sent unchanged.
         endpoint: ``moderations`` sends the response of ``llm_moderation`` calls to the server's ``/moderations`` (provider
-            ``openai`` only).
-        All other calls use ``chat``, the default.
-        headers: additional headers.
-        timeout: the maximum seconds for one attempt.
-        deadline: the maximum seconds for one judge call, including retries, repair and waiting.
-        max_concurrency: the maximum number of concurrent judge calls. Others wait. None means no limit.
-        requests_per_minute: the maximum rate of requests, or None.
-        tokens_per_minute: the maximum rate of input and output tokens, or None.
-        prices: prices by model in USD per million tokens: ``{"qwen3": {"input": 0.2, "output": 0.6, "cached_input": 0.1}}``.
-            Without
-        them, the prices of public servers are known and others are unknown.
-        max_input_tokens: the approximate maximum input of a judge call. Beyond it, the longest texts lose their middle, and
-            the score
-        has ``detail["input_truncated"]``. Metrics that read all of a turn send it in pieces, and the worst score counts.
-        cache: stores replies, so that an identical call isn't repeated. Any mapping from text to text. The default is no
-            cache.
-        clock: for tests.
-        sleep: for tests.
+            ``openai`` only). All other calls use ``chat``, the default.
+        max_input_tokens: the approximate maximum input of a judge call. Beyond it, the longest texts lose their middle, and the
+            score has ``detail["input_truncated"]``. Metrics that read all of a turn send it in pieces, and the worst score counts.
+        cache: stores replies, so that an identical call isn't repeated. Any mapping from text to text. The default is no cache.
+        **requests: ``headers``: additional headers. ``timeout``: the maximum seconds for one attempt. ``deadline``: the maximum
+            seconds for one judge call, including retries, repair and waiting. ``max_concurrency``, ``requests_per_minute``,
+            ``tokens_per_minute``: limits, above which calls wait. ``prices``: prices by model in USD per million tokens:
+            ``{"qwen3": {"input": 0.2, "output": 0.6, "cached_input": 0.1}}``. Without them, only public servers' prices are known.
 
     Raises:
         ConfigError: an argument is invalid.
@@ -172,13 +158,7 @@ class Judge(JudgeModel):
         return found
 
     def cached(self, question: Question) -> dict[str, Any] | None:
-        """Return the cached reply to a question, or None.
-
-        Inside :func:`bypassing_cache`, the result is always None.
-
-        Raises:
-            JudgeError: the question isn't valid.
-        """
+        """Return the cached reply to a question, or None, always inside :func:`bypassing_cache`."""
         if self._cache is None or is_cache_bypassed():
             return None
         if not self._moderates(question):
@@ -219,13 +199,7 @@ class Judge(JudgeModel):
         return self._endpoint == "moderations" and question.stage == moderations.STAGE and "response" in question.data
 
     def _message(self, question: Question) -> ChatMessage:
-        """Return the message of a judge call.
-
-        Record in the evaluation if it is truncated or in pieces.
-
-        Raises:
-            JudgeError: media can't be sent, or material that must be read completely is too long.
-        """
+        """Return the message of a judge call, and record if it is truncated or in pieces."""
         task, reply = question.task, question.reply
         texts, media = material_of(question.data, question.media)
         trusted = trusted_of(question.criteria)
@@ -315,10 +289,7 @@ class Judge(JudgeModel):
     def _repaired(
         self, message: ChatMessage, answer: ChatReply, schema: Mapping[str, Any] | None, stage: str, until: float
     ) -> ChatReply:
-        """Request the reply again.
-
-        If the first one was truncated, allow more output tokens. Return the first one if the model rejects that.
-        """
+        """Request the reply again, with more output tokens if the first one was truncated."""
         cut = answer.finish == "length"
         admit_repair()
         try:
@@ -340,10 +311,7 @@ class Judge(JudgeModel):
         repair: bool = False,
         room: int = MAX_TOKENS,
     ) -> ChatReply:
-        """Return the reply in the strictest form that the model accepts.
-
-        Rejected features are remembered.
-        """
+        """Return the reply in the strictest form that the model accepts, and remember that form."""
         capabilities = self._capabilities
         while True:
             takes = schema is not None and not (capabilities.refused and _name_of(schema) in capabilities.refused)

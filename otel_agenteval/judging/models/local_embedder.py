@@ -29,15 +29,7 @@ _FEATURE = "embeddings without a server"
 class LocalEmbedder(InProcessEmbedder):
     """Embedder with a model from an installed package, without downloads. Thread-safe.
 
-    The first call loads the model (18 MB).
-
-    Args:
-        model: ``local/wordllama``, with 256 dimensions, mainly for English. The extra ``[embed]`` installs it.
-        clock: for tests.
-
-    Raises:
-        ConfigError: the model is unknown.
-        MissingExtra: the model's package isn't installed.
+    The first call loads the model (18 MB): ``local/wordllama``, with 256 dimensions, mainly for English (extra ``[embed]``).
     """
 
     def __init__(self, model: str, *, clock: Clock = SYSTEM_CLOCK) -> None:

@@ -48,16 +48,9 @@ class ModelServer:
         estimate: TokenUsage,
         repair: bool = False,
     ) -> T:
-        """Send a request and return the result of ``read``.
+        """Send a request and return the result of ``read``, which also returns the usage.
 
-        Args:
-            stage: the name of the call for accounts.
-            model: the model's name.
-            request: the request.
-            read: parses the reply into a result and its usage.
-            until: the deadline.
-            estimate: the expected tokens.
-            repair: True if the request repairs a reply, for accounts.
+        ``stage`` and ``repair`` are for the accounts. ``estimate`` has the expected tokens.
 
         Raises:
             JudgeError: there was no reply, or it couldn't be parsed.

@@ -18,13 +18,7 @@ def request(model: str, text: str) -> HttpRequest:
 
 
 def reply_in(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the response in the form of a judge's reply.
-
-    The form is ``{flags: [{code, description, confidence}]}``.
-
-    Raises:
-        JudgeError: the response has another form.
-    """
+    """Return a response as a judge's reply, ``{flags: [{code, description, confidence}]}``."""
     results = list(parsing.mappings(body.get("results")))
     if not results or not all(_is_verdict(result) for result in results):
         raise parsing.no_answer("moderations")

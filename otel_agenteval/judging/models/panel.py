@@ -49,12 +49,7 @@ class SecondOpinion:
 class JudgeGroup(JudgeModel, ChoosesJudges):
     """Judge that selects among several judges and combines their scores.
 
-    Args:
-        main: the default judge.
-        choices: judges for some metrics or agents. The first match wins.
-        second: the judge for doubtful scores.
-        panel: judges that replace all others, if not empty.
-        combine: how the panel's score is selected.
+    The first fitting choice wins over ``main``. A ``panel`` replaces all others.
     """
 
     def __init__(
@@ -76,13 +71,7 @@ class JudgeGroup(JudgeModel, ChoosesJudges):
         return f"JudgeGroup({self.main!r})"
 
     def evaluated(self, metric: BoundMetric, turn: Turn, through: Callable[[JudgeModel], Answers] = lambda judge: judge) -> Score:
-        """Return a metric's score on a turn.
-
-        Args:
-            metric: the judged metric.
-            turn: the turn to judge.
-            through: wraps each judge, for example in a budget.
-        """
+        """Return a metric's score on a turn. ``through`` wraps each judge, for example in a budget."""
         first = self._first(metric.name, turn.agent or "")
         if self._panel:
             return _of_panel([(judge, metric.evaluate(turn, judge=through(judge))) for judge in self._panel], self._combine)

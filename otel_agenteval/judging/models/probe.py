@@ -61,11 +61,7 @@ _REASONS = ("reason", "reasoning", "explanation")
 
 
 def case_of(metric: str) -> ProbeCase:
-    """Return the good and bad case of a metric.
-
-    Raises:
-        ConfigError: the metric has no case.
-    """
+    """Return the good and bad case of a metric, or raise a :class:`ConfigError` without one."""
     try:
         cases = Prompts(get_metric(metric).metric.family).content["cases"]
     except (FileNotFoundError, KeyError):
@@ -122,13 +118,7 @@ def probe(
 ) -> Probe:
     """Run the controls and then each injection.
 
-    Args:
-        judge: the judge to probe. Its cache is bypassed.
-        injections: the injections. The default is :func:`.injections.injections_for` with the judge's reply to the good
-            control.
-        metric: the metric whose prompts are used.
-        threads: the number of concurrent judge calls.
-        report: called with each result, in order.
+    The default injections contain the judge's reply to the good control. ``report`` is called with each result, in order.
 
     Raises:
         ConfigError: the metric is unknown or has no case.
@@ -175,10 +165,7 @@ class _LastReply(Answers):
 
 
 def _succeeded(score: Score, good: Score, bad: Score) -> bool:
-    """Return True if the bad case was judged like the good case.
-
-    It passes like the good case or, without a threshold, its value is closer to the good case's value.
-    """
+    """Return True if the bad case passes like the good one, or is closer to its value."""
     if score.error_type is not None or score.status != "ok":
         return False
     if good.passed != bad.passed:

@@ -89,11 +89,7 @@ def _numbered(texts: Iterable[str]) -> str:
 
 
 def material_of(data: Mapping[str, Any], media: Sequence[str]) -> tuple[dict[str, str], tuple[Media, ...]]:
-    """Return the escaped texts of a judge call by name, and its media.
-
-    Raises:
-        JudgeError: a URI has a scheme that isn't allowed.
-    """
+    """Return the escaped texts of a judge call by name, and its media."""
     parts = [(uri, media_of(uri)) for uri in media]
     references = [uri for uri, found in parts if found is None]
     texts = {name: value if isinstance(value, str) else jsonio.text_of(value) for name, value in data.items()}
@@ -126,11 +122,7 @@ def tokens_of(text: str) -> int:
 
 
 def room_of(task: str, trusted: Mapping[str, str], reply: str, max_tokens: int) -> int:
-    """Return the number of tokens left for the material.
-
-    Raises:
-        JudgeError: the criteria don't leave room (``input_too_long``).
-    """
+    """Return the number of tokens left for the material, or raise ``input_too_long``."""
     by = sum(map(tokens_of, trusted.values()))
     room = max_tokens - tokens_of(task) - tokens_of(reply) - by
     if by and room < _SHORTEST_CUT:
@@ -164,9 +156,7 @@ def _share_of(sizes: Iterable[int], room: int) -> int:
 
 
 def in_pieces(texts: Mapping[str, str], room: int) -> list[dict[str, str]]:
-    """Split the material into pieces for several judge calls.
-
-    The longest texts are split, and the others are repeated in each piece.
+    """Split the longest texts into pieces for several calls, and repeat the others in each.
 
     Raises:
         JudgeError: there would be too many pieces (``input_too_long``).

@@ -88,12 +88,8 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_float=_number, parse
 def verdict_in(text: str, keys: Collection[str] = (), *, material: str = "") -> dict[str, Any] | None:
     """Return a reply's verdict, or None if the reply isn't exactly one verdict.
 
-    An object with missing keys is returned unchanged, and the metric reports the missing keys.
-
-    Args:
-        text: the judge's reply.
-        keys: the requested keys.
-        material: the judged material, in which the object must not occur. Empty for the reply to a repair request.
+    An object with missing keys is returned unchanged, and the metric reports them. ``material`` is the judged material, in
+    which the object must not occur. It is empty for the reply to a repair request.
     """
     asked = {_plain(key) for key in keys}
     found = _only_object(text)
@@ -149,10 +145,7 @@ _QUOTES = str.maketrans(dict.fromkeys("'“”„‘’«»", '"'))
 
 
 def _is_in(material: str, found: dict[str, Any], asked: Collection[str]) -> bool:
-    """Return True if the material contains every requested member.
-
-    A member can be written as JSON, as a Python value or in a JSON string.
-    """
+    """Return True if the material contains every requested member in some JSON or Python form."""
     members = {key: value for key, value in found.items() if not asked or _plain(key) in asked}
     there = _flat(material)
     return bool(members) and all(_flat(f"{json.dumps(key)}:{_written(value)}") in there for key, value in members.items())

@@ -25,10 +25,7 @@ class _Open(Exception):
 
 @functools.lru_cache(maxsize=1_000)
 def schema_of(form: str) -> Mapping[str, Any] | None:
-    """Return a form's schema, or None if the form is unreadable or has open parts.
-
-    Text after the object is ignored.
-    """
+    """Return a form's schema, or None if the form is unreadable or has open parts."""
     try:
         tokens = _Tokens(form)
         schema = _value(tokens)

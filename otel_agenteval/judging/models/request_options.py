@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RequestOptions:
-    """Options that judges and embedders have in common.
-
-    They are keyword arguments of :class:`otel_agenteval.Judge` and :class:`otel_agenteval.Embedder`. None means no limit.
-    """
+    """Keyword arguments of judges and embedders. None means no limit."""
 
     headers: Mapping[str, str] | None = None
     """Headers sent with each request, in addition to the provider's."""
@@ -41,11 +38,7 @@ class RequestOptions:
 
     @classmethod
     def of(cls, taker: str, keywords: RequestKeywords) -> Self:
-        """Return options from keyword arguments.
-
-        Raises:
-            TypeError: an argument is unknown. The message names ``taker``.
-        """
+        """Return options from keyword arguments, or raise a TypeError that names ``taker``."""
         for name in keywords.keys() - {field.name for field in fields(cls)}:
             raise TypeError(f"{taker}() got an unexpected keyword argument {name!r}")
         return cls(**keywords)

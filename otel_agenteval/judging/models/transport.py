@@ -64,15 +64,7 @@ _ENDPOINTS = ("/chat/completions", "/completions", "/responses", "/messages", "/
 
 
 class Transport:
-    """Client that posts JSON and returns the JSON object in the reply. Thread-safe.
-
-    Args:
-        base_url: the URL to which paths are appended.
-        headers: the provider's headers, including the key.
-        options: the request options.
-        largest_reply: the maximum bytes of a reply.
-        sign: returns signed headers.
-    """
+    """Client that posts JSON and returns the JSON object in the reply. Thread-safe."""
 
     def __init__(
         self,
@@ -262,10 +254,7 @@ def _hints_in(raw: bytes, asked: bytes) -> frozenset[str]:
 
 
 def _status_in(error: object) -> int | None:
-    """Return the status in an error object.
-
-    Proxies and routers pass on errors of other servers with status 200.
-    """
+    """Return the status in an error object, which routers pass on with status 200."""
     code = error.get("code") if isinstance(error, Mapping) else None
     code = int(code) if isinstance(code, str) and code.isascii() and code.isdigit() else code
     return code if type(code) is int and 400 <= code < 600 else None

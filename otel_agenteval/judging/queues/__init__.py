@@ -27,13 +27,7 @@ __all__ = [
 def queue_from(wanted: JobQueueOptions, clock: Clock, failed: Callable[[str, BaseException], None]) -> JobQueue:
     """Return the configured queue, which opens or connects on first use.
 
-    Args:
-        wanted: the configured options.
-        clock: the clock for leases and retries.
-        failed: called if new jobs must wait in this process.
-
-    Raises:
-        ConfigError: the queue's address is invalid.
+    ``failed`` is called if new jobs must wait in this process.
     """
     if wanted.url is not None:
         from .redis import RedisQueue  # only needed with a server
@@ -45,10 +39,7 @@ def queue_from(wanted: JobQueueOptions, clock: Clock, failed: Callable[[str, Bas
 
 
 def spend_book_from(wanted: JobQueueOptions) -> SpendBook:
-    """Return the spend book, which is in the queue's file or on its server if it has one.
-
-    All processes that share the queue share the budget.
-    """
+    """Return the spend book, which all processes that share the queue's file or server share."""
     if wanted.url is not None:
         from .redis_shared import RedisSpendBook
 

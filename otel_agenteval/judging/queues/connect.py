@@ -16,18 +16,12 @@ _CALL_SECONDS = 5.0
 def connect(url: str) -> Any:
     """Return a ``redis-py`` client for a URL. Only Sentinel and cluster URLs connect at once.
 
-    ========================================================  ==================================================
-    ``redis://[user:password@]host[:port][/db]``              one server (``rediss`` uses TLS) ``unix:///path/of/socket``
-    one server on this machine ``redis+sentinel://[user:password@]host:port,…/name``     the master ``name``, found through
-    Sentinel ``redis+cluster://[user:password@]host:port,…``           a cluster, found through some of its nodes
-    ========================================================  ==================================================
+    - ``redis://[user:password@]host[:port][/db]``: one server (``rediss`` uses TLS), or ``unix:///path/of/socket``
+    - ``redis+sentinel://[user:password@]host:port,…/name``: the master ``name``, found through Sentinel
+    - ``redis+cluster://[user:password@]host:port,…``: a cluster, found through some of its nodes
 
     ``valkey`` is allowed in place of ``redis``. Client parameters follow a ``?``: ``ssl_ca_certs``, ``ssl_certfile``,
     ``ssl_keyfile``, ``socket_timeout``, ``db``, ``sentinel_username``, ``sentinel_password``.
-
-    Raises:
-        ConfigError: the URL is invalid.
-        MissingExtra: the extra ``[redis]`` isn't installed.
     """
     url = normal(url)
     redis = require("redis", feature="a queue in Redis", extra="redis")
@@ -61,11 +55,7 @@ def connect(url: str) -> Any:
 
 
 def normal(url: str) -> str:
-    """Return the URL with ``redis`` in place of ``valkey``.
-
-    Raises:
-        ConfigError: the URL is invalid.
-    """
+    """Return the URL with ``redis`` in place of ``valkey``, or raise a :class:`ConfigError`."""
     scheme, separator, rest = url.partition("://")
     scheme = scheme.replace("valkeys", "rediss").replace("valkey", "redis")
     if scheme not in SCHEMES or not separator or not rest:

@@ -35,12 +35,7 @@ class _QueuedJob:
 
 
 class MemoryQueue:
-    """A :class:`~otel_agenteval.judging.queues.JobQueue` in memory.
-
-    Args:
-        max_bytes: the maximum bytes of all jobs.
-        clock: the clock for leases and retries.
-    """
+    """A :class:`~otel_agenteval.judging.queues.JobQueue` in memory."""
 
     is_shared = False
 

@@ -18,12 +18,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
 
 
 class Script:
-    """Lua script, called by its hash and sent if the server doesn't have it.
-
-    Args:
-        names: files in ``lua/``, without their suffix.
-        constants: values for words in the script.
-    """
+    """Lua script from files in ``lua/``, called by its hash and sent if the server doesn't have it."""
 
     def __init__(self, *names: str, **constants: int) -> None:
         folder = files(__package__) / "lua"
@@ -59,11 +54,7 @@ class Server:
         self._quiet_until = 0.0
 
     def call(self, call: Callable[..., Any], *args: Any) -> Any:
-        """Make a call with the client and ``args``, unless the server was unreachable a moment ago.
-
-        Raises:
-            redis.exceptions.RedisError: the server can't be reached or rejected the call.
-        """
+        """Make a call with the client and ``args``, unless the server was unreachable a moment ago."""
         if time.monotonic() < self._quiet_until:
             raise _not_connected("judge.queue.url: server unreachable, next try in a few seconds")
         try:

@@ -28,10 +28,6 @@ class RedisSpendBook:
 
     Each change is atomic for all processes. While the server is unreachable, the budget has no room, so no model is called.
     Corrections wait in this process.
-
-    Args:
-        url: see :func:`~otel_agenteval.judging.queues.connect.connect`.
-        name: the prefix of all keys.
     """
 
     def __init__(self, url: str, name: str = "agenteval") -> None:

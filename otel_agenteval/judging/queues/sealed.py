@@ -16,11 +16,7 @@ from .base import Job, JobQueue
 class SealedQueue:
     """Encrypted :class:`~otel_agenteval.judging.queues.JobQueue` on top of another queue.
 
-    Args:
-        queue: stores the jobs.
-        seal: encrypts the jobs.
-        clock: the other queue's clock.
-        pause: the seconds for which a job that can't be decrypted waits. It is never discarded.
+    A job that can't be decrypted is never discarded. It waits for ``pause`` seconds.
     """
 
     def __init__(self, queue: JobQueue, seal: Seal, clock: Clock = SYSTEM_CLOCK, pause: float = 300.0) -> None:
@@ -51,11 +47,7 @@ class SealedQueue:
         return [given.get(job.id) or self._made_room(job) for job in left_out]
 
     def claim(self, n: int, lease: float) -> list[Job]:
-        """Claim up to ``n`` due jobs for ``lease`` seconds.
-
-        Raises:
-            SealError: none of the due jobs can be decrypted. They wait for a while, and the attempt doesn't count.
-        """
+        """Claim jobs, or raise a :class:`SealError` if none of the due ones can be decrypted."""
         found: list[Job] = []
         shut: list[Job] = []
         for job in self._queue.claim(n, lease):

@@ -230,9 +230,6 @@ class SqliteSpendBook:
     """A :class:`~otel_agenteval.judging.queues.SpendBook` in an SQLite file.
 
     Processes of one machine can share the file. Every method raises ``sqlite3.Error`` or ``OSError`` if it is unavailable.
-
-    Args:
-        path: the file, which can also be a queue's. Its folder must exist.
     """
 
     def __init__(self, path: str) -> None:

@@ -33,11 +33,7 @@ __all__ = [
 
 
 def chosen(model: str, provider: str | None) -> tuple[str, str]:
-    """Return the provider's name and the model's name there. The default is ``openai``.
-
-    Raises:
-        ConfigError: the model is missing, or the provider is unknown.
-    """
+    """Return the provider's name and the model's name there. The default is ``openai``."""
     if not isinstance(model, str) or not model.strip():
         raise ConfigError("model: required")
     if provider is None:

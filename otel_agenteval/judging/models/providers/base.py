@@ -96,29 +96,17 @@ class Provider(Protocol):
         """Return the headers with the API key."""
 
     def request(self, chat: ChatRequest) -> HttpRequest:
-        """Return the request of a judge call.
-
-        Raises:
-            JudgeError: the provider doesn't accept a medium.
-        """
+        """Return the request of a judge call, or raise a JudgeError for an unsupported medium."""
 
     def answer(self, body: Mapping[str, Any]) -> ChatReply:
-        """Parse a response.
-
-        Raises:
-            JudgeError: the response has another form.
-        """
+        """Parse a response, or raise a JudgeError if it has another form."""
 
 
 # --- media -----------------------------------------------------------------------------------------------------------
 
 
 def media_of(uri: str) -> Media | None:
-    """Parse a ``data:`` or http(s) URI. Return None for an opaque id without a scheme.
-
-    Raises:
-        JudgeError: the scheme isn't allowed (such as ``file:``), or a ``data:`` URI is invalid.
-    """
+    """Parse a ``data:`` or http(s) URI. Return None for an opaque id without a scheme."""
     scheme, colon, rest = uri.partition(":")
     scheme = scheme.lower()
     if scheme == "data" and colon:

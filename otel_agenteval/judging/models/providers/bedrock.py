@@ -23,10 +23,7 @@ _FINISHES: dict[str, Finish] = {
 
 
 def request(chat: ChatRequest) -> HttpRequest:
-    """Return the request ``POST /model/{model}/converse``.
-
-    The API doesn't have a JSON mode, so without a schema only the prompt requests JSON.
-    """
+    """Return the request. The API has no JSON mode, so without a schema only the prompt asks for it."""
     settings: dict[str, Any] = {"maxTokens": chat.room}
     if chat.temperature is not None:
         settings["temperature"] = chat.temperature

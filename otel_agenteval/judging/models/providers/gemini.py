@@ -16,10 +16,7 @@ _FINISHES: dict[str, Finish] = {
 
 
 def headers(api_key: str | None) -> dict[str, str]:
-    """Return the header with the API key.
-
-    In the URL, which is also possible, the key would appear in logs.
-    """
+    """Return the header with the API key. In the URL, the key would appear in logs."""
     return {"x-goog-api-key": api_key} if api_key else {}
 
 
@@ -39,10 +36,7 @@ def request(chat: ChatRequest) -> HttpRequest:
 
 
 def _ordered(schema: Any) -> Any:
-    """Return the schema with explicit key order.
-
-    Models before Gemini 2.5 otherwise sort keys alphabetically.
-    """
+    """Return the schema with explicit key order, because models before Gemini 2.5 sort keys."""
     if isinstance(schema, Mapping):
         found = {key: _ordered(value) for key, value in schema.items()}
         properties = schema.get("properties")
@@ -63,10 +57,7 @@ def _part(media: Media) -> dict[str, Any]:
 
 
 def answer(body: Mapping[str, Any]) -> ChatReply:
-    """Parse the first candidate of a response, without thoughts.
-
-    Thoughts count as output tokens.
-    """
+    """Parse the first candidate without thoughts, which count as output tokens."""
     usage = parsing.mapping(body.get("usageMetadata"))
     written, thought = parsing.count(usage.get("candidatesTokenCount")), parsing.count(usage.get("thoughtsTokenCount"))
     counted = TokenUsage(

@@ -59,9 +59,6 @@ def answer(body: Mapping[str, Any]) -> ChatReply:
 
     If the content is empty, reasoning that is exactly one JSON object is the reply. vLLM and others put a reply there if a
     schema applied from its first character.
-
-    Raises:
-        JudgeError: the response has another form, or reports a failure of the model.
     """
     choice = next(parsing.mappings(body.get("choices")), {})
     if choice.get("finish_reason") == "error" or choice.get("error"):
@@ -85,10 +82,7 @@ def answer(body: Mapping[str, Any]) -> ChatReply:
 
 
 def _usage(body: Mapping[str, Any]) -> TokenUsage:
-    """Return the token usage.
-
-    The servers of Gemini and xAI count reasoning only in the total, not in the completion.
-    """
+    """Return the usage. Gemini's and xAI's servers count reasoning only in the total."""
     usage = parsing.mapping(body.get("usage"))
     given, written, total = (parsing.count(usage.get(name)) for name in ("prompt_tokens", "completion_tokens", "total_tokens"))
     if given is not None and written is not None and total is not None:

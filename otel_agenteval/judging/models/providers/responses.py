@@ -42,11 +42,7 @@ def _part(media: Media) -> dict[str, Any]:
 
 
 def answer(body: Mapping[str, Any]) -> ChatReply:
-    """Parse the texts of all output messages, without reasoning and commentary.
-
-    Raises:
-        JudgeError: the response has another form, or reports a failure.
-    """
+    """Parse the texts of all output messages, without reasoning and commentary."""
     if body.get("status") == "failed":
         raise parsing.failed("the Responses API")
     if not isinstance(body.get("output"), list):
