@@ -49,15 +49,10 @@ class Admission:
 
 
 def bounds_of(options: BudgetOptions) -> list[Bound]:
-    found = _bounds("", options)
-    for metric, own in options.metrics.items():
-        found += _bounds(metric, own)
-    return found
-
-
-def _bounds(account: str, options: SpendingOptions) -> list[Bound]:
+    accounts: dict[str, SpendingOptions] = {"": options, **options.metrics}
     limits = (
-        (Counter(account, unit, length), getattr(options, f"{unit}_per_{name}"))
+        (Counter(account, unit, length), getattr(own, f"{unit}_per_{name}"))
+        for account, own in accounts.items()
         for unit in UNITS
         for name, length in WINDOWS.items()
     )
@@ -77,11 +72,10 @@ class JudgeBudget:
 
     def __init__(self, bounds: Sequence[Bound], book: SpendBook, clock: Clock, soft: float = 0.8) -> None:
         self.bounds = tuple(bounds)
-        self._accounts = {bound.counter.account for bound in bounds}
         self._book = book
         self._clock = clock
         self._soft = soft
-        self._said: set[str] = set()
+        self._warned: set[str] = set()
         self._reset()
         forks.in_child(self._reset)
 
@@ -92,30 +86,27 @@ class JudgeBudget:
 
     def wants_prices(self, metric: str) -> bool:
         """Return True if a dollar limit applies, so that only models with a known price can be called."""
-        return self._concerns(metric) and any(bound.counter.unit == "usd" for bound in self._about(metric))
+        return any(bound.counter.unit == "usd" for bound in self._about(metric))
 
     def admit(self, metric: str, *, urgent: bool = False) -> Admission:
         """Reserve one judge call for a metric. Only urgent calls can use the reserved share."""
-        at = self._now()
-        if not self._concerns(metric):
+        at, about = self._now(), self._about(metric)
+        if not about:
             return Admission(0.0, at)
         with self._lock:
-            demands = [self._demand(bound, metric, urgent) for bound in self._about(metric)]
-        wait = self._book.take(demands, at) if demands else 0.0
-        if wait and metric not in self._said:
-            self._say(metric, wait)
+            demands = [self._demand(bound, metric, urgent) for bound in about]
+        wait = self._book.take(demands, at)
+        if wait and metric not in self._warned:
+            self._warn(metric, wait)
         return Admission(wait, at, () if wait else demands, metric)
 
-    def _say(self, metric: str, wait: float) -> None:
-        self._said.add(metric)
+    def _warn(self, metric: str, wait: float) -> None:
+        self._warned.add(metric)
         bounds = ", ".join(f"{bound.counter.unit}_per_{bound.window}: {bound.limit:g}" for bound in self._about(metric))
         _log.warning(
             "judge.budget: %s reached a limit (%s). Its turns wait for at least %s. "
             'agenteval_judge_requests_total{outcome="gated"} counts these waits. This warning is logged once', metric, bounds, _roughly(wait),
         )  # fmt: skip
-
-    def _concerns(self, metric: str) -> bool:
-        return "" in self._accounts or metric in self._accounts
 
     def correct(self, admission: Admission, usd: float | None, tokens: int | None, calls: int) -> None:
         """Replace the estimate of a judge call by the actual amounts. None keeps the estimate."""
@@ -127,11 +118,11 @@ class JudgeBudget:
                 if amount is not None and calls:
                     key = (admission.metric, unit)
                     self._usual[key] = max(float(amount), self._usual.get(key, 0.0) * _FADING)
-        changes = []
-        for demand in admission.taken:
-            really = spent[demand.counter.unit]
-            if really is not None and really != demand.amount:
-                changes.append((demand.counter, really - demand.amount))
+        changes = [
+            (demand.counter, really - demand.amount)
+            for demand in admission.taken
+            if (really := spent[demand.counter.unit]) is not None and really != demand.amount
+        ]
         if changes:
             self._book.add(changes, admission.at)
 

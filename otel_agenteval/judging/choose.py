@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
@@ -20,9 +21,10 @@ from .baselines import History
 from .judged_metrics import JudgedMetrics
 from .outcomes import NoScore
 from .price import JudgedSample
-from .proxies import proxies_of
 from .sampling import Chance, position
 
+_LONG = math.log1p(20_000)
+"""Answer length in characters above which the length proxy is 1."""
 _REMEMBERED = 1_000
 _CERTAIN = Chance(1.0, "rule")
 INCOMPLETE = "incomplete_turn"
@@ -151,7 +153,7 @@ class Chooser:
 
     def _proxies(self, scored: ScoredTurn) -> tuple[float, float, float] | None:
         try:
-            return None if scored.conversation else proxies_of(scored)
+            return None if scored.conversation else _proxies_of(scored)
         except Exception as error:
             self._failed("judging", error)
             return None
@@ -160,3 +162,18 @@ class Chooser:
         self._chances[turn_id] = chances
         if len(self._chances) > _REMEMBERED:
             self._chances.popitem(last=False)
+
+
+def _proxies_of(scored: ScoredTurn) -> tuple[float, float, float]:
+    """Return cheap scores of a turn that narrow fleet estimates without biasing them.
+
+    They are the share of computed verdicts that pass, whether the answer is a refusal, and the answer's length. Each is from 0
+    to 1, or 0 if unknown.
+    """
+    verdicts = [score.passed for score in scored.scores if score.passed is not None and score.status == "ok"]
+    refused = next((score.value for score in scored.scores if score.metric == "code_refusal" and score.value is not None), 0.0)
+    return (
+        sum(verdicts) / len(verdicts) if verdicts else 0.0,
+        float(refused),
+        min(1.0, math.log1p(len(scored.turn.output or "")) / _LONG),
+    )

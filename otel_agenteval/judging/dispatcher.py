@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections import OrderedDict, deque
@@ -98,12 +99,14 @@ class Dispatcher:
 
     def plan(self, scored: ScoredTurn) -> list[ScoredTurn]:
         """Queue a turn's judge jobs, and return the scores that need no judge call. Never raises."""
-        plan = self.planner.plan(scored, self._models.can_ask)
-        self._put(plan.jobs)
-        return plan.answered
+        return self._plan(scored, again=False)
 
     def plan_again(self, scored: ScoredTurn) -> list[ScoredTurn]:
-        plan = self.planner.plan_again(scored, self._models.can_ask)
+        """Queue the judge jobs that new user feedback adds to a planned turn."""
+        return self._plan(scored, again=True)
+
+    def _plan(self, scored: ScoredTurn, *, again: bool) -> list[ScoredTurn]:
+        plan = self.planner.plan(scored, self._models.can_ask, again=again)
         self._put(plan.jobs)
         return plan.answered
 
@@ -232,8 +235,11 @@ class Dispatcher:
             if begins:
                 self._under_way[job.id] = job
                 self._delivered.discard(job.id)
-        if not begins:
-            self._leave(job, overdue)
+        if not begins:  # it still runs here. If that takes too long, another process can try
+            if overdue:
+                self.queue.retry_at(job, self._now() + _POLL, counted=False)
+            else:
+                self._leases.renew(job)
             return
         self._leases.begin(job)
         try:
@@ -252,18 +258,11 @@ class Dispatcher:
                 if self._under_way.get(job.id) is job and job.id not in self._delivered:
                     del self._under_way[job.id]
 
-    def _leave(self, job: Job, overdue: bool) -> None:
-        """Skip a job that still runs here, or give it to another process if it takes too long."""
-        if overdue:
-            self.queue.retry_at(job, self._now() + _POLL, counted=False)
-        else:
-            self._leases.renew(job)
-
     def _do(self, job: Job) -> None:
         if job.id in self._sent:  # the score was emitted, but the acknowledgment failed: don't judge it again
             self._acknowledge(job, None)
             return
-        result = self._runner.run(job, self._wake_all)
+        result = self._runner.run(job, self._wake)
         if isinstance(result, Discard):
             self._discard(job, result.reason)
         elif isinstance(result, Done):
@@ -299,21 +298,15 @@ class Dispatcher:
         self._progressed.set()
 
     def confirm(self, done: Sequence[ScoredTurn]) -> list[ScoredTurn]:
-        """Return the turns to emit, without judged scores whose lease was lost. On the worker."""
+        """Return the turns to emit, without judged scores whose lease was lost. On the worker.
+
+        The leases are extended until :meth:`Verdict.acknowledge`, so that no other process claims the jobs.
+        """
         verdicts = list({id(scored.receipt): scored.receipt for scored in done if isinstance(scored.receipt, Verdict)}.values())
         if not verdicts:
             return list(done)
-        kept = set(map(id, self._confirm(verdicts)))
-        return [scored for scored in done if scored.receipt is None or id(scored.receipt) in kept]
-
-    def _confirm(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
-        """Return the judged scores that can be emitted. On the worker.
-
-        Their jobs are still held, and they weren't emitted before. The leases are extended until :meth:`Verdict.acknowledge`,
-        so no other process claims the jobs.
-        """
         lost = self._leases.confirm([verdict.job for verdict in verdicts])
-        found, sent_before = [], []
+        kept, sent_before = set(), []
         with self._lock:
             for verdict in [] if self._given_up else verdicts:
                 job = verdict.job
@@ -321,7 +314,7 @@ class Dispatcher:
                     sent_before.append(job)
                 elif job.id not in lost:
                     self._sent[job.id] = None
-                    found.append(verdict)
+                    kept.add(id(verdict))
             while len(self._sent) > _SENT:
                 self._sent.popitem(last=False)
         for job in sent_before:
@@ -331,7 +324,7 @@ class Dispatcher:
                 verdict.keep()
                 self._release(verdict.job)
                 self._failed("judge_lease", LeaseLost())
-        return found
+        return [scored for scored in done if scored.receipt is None or id(scored.receipt) in kept]
 
     def _release(self, job: Job) -> Job:
         with self._lock:
@@ -383,15 +376,10 @@ class Dispatcher:
     def _now(self) -> float:
         return self._clock.time_ns() / 1e9
 
-    def _wake(self, jobs: int) -> None:
+    def _wake(self, threads: int = sys.maxsize) -> None:
         with self._changed:
             self._news += 1
-            self._changed.notify(jobs)
-
-    def _wake_all(self) -> None:
-        with self._changed:
-            self._news += 1
-            self._changed.notify_all()
+            self._changed.notify(threads)
 
     # --- end of life
 
@@ -420,7 +408,7 @@ class Dispatcher:
             return
         self._stopping = True
         self._stopped.set()
-        self._wake_all()
+        self._wake()
         render()
         with self._lock:  # from now on, no score is emitted
             self._given_up = True

@@ -70,31 +70,22 @@ class Planner:
         self.failed = failed
         self.clock = clock
 
-    def plan(self, scored: ScoredTurn, can_ask: Callable[[BoundMetric], bool]) -> JudgePlan:
+    def plan(self, scored: ScoredTurn, can_ask: Callable[[BoundMetric], bool], *, again: bool = False) -> JudgePlan:
         """Plan a turn that has its inline scores. Never raises.
 
-        Reasons for missing scores are added to the turn's own scores.
-        """
-        draft = _Draft(self, scored, can_ask)
-        for choice in self.chooser.choose(scored):
-            draft.take(choice)
-        draft.plan_metrics()
-        draft.plan_composites()
-        return draft.finished()
-
-    def plan_again(self, scored: ScoredTurn, can_ask: Callable[[BoundMetric], bool]) -> JudgePlan:
-        """Plan a turn again after new user feedback. Never raises.
-
-        This adds jobs for metrics whose rules now choose the turn and that weren't judged before.
+        Reasons for missing scores are added to the turn's own scores. After new user feedback, ``again`` adds jobs for metrics
+        whose rules now choose the turn and that weren't judged before.
         """
         draft = _Draft(self, scored, can_ask)
         try:
-            for choice in self.chooser.choose_again(scored):
+            for choice in self.chooser.choose_again(scored) if again else self.chooser.choose(scored):
                 draft.take(choice)
         except Exception as error:
             self.failed("judging", error)
         draft.plan_metrics()
-        return draft.finished()
+        if not again:
+            draft.plan_composites()
+        return JudgePlan(draft.answered, [payload.job(metric.left_out(""), metric) for payload, metric in draft.calls])
 
 
 class _Draft:
@@ -113,12 +104,9 @@ class _Draft:
         """Outcomes known at once, by unmarked key. Composites use them."""
         self._body = b""
         """The redacted turn for jobs, set for the first job."""
-        self._calls: list[tuple[Payload, BoundMetric]] = []
+        self.calls: list[tuple[Payload, BoundMetric]] = []
         """Evaluations that call a model."""
-        self._answered: list[ScoredTurn] = []
-
-    def finished(self) -> JudgePlan:
-        return JudgePlan(self._answered, [payload.job(metric.left_out(""), metric) for payload, metric in self._calls])
+        self.answered: list[ScoredTurn] = []
 
     def take(self, choice: MetricChoice) -> None:
         metric, key, chance, excluded = choice
@@ -231,7 +219,7 @@ class _Draft:
     def _queue(self, metric: BoundMetric, key: str, chance: Chance, decision: Decision | None) -> None:
         self._body = self._body or self._planner.content.written(self._scored)
         payload = Payload.of(metric, self._scored, chance, self._position, self._planner.clock.time_ns() / 1e9, self._body, key)
-        self._calls.append((replace(payload, decided=decision, then=self._take_waiting(key)), metric))
+        self.calls.append((replace(payload, decided=decision, then=self._take_waiting(key)), metric))
         self._planner.sample.choose(metric.name, key, self._scored, chance)
 
     def _answer(self, metric: BoundMetric, chance: Chance, decision: Decision | None, score: Score) -> None:
@@ -243,7 +231,7 @@ class _Draft:
             metric.metric.kind, chance.probability, None, None, chance.by, upstream_of(scored.root), called_model=False
         )
         content = self._planner.content.exported(scored.turn, scored.redactor)
-        self._answered.append(judged_turn(scored, score, judged, content=content))
+        self.answered.append(judged_turn(scored, score, judged, content=content))
         self._planner.outcomes.report(scored.turn.turn_id, metric.name, outcome_of(score))
 
     def _take_waiting(self, key: str) -> tuple[Waiting, ...]:
@@ -298,7 +286,7 @@ class _Draft:
         if isinstance(found, NoScore):
             self._planner.outcomes.end(metric.name, scored, found)
         else:
-            self._answered.append(found)
+            self.answered.append(found)
             self._planner.outcomes.report(scored.turn.turn_id, metric.name, outcome_of(found.scores[0]))
         return True
 
@@ -317,15 +305,15 @@ class _Draft:
         for group in _groups([_Group(self._calls_for(metric), [(metric, own)]) for metric, own in waiting]):
             first, *others = sorted(group.calls)
             chained.update(others)
-            payload, metric = self._calls[first]
-            after = [self._calls[other][0] for other in others]
-            self._calls[first] = replace(payload, gathering=self._gathering(group.composites, after)), metric
-        self._calls = [call for number, call in enumerate(self._calls) if number not in chained]
+            payload, metric = self.calls[first]
+            after = [self.calls[other][0] for other in others]
+            self.calls[first] = replace(payload, gathering=self._gathering(group.composites, after)), metric
+        self.calls = [call for number, call in enumerate(self.calls) if number not in chained]
 
     def _calls_for(self, composite: BoundMetric) -> set[int]:
         keys = {key_of(leaf, conversation=self._scored.conversation) for leaf in leaves(composite)}
         return {
-            number for number, (payload, _) in enumerate(self._calls) if any(unmarked(one.key) in keys for one in payload.waits)
+            number for number, (payload, _) in enumerate(self.calls) if any(unmarked(one.key) in keys for one in payload.waits)
         }
 
     def _gathering(self, composites: Sequence[_Composite], after: Sequence[Payload]) -> Gathering:

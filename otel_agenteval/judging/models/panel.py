@@ -7,7 +7,7 @@ majority's median judge. The score's detail ``judges`` has the results of all ju
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
@@ -109,8 +109,8 @@ class JudgeGroup(JudgeModel, ChoosesJudges):
         return [account for judge in self._servers() for account in judge.accounts()]
 
     def total(self) -> Total:
-        totals = [judge.total() for judge in self._servers()]
-        return Total(*(sum(values) for values in zip(*map(_fields, totals), strict=True)))
+        totals = [astuple(judge.total()) for judge in self._servers()]
+        return Total(*map(sum, zip(*totals, strict=True)))
 
     def clear_cache(self) -> None:
         for judge in self._servers():
@@ -123,12 +123,6 @@ class JudgeGroup(JudgeModel, ChoosesJudges):
     def _servers(self) -> list[Judge]:
         """Return one judge for each server, whose models share connections and accounts."""
         return list({id(judge.server): judge for judge in self.judges()}.values())
-
-
-def _fields(total: Total) -> tuple[Any, ...]:
-    return (
-        total.requests, total.failed, total.attempts, total.input_tokens, total.output_tokens, total.cost_usd, total.unpriced,
-    )  # fmt: skip
 
 
 def _scale(score: Score) -> float:
@@ -154,17 +148,11 @@ def _of_panel(opinions: Sequence[tuple[Judge, Score]], combine: Combine) -> Scor
         return next(score for _, score in opinions if score.status != "ok")
     if combine == "majority":
         scores = _majority(scores)
-    valued = sorted((score for score in scores if score.value is not None), key=_value)
+    valued = sorted((score for score in scores if score.value is not None), key=lambda score: score.value or 0.0)
     if not valued:
         return _with_opinions(scores[0], opinions, decided=combine)
-    cautious = (
-        (len(valued) - 1) // 2 if valued[0].direction != "down" else len(valued) // 2
-    )  # with two in the middle, the worse one
+    cautious = (len(valued) - (valued[0].direction != "down")) // 2  # with two in the middle, the worse one
     return _with_opinions(valued[cautious], opinions, decided=combine)
-
-
-def _value(score: Score) -> float:
-    return score.value or 0.0
 
 
 def _majority(scores: Sequence[Score]) -> list[Score]:
