@@ -45,10 +45,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """A judge's preference for its own model's answers.
-
-    It is the excess of passes for its own model's answers over those for others, relative to human labels.
-    """
+    """Excess of a judge's passes for its own model's answers over those for others."""
 
     own: int
     """Number of labeled turns answered by the judge's model."""
@@ -80,14 +77,11 @@ class Trust:
 
 
 def read_labels(path: str) -> list[Label]:
-    """Read labels from a JSONL, CSV or Parquet file.
+    """Read labels from a JSONL, CSV or Parquet file, or raise a :class:`ConfigError` that names the row.
 
     Columns are ``turn_id`` or ``case_id``, ``label`` (pass, fail, good, bad, yes, no, 1, 0, 👍, 👎), and optionally ``metric``.
     If the column ``by`` names the person, a later label by the same person replaces the earlier one. A ``null`` label withdraws
     it.
-
-    Raises:
-        ConfigError: If the file can't be read, or a row isn't a label. The message names the row.
     """
     found: list[Label | None] = []
     given: dict[tuple[str, str, str], int] = {}
@@ -115,11 +109,7 @@ def read_labels(path: str) -> list[Label]:
 
 
 def labels_of_feedback(run: Run) -> list[Label]:
-    """Return the user feedback in a run, from its ``code_user_feedback`` scores, as labels.
-
-    Raises:
-        AgentEvalError: If there is no feedback.
-    """
+    """Return the user feedback in a run, from its ``code_user_feedback`` scores, as labels."""
     found = [
         Label(row.about.turn_id, row.passed)
         for series in run.series.values()
@@ -133,13 +123,7 @@ def labels_of_feedback(run: Run) -> list[Label]:
 
 
 def labels_in_traces(path: str) -> list[Label] | None:
-    """Return the user feedback in recorded traces as labels.
-
-    Returns None if the file contains no traces.
-
-    Raises:
-        AgentEvalError: If the traces contain no feedback.
-    """
+    """Return the user feedback in recorded traces as labels, or None if there are no traces."""
     try:
         with Path(path).open("rb") as file:
             if not any(sign in file.read(_HEAD) for sign in (b'"resourceSpans"', b'"resourceLogs"')):
@@ -157,16 +141,12 @@ def labels_in_traces(path: str) -> list[Label] | None:
 
 
 def trust_in(run: Run, labels: Sequence[Label], metric: str | None = None, judge: str | None = None) -> list[Trust]:
-    """Return the reliability of each metric that has labeled turns.
+    """Return the reliability of each metric, or of one, that has labeled turns.
 
-    Args:
-        run: the scores.
-        labels: human labels.
-        metric: name of the only metric to report, or None for all.
-        judge: name of the judge's model, to measure its preference for itself.
+    ``judge`` is the name of the judge's model, to measure its preference for itself.
 
     Raises:
-        AgentEvalError: If no label belongs to a turn with a verdict.
+        AgentEvalError: no label belongs to a turn with a verdict.
     """
     by_turn: dict[str, list[Label]] = {}
     for label in labels:
@@ -207,10 +187,7 @@ def _preference(labelled: Sequence[tuple[bool, Row]], judge: str | None) -> Pref
 
 
 def _is_same(judge: str, model: str) -> bool:
-    """Return True if two names refer to the same model.
-
-    A provider prefix or a date suffix makes no difference.
-    """
+    """Return True if two names refer to the same model, whatever their provider and date."""
     one, other = (name.lower().rpartition("/")[2] for name in (judge, model))
     return one.startswith(other) or other.startswith(one)
 
@@ -231,10 +208,7 @@ def _trust(series: Series, labelled: Sequence[tuple[bool, Row]], judge: str | No
 
 
 def to_label(run: Run, labels: Sequence[Label], count: int, metric: str | None = None) -> list[dict[str, Any]]:
-    """Suggest unlabeled turns whose labels are most informative.
-
-    Most suggestions have scores close to the threshold. One in five is drawn at random.
-    """
+    """Suggest unlabeled turns close to the threshold. One in five is drawn at random."""
     known = {label.turn for label in labels}
     rows = [
         row

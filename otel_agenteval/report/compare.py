@@ -79,12 +79,7 @@ class Comparison:
 def compare(before: Run, after: Run, baseline: str, watch: Collection[str] = ()) -> Comparison:
     """Compare a run with a baseline.
 
-    Args:
-        before: the baseline.
-        after: the run.
-        baseline: name of the baseline in reports.
-        watch: metrics whose regression is a failure, in addition to those with the policy ``gate``. ``all`` stands for every
-            metric.
+    A regression is a failure for metrics with the policy ``gate`` and those in ``watch``. ``all`` stands for every metric.
     """
     paired_by, pairs = _pairing(before, after)
     found = Comparison(baseline, (len(before.turns), len(after.turns)), paired_by, pairs)
@@ -180,10 +175,7 @@ def _measures(found: Comparison, earlier: Series, series: Series) -> Iterator[tu
 
 
 def _by_case(rows: Iterable[Row], reading: Reading, paired_by: str | None) -> dict[str, float]:
-    """Return one value per turn or, if cases are known, per case.
-
-    Repetitions of a case aren't independent, so their mean counts.
-    """
+    """Return one value per turn or case. Repetitions aren't independent, so their mean counts."""
     values: dict[str, list[float]] = {}
     for row in rows:
         value = reading(row)

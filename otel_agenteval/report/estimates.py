@@ -31,15 +31,10 @@ class Row:
 
 
 def estimates_of(reader: StoreReader, by: str, wanted: Wanted) -> list[Row]:
-    """Estimate each metric for all stored turns, by group.
-
-    Args:
-        reader: the store.
-        by: the grouping, as in :func:`.releases.compare_groups`.
-        wanted: filter for the turns.
+    """Estimate each metric for all stored turns, by group, see :func:`.releases.compare_groups`.
 
     Raises:
-        AgentEvalError: If there is no score.
+        AgentEvalError: there is no score.
     """
     turns = reader.groups(by, wanted)
     groups: dict[tuple[str, str], Group] = {}

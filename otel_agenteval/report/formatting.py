@@ -158,10 +158,7 @@ def by_weight(changes: Iterable[Change]) -> list[Change]:
 
 
 def worst_turns(run: Run) -> list[list[Row]]:
-    """Return the failed and errored scores of each turn that has any.
-
-    Turns with most failed gates come first, then those with most errors and failures.
-    """
+    """Return the failed and errored scores of each turn, most failed gates first."""
     by_turn: dict[str, list[Row]] = {}
     for row in run.rows:
         if row.outcome in ("fail", "error") or row.fails_gate:

@@ -22,10 +22,7 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;",
 
 
 class _Case(NamedTuple):
-    """One testcase.
-
-    ``kind`` is an element name (``failure``, ``error``, ``skipped``, ``system-out``), or empty for a plain pass.
-    """
+    """One testcase. ``kind`` is an element name (``failure``, ``error``, …) or empty for a pass."""
 
     name: str
     kind: str = ""
@@ -113,8 +110,5 @@ def _element(case: _Case) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Escape text for an attribute or element.
-
-    XML 1.0 can't represent control characters, so they become ``�``.
-    """
+    """Escape text for XML, with ``�`` for control characters, which XML 1.0 can't represent."""
     return _NOT_XML.sub("�", text).translate(_ESCAPES)

@@ -121,10 +121,7 @@ FORMATS = ("jsonl", "table", *_DOCUMENTS)
 
 
 class _KeptUntilWritten(io.TextIOWrapper):
-    """A file that keeps its old content until the first write.
-
-    A run without input therefore doesn't destroy an earlier report.
-    """
+    """A file that keeps its old content until the first write, if a run has no input."""
 
     _begun = False
 
@@ -142,18 +139,13 @@ def open_outputs(
 ) -> Iterator[list[Output]]:
     """Open the requested outputs.
 
-    Files are opened immediately, so that an invalid path is reported before the evaluation. They keep their content until the
-    first write.
+    Files are opened immediately, so that an invalid path is reported before the evaluation.
 
     Args:
         formats: names of formats.
         outs: a file for each format, in the same order. ``-`` and a missing file mean standard output.
         inputs: files that the command reads, and therefore must not overwrite.
         content: True to include inputs and outputs of turns in the table.
-
-    Raises:
-        ConfigError: If there are more files than formats, two outputs share a file, or an output is an input.
-        AgentEvalError: If a file can't be written.
     """
     places = [*outs, *["-"] * (len(formats) - len(outs))]
     _refuse_overlaps(formats, places, inputs)

@@ -69,9 +69,6 @@ def compare_groups(
         wanted: filter for the turns.
         groups: the two groups, earlier one first. The default is the two groups that appeared last.
         effect: the smallest difference that matters.
-
-    Raises:
-        AgentEvalError: If there are fewer than two groups, or a group has no turns.
     """
     known = reader.groups(by, wanted)
     names = _chosen(by, known, groups)

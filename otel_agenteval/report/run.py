@@ -116,12 +116,7 @@ class Summary:
 
 
 class Run:
-    """The scores of one run.
-
-    Attributes:
-        turns: the turns by id, in order.
-        series: the configured metrics, in order.
-    """
+    """The scores of one run: its turns by id, and its configured metrics, both in order."""
 
     def __init__(self) -> None:
         self.turns: dict[str, About] = {}
@@ -158,12 +153,10 @@ class Run:
     def read(cls, path: str, report: Report = to_stderr) -> Run:
         """Read a run from the JSON lines that ``otel-agenteval eval`` wrote.
 
-        Args:
-            path: the file. ``.gz`` and ``.zst`` files are decompressed.
-            report: called with a message for each line that isn't a score.
+        ``report`` is called with a message for each line that isn't a score.
 
         Raises:
-            AgentEvalError: If the file can't be read or contains no score.
+            AgentEvalError: the file can't be read or contains no score.
         """
         run = cls()
         with open_recording(path) as stream:
@@ -200,19 +193,13 @@ def line_of(turn: Turn, about: About, score: Score, parameters: str) -> dict[str
 
 
 def parameters_hash(metric: BoundMetric) -> str:
-    """Return a hash of the parameters that affect a metric's values: all except the threshold.
-
-    It has 12 hex digits, and is empty if there are no such parameters.
-    """
+    """Return 12 hex digits for a metric's parameters except the threshold, or "" without any."""
     given = sorted((key, value) for key, value in metric.params.items() if key != "threshold")
     return hashlib.sha256(repr(given).encode(errors="replace")).hexdigest()[:12] if given else ""
 
 
 def why(score: Score) -> str:
-    """Return the reason for a score in one line.
-
-    The facts in its detail are omitted, because they can quote the turn.
-    """
+    """Return the reason for a score in one line, without its detail, which can quote the turn."""
     if score.status == "skipped":
         return str(score.detail.get("reason") or "not applicable")
     if score.status == "error":

@@ -31,10 +31,7 @@ class Summary:
                 total[1] += 1
 
     def render(self, width: int = 100, *, colour: bool = False) -> str:
-        """Return a table with one row per metric, most failures first.
-
-        ``mean`` covers only scores that had something to evaluate.
-        """
+        """Return a table with one row per metric, most failures first. ``mean`` has no vacuous scores."""
         paint = Paint(colour)
         lines = [
             paint(

@@ -24,10 +24,7 @@ def cohen_kappa(first: Sequence[int], second: Sequence[int]) -> float | None:
 
 
 def kappa_interval(first: Sequence[int], second: Sequence[int]) -> Interval | None:
-    """Return the bootstrap 95 % interval of :func:`cohen_kappa`, or None if kappa is undefined.
-
-    Resamples in which both raters gave one level to all items are ignored.
-    """
+    """Return the bootstrap 95 % interval of :func:`cohen_kappa`, or None if kappa is undefined."""
     if cohen_kappa(first, second) is None:
         return None
     a, b, levels = _coded(first, second)
@@ -56,10 +53,7 @@ def _kappas(a: Any, b: Any, levels: int) -> Any:
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Return Spearman's rank correlation. Equal values share their mean rank.
-
-    Returns None if one side doesn't vary.
-    """
+    """Return Spearman's rank correlation, or None if one side doesn't vary."""
     if len(first) < 2:
         return None
     a, b = _ranks(first), _ranks(second)

@@ -57,10 +57,7 @@ def _within(
     most: Mapping[Key, float],
     budget: float,
 ) -> dict[Key, float]:
-    """Scale the wanted numbers to the budget, within each stratum's limits.
-
-    Spending grows with the scale, so bisection finds it.
-    """
+    """Scale the wanted numbers by bisection to the budget, within each stratum's limits."""
 
     def at(multiple: float) -> dict[Key, float]:
         return {key: min(most[key], max(floor[key], multiple * wanted[key])) for key in strata}

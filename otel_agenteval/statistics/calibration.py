@@ -50,10 +50,7 @@ class Confusion(NamedTuple):
 
     @property
     def agreement(self) -> float | None:
-        """Share of turns with equal verdicts of people and judge.
-
-        If nearly all turns are good, even a judge that finds nothing agrees nearly always. See :attr:`kappa`.
-        """
+        """Share of turns with equal verdicts. If few are bad, it is high even for a useless judge."""
         return (self.found + self.passed) / self.n if self.n else None
 
     @property
@@ -77,18 +74,12 @@ class Confusion(NamedTuple):
 
     @property
     def precision(self) -> float | None:
-        """Share of the judge's alarms that are right, at the base rate of the labeled turns.
-
-        None if the judge raised no alarm.
-        """
+        """Share of the judge's alarms that are right, at the base rate of the labeled turns."""
         said_bad = self.found + self.alarms
         return self.found / said_bad if said_bad else None
 
     def precision_at(self, bad_rate: float) -> float | None:
-        """Return the precision at another share of bad turns.
-
-        The fewer turns are bad, the more alarms are false.
-        """
+        """Return the precision at another share of bad turns."""
         if self.recall is None or self.specificity is None:
             return None
         right, wrong = self.recall * bad_rate, (1 - self.specificity) * (1 - bad_rate)
@@ -105,11 +96,6 @@ def rogan_gladen(said_bad: float, n: float, confusion: Confusion) -> Estimate | 
 
     The interval is from Lang and Reiczigel (2014), and includes the uncertainty of all three rates. Returns None if labels of
     one kind are missing, or if the judge can't separate bad from good turns.
-
-    Args:
-        said_bad: turns that the judge calls bad.
-        n: all judged turns.
-        confusion: the judge's errors on labeled turns.
     """
     if not n or not confusion.bad or not confusion.good:
         return None
@@ -135,11 +121,8 @@ def rogan_gladen(said_bad: float, n: float, confusion: Confusion) -> Estimate | 
 def predicted_rate(labelled: Sequence[tuple[bool, float]], scores: Sequence[float]) -> Estimate | None:
     """Estimate the share of good turns from the judge's scores and some labels (PPI++).
 
-    The estimate is unbiased despite the judge's errors, and more precise the fewer the judge makes.
-
-    Args:
-        labelled: for randomly chosen turns, True if people call the turn good, and the judge's score.
-        scores: the judge's scores of all turns.
+    The estimate is unbiased despite the judge's errors, and more precise the fewer the judge makes. The labeled turns must be
+    chosen at random.
     """
     sums, everyone = Sums(), Everyone()
     for good, score in labelled:
@@ -161,8 +144,8 @@ class Threshold(NamedTuple):
 def fit_threshold(labelled: Sequence[tuple[bool, float]], *, lower_is_better: bool = False) -> Threshold | None:
     """Return the threshold with the highest sum of recall and specificity (Youden's index).
 
-    If several thresholds are best, the middle one is returned. Returns None if labels of one kind are missing. The threshold is
-    fitted to these labels, so expect slightly worse results on others.
+    If several are best, the middle one is returned, or None if labels of one kind are missing. It is fitted to these labels, so
+    expect slightly worse results on others.
     """
     goods = np.array([good for good, _ in labelled], bool)
     if goods.all() or not goods.any():

@@ -63,10 +63,7 @@ class Options(NamedTuple):
 
     @property
     def stake(self) -> float:
-        """Stake that triggers an alarm.
-
-        Two directions and two detectors share the allowed false alarms.
-        """
+        """Stake for an alarm. Two directions and two detectors share the allowed false alarms."""
         return 4.0 * self.false_alarm_every
 
     @property
@@ -145,10 +142,7 @@ class Moments:
         return self.sum / self.weight if self.weight else 0.0
 
     def variance(self, *, bounded: bool) -> float:
-        """Return the variance of a single value.
-
-        For values from 0 to 1, the result never falls below the plausible variance of a nearly constant series.
-        """
+        """Return the variance of a single value. Bounded values have a plausible minimum."""
         n = self.n
         found = max(0.0, self.squares / self.weight - self.mean**2) if self.weight else 0.0
         found *= n / (n - 1) if n > 1 else 2.0
@@ -163,10 +157,7 @@ class Moments:
 
 
 class _Side:
-    """Bets that the mean is lower than a bound.
-
-    For bets on a higher mean, values and bound are mirrored.
-    """
+    """Bets that the mean is lower than a bound, or higher if values and bound are mirrored."""
 
     __slots__ = ("bets", "bound", "exemplars", "run", "since", "stakes")
 
@@ -210,9 +201,7 @@ class _Side:
 class Series:
     """Change detection for one series of scores.
 
-    Args:
-        options: sensitivity of the detectors.
-        bounded: True if scores are expected to be from 0 to 1. A score outside this range makes the series use ranks.
+    A score outside 0 to 1 makes a ``bounded`` series use ranks.
     """
 
     __slots__ = (
@@ -262,12 +251,7 @@ class Series:
     ) -> Found | None:
         """Add a score, and return the change that it reveals, if any.
 
-        Args:
-            value: the score.
-            at: seconds since the Unix epoch.
-            weight: one divided by the score's sampling probability.
-            version: version of the service that made the turn.
-            exemplar: id of the turn.
+        ``weight`` is one divided by the score's sampling probability. ``exemplar`` is the turn's id.
         """
         if version is not None and version is not self._version and version != self._version:
             self._begin_release(version, at)
@@ -439,10 +423,7 @@ class Series:
     # --- state across restarts
 
     def state(self) -> dict[str, Any]:
-        """Return the state as plain values.
-
-        Runs of the weighted mean aren't kept, and start again.
-        """
+        """Return the state as plain values. Runs of the weighted mean start again."""
         return {
             "bounded": self._bounded, "usual": self._usual.state(), "ranks": list(self._ranks), "known": self._known, "ewma": self._ewma,
             "open": self._open.state(), "block": self._block.state(), "version": self._version, "version_before": self._version_before, "release": self._release.state(), "release_since": self._release_since,
@@ -452,11 +433,7 @@ class Series:
 
     @classmethod
     def of_state(cls, options: Options, state: Mapping[str, Any]) -> Series:
-        """Return a series from the output of :meth:`state`.
-
-        Raises:
-            KeyError, TypeError, ValueError: If the state is invalid.
-        """
+        """Return a series from :meth:`state`, or raise a KeyError, TypeError or ValueError."""
         found = cls(options, bounded=bool(state["bounded"]))
         found._usual = Moments(*map(float, state["usual"]))
         found._ranks = array("d", state["ranks"])
@@ -482,10 +459,7 @@ def _exemplars_of(turn_ids: Sequence[str]) -> tuple[Exemplar, ...]:
 
 
 def _always_valid(n: float, error: float) -> float:
-    """Return the half-width of an interval that holds at every check, in standard errors.
-
-    See :meth:`.weighted.Sums.sequence`.
-    """
+    """Return the half-width of :meth:`.weighted.Sums.sequence` in standard errors."""
     tuned = (-2 * math.log(error) + math.log(-2 * math.log(error) + 1)) / 300.0
     size = max(n, 1.0) * tuned
     return math.sqrt(2 * (size + 1) / size * math.log(math.sqrt(size + 1) / error))

@@ -55,12 +55,7 @@ class _Place:
 
 
 class Changes:
-    """Detects changes in scores. Thread-safe.
-
-    Args:
-        options: sensitivity of the detectors.
-        clock: dates changes, and orders agents by recent use.
-    """
+    """Detects changes in scores. Thread-safe."""
 
     def __init__(self, options: Options, clock: Clock) -> None:
         self._options = options
@@ -79,12 +74,7 @@ class Changes:
     def see(self, scores: Iterable[Score], agent: str, weight: float, version: str | None, turn_id: str | None) -> list[Change]:
         """Add the scores of a turn, and return the changes that they reveal.
 
-        Args:
-            scores: scores of metrics that haven't scored the turn before.
-            agent: the agent that answered.
-            weight: one divided by the sampling probability.
-            version: version of the service that made the turn.
-            turn_id: id of the turn.
+        ``weight`` is one divided by the sampling probability. ``version`` is that of the service that made the turn.
         """
         now = self._clock.time_ns() / 1e9
         changes: list[Change] = []
@@ -107,10 +97,7 @@ class Changes:
         return changes
 
     def _place_of(self, metric: str, agent: str, *, bounded: bool) -> _Place:
-        """Return the series of a score, and record its use.
-
-        It is called once per :data:`_USES` scores. Unused series can be discarded.
-        """
+        """Return the series of a score, and record :data:`_USES` uses. Unused series can be discarded."""
         key, now = (metric, agent), self._clock.monotonic()
         if key in self._places:
             self._places.use(key, now, _USES)
@@ -163,14 +150,10 @@ class Changes:
             return [[metric, agent, series.state()] for (metric, agent), series in self._series.items()]
 
     def restore(self, state: Any, passed: float = 0.0) -> None:
-        """Restore the state of an earlier process. A series with an invalid state starts empty.
-
-        Args:
-            state: output of :meth:`state`.
-            passed: seconds since then. They have no effect.
+        """Restore the output of :meth:`state`. A series with an invalid state starts empty.
 
         Raises:
-            TypeError, ValueError: If the state as a whole is invalid.
+            TypeError, ValueError: the state as a whole is invalid.
         """
         for metric, agent, known in state:
             try:

@@ -29,13 +29,7 @@ class PassRate(NamedTuple):
 
 
 def read_calibration(path: str, where: str) -> dict[str, Confusion]:
-    """Read each metric's judge errors from a calibration file.
-
-    The file is the output of ``otel-agenteval calibrate --format json``.
-
-    Raises:
-        ConfigError: If the file can't be read or has another content.
-    """
+    """Read each metric's judge errors from ``otel-agenteval calibrate --format json``."""
     try:
         found = jsonio.loads(Path(path).read_bytes())
         return {str(one["metric"]): Confusion(**{name: int(n) for name, n in one["confusion"].items()}) for one in found}
@@ -46,13 +40,7 @@ def read_calibration(path: str, where: str) -> dict[str, Confusion]:
 
 
 class Corrected:
-    """Pass rates of calibrated metrics, uncorrected and corrected.
-
-    Args:
-        confusions: judge errors by metric.
-        window: length of the window in seconds, as for :class:`.estimates.Estimates`.
-        clock: moves the window.
-    """
+    """Pass rates of calibrated metrics within a window, uncorrected and corrected."""
 
     def __init__(self, confusions: Mapping[str, Confusion], window: float, clock: Clock) -> None:
         self.confusions = confusions
@@ -82,20 +70,15 @@ class Corrected:
         return self.verdicts.state()
 
     def restore(self, state: Any, passed: float = 0.0) -> None:
-        """Restore the state of an earlier process, for metrics that are still calibrated.
-
-        Raises:
-            TypeError, ValueError: If the state is invalid.
-        """
+        """Restore the state of an earlier process, for metrics that are still calibrated."""
         self.verdicts.restore([one for one in state if one[0] in self.confusions], passed)
 
 
 def corrected(raw: Estimate, confusion: Confusion) -> dict[Method, Estimate]:
-    """Return a pass rate uncorrected, and corrected by two methods.
+    """Return a pass rate uncorrected, and corrected by two methods, if the labels allow it.
 
     ``rogan_gladen`` uses the judge's error rates (Rogan and Gladen). ``ppi`` uses the difference between people and judge
-    (prediction-powered inference). Both need labels of randomly chosen turns. A correction is missing if the labels don't allow
-    it.
+    (prediction-powered inference). Both need labels of randomly chosen turns.
     """
     found: dict[Method, Estimate] = {"raw": raw}
     bad = rogan_gladen((1 - raw.mean) * raw.n_eff, raw.n_eff, confusion)

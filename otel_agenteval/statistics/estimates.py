@@ -109,10 +109,7 @@ class _Turn:
 class Estimates:
     """Estimates by metric and agent over a moving window. Thread-safe.
 
-    Args:
-        window: length of the window in seconds.
-        clock: moves the window.
-        label: name of the window.
+    ``label`` is the name of the window, ``window`` its length in seconds.
     """
 
     def __init__(self, window: float, clock: Clock, label: str = "1h") -> None:
@@ -138,10 +135,7 @@ class Estimates:
         """By metric and turn: the series and part in which the proxies were counted, and the proxies."""
 
     def see(self, metric: str, agent: str, turn_id: str, proxies: Sequence[float]) -> None:
-        """Record the proxies of a turn that takes part in the draw for a metric.
-
-        If the turn was recorded before, its new proxies replace the old ones.
-        """
+        """Record the proxies of a turn that takes part in a metric's draw, in place of older ones."""
         known = padded(proxies)
         with self._lock:
             key, number, part = self._now(metric, agent, 1)
@@ -159,10 +153,7 @@ class Estimates:
                 turn.proxies = known
 
     def choose(self, metric: str, agent: str, probability: float, group: Group, turn_id: str | None = None) -> None:
-        """Record that a turn was selected for a judge call, with its probability.
-
-        Revisions of a turn don't count again.
-        """
+        """Record that a turn was selected, with its probability. Revisions don't count again."""
         if probability <= 0:
             return
         with self._lock:
@@ -178,10 +169,7 @@ class Estimates:
                 one.chosen[group] = one.chosen.get(group, 0.0) + 1 / probability
 
     def make_certain(self, metric: str, turn_id: str) -> None:
-        """Mark a drawn turn as one that a rule would have selected.
-
-        From then on, it represents only itself. For example, user feedback that arrives later can meet a rule.
-        """
+        """Let a drawn turn represent only itself, because a rule, such as late feedback, selects it."""
         with self._lock:
             turn = self._turns.get((metric, turn_id))
             if turn is None or turn.certain:
@@ -244,10 +232,7 @@ class Estimates:
                 sums.least, sums.most = min(sums.least, value), max(sums.most, value)
 
     def _usual(self, key: tuple[str, str]) -> Any:
-        """Return the mean proxies of all turns, which leave an estimate unchanged.
-
-        They are for turns that another process saw, or that were seen too long ago.
-        """
+        """Return the mean proxies of all turns, for a turn whose proxies are unknown."""
         ever = self._series.get(key, {}).get(_EVER)
         return ever.everyone.total / ever.everyone.n if ever is not None and ever.everyone.n > 0 else padded(())
 
@@ -268,10 +253,7 @@ class Estimates:
         return found
 
     def _count(self, key: tuple[str, str], answer: _Answer, sign: int) -> list[Sums]:
-        """Add a score to the sums of its part and of all time.
-
-        The scores of a trace count together. A sign of -1 removes the score.
-        """
+        """Add a score to its trace's sums in its part and of all time. A sign of -1 removes it."""
         key, number, _ = self._now(*key, 0)
         parts = self._series[key]
         trace = self._traces.pop((key, answer.trace), None)
@@ -297,10 +279,7 @@ class Estimates:
         return found
 
     def _now(self, metric: str, agent: str, sightings: int) -> tuple[tuple[str, str], int, _Part]:
-        """Return the series key, part number and part for a score at this moment.
-
-        ``sightings`` is as in :meth:`LabelValues.use`.
-        """
+        """Return the series key, part number and part for a score at this moment."""
         now = self._clock.monotonic()
         self._changes += 1
         number = int(now // self._length)
@@ -335,10 +314,7 @@ class Estimates:
         return self._read()[0]
 
     def read_since_start(self) -> dict[tuple[str, str], Estimate]:
-        """Return the estimates since the start, by metric and agent.
-
-        Their intervals are valid no matter how often they are checked.
-        """
+        """Return the estimates since the start. Their intervals are valid at every check."""
         return self._read()[1]
 
     def _read(self) -> tuple[dict[tuple[str, str], Estimate], dict[tuple[str, str], Estimate]]:
@@ -360,10 +336,7 @@ class Estimates:
     # --- state across restarts
 
     def state(self) -> list[list[Any]]:
-        """Return the state of all series as plain values.
-
-        Times are grouped into parts of ten minutes, plus the part for all time.
-        """
+        """Return all series as plain values, in parts of ten minutes and one for all time."""
         newest = int(self._clock.monotonic() // self._length)
         with self._lock:
             return [[*key, self._state_of(parts, newest)] for key, parts in self._series.items()]
@@ -383,14 +356,10 @@ class Estimates:
         ]
 
     def restore(self, state: Any, passed: float = 0.0) -> None:
-        """Restore the state of an earlier process.
-
-        Args:
-            state: output of :meth:`state`.
-            passed: seconds since then.
+        """Restore the output of :meth:`state` after ``passed`` seconds.
 
         Raises:
-            TypeError, ValueError: If the state is invalid.
+            TypeError, ValueError: the state is invalid.
         """
         newest = int(self._clock.monotonic() // self._length)
         found: dict[tuple[str, str], dict[int, _Part]] = {}
@@ -430,10 +399,7 @@ def _without_none(found: Mapping[tuple[str, str], Estimate | None]) -> dict[tupl
 
 
 def _total(parts: Sequence[_Part]) -> tuple[Sums | None, Everyone]:
-    """Return the sums of all parts, and the proxies of all turns.
-
-    The sums are None if a class has selected turns but no score.
-    """
+    """Return all sums and proxies, without sums if a class has selected turns but no score."""
     total, everyone = Sums(), Everyone()
     for part in parts:
         everyone = everyone.plus(part.everyone)

@@ -20,10 +20,7 @@ _NO_PROXIES = padded(())
 
 
 class Group:
-    """The scores of one metric in one group, added in any order.
-
-    It is most accurate if the turns of a trace follow each other.
-    """
+    """The scores of one metric in one group. The turns of a trace should follow each other."""
 
     __slots__ = ("_open", "_sums", "turns")
 
@@ -65,20 +62,14 @@ class Difference(NamedTuple):
         return self.after.mean - self.before.mean
 
     def turns_needed(self, turns: tuple[int, int], effect: float) -> tuple[int, int]:
-        """Return how many more turns each group needs to detect an effect of this size.
-
-        The power is 80 %. -1 stands for an infinite number.
-        """
+        """Return how many more turns each group needs to detect an effect (power 80 %), -1 for infinity."""
         factor = (self.detectable / abs(effect)) ** 2 if effect else math.inf
         before, after = (max(0, math.ceil(n * factor) - n) if math.isfinite(factor) else -1 for n in turns)
         return before, after
 
 
 def difference(before: Estimate, after: Estimate) -> Difference:
-    """Compare two means.
-
-    The interval is derived from the intervals of both means (MOVER, Zou and Donner 2008), so it stays valid near 0 and 1.
-    """
+    """Compare two means, with an interval from both intervals (MOVER, Zou and Donner 2008)."""
     size = after.mean - before.mean
     down = math.hypot(after.mean - after.low, before.high - before.mean)
     up = math.hypot(after.high - after.mean, before.mean - before.low)

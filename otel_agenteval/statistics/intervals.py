@@ -29,21 +29,14 @@ def wilson(successes: int, n: int) -> Interval:
 
 
 def newcombe(before: tuple[int, int], after: tuple[int, int]) -> Interval:
-    """Return Newcombe's 95 % interval for the difference of two independent proportions.
-
-    Each proportion is ``(successes, n)``.
-    """
+    """Return Newcombe's 95 % interval for the difference of two proportions ``(successes, n)``."""
     return _square_and_add(before, after, 0.0)
 
 
 def newcombe_paired(both: int, lost: int, gained: int, neither: int) -> Interval:
     """Return Newcombe's 95 % interval for the difference of two paired proportions.
 
-    Args:
-        both: pairs that passed before and after.
-        lost: pairs that passed only before.
-        gained: pairs that passed only after.
-        neither: pairs that passed neither time.
+    The arguments are numbers of pairs: passed before and after, only before, only after, and never.
     """
     n = both + lost + gained + neither
     margins = float(both + lost) * (gained + neither) * (both + gained) * (lost + neither)

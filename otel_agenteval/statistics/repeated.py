@@ -18,23 +18,19 @@ class Tries(NamedTuple):
 
 
 def pass_at_k(tries: Tries, k: int) -> float:
-    """Estimate the probability that at least one of k repetitions passes.
-
-    The estimate from n repetitions is unbiased (Chen et al. 2021).
+    """Estimate the probability that at least one of k repetitions passes (Chen et al. 2021).
 
     Raises:
-        ValueError: If there are fewer than k repetitions.
+        ValueError: there are fewer than k repetitions.
     """
     return 1.0 - _none_of(tries.n, tries.n - tries.passed, k)
 
 
 def pass_hat_k(tries: Tries, k: int) -> float:
-    """Estimate the probability that all of k repetitions pass (pass^k).
-
-    See Yao et al. 2024 (tau-bench).
+    """Estimate the probability that all of k repetitions pass (pass^k, Yao et al. 2024).
 
     Raises:
-        ValueError: If there are fewer than k repetitions.
+        ValueError: there are fewer than k repetitions.
     """
     return _none_of(tries.n, tries.passed, k)
 
@@ -47,19 +43,13 @@ def _none_of(n: int, chosen: int, k: int) -> float:
 
 
 def consistency(cases: Sequence[Tries]) -> float | None:
-    """Return the share of cases whose repetitions all have the same verdict.
-
-    Returns None if no case has two repetitions.
-    """
+    """Return the share of repeated cases whose repetitions all have the same verdict."""
     repeated = [tries for tries in cases if tries.n > 1]
     return sum(tries.passed in (0, tries.n) for tries in repeated) / len(repeated) if repeated else None
 
 
 def mean_by_case(values: Mapping[str, Sequence[float]]) -> Estimate | None:
-    """Return the mean of all values with a 95 % interval, or None without values.
-
-    The case is the cluster: more repetitions don't count as more cases.
-    """
+    """Return the mean of all values, with the case as the cluster, or None without values."""
     sums = Sums()
     for found in values.values():
         if found:

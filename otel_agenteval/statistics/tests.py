@@ -27,10 +27,7 @@ def mcnemar(lost: int, gained: int) -> float:
 
 
 def fisher(before: tuple[int, int], after: tuple[int, int]) -> float:
-    """Return Fisher's exact two-sided p value for two independent proportions.
-
-    Each proportion is ``(successes, n)``.
-    """
+    """Return Fisher's exact two-sided p value for two proportions ``(successes, n)``."""
     (x, n), (y, m) = before, after
     successes, whole = x + y, _log_choose(n + m, x + y)
 
@@ -47,10 +44,7 @@ def _log_choose(n: int, k: int) -> float:
 
 
 def sign_flip(differences: Sequence[float]) -> float:
-    """Return the two-sided p value that the mean of paired differences is 0.
-
-    It is the share of sign patterns that give a mean at least as large.
-    """
+    """Return the two-sided p value that the mean of paired differences is 0."""
     found = np.asarray(differences, dtype=float)
     found = found[found != 0]
     if not found.size:
@@ -69,10 +63,7 @@ def sign_flip(differences: Sequence[float]) -> float:
 
 
 def permutation(before: Sequence[float], after: Sequence[float]) -> float:
-    """Return the two-sided p value that two independent sets have the same mean.
-
-    It is the share of random partitions that give a difference at least as large.
-    """
+    """Return the two-sided p value that two independent sets have the same mean."""
     pooled = np.concatenate([np.asarray(before, dtype=float), np.asarray(after, dtype=float)])
     n, total = len(after), len(pooled)
     centred = pooled - pooled.mean()
@@ -95,10 +86,7 @@ def _normal_p(observed: float, spread: float) -> float:
 
 
 def cliffs_delta(before: Sequence[float], after: Sequence[float]) -> float:
-    """Return Cliff's delta, from -1 to 1.
-
-    It is the probability that a value of ``after`` is larger than one of ``before``, minus the probability that it is smaller.
-    """
+    """Return Cliff's delta, from -1 to 1: P(after > before) - P(after < before)."""
     first, second = np.sort(np.asarray(before, dtype=float)), np.asarray(after, dtype=float)
     below = np.searchsorted(first, second, "left")
     above = first.size - np.searchsorted(first, second, "right")
@@ -106,20 +94,14 @@ def cliffs_delta(before: Sequence[float], after: Sequence[float]) -> float:
 
 
 def cohens_d(differences: Sequence[float]) -> float | None:
-    """Return Cohen's d: the mean of paired differences in standard deviations.
-
-    Returns None if the differences don't vary.
-    """
+    """Return Cohen's d of paired differences, or None if they don't vary."""
     found = np.asarray(differences, dtype=float)
     spread = float(found.std(ddof=1)) if found.size > 1 else 0.0
     return float(found.mean()) / spread if spread > _SLACK * float(np.abs(found).max(initial=0.0)) else None
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """Return p values with Holm's adjustment for multiple tests.
-
-    If you reject below 0.05, the probability of any false rejection in the family is at most 5 %.
-    """
+    """Return p values with Holm's adjustment, which limits the family's false rejections."""
     adjusted, highest = [0.0] * len(ps), 0.0
     for rank, index in enumerate(sorted(range(len(ps)), key=lambda i: ps[i])):
         highest = max(highest, min(1.0, ps[index] * (len(ps) - rank)))

@@ -71,11 +71,7 @@ class Everyone:
 
     @classmethod
     def of_state(cls, state: Sequence[Any]) -> Everyone:
-        """Return an object from the output of :meth:`state`.
-
-        Raises:
-            TypeError, ValueError: If the state is invalid.
-        """
+        """Return an object from :meth:`state`, or raise a TypeError or ValueError."""
         found = cls()
         found.n = float(state[0])
         found.total, found.outer = _array(state[1], found.total), _array(state[2], found.outer)
@@ -114,10 +110,7 @@ class Sums:
     def of_turns(cls, once: Sequence[float], squared: Sequence[float], ends: Interval) -> Sums:
         """Return the sums of turns that each are a separate trace.
 
-        Args:
-            once: sums of the weights, of weighted values, and of weighted squares of values.
-            squared: the three sums with squared weights.
-            ends: the smallest and the largest value.
+        ``once`` has the sums of the weights, of weighted values and of weighted squares, ``squared`` those with squared weights.
         """
         found = cls()
         found.total[:_FIRST] = once
@@ -142,11 +135,7 @@ class Sums:
 
     @classmethod
     def of_state(cls, state: Sequence[Any]) -> Sums:
-        """Return an object from the output of :meth:`state`.
-
-        Raises:
-            TypeError, ValueError: If the state is invalid.
-        """
+        """Return an object from :meth:`state`, or raise a TypeError or ValueError."""
         found = cls()
         total, outer, least, most = state
         found.total, found.outer = _array(total, found.total), _array(outer, found.outer)
@@ -172,17 +161,13 @@ class Sums:
     def estimate(self, everyone: Everyone | None = None) -> Estimate | None:
         """Return the mean with its interval, or None without scores.
 
-        Args:
-            everyone: proxies of all turns. They narrow the interval if they are informative.
+        The proxies of all turns narrow the interval if they are informative.
         """
         moments = self._moments(everyone)
         return None if moments is None else self._interval(*moments, Z95)
 
     def sequence(self, everyone: Everyone | None = None) -> Estimate | None:
-        """Return the mean with an interval that is valid at every time at once.
-
-        Even someone who checks after each score and stops at will is wrong in at most 5 % of cases. Returns None if there are
-        no scores.
+        """Return the mean with an interval that is valid at every check at once.
 
         Asymptotic confidence sequence: Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas 2024, tuned to be narrowest near 300
         effective traces.
@@ -242,10 +227,9 @@ class Sums:
         return float(min(1.0, max(_LEAST_SPREAD, (means[2] - means[1] ** 2) / most))) if most > 0 else 1.0
 
     def _interval(self, mean: float, variance: float, n: float, z: float) -> Estimate:
-        """Return the estimate with its interval.
+        """Return the estimate with Wilson's interval for scores from 0 to 1, or a normal interval.
 
-        Scores from 0 to 1 get Wilson's interval with the observed variance, which stays valid if all judged turns agree. Others
-        get a normal interval.
+        Wilson's interval uses the observed variance, and stays valid if all judged turns agree.
         """
         if self.least < 0 or self.most > 1:
             half = z * math.sqrt(variance)
@@ -268,8 +252,5 @@ _NO_PROXIES = padded(())
 
 
 def vector(weight: float, value: float, proxies: Any = _NO_PROXIES) -> Any:
-    """Return one turn's contribution to its trace's vector.
-
-    ``proxies`` must be :func:`padded`.
-    """
+    """Return one turn's part in its trace's vector. ``proxies`` must be :func:`padded`."""
     return np.array([weight, weight * value, weight * value * value, *(weight * proxies)])
