@@ -26,7 +26,7 @@ from otel_agenteval.core.turn import ToolCall
 from otel_agenteval.metrics.descriptions import type_name
 from otel_agenteval.metrics.registry import catalog, default_pack
 from otel_agenteval.outlets.turn_text import render_turn
-from otel_agenteval.report.table import Summary
+from otel_agenteval.report.table import OutcomeTable
 from tests.support.recordings import recording, unpack
 
 GOOD = "pydantic_ai-native_v6/s2.jsonl"
@@ -412,7 +412,7 @@ def test_what_was_not_captured_is_not_shown_as_empty() -> None:
 
 
 def test_the_summary_counts_outcomes_and_averages_what_was_evaluated() -> None:
-    summary = Summary()
+    summary = OutcomeTable()
     for score in (
         oa.Score("m", 1.0, True), oa.Score("m", 0.0, False), oa.Score("m", 1.0, True, detail={"vacuous": True}),
         oa.Score("m", status="error", error_type="E"), oa.Score("m", status="skipped"),

@@ -56,10 +56,10 @@ class Fleet:
         wanted = options.changes
         self.changes: Changes | None = None
         if wanted.detect is True:
-            from ..statistics.change import Options  # numpy is only imported if changes are detected
+            from ..statistics.change import DetectorOptions  # numpy is only imported if changes are detected
             from ..statistics.changes import Changes
 
-            self.changes = Changes(Options(float(wanted.false_alarm_every), wanted.least, wanted.reference), clock)
+            self.changes = Changes(DetectorOptions(float(wanted.false_alarm_every), wanted.least, wanted.reference), clock)
             self.changes.watch(telemetry)
         self._kept: dict[str, Keeps] = {
             name: one for name, one in {**estimates, "changes": self.changes}.items() if one is not None

@@ -17,7 +17,7 @@ from ..core.clock import Clock
 from ..core.label_values import LabelValues
 from ..core.semconv import ALLOCATED_RATE, ALLOCATED_TURNS, OTHER
 from ..core.telemetry import Telemetry
-from ..statistics.allocation import Moments, Stratum, allocate
+from ..statistics.allocation import FadingMoments, Stratum, allocate
 
 _HOUR = 3_600.0
 _EVERY = 60.0
@@ -42,7 +42,7 @@ class _Known:
         self.at = now
         self.hour = -1
         self.in_hour = 0
-        self.scores = Moments()
+        self.scores = FadingMoments()
         self.cost: float | None = None
         """Recent average cost of a judged turn."""
         self.most = 1.0

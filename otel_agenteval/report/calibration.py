@@ -21,7 +21,7 @@ from ..turns.reading.feedback import feedback_in
 from ..turns.recordings import Reading, read_items, to_stderr, wholes_of
 from .formatting import number, percent
 from .html import page, text_table
-from .run import Row, Run, Series
+from .run import MetricSeries, Run, ScoreRow
 
 _GOOD = frozenset(("pass", "passed", "good", "true", "yes", "1", "1.0", "up", "+", "ok", "correct", "thumbs_up", "👍"))
 _BAD = frozenset(("fail", "failed", "bad", "false", "no", "0", "0.0", "down", "-", "wrong", "incorrect", "thumbs_down", "👎"))
@@ -164,7 +164,7 @@ def trust_in(run: Run, labels: Sequence[Label], metric: str | None = None, judge
     return found
 
 
-def _labelled(series: Series, by_turn: Mapping[str, Sequence[Label]]) -> Iterator[tuple[bool, Row]]:
+def _labelled(series: MetricSeries, by_turn: Mapping[str, Sequence[Label]]) -> Iterator[tuple[bool, ScoreRow]]:
     for row in series.rows:
         if row.passed is None:
             continue
@@ -174,7 +174,7 @@ def _labelled(series: Series, by_turn: Mapping[str, Sequence[Label]]) -> Iterato
                 yield label.good, row
 
 
-def _preference(labelled: Sequence[tuple[bool, Row]], judge: str | None) -> Preference | None:
+def _preference(labelled: Sequence[tuple[bool, ScoreRow]], judge: str | None) -> Preference | None:
     groups: dict[bool, list[float]] = {True: [], False: []}
     for good, row in labelled:
         if judge and row.about.model:
@@ -192,7 +192,7 @@ def _is_same(judge: str, model: str) -> bool:
     return one.startswith(other) or other.startswith(one)
 
 
-def _trust(series: Series, labelled: Sequence[tuple[bool, Row]], judge: str | None) -> Trust:
+def _trust(series: MetricSeries, labelled: Sequence[tuple[bool, ScoreRow]], judge: str | None) -> Trust:
     confusion = Confusion.of([(good, bool(row.passed)) for good, row in labelled])
     verdicts = [row for row in series.rows if row.passed is not None]
     said_bad = sum(not row.passed for row in verdicts)
@@ -222,7 +222,7 @@ def to_label(run: Run, labels: Sequence[Label], count: int, metric: str | None =
         rows,
         key=lambda row: abs((row.value or 0.0) - (0.5 if row.series.facts.threshold is None else row.series.facts.threshold)),
     )
-    chosen: dict[str, Row] = {}
+    chosen: dict[str, ScoreRow] = {}
     for row in (*explored, *unsure):
         chosen.setdefault(row.about.turn_id, row)
     return [

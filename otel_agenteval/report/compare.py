@@ -14,7 +14,7 @@ from typing import Literal
 
 from ..statistics.intervals import Interval, difference_interval, mean_interval, newcombe, newcombe_paired
 from ..statistics.tests import cliffs_delta, cohens_d, fisher, holm, mcnemar, permutation, sign_flip
-from .run import About, Row, Run, Series
+from .run import About, MetricSeries, Run, ScoreRow
 
 ALPHA = 0.05
 _FEWEST_PAIRS = 6  # smallest n for which the smallest possible p value, 2 / 2^n, is below ALPHA
@@ -24,11 +24,11 @@ Verdict = Literal["regression", "improvement", "changed", "no change shown", "to
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Change:
+class MetricChange:
     """One metric's mean or rate in two runs."""
 
     label: str
-    series: Series
+    series: MetricSeries
     measure: Measure
     before: float
     after: float
@@ -60,7 +60,7 @@ class Comparison:
     paired_by: Literal["turn id", "case id"] | None
     pairs: int
     """Number of ids in both runs."""
-    changes: list[Change] = field(default_factory=list)
+    changes: list[MetricChange] = field(default_factory=list)
     new: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     errored: list[tuple[str, int, int]] = field(default_factory=list)
@@ -71,7 +71,7 @@ class Comparison:
     """Watched metrics that had values in the baseline and now have only errors."""
 
     @property
-    def regressions(self) -> list[Change]:
+    def regressions(self) -> list[MetricChange]:
         """Regressions of watched metrics, which are failures."""
         return [change for change in self.changes if change.watched and change.verdict == "regression"]
 
@@ -110,16 +110,16 @@ def _pairing(before: Run, after: Run) -> tuple[Literal["turn id", "case id"] | N
     return ("case id", cases) if 2 * cases >= min(map(len, by_case)) else (None, cases)
 
 
-def _matcher(before: Run) -> Callable[[Series, int], Series | None]:
+def _matcher(before: Run) -> Callable[[MetricSeries, int], MetricSeries | None]:
     """Return a function that finds a series' counterpart in the baseline.
 
     It matches parameters first, and then the name if both runs have only one series with it.
     """
-    by_name: dict[str, list[Series]] = {}
+    by_name: dict[str, list[MetricSeries]] = {}
     for series in before.series.values():
         by_name.setdefault(series.facts.metric, []).append(series)
 
-    def match(series: Series, namesakes: int) -> Series | None:
+    def match(series: MetricSeries, namesakes: int) -> MetricSeries | None:
         known = by_name.get(series.facts.metric, [])
         same = next((earlier for earlier in known if earlier.parameters == series.parameters), None)
         return same or (known[0] if len(known) == namesakes == 1 else None)
@@ -127,7 +127,7 @@ def _matcher(before: Run) -> Callable[[Series, int], Series | None]:
     return match
 
 
-def _compare_series(found: Comparison, earlier: Series, series: Series, watched: bool) -> None:
+def _compare_series(found: Comparison, earlier: MetricSeries, series: MetricSeries, watched: bool) -> None:
     errors = [sum(row.outcome == "error" for row in each.rows) for each in (earlier, series)]
     if errors[1] > errors[0]:
         found.errored.append((series.label, errors[0], errors[1]))
@@ -148,7 +148,7 @@ def _compare_series(found: Comparison, earlier: Series, series: Series, watched:
             found.changes.append(_change(series, measure, first, second, found.paired_by is not None, watched))
 
 
-def _why_not(earlier: Series, series: Series) -> str | None:
+def _why_not(earlier: MetricSeries, series: MetricSeries) -> str | None:
     if earlier.facts.version != series.facts.version:
         return f"version {earlier.facts.version} before, {series.facts.version} now"
     if earlier.parameters != series.parameters:
@@ -156,10 +156,10 @@ def _why_not(earlier: Series, series: Series) -> str | None:
     return f"unit {earlier.facts.unit} before, {series.facts.unit} now" if earlier.facts.unit != series.facts.unit else None
 
 
-Reading = Callable[[Row], float | None]
+Reading = Callable[[ScoreRow], float | None]
 
 
-def _measures(found: Comparison, earlier: Series, series: Series) -> Iterator[tuple[Measure, Reading]]:
+def _measures(found: Comparison, earlier: MetricSeries, series: MetricSeries) -> Iterator[tuple[Measure, Reading]]:
     facts = series.facts
     if facts.type == "boolean":
         yield "rate" if facts.direction == "neutral" else "pass rate", lambda row: row.value
@@ -174,7 +174,7 @@ def _measures(found: Comparison, earlier: Series, series: Series) -> Iterator[tu
         found.not_compared.append((series.label, f"pass rate: threshold {was} before, {now} now"))
 
 
-def _by_case(rows: Iterable[Row], reading: Reading, paired_by: str | None) -> dict[str, float]:
+def _by_case(rows: Iterable[ScoreRow], reading: Reading, paired_by: str | None) -> dict[str, float]:
     """Return one value per turn or case. Repetitions aren't independent, so their mean counts."""
     values: dict[str, list[float]] = {}
     for row in rows:
@@ -186,8 +186,8 @@ def _by_case(rows: Iterable[Row], reading: Reading, paired_by: str | None) -> di
 
 
 def _change(
-    series: Series, measure: Measure, before: Mapping[str, float], after: Mapping[str, float], paired: bool, watched: bool
-) -> Change:
+    series: MetricSeries, measure: Measure, before: Mapping[str, float], after: Mapping[str, float], paired: bool, watched: bool
+) -> MetricChange:
     common = [key for key in before if key in after] if paired else []
     if 2 * len(common) < min(len(before), len(after)):  # the runs are paired, but too few pairs have this metric
         common = []
@@ -204,7 +204,7 @@ def _change(
         p, interval = _rates(first, second) if binary else (permutation(first, second), difference_interval(first, second))
         effect, varies = cliffs_delta(first, second), len({*first, *second}) > 1
     means = math.fsum(first) / len(first), math.fsum(second) / len(second)
-    return Change(
+    return MetricChange(
         series.label, series, measure, *means, (len(first), len(second)), bool(common), interval, effect, p, varies, watched
     )
 
@@ -220,14 +220,14 @@ def _paired_rates(before: list[float], after: list[float]) -> tuple[float, Inter
     return mcnemar(lost, gained), newcombe_paired(both, lost, gained, neither)
 
 
-def _judged(changes: list[Change]) -> list[Change]:
+def _judged(changes: list[MetricChange]) -> list[MetricChange]:
     testable = [change for change in changes if change.varies]
     adjusted = dict(zip(map(id, testable), holm([change.p for change in testable]), strict=True))
     judged = [replace(change, adjusted=adjusted.get(id(change), 1.0)) for change in changes]
     return [replace(change, verdict=_verdict(change)) for change in judged]
 
 
-def _verdict(change: Change) -> Verdict:
+def _verdict(change: MetricChange) -> Verdict:
     if change.adjusted >= ALPHA:
         return "too few" if _too_few(change) else "no change shown"
     direction = change.series.facts.direction
@@ -237,7 +237,7 @@ def _verdict(change: Change) -> Verdict:
     return "improvement" if better else "regression"
 
 
-def _too_few(change: Change) -> bool:
+def _too_few(change: MetricChange) -> bool:
     """Return True if no change could be significant with so few values."""
     first, second = change.counts
     return first < _FEWEST_PAIRS if change.paired else 2 / math.comb(first + second, first) > ALPHA

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from .compare import Change, Comparison
+from .compare import Comparison, MetricChange
 from .formatting import by_weight, change_numbers, describe_pairing, effect_of, n_of, p_value, remarks
 
 _MARKS = {"regression": "✗", "improvement": "✓", "changed": "·", "no change shown": "-", "too few": "-"}
@@ -27,7 +27,7 @@ def render_comparison(comparison: Comparison, width: int = 100) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _lines_of(change: Change, width: int) -> Iterator[str]:
+def _lines_of(change: MetricChange, width: int) -> Iterator[str]:
     before, after, difference, interval = change_numbers(change)
     gate = " (gate)" if change.watched and change.verdict == "regression" else ""
     yield f"  {_MARKS[change.verdict]} {change.label}  {change.measure} {before} → {after}  {change.verdict}{gate}"

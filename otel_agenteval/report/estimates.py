@@ -19,7 +19,7 @@ _FEW = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class GroupMean:
     group: str
     metric: str
     unit: str
@@ -30,7 +30,7 @@ class Row:
     estimate: Estimate
 
 
-def estimates_of(reader: StoreReader, by: str, wanted: Wanted) -> list[Row]:
+def estimates_of(reader: StoreReader, by: str, wanted: Wanted) -> list[GroupMean]:
     """Estimate each metric for all stored turns, by group, see :func:`.releases.compare_groups`.
 
     Raises:
@@ -43,7 +43,7 @@ def estimates_of(reader: StoreReader, by: str, wanted: Wanted) -> list[Row]:
         units[value.metric] = value.unit
         groups.setdefault((value.group, value.metric), Group()).add(value.trace, value.value, value.probability)
     found = [
-        Row(name, metric, units[metric], group.turns, turns[name], estimate)
+        GroupMean(name, metric, units[metric], group.turns, turns[name], estimate)
         for (name, metric), group in sorted(groups.items())
         if (estimate := group.estimate()) is not None
     ]
@@ -55,7 +55,7 @@ def estimates_of(reader: StoreReader, by: str, wanted: Wanted) -> list[Row]:
 _HEADS = ("", "metric", "mean of all turns", "95 % interval", "scored", "of", "n_eff", "")
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: GroupMean) -> tuple[str, ...]:
     of = row.estimate
     low, high = number(of.low, row.unit), number(of.high, row.unit)
     few = "few" if of.n_eff < _FEW else ""
@@ -71,20 +71,20 @@ def _cells(row: Row) -> tuple[str, ...]:
     )
 
 
-def as_text(rows: Sequence[Row]) -> str:
+def as_text(rows: Sequence[GroupMean]) -> str:
     return aligned([_HEADS, *map(_cells, rows)])
 
 
-def as_markdown(rows: Sequence[Row]) -> str:
+def as_markdown(rows: Sequence[GroupMean]) -> str:
     return markdown_table([_HEADS, *map(_cells, rows)])
 
 
-def as_html(rows: Sequence[Row]) -> str:
+def as_html(rows: Sequence[GroupMean]) -> str:
     title = "Estimates for all turns"
     return page(title, [f"<h1>{escape(title)}</h1>", text_table("By group and metric", _HEADS, map(_cells, rows))])
 
 
-def as_data(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def as_data(rows: Sequence[GroupMean]) -> list[dict[str, Any]]:
     return [
         {
             "group": row.group,
@@ -98,4 +98,4 @@ def as_data(rows: Sequence[Row]) -> list[dict[str, Any]]:
     ]
 
 
-RENDERINGS: Mapping[str, Callable[[Sequence[Row]], str]] = {"table": as_text, "markdown": as_markdown, "html": as_html}
+RENDERINGS: Mapping[str, Callable[[Sequence[GroupMean]], str]] = {"table": as_text, "markdown": as_markdown, "html": as_html}

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .compare import Change, Comparison
-from .run import Row, Run
+from .compare import Comparison, MetricChange
+from .run import Run, ScoreRow
 
 _UNITS = {"1": "", "s": " s", "{token}": " tokens", "{level}": "", "{item}": "", "USD": ""}
 EFFECT = {True: "d", False: "δ"}
@@ -96,13 +96,13 @@ def markdown_table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *body))
 
 
-def describe_change(change: Change) -> str:
+def describe_change(change: MetricChange) -> str:
     """Format a change: ``pass rate 95 % → 70 % (−25 pp, 95 % CI …, p = 0.0005)``."""
     before, after, difference, interval = change_numbers(change)
     return f"{change.measure} {before} → {after} ({difference}, 95 % CI {interval}, {p_value(change.adjusted)})"
 
 
-def change_numbers(change: Change) -> tuple[str, str, str, str]:
+def change_numbers(change: MetricChange) -> tuple[str, str, str, str]:
     """Return the formatted values before and after, their difference, and its interval."""
     low, high = change.interval
     if change.measure != "mean":
@@ -117,11 +117,11 @@ def change_numbers(change: Change) -> tuple[str, str, str, str]:
     )  # fmt: skip
 
 
-def effect_of(change: Change) -> str:
+def effect_of(change: MetricChange) -> str:
     return "–" if change.effect is None else f"{EFFECT[change.paired]} = {change.effect:.2f}".replace("-", "−")
 
 
-def n_of(change: Change) -> str:
+def n_of(change: MetricChange) -> str:
     return count(change.counts[0], "pair") if change.paired else f"{change.counts[0]:,}, {change.counts[1]:,}"
 
 
@@ -153,13 +153,13 @@ def remarks(comparison: Comparison) -> list[str]:
 _WEIGHT = {"regression": 0, "changed": 1, "improvement": 2, "too few": 4, "no change shown": 3}
 
 
-def by_weight(changes: Iterable[Change]) -> list[Change]:
+def by_weight(changes: Iterable[MetricChange]) -> list[MetricChange]:
     return sorted(changes, key=lambda change: (_WEIGHT[change.verdict], not change.watched))
 
 
-def worst_turns(run: Run) -> list[list[Row]]:
+def worst_turns(run: Run) -> list[list[ScoreRow]]:
     """Return the failed and errored scores of each turn, most failed gates first."""
-    by_turn: dict[str, list[Row]] = {}
+    by_turn: dict[str, list[ScoreRow]] = {}
     for row in run.rows:
         if row.outcome in ("fail", "error") or row.fails_gate:
             by_turn.setdefault(row.about.turn_id, []).append(row)

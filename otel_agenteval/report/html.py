@@ -16,7 +16,7 @@ import numpy as np
 
 from ..outlets.turn_text import one_line
 from ..statistics.intervals import wilson
-from .compare import Change, Comparison
+from .compare import Comparison, MetricChange
 from .formatting import (
     Report,
     by_weight,
@@ -31,7 +31,7 @@ from .formatting import (
     remarks,
     worst_turns,
 )
-from .run import MOST_SAID, About, Row, Run, Series, Summary
+from .run import MOST_SAID, About, MetricSeries, Run, ScoreRow, SeriesSummary
 
 _MOST_TURNS = 500
 _BINS = 20
@@ -106,7 +106,7 @@ def _metrics(run: Run) -> str:
 
 
 def _groups(run: Run) -> str:
-    found: dict[tuple[str, str], list[Row]] = {}
+    found: dict[tuple[str, str], list[ScoreRow]] = {}
     for row in run.rows:
         found.setdefault((row.about.agent or "–", row.about.model or "–"), []).append(row)
     rows = []
@@ -146,7 +146,7 @@ def _said(about: About) -> str:
     )
 
 
-def _reason(row: Row) -> str:
+def _reason(row: ScoreRow) -> str:
     word = "gate failed" if row.fails_gate else "error" if row.outcome == "error" else "failed"
     note = f": {escape(one_line(row.why, 600))}" if row.why else ""
     return f'<span class="{"warn" if word == "error" else "fail"}">{word}</span> <code>{escape(row.series.label)}</code>{note}'
@@ -160,7 +160,7 @@ def _comparison(comparison: Comparison) -> str:
     return "\n".join([title, _table(about, heads, rows), _list(remarks(comparison))])
 
 
-def _change(change: Change) -> list[str]:
+def _change(change: MetricChange) -> list[str]:
     before, after, difference, _ = change_numbers(change)
     word = f"{change.verdict} (gates)" if change.watched and change.verdict == "regression" else change.verdict
     css = {"regression": "fail" if change.watched else "warn", "improvement": "pass"}.get(change.verdict, "dim")
@@ -175,7 +175,7 @@ def _change(change: Change) -> list[str]:
 # --- charts ----------------------------------------------------------------------------------------------------------
 
 
-def _histogram(series: Series) -> str:
+def _histogram(series: MetricSeries) -> str:
     values = [row.value for row in series.evaluated if row.value is not None]
     if not values:
         return ""
@@ -207,7 +207,7 @@ def _bar(part: int, whole: int, label: str = "") -> str:
     return _svg(label or f"{percent(part / whole)}: {part:,} of {whole:,}", rects)
 
 
-def _interval(change: Change) -> str:
+def _interval(change: MetricChange) -> str:
     low, high = change.interval
     reach = max(abs(low), abs(high), abs(change.difference)) or 1.0
     x = [_WIDTH / 2 * (1 + 0.95 * value / reach) for value in (low, high, change.difference)]
@@ -255,7 +255,7 @@ def _count(n: int) -> str:
     return f'<td class="n{" fail" if n else ""}" data-v="{n}">{n:,}</td>'
 
 
-def _rate(summary: Summary) -> str:
+def _rate(summary: SeriesSummary) -> str:
     if summary.pass_rate is None:
         return _number(None)
     low, high = wilson(summary.outcomes["pass"], summary.judged)

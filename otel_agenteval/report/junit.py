@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ..outlets.turn_text import one_line
-from .compare import Change, Comparison
+from .compare import Comparison, MetricChange
 from .formatting import Report, describe_change, describe_pairing, effect_of, n_of, remarks
-from .run import Row, Run
+from .run import Run, ScoreRow
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"})
@@ -43,14 +43,14 @@ def render_junit(report: Report) -> str:
     return "\n".join([*lines, "</testsuites>", ""])
 
 
-def _by_agent(run: Run) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = {}
+def _by_agent(run: Run) -> dict[str, list[ScoreRow]]:
+    found: dict[str, list[ScoreRow]] = {}
     for row in run.rows:
         found.setdefault(row.about.agent or "unnamed agent", []).append(row)
     return found
 
 
-def _case_of(row: Row) -> _Case:
+def _case_of(row: ScoreRow) -> _Case:
     name = f"{row.series.label}[{row.about.name}]"
     if row.outcome == "skipped":
         return _Case(name, "skipped", "", row.why)
@@ -83,7 +83,7 @@ def _cases_of(comparison: Comparison) -> Iterator[_Case]:
         yield _Case(f"{label} is compared", "skipped", "", "missing in this run")
 
 
-def _case_of_change(change: Change) -> _Case:
+def _case_of_change(change: MetricChange) -> _Case:
     name = f"{change.label} {change.measure}"
     message = f"{change.verdict}: {describe_change(change)}; {effect_of(change)}; {n_of(change)}"
     if change.watched and change.verdict == "regression":

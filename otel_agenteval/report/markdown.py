@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ..outlets.turn_text import one_line
 from ..statistics.intervals import wilson
-from .compare import Change, Comparison
+from .compare import Comparison, MetricChange
 from .formatting import (
     Report,
     by_weight,
@@ -26,7 +26,7 @@ from .formatting import (
     remarks,
     worst_turns,
 )
-from .run import MOST_SAID, About, Row, Run, Series, Summary
+from .run import MOST_SAID, About, MetricSeries, Run, ScoreRow, SeriesSummary
 
 LIMIT = 65_000
 """Maximum length in characters. GitHub accepts 65,536 in a comment."""
@@ -70,7 +70,7 @@ def _said(about: About) -> str:
     return "".join(f"<br>{word}: {_code(text, MOST_SAID)}" for word, text in said if text)
 
 
-def _reasons(rows: Sequence[Row]) -> str:
+def _reasons(rows: Sequence[ScoreRow]) -> str:
     shown = [
         f"{'**gate** ' if row.fails_gate else ''}{_code(row.series.label)}{': ' + _code(row.why) if row.why else ''}"
         for row in rows[:_REASONS]
@@ -99,7 +99,7 @@ def _comparison(comparison: Comparison) -> list[str]:
     ]
 
 
-def _change_row(change: Change) -> str:
+def _change_row(change: MetricChange) -> str:
     before, after, difference, interval = change_numbers(change)
     verdict = {"regression": "❌ regression" if change.watched else "⚠️ regression", "improvement": "improvement"}.get(
         change.verdict, change.verdict
@@ -121,7 +121,7 @@ def _metrics(run: Run) -> list[str]:
     return ["", "<details><summary>All metrics</summary>", "", *_METRIC_HEAD, *rows, *applied, "", "</details>"]
 
 
-def _metric_row(series: Series, summary: Summary) -> str:
+def _metric_row(series: MetricSeries, summary: SeriesSummary) -> str:
     unit, boolean = series.facts.unit, series.facts.type == "boolean"
     numbers = ("", "", "") if boolean else tuple(number(value, unit) for value in (summary.mean, summary.p50, summary.p95))
     rate = percent(summary.pass_rate)

@@ -27,7 +27,7 @@ from .html import render_html
 from .junit import render_junit
 from .markdown import render_markdown
 from .run import About, line_of
-from .table import Summary
+from .table import OutcomeTable
 
 Scored = Sequence[tuple[Score, str]]
 """A turn's scores, each with the hash of its metric's parameters."""
@@ -85,7 +85,7 @@ class _Table:
     needs_scores, needs_run = True, False
 
     def __init__(self, out: TextIO, content: bool) -> None:
-        self._out, self._summary = out, Summary()
+        self._out, self._summary = out, OutcomeTable()
         self._colour, self._width = colours_wanted(out), columns(out)
         self.rendering: Rendering = _Tabulated(self._width, self._colour, content)
 

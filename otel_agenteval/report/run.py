@@ -52,9 +52,9 @@ class About:
 
 
 @dataclass(slots=True, eq=False)
-class Row:
+class ScoreRow:
     about: About
-    series: Series
+    series: MetricSeries
     outcome: str
     """``pass``, ``fail``, ``ok``, ``vacuous``, ``error`` or ``skipped``."""
     value: float | None
@@ -69,13 +69,13 @@ class Row:
 
 
 @dataclass(slots=True, eq=False)
-class Series:
+class MetricSeries:
     facts: Facts
     parameters: str = ""
     """Hash of the parameters except the threshold. Empty if there are none."""
     number: int = 1
     """Position among the series with the same metric name."""
-    rows: list[Row] = field(default_factory=list)
+    rows: list[ScoreRow] = field(default_factory=list)
 
     @property
     def label(self) -> str:
@@ -83,21 +83,21 @@ class Series:
         return self.facts.metric if self.number == 1 else f"{self.facts.metric}#{self.number}"
 
     @property
-    def evaluated(self) -> list[Row]:
+    def evaluated(self) -> list[ScoreRow]:
         """The rows with a value, except vacuous ones."""
         return [row for row in self.rows if row.outcome in ("pass", "fail", "ok") and row.value is not None]
 
-    def summary(self) -> Summary:
+    def summary(self) -> SeriesSummary:
         values = [row.value for row in self.evaluated if row.value is not None]
         p50, p95 = np.quantile(values, (0.5, 0.95)).tolist() if values else (None, None)
-        return Summary(
+        return SeriesSummary(
             len(values), Counter(row.outcome for row in self.rows), float(np.mean(values)) if values else None, p50, p95,
             sum(row.fails_gate for row in self.rows),
         )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class SeriesSummary:
     n: int
     """Number of values, without vacuous, failed and skipped scores."""
     outcomes: Counter[str]
@@ -120,7 +120,7 @@ class Run:
 
     def __init__(self) -> None:
         self.turns: dict[str, About] = {}
-        self.series: dict[tuple[str, str], Series] = {}
+        self.series: dict[tuple[str, str], MetricSeries] = {}
         self._short: tuple[int, int] | None = None
         """Cached number of turns, and the id length that distinguishes all of them."""
 
@@ -130,8 +130,8 @@ class Run:
         series = self.series.get(key)
         if series is None:
             number = 1 + sum(name == score.metric for name, _ in self.series)
-            series = self.series[key] = Series(score.facts, parameters, number)
-        series.rows.append(Row(about, series, outcome(score), score.value, score.verdict, why(score)))
+            series = self.series[key] = MetricSeries(score.facts, parameters, number)
+        series.rows.append(ScoreRow(about, series, outcome(score), score.value, score.verdict, why(score)))
 
     def short_name(self, about: About) -> str:
         """Return a turn's name for people: the case id, or a unique start of the turn id."""
@@ -146,7 +146,7 @@ class Run:
         return about.turn_id[: self._short[1]]
 
     @property
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[ScoreRow]:
         return (row for series in self.series.values() for row in series.rows)
 
     @classmethod

@@ -11,7 +11,7 @@ from ..outlets.accounting import outcome
 from ..outlets.turn_text import BOLD, NAME_WIDTH, RED, Paint, number_of, short_name
 
 
-class Summary:
+class OutcomeTable:
     """Outcomes of each metric over many turns, named as in the counter ``agenteval.results``."""
 
     _SHOWN = ("pass", "fail", "vacuous", "error", "skipped")

@@ -74,7 +74,7 @@ def _within(
     return at(low)
 
 
-class Moments:
+class FadingMoments:
     """Mean and variance of scores. Older scores lose weight."""
 
     __slots__ = ("mean", "n", "squares")

@@ -51,7 +51,7 @@ _RANK_LEAST = 0.02
 _EXEMPLARS = 3
 
 
-class Options(NamedTuple):
+class DetectorOptions(NamedTuple):
     """Sensitivity of the detectors."""
 
     false_alarm_every: float = 100_000.0
@@ -72,7 +72,7 @@ class Options(NamedTuple):
         return min(0.05, 1_000.0 / self.false_alarm_every)
 
 
-class Exemplar(NamedTuple):
+class ChangeExemplar(NamedTuple):
     """A turn that illustrates a change."""
 
     turn_id: str
@@ -102,7 +102,7 @@ class Found:
     """Estimated start of the change, in seconds since the Unix epoch."""
     n: float
     """Effective number of scores since the change."""
-    exemplars: tuple[Exemplar, ...] = ()
+    exemplars: tuple[ChangeExemplar, ...] = ()
     version_before: str | None = None
     version: str | None = None
 
@@ -209,7 +209,7 @@ class Series:
         "_release_since", "_reported", "_run", "_run_since", "_usual", "_version", "_version_before",
     )  # fmt: skip
 
-    def __init__(self, options: Options, *, bounded: bool = True) -> None:
+    def __init__(self, options: DetectorOptions, *, bounded: bool = True) -> None:
         self._options = options
         self._bounded = bounded
         self._version: str | None = None
@@ -432,7 +432,7 @@ class Series:
         }  # fmt: skip
 
     @classmethod
-    def of_state(cls, options: Options, state: Mapping[str, Any]) -> Series:
+    def of_state(cls, options: DetectorOptions, state: Mapping[str, Any]) -> Series:
         """Return a series from :meth:`state`, or raise a KeyError, TypeError or ValueError."""
         found = cls(options, bounded=bool(state["bounded"]))
         found._usual = Moments(*map(float, state["usual"]))
@@ -454,8 +454,8 @@ class Series:
         return found
 
 
-def _exemplars_of(turn_ids: Sequence[str]) -> tuple[Exemplar, ...]:
-    return tuple([Exemplar(turn_id) for turn_id in turn_ids[-_EXEMPLARS:]])
+def _exemplars_of(turn_ids: Sequence[str]) -> tuple[ChangeExemplar, ...]:
+    return tuple([ChangeExemplar(turn_id) for turn_id in turn_ids[-_EXEMPLARS:]])
 
 
 def _always_valid(n: float, error: float) -> float:

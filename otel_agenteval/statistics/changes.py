@@ -12,7 +12,7 @@ from ..core.label_values import LabelValues
 from ..core.score import Direction, Score
 from ..core.semconv import CHANGE_SIZE, CHANGE_TIME, OTHER
 from ..core.telemetry import Telemetry
-from .change import Found, Options, Series
+from .change import DetectorOptions, Found, Series
 
 Verdict = Literal["worse", "better", "changed"]
 _SERIES = 10_000
@@ -44,7 +44,7 @@ def verdict_of(direction: Direction, size: float) -> Verdict:
     return "better" if (size > 0) == (direction == "up") else "worse"
 
 
-class _Place:
+class _OpenSeries:
     __slots__ = ("agent", "left", "series")
 
     def __init__(self, series: Series, agent: str) -> None:
@@ -57,7 +57,7 @@ class _Place:
 class Changes:
     """Detects changes in scores. Thread-safe."""
 
-    def __init__(self, options: Options, clock: Clock) -> None:
+    def __init__(self, options: DetectorOptions, clock: Clock) -> None:
         self._options = options
         self._clock = clock
         self.reset()
@@ -67,7 +67,7 @@ class Changes:
         self._lock = threading.Lock()
         self._series: dict[tuple[str, str], Series] = {}
         self._places: LabelValues[tuple[str, str]] = LabelValues(_SERIES)
-        self._of_agent: dict[str, dict[str, _Place]] = {}
+        self._of_agent: dict[str, dict[str, _OpenSeries]] = {}
         """Series in use, by agent and metric."""
         self._last: dict[tuple[str, str], Change] = {}
 
@@ -96,7 +96,7 @@ class Changes:
                     changes.append(change)
         return changes
 
-    def _place_of(self, metric: str, agent: str, *, bounded: bool) -> _Place:
+    def _place_of(self, metric: str, agent: str, *, bounded: bool) -> _OpenSeries:
         """Return the series of a score, and record :data:`_USES` uses. Unused series can be discarded."""
         key, now = (metric, agent), self._clock.monotonic()
         if key in self._places:
@@ -110,7 +110,7 @@ class Changes:
         series = self._series.get(key)
         if series is None:
             series = self._series[key] = Series(self._options, bounded=bounded)
-        found = _Place(series, key[1])
+        found = _OpenSeries(series, key[1])
         if key[1] == agent:
             self._of_agent.setdefault(agent, {})[metric] = found
         return found

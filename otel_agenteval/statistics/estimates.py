@@ -53,7 +53,7 @@ def group_of(decided_by: str) -> Group:
     return "rule" if decided_by == "rule" else "drawn"
 
 
-class _Part:
+class _TimePart:
     """Sums of one metric and agent in one part of the time."""
 
     __slots__ = ("chosen", "everyone", "sums")
@@ -64,7 +64,7 @@ class _Part:
         self.chosen: dict[Group, float] = {}
         """Sum of the weights of the turns selected for a judge call."""
 
-    def join(self, other: _Part) -> None:
+    def join(self, other: _TimePart) -> None:
         self.everyone = self.everyone.plus(other.everyone)
         for group, sums in other.sums.items():
             self.sums[group] = self.sums[group].plus(sums) if group in self.sums else sums
@@ -72,7 +72,7 @@ class _Part:
             self.chosen[group] = self.chosen.get(group, 0.0) + chosen
 
 
-class _Trace:
+class _TraceSums:
     """A trace whose scores can still change or grow in number."""
 
     __slots__ = ("part", "sums")
@@ -83,7 +83,7 @@ class _Trace:
         """Number of scores and the sum of their vectors, by class."""
 
 
-class _Answer(NamedTuple):
+class _TurnScore(NamedTuple):
     trace: str
     group: Group
     vector: Any
@@ -102,7 +102,7 @@ class _Turn:
         """Part of the time in which the turn was selected, its class, and its weight."""
         self.certain = False
         """True if a rule would have selected the turn anyway."""
-        self.answer: _Answer | None = None
+        self.answer: _TurnScore | None = None
         self.proxies: Any = None
 
 
@@ -121,11 +121,11 @@ class Estimates:
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
-        self._series: dict[tuple[str, str], dict[int, _Part]] = {}
+        self._series: dict[tuple[str, str], dict[int, _TimePart]] = {}
         """Parts by metric and agent, then by their number."""
         self._places: LabelValues[tuple[str, str]] = LabelValues(_SERIES)
         """Series that are kept separate from the metric's ``__other__`` series."""
-        self._traces: OrderedDict[tuple[tuple[str, str], str], _Trace] = OrderedDict()
+        self._traces: OrderedDict[tuple[tuple[str, str], str], _TraceSums] = OrderedDict()
         self._turns: OrderedDict[tuple[str, str], _Turn] = OrderedDict()
         """Keys are metric and turn."""
         self._changes = 0
@@ -227,7 +227,7 @@ class Estimates:
                     self._count(one.key, one.answer, -1)
                     one.answer = None
             proxies = self._usual(turn.key) if turn.proxies is None else turn.proxies
-            turn.answer = _Answer(trace, group, vector(1 / probability, value, proxies), revision)
+            turn.answer = _TurnScore(trace, group, vector(1 / probability, value, proxies), revision)
             for sums in self._count(turn.key, turn.answer, 1):
                 sums.least, sums.most = min(sums.least, value), max(sums.most, value)
 
@@ -236,7 +236,7 @@ class Estimates:
         ever = self._series.get(key, {}).get(_EVER)
         return ever.everyone.total / ever.everyone.n if ever is not None and ever.everyone.n > 0 else padded(())
 
-    def _parts_of(self, key: tuple[str, str], number: int) -> list[_Part]:
+    def _parts_of(self, key: tuple[str, str], number: int) -> list[_TimePart]:
         """Return a part of the time and the part for all time, if they are still kept."""
         parts = self._series.get(key, {})
         return [parts[one] for one in (number, _EVER) if one in parts]
@@ -252,7 +252,7 @@ class Estimates:
             self._turns.popitem(last=False)
         return found
 
-    def _count(self, key: tuple[str, str], answer: _Answer, sign: int) -> list[Sums]:
+    def _count(self, key: tuple[str, str], answer: _TurnScore, sign: int) -> list[Sums]:
         """Add a score to its trace's sums in its part and of all time. A sign of -1 removes it."""
         key, number, _ = self._now(*key, 0)
         parts = self._series[key]
@@ -260,7 +260,7 @@ class Estimates:
         if trace is None or trace.part not in parts:
             if sign < 0:  # its part of the time has expired
                 return []
-            trace = _Trace(number)
+            trace = _TraceSums(number)
         found = [part.sums.setdefault(answer.group, Sums()) for part in (parts[trace.part], parts[_EVER])]
         count, before = trace.sums.get(answer.group, (0, None))
         after = answer.vector * sign if before is None else before + sign * answer.vector
@@ -278,7 +278,7 @@ class Estimates:
             self._traces.popitem(last=False)
         return found
 
-    def _now(self, metric: str, agent: str, sightings: int) -> tuple[tuple[str, str], int, _Part]:
+    def _now(self, metric: str, agent: str, sightings: int) -> tuple[tuple[str, str], int, _TimePart]:
         """Return the series key, part number and part for a score at this moment."""
         now = self._clock.monotonic()
         self._changes += 1
@@ -296,8 +296,8 @@ class Estimates:
         if number not in parts:
             for old in [old for old in parts if old != _EVER and old <= number - _PARTS]:
                 del parts[old]
-            parts[number] = _Part()
-            parts.setdefault(_EVER, _Part())
+            parts[number] = _TimePart()
+            parts.setdefault(_EVER, _TimePart())
         return key, number, parts[number]
 
     def _join_others(self, key: tuple[str, str]) -> None:
@@ -307,7 +307,7 @@ class Estimates:
             del self._traces[trace]
         others = self._series.setdefault((key[0], OTHER), {})
         for number, part in parts.items():
-            others.setdefault(number, _Part()).join(part)
+            others.setdefault(number, _TimePart()).join(part)
 
     def read(self) -> dict[tuple[str, str], Estimate]:
         """Return the current estimates of the window, by metric and agent."""
@@ -342,13 +342,13 @@ class Estimates:
             return [[*key, self._state_of(parts, newest)] for key, parts in self._series.items()]
 
     @staticmethod
-    def _state_of(parts: Mapping[int, _Part], newest: int) -> list[list[Any]]:
-        gathered: dict[int, _Part] = {}
+    def _state_of(parts: Mapping[int, _TimePart], newest: int) -> list[list[Any]]:
+        gathered: dict[int, _TimePart] = {}
         for number, part in parts.items():
             age = newest - number
             if number != _EVER and age >= _PARTS:
                 continue
-            into = gathered.setdefault(_EVER if number == _EVER else age // _KEPT_TOGETHER * _KEPT_TOGETHER, _Part())
+            into = gathered.setdefault(_EVER if number == _EVER else age // _KEPT_TOGETHER * _KEPT_TOGETHER, _TimePart())
             into.join(part)
         return [
             [age, part.everyone.state(), {group: sums.state() for group, sums in part.sums.items()}, part.chosen]
@@ -362,14 +362,14 @@ class Estimates:
             TypeError, ValueError: the state is invalid.
         """
         newest = int(self._clock.monotonic() // self._length)
-        found: dict[tuple[str, str], dict[int, _Part]] = {}
+        found: dict[tuple[str, str], dict[int, _TimePart]] = {}
         for metric, agent, kept in state:
-            parts = found.setdefault((str(metric), str(agent)), {_EVER: _Part()})
+            parts = found.setdefault((str(metric), str(agent)), {_EVER: _TimePart()})
             for age, everyone, sums, chosen in kept:
                 older = int(age) + int(passed // self._length)
                 if age != _EVER and older >= _PARTS:
                     continue
-                part = parts[_EVER if age == _EVER else newest - older] = _Part()
+                part = parts[_EVER if age == _EVER else newest - older] = _TimePart()
                 part.everyone = Everyone.of_state(everyone)
                 part.sums = {group: Sums.of_state(sums[group]) for group in _GROUPS if group in sums}
                 part.chosen = {group: float(chosen[group]) for group in _GROUPS if group in chosen}
@@ -398,7 +398,7 @@ def _without_none(found: Mapping[tuple[str, str], Estimate | None]) -> dict[tupl
     return {key: estimate for key, estimate in found.items() if estimate is not None}
 
 
-def _total(parts: Sequence[_Part]) -> tuple[Sums | None, Everyone]:
+def _total(parts: Sequence[_TimePart]) -> tuple[Sums | None, Everyone]:
     """Return all sums and proxies, without sums if a class has selected turns but no score."""
     total, everyone = Sums(), Everyone()
     for part in parts:

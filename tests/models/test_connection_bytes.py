@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from otel_agenteval.core import outbound
 from otel_agenteval.core.clock import SYSTEM_CLOCK
-from otel_agenteval.judging.models.connections import Bounds, BrokenAnswer, Connection, Reply, ReplyTooLarge
+from otel_agenteval.judging.models.connections import Bounds, BrokenAnswer, HttpConnection, Reply, ReplyTooLarge
 from tests.support.certificates import Authority
 from tests.support.clock import FakeClock
 
@@ -65,9 +65,9 @@ class Server:
 
 
 @contextmanager
-def serving(*connections: list[Script], tls: ssl.SSLContext | None = None) -> Iterator[tuple[Server, Connection]]:
+def serving(*connections: list[Script], tls: ssl.SSLContext | None = None) -> Iterator[tuple[Server, HttpConnection]]:
     server = Server(*connections, tls=tls)
-    connection = Connection(server.url, SYSTEM_CLOCK)
+    connection = HttpConnection(server.url, SYSTEM_CLOCK)
     try:
         yield server, connection
     finally:
@@ -76,7 +76,12 @@ def serving(*connections: list[Script], tls: ssl.SSLContext | None = None) -> It
 
 
 def post(
-    connection: Connection, server: Server, content: bytes = b"{}", bounds: Bounds = BOUNDS, seconds: float = 10, **headers: str
+    connection: HttpConnection,
+    server: Server,
+    content: bytes = b"{}",
+    bounds: Bounds = BOUNDS,
+    seconds: float = 10,
+    **headers: str,
 ) -> Reply:
     return connection.post(f"{server.url}/chat", headers, content, time.monotonic() + seconds, bounds)
 
@@ -246,7 +251,7 @@ def test_deadline_holds_if_the_server_drips() -> None:
             return clock.monotonic()
 
     with serving([drip]) as (server, _):
-        connection = Connection(server.url, Running())
+        connection = HttpConnection(server.url, Running())
         with pytest.raises(TimeoutError):
             connection.post(f"{server.url}/chat", {}, b"{}", clock.monotonic() + 12.0, BOUNDS)
         going.set()
@@ -335,7 +340,7 @@ def test_next_address_is_tried_if_one_refuses(monkeypatch: pytest.MonkeyPatch) -
     with serving([sends(OK)]) as (server, _):
         found = [(socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", port)) for port in (closed, server.port)]
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
-        connection = Connection(f"http://models.example:{server.port}/v1", SYSTEM_CLOCK)
+        connection = HttpConnection(f"http://models.example:{server.port}/v1", SYSTEM_CLOCK)
         assert post(connection, server).body == b"{}"
         connection.close()
 
@@ -344,7 +349,7 @@ def test_unreachable_server_is_a_network_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
     with pytest.raises(ConnectionRefusedError):
-        Connection(url, SYSTEM_CLOCK).post(url, {}, b"{}", time.monotonic() + 10, BOUNDS)
+        HttpConnection(url, SYSTEM_CLOCK).post(url, {}, b"{}", time.monotonic() + 10, BOUNDS)
 
 
 def _encrypted(authority: Authority) -> ssl.SSLContext:

@@ -12,7 +12,7 @@ import pytest
 import otel_agenteval as oa
 from otel_agenteval.core.errors import AgentEvalError
 from otel_agenteval.report import Report, Run, compare
-from otel_agenteval.report.compare import Change, Comparison
+from otel_agenteval.report.compare import Comparison, MetricChange
 from otel_agenteval.report.comparison_table import render_comparison
 from otel_agenteval.report.formatting import describe_pairing, remarks
 from tests.report.made_up import about, run_of, score
@@ -22,7 +22,7 @@ BAD = [value - 0.3 - 0.01 * (i % 3) for i, value in enumerate(GOOD)]
 PASSES, FAILS = [True] * 27 + [False] * 3, [True] * 12 + [False] * 18
 
 
-def only(comparison: Comparison) -> Change:
+def only(comparison: Comparison) -> MetricChange:
     (change,) = comparison.changes
     return change
 

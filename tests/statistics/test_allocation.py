@@ -15,7 +15,7 @@ from otel_agenteval.core import semconv
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.core.telemetry import Telemetry
 from otel_agenteval.judging.allocator import Allocator
-from otel_agenteval.statistics.allocation import Moments, Stratum, allocate
+from otel_agenteval.statistics.allocation import FadingMoments, Stratum, allocate
 from otel_agenteval.statistics.estimates import Estimates
 from tests.support.clock import FakeClock
 from tests.support.judges import SteadyModels
@@ -51,7 +51,7 @@ def test_it_never_spends_more_and_starves_nobody(strata: dict[int, Stratum], bud
 
 
 def test_older_scores_fade_and_few_say_little() -> None:
-    moments = Moments()
+    moments = FadingMoments()
     assert moments.spread == pytest.approx(math.sqrt(0.1))
     for _ in range(300):
         moments.add(1.0)

@@ -10,12 +10,12 @@ import pytest
 from scipy import stats
 
 from otel_agenteval.core.score import Score
-from otel_agenteval.statistics.change import Found, Moments, Options, Series, _limit
+from otel_agenteval.statistics.change import DetectorOptions, Found, Moments, Series, _limit
 from otel_agenteval.statistics.changes import Changes, verdict_of
 from tests.support.changing import KINDS, delays, false_alarms
 from tests.support.clock import FakeClock
 
-OFTEN = Options(false_alarm_every=5_000.0)
+OFTEN = DetectorOptions(false_alarm_every=5_000.0)
 """So often that false alarms can be counted."""
 
 
@@ -63,7 +63,7 @@ def test_a_detector_that_took_each_score_for_normal_would_cry_wolf() -> None:
                 alarms += 1
                 break
     assert alarms > 25
-    ours = sum(fed(Series(Options()), (random.random(5_000) >= 0.002).astype(float)) is not None for _ in range(50))
+    ours = sum(fed(Series(DetectorOptions()), (random.random(5_000) >= 0.002).astype(float)) is not None for _ in range(50))
     assert ours == 0
 
 
@@ -91,7 +91,7 @@ def test_limits_have_the_run_length_that_they_are_for() -> None:
 def test_a_change_says_what_was_before_what_is_now_since_when_and_where_to_look() -> None:
     random = np.random.default_rng(5)
     before, after = (random.random(1_000) >= 0.05).astype(float), (random.random(1_000) >= 0.5).astype(float)
-    found = fed(Series(Options()), [*before, *after])
+    found = fed(Series(DetectorOptions()), [*before, *after])
     assert found is not None
     place, change = found
     assert 1_000 < place < 1_060
@@ -106,7 +106,7 @@ def test_a_change_says_what_was_before_what_is_now_since_when_and_where_to_look(
 
 
 def test_after_a_change_the_new_level_is_what_is_usual() -> None:
-    series = Series(Options())
+    series = Series(DetectorOptions())
     assert fed(series, [1.0] * 300) is None
     assert fed(series, [0.5] * 300) is not None
     assert fed(series, [0.5] * 600) is None
@@ -117,7 +117,7 @@ def test_after_a_change_the_new_level_is_what_is_usual() -> None:
 
 
 def test_a_series_of_equal_scores_may_have_a_bad_one_now_and_then() -> None:
-    series = Series(Options())
+    series = Series(DetectorOptions())
     assert fed(series, [1.0] * 1_000) is None
     assert fed(series, ([0.0] + [1.0] * 199) * 10) is None
     assert fed(series, [0.0] * 20) is not None
@@ -125,7 +125,7 @@ def test_a_series_of_equal_scores_may_have_a_bad_one_now_and_then() -> None:
 
 def test_any_measure_may_be_watched_by_its_ranks() -> None:
     random = np.random.default_rng(2)
-    series = Series(Options(), bounded=False)
+    series = Series(DetectorOptions(), bounded=False)
     assert fed(series, random.lognormal(0, 1, 3_000)) is None
     assert fed(series, [1e9]) is None  # one outlier is none
     found = fed(series, random.lognormal(1.5, 1, 500))
@@ -135,7 +135,7 @@ def test_any_measure_may_be_watched_by_its_ranks() -> None:
 
 def test_a_release_is_compared_with_the_one_before() -> None:
     random = np.random.default_rng(4)
-    series = Series(Options())
+    series = Series(DetectorOptions())
     assert fed(series, (random.random(3_000) >= 0.05).astype(float), version="1.0") is None
     found = fed(series, (random.random(3_000) >= 0.2).astype(float), start=3_000, version="1.1")
     assert found is not None
@@ -148,7 +148,7 @@ def test_releases_without_a_difference_are_seldom_reported() -> None:
     random = np.random.default_rng(6)
     reported = 0
     for _ in range(60):
-        series = Series(Options(false_alarm_every=20_000.0))  # an error of one in twenty
+        series = Series(DetectorOptions(false_alarm_every=20_000.0))  # an error of one in twenty
         fed(series, (random.random(1_000) >= 0.1).astype(float), version="1")
         found = fed(series, (random.random(3_000) >= 0.1).astype(float), version="2")
         reported += found is not None
@@ -159,10 +159,10 @@ def test_what_is_known_goes_on_after_a_restart() -> None:
     random = np.random.default_rng(8)
     values = (random.random(2_000) >= 0.05).astype(float)
     bad = (random.random(400) >= 0.4).astype(float)
-    without, restarted = Series(Options()), Series(Options())
+    without, restarted = Series(DetectorOptions()), Series(DetectorOptions())
     fed(without, values, version="1")
     fed(restarted, values, version="1")
-    restarted = Series.of_state(Options(), restarted.state())
+    restarted = Series.of_state(DetectorOptions(), restarted.state())
     assert restarted.usual == without.usual
     first, second = fed(without, bad, version="1"), fed(restarted, bad, version="1")
     assert first is not None
@@ -187,7 +187,7 @@ def score(value: float, **more: Any) -> Score:
 
 
 def test_only_scores_that_say_something_count() -> None:
-    changes = Changes(Options(reference=20), FakeClock())
+    changes = Changes(DetectorOptions(reference=20), FakeClock())
     for one in (score(0.1, status="error"), Score("llm_relevance", None), score(1.0, detail={"vacuous": True})):
         for _ in range(50):
             assert changes.see([one], "bot", 1.0, None, None) == []
@@ -195,7 +195,7 @@ def test_only_scores_that_say_something_count() -> None:
 
 
 def test_each_agent_has_a_series_of_its_own_and_says_whether_it_is_worse() -> None:
-    changes = Changes(Options(), FakeClock())
+    changes = Changes(DetectorOptions(), FakeClock())
     found = [
         changes.see([score(value if agent == "bot" else 0.9)], agent, 1.0, None, None)
         for value in [0.9] * 300 + [0.4] * 60
@@ -210,7 +210,7 @@ def test_each_agent_has_a_series_of_its_own_and_says_whether_it_is_worse() -> No
 
 def test_names_without_end_take_no_memory_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("otel_agenteval.statistics.changes._SERIES", 10)
-    changes = Changes(Options(), FakeClock())
+    changes = Changes(DetectorOptions(), FakeClock())
     for number in range(1_000):
         changes.see([score(0.9)], f"agent-{number}", 1.0, None, None)
     assert len(changes.state()) <= 11

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from otel_agenteval.statistics.change import Found, Options, Series
+from otel_agenteval.statistics.change import DetectorOptions, Found, Series
 
 LENGTH = 20_000
-OPTIONS = Options()
+OPTIONS = DetectorOptions()
 
 
 class Kind(NamedTuple):
@@ -48,7 +48,9 @@ KINDS = (
 )
 
 
-def run(kind: Kind, change: float, after: int, length: int, random: Any, options: Options = OPTIONS) -> tuple[int, Found] | None:
+def run(
+    kind: Kind, change: float, after: int, length: int, random: Any, options: DetectorOptions = OPTIONS
+) -> tuple[int, Found] | None:
     """The first report of one series and after how many scores it came, counted from the first score after a change of a size ``after`` so many."""
     values = (
         kind.draw(random, 0.0, length)
@@ -64,7 +66,7 @@ def run(kind: Kind, change: float, after: int, length: int, random: Any, options
     return None
 
 
-def false_alarms(kind: Kind, series: int, random: Any, options: Options = OPTIONS) -> tuple[int, float]:
+def false_alarms(kind: Kind, series: int, random: Any, options: DetectorOptions = OPTIONS) -> tuple[int, float]:
     """Reports without cause, and the scores in which they came."""
     alarms = scores = 0
     for _ in range(series):

@@ -148,14 +148,14 @@ class Connections:
     def _made(self) -> Posts:
         proxy = proxy_for(self._url)
         if proxy is None and (urllib.parse.urlsplit(self._url).hostname or "").isascii():
-            return Connection(self._url, self._clock)
+            return HttpConnection(self._url, self._clock)
         return _HttpxConnection(proxy, self._clock)
 
 
 # --- with the standard library
 
 
-class Connection:
+class HttpConnection:
     """Connection whose replies are parsed by the standard library.
 
     Requests don't use ``http.client.HTTPConnection``, because tracing tools patch it to record an application's requests.

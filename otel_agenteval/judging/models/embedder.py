@@ -16,7 +16,7 @@ from .base import EmbedderModel
 from .model_server import ModelServer, tokens_in
 from .providers import HttpRequest, TokenUsage, openai, parsing
 from .request_options import RequestKeywords, RequestOptions
-from .transport import Transport
+from .transport import JsonTransport
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -63,7 +63,7 @@ class Embedder(EmbedderModel):
         self.model = model
         self._images = images
         own = openai.headers((api_key or "").strip() or None)
-        self._server = ModelServer("openai", Transport(base_url, own, options, largest_reply=_LARGEST_REPLY), options)
+        self._server = ModelServer("openai", JsonTransport(base_url, own, options, largest_reply=_LARGEST_REPLY), options)
         self._cache = cache
         self._lock = threading.Lock()
         self._most = 0

@@ -39,7 +39,7 @@ from .providers.base import FORMS, MAX_TOKENS, MORE_TOKENS
 from .reply import verdict_in
 from .reply_schema import keys_of, schema_of
 from .request_options import RequestKeywords, RequestOptions
-from .transport import Transport
+from .transport import JsonTransport
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -111,7 +111,7 @@ class Judge(JudgeModel):
         key = (api_key or "").strip() or None
         region = region_in(base_url) if self.provider == "bedrock" and key is None and isinstance(base_url, str) else None
         sign = None if region is None else Signer(region)
-        self.server = ModelServer(self.provider, Transport(base_url, self._wire.headers(key), options, sign=sign), options)
+        self.server = ModelServer(self.provider, JsonTransport(base_url, self._wire.headers(key), options, sign=sign), options)
         """The judge's server. Models at the same server share connections, limits and accounts."""
         self._most_tokens = max_input_tokens
         self._cache = cache

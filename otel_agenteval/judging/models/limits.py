@@ -10,7 +10,7 @@ from ...core.errors import JudgeError
 from ...core.token_bucket import TokenBucket
 
 
-class Limits:
+class RateLimits:
     """Limits on concurrency, requests and tokens per minute. None means no limit. Thread-safe."""
 
     def __init__(

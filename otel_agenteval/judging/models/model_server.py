@@ -11,7 +11,7 @@ from .accounts import Account, AccountLedger
 from .prices import cost_of
 from .providers import HttpRequest, TokenUsage
 from .request_options import RequestOptions
-from .transport import Transport
+from .transport import JsonTransport
 
 T = TypeVar("T")
 _TOKENS_PER_IMAGE = 800
@@ -23,7 +23,7 @@ _FREE = frozenset(("unreachable", "circuit_open", "rate_limited", "context_overf
 class ModelServer:
     """Sender of requests to one server, with their accounts. Thread-safe."""
 
-    def __init__(self, provider: str, transport: Transport, options: RequestOptions) -> None:
+    def __init__(self, provider: str, transport: JsonTransport, options: RequestOptions) -> None:
         self.provider = provider
         self.transport = transport
         self.ledger = AccountLedger()

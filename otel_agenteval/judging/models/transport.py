@@ -21,7 +21,7 @@ from ...core.retry import LONGEST_WAIT, backoff, retry_after
 from ...core.unseen import unseen
 from .aws import Sign
 from .connections import Bounds, BrokenAnswer, Connections, ReplyTooLarge
-from .limits import Limits
+from .limits import RateLimits
 from .request_options import RequestOptions
 
 _OURS = {"User-Agent": "otel-agenteval", "Accept": "application/json"}
@@ -63,7 +63,7 @@ _RETRY_INFO = re.compile(r'"retrydelay"\s*:\s*"(\d+(?:\.\d+)?)s"')
 _ENDPOINTS = ("/chat/completions", "/completions", "/responses", "/messages", "/embeddings", "/moderations")
 
 
-class Transport:
+class JsonTransport:
     """Client that posts JSON and returns the JSON object in the reply. Thread-safe."""
 
     def __init__(
@@ -92,7 +92,7 @@ class Transport:
         self._bounds = Bounds(largest_reply, _LONGEST_REFUSAL)
         self.clock = options.clock
         self._sleep = options.sleep
-        self.limits = Limits(
+        self.limits = RateLimits(
             options.max_concurrency, options.requests_per_minute, options.tokens_per_minute, options.clock, options.sleep
         )
         self._breaker = CircuitBreaker(self.clock, _FAILURES_UNTIL_DOWN, _HOLD)

@@ -124,7 +124,7 @@ class JobQueue(Protocol):
         """Close the queue, and return the jobs that are lost. Safe to call twice."""
 
 
-class Ending(NamedTuple):
+class EndedClaim(NamedTuple):
     """End of a claim."""
 
     fence: str
@@ -160,7 +160,7 @@ class BufferedQueue(ABC):
         self._held: dict[str, Job] = {}
         """Jobs that couldn't be sent yet."""
         self._unsent_bytes = 0
-        self._ended: dict[str, Ending] = {}
+        self._ended: dict[str, EndedClaim] = {}
         """Ended claims that couldn't be sent yet, by job id."""
         self._left_out: list[Job] = []
         """Jobs without room. The next :meth:`put_many` returns them."""
@@ -222,7 +222,7 @@ class BufferedQueue(ABC):
         """End claims, and return the ids of lost leases, or none while the queue is unavailable."""
         with self._lock:
             given = dict(map(self._leases.claimed, jobs))
-            self._ended.update((job_id, Ending(fence, due, reason, uncounted)) for job_id, fence in given.items())
+            self._ended.update((job_id, EndedClaim(fence, due, reason, uncounted)) for job_id, fence in given.items())
             return [job_id for job_id in self._send() if job_id in given]
 
     def _take_unsent(self) -> list[Job]:

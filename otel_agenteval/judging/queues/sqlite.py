@@ -13,7 +13,7 @@ from typing import Literal
 
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.sqlite import Schema, SqliteFile
-from .base import HELD_BYTES, SLOTS, BufferedQueue, Counter, Demand, Ending, Job
+from .base import HELD_BYTES, SLOTS, BufferedQueue, Counter, Demand, EndedClaim, Job
 
 _BUSY_SECONDS = 0.25
 """Maximum seconds that a call waits for another process. The worker calls the queue, and all outlets wait for the worker."""
@@ -177,7 +177,7 @@ class SqliteQueue(BufferedQueue):
         self._left_out += left_out
         return lost
 
-    def _write_end(self, db: sqlite3.Connection, job_id: str, ending: Ending) -> bool:
+    def _write_end(self, db: sqlite3.Connection, job_id: str, ending: EndedClaim) -> bool:
         of = {"id": job_id, "fence": ending.fence}
         if ending.due is not None:
             return bool(db.execute(_GIVE_BACK, {**of, "due": ending.due, "uncounted": ending.uncounted}).rowcount)
