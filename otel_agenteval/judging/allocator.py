@@ -150,17 +150,12 @@ class Allocator:
             self._strata[key].plan(turns, strata[key].turns)
 
     def watch(self, telemetry: Telemetry) -> None:
+        telemetry.watch(ALLOCATED_RATE, lambda: self._gauges(lambda known: known.rate or 0.0))
+        telemetry.watch(ALLOCATED_TURNS, lambda: self._gauges(lambda known: known.turns))
 
-        def reader(value: Callable[[_Known], float | None]) -> Callable[[], Iterator[tuple[Mapping[str, str], float]]]:
-            def read() -> Iterator[tuple[Mapping[str, str], float]]:
-                with self._lock:
-                    strata = list(self._strata.items())
-                for (metric, agent), known in strata:
-                    found = value(known)
-                    if found is not None:
-                        yield {"metric": metric, "agent": agent}, found
-
-            return read
-
-        telemetry.watch(ALLOCATED_RATE, reader(lambda known: known.rate))
-        telemetry.watch(ALLOCATED_TURNS, reader(lambda known: None if known.rate is None else known.turns))
+    def _gauges(self, value: Callable[[_Known], float]) -> Iterator[tuple[Mapping[str, str], float]]:
+        with self._lock:
+            strata = list(self._strata.items())
+        for (metric, agent), known in strata:
+            if known.rate is not None:
+                yield {"metric": metric, "agent": agent}, value(known)

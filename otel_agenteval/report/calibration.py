@@ -83,29 +83,29 @@ def read_labels(path: str) -> list[Label]:
     If the column ``by`` names the person, a later label by the same person replaces the earlier one. A ``null`` label withdraws
     it.
     """
-    found: list[Label | None] = []
-    given: dict[tuple[str, str, str], int] = {}
-    for place, row in rows_in(path, "labels"):
-        turn = next((str(row[name]) for name in ("turn_id", "case_id", "id") if row.get(name) not in (None, "")), None)
-        said = next((row[name] for name in ("label", "good", "passed") if row.get(name) not in (None, "")), None)
-        earlier = given.pop((turn or "", str(row.get("metric") or ""), str(row.get("by") or "")), None)
-        if earlier is not None and row.get("by"):
-            found[earlier] = None
-        if turn is not None and said is None and row.get("by"):
+    found: dict[tuple[object, ...], Label] = {}
+    for number_of_row, (place, row) in enumerate(rows_in(path, "labels")):
+        turn, label = _first(row, "turn_id", "case_id", "id"), _first(row, "label", "good", "passed")
+        metric, by = row.get("metric") or None, row.get("by")
+        key = (str(turn), metric, str(by)) if by else (number_of_row,)
+        found.pop(key, None)
+        if by and turn is not None and label is None:
             continue
-        if turn is None or said is None:
+        if turn is None or label is None:
             raise ConfigError(
                 f"labels: {place}: a label must have a turn_id or case_id, and a label. It has {', '.join(sorted(row)) or 'nothing'}"
             )
-        word = str(said).strip().lower()
+        word = str(label).strip().lower()
         if word not in _GOOD and word not in _BAD:
-            raise ConfigError(f"labels: {place}: label {said!r} is unknown. Write pass or fail")
-        given[turn, str(row.get("metric") or ""), str(row.get("by") or "")] = len(found)
-        found.append(Label(turn, word in _GOOD, row.get("metric") or None))
-    labels = [label for label in found if label is not None]
-    if not labels:
+            raise ConfigError(f"labels: {place}: label {label!r} is unknown. Write pass or fail")
+        found[key] = Label(str(turn), word in _GOOD, metric)
+    if not found:
         raise ConfigError(f"labels: {path}: no label in the file")
-    return labels
+    return list(found.values())
+
+
+def _first(row: Mapping[str, Any], *names: str) -> Any:
+    return next((row[name] for name in names if row.get(name) not in (None, "")), None)
 
 
 def labels_of_feedback(run: Run) -> list[Label]:
@@ -132,9 +132,9 @@ def labels_in_traces(path: str) -> list[Label] | None:
         return None
     found = []
     for group in wholes_of(read_items([path], Reading(), to_stderr), to_stderr):
-        said = feedback_in(group.members)
-        if said:
-            found.append(Label(turn_id_in(group.root.trace_id, group.root.span_id), said[-1].score >= _GOOD_FROM))
+        feedback = feedback_in(group.members)
+        if feedback:
+            found.append(Label(turn_id_in(group.root.trace_id, group.root.span_id), feedback[-1].score >= _GOOD_FROM))
     if not found:
         raise AgentEvalError(f"labels: {path}: no feedback of a user is in these traces")
     return found
@@ -169,8 +169,8 @@ def _labelled(series: MetricSeries, by_turn: Mapping[str, Sequence[Label]]) -> I
         if row.passed is None:
             continue
         for turn in dict.fromkeys((row.about.turn_id, row.about.case_id)):
-            said = [label for label in by_turn.get(turn or "", ()) if label.metric in (None, series.facts.metric)]
-            for label in said[-1:]:  # the last one of a turn counts
+            given = [label for label in by_turn.get(turn or "", ()) if label.metric in (None, series.facts.metric)]
+            for label in given[-1:]:  # the last one of a turn counts
                 yield label.good, row
 
 
@@ -227,15 +227,11 @@ def to_label(run: Run, labels: Sequence[Label], count: int, metric: str | None =
         chosen.setdefault(row.about.turn_id, row)
     return [
         {
-            "turn_id": turn,
-            "case_id": row.about.case_id,
-            "metric": row.series.facts.metric,
-            "score": row.value,
-            "passed": row.passed,
+            "turn_id": turn, "case_id": row.about.case_id, "metric": row.series.facts.metric, "score": row.value, "passed": row.passed,
             "label": None,
         }
         for turn, row in list(chosen.items())[:count]
-    ]
+    ]  # fmt: skip
 
 
 # --- as texts ------------------------------------------------------------------------------------------------------

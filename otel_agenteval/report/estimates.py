@@ -59,16 +59,8 @@ def _cells(row: GroupMean) -> tuple[str, ...]:
     of = row.estimate
     low, high = number(of.low, row.unit), number(of.high, row.unit)
     few = "few" if of.n_eff < _FEW else ""
-    return (
-        row.group,
-        row.metric,
-        number(of.mean, row.unit),
-        f"{low} … {high}",
-        f"{row.scored:,}",
-        f"{row.turns:,}",
-        f"{of.n_eff:,.0f}",
-        few,
-    )
+    scored, turns, n_eff = f"{row.scored:,}", f"{row.turns:,}", f"{of.n_eff:,.0f}"
+    return row.group, row.metric, number(of.mean, row.unit), f"{low} … {high}", scored, turns, n_eff, few
 
 
 def as_text(rows: Sequence[GroupMean]) -> str:
@@ -85,17 +77,8 @@ def as_html(rows: Sequence[GroupMean]) -> str:
 
 
 def as_data(rows: Sequence[GroupMean]) -> list[dict[str, Any]]:
-    return [
-        {
-            "group": row.group,
-            "metric": row.metric,
-            "unit": row.unit,
-            "scored": row.scored,
-            "turns": row.turns,
-            **row.estimate._asdict(),
-        }
-        for row in rows
-    ]
+    names = ("group", "metric", "unit", "scored", "turns")
+    return [{**{name: getattr(row, name) for name in names}, **row.estimate._asdict()} for row in rows]
 
 
 RENDERINGS: Mapping[str, Callable[[Sequence[GroupMean]], str]] = {"table": as_text, "markdown": as_markdown, "html": as_html}

@@ -11,10 +11,10 @@ from ..core.score import Score
 from ..core.turn import Turn
 from ..statistics.repeated import Tries, consistency, mean_by_case, pass_at_k, pass_hat_k
 from .compare import Comparison, compare
-from .comparison_table import render_comparison
-from .formatting import number, percent
+from .formatting import aligned, number, percent
 from .frames import ScoredTurns
 from .run import About, Run, line_of
+from .table import render_comparison
 
 
 class Trial(NamedTuple):
@@ -188,34 +188,17 @@ def _cells(experiment: Experiment) -> Iterator[list[str]]:
     """Yield the table's header and one row per metric with a value or an error."""
     summaries = [summary for summary in experiment.summary() if summary.n or summary.errors]
     k = max((trial.repetition for trial in experiment.trials), default=1)
-    yield [
-        "metric",
-        "cases",
-        "mean",
-        "95 % interval",
-        "passed",
-        *([f"pass@{k}", f"pass^{k}", "consistent"] if k > 1 else []),
-        "errors",
-    ]
+    repeated = [f"pass@{k}", f"pass^{k}", "consistent"] if k > 1 else []
+    yield ["metric", "cases", "mean", "95 % interval", "passed", *repeated, "errors"]
     for one in summaries:
         interval = "" if one.low is None or one.high is None else f"{number(one.low, one.unit)} … {number(one.high, one.unit)}"
         repeated = [percent(one.pass_at_k), percent(one.pass_hat_k), percent(one.consistency)] if k > 1 else []
-        yield [
-            one.metric,
-            str(one.cases),
-            number(one.mean, one.unit),
-            interval,
-            percent(one.pass_rate),
-            *repeated,
-            str(one.errors or ""),
-        ]
+        mean, errors = number(one.mean, one.unit), str(one.errors or "")
+        yield [one.metric, str(one.cases), mean, interval, percent(one.pass_rate), *repeated, errors]
 
 
 def _lines(experiment: Experiment) -> Iterator[str]:
-    rows = list(_cells(experiment))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    yield aligned(list(_cells(experiment)))
     raised = [trial for trial in experiment.trials if trial.error]
     for trial in raised[:5]:
         yield f"{trial.case_id}, repetition {trial.repetition}: {trial.error}"

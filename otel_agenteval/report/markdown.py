@@ -80,23 +80,15 @@ def _reasons(rows: Sequence[ScoreRow]) -> str:
 
 def _comparison(comparison: Comparison) -> list[str]:
     ranked = by_weight(comparison.changes)
-    changed = [
-        change
-        for change in ranked
-        if change.verdict not in ("no change shown", "too few") or change.series.facts.policy == "gate"
-    ]
+    unchanged = ("no change shown", "too few")
+    changed = [change for change in ranked if change.verdict not in unchanged or change.series.facts.policy == "gate"]
     head = ["", f"**Against {_code(comparison.baseline)}**: {describe_pairing(comparison)}.", ""]
     table = [*_CHANGE_HEAD, *_fitting([_change_row(change) for change in changed], "changes", "metrics")] if changed else []
     quiet = [f"No change shown in {count(len(ranked) - len(changed), 'other measure' if changed else 'measure')}."]
     notes = _fitting([f"- {_code(remark, 1_000)}" for remark in remarks(comparison)], "failures", "remarks")
-    return [
-        *head,
-        *table,
-        *([""] if table else []),
-        *(quiet if len(ranked) > len(changed) else []),
-        *([""] if notes else []),
-        *notes,
-    ]
+    found = [*head, *table, ""] if table else head
+    found += quiet if len(ranked) > len(changed) else []
+    return [*found, "", *notes] if notes else found
 
 
 def _change_row(change: MetricChange) -> str:
@@ -129,15 +121,8 @@ def _metric_row(series: MetricSeries, summary: SeriesSummary) -> str:
         low, high = wilson(summary.outcomes["pass"], summary.judged)
         rate += f" ({low * 100:.0f}–{high * 100:.0f})"
     gate = " **gate**" if series.facts.policy == "gate" else ""
-    cells = (
-        f"{_code(series.label)}{gate}",
-        f"{summary.n:,}",
-        rate,
-        *numbers,
-        f"{summary.outcomes['fail']:,}",
-        f"{summary.outcomes['error']:,}",
-    )
-    return f"| {' | '.join(cells)} |"
+    failed, errors = f"{summary.outcomes['fail']:,}", f"{summary.outcomes['error']:,}"
+    return f"| {' | '.join((f'{_code(series.label)}{gate}', f'{summary.n:,}', rate, *numbers, failed, errors))} |"
 
 
 def _fitting(lines: list[str], part: str, what: str) -> list[str]:

@@ -21,13 +21,12 @@ from ..core.turn import Turn
 from ..core.wellformed import well_formed
 from ..evaluation.redaction import Redactor, leaving
 from ..outlets.turn_text import colours_wanted, columns, render_turn
-from .comparison_table import render_comparison
 from .formatting import Report
 from .html import render_html
 from .junit import render_junit
 from .markdown import render_markdown
 from .run import About, line_of
-from .table import OutcomeTable
+from .table import OutcomeTable, render_comparison
 
 Scored = Sequence[tuple[Score, str]]
 """A turn's scores, each with the hash of its metric's parameters."""

@@ -132,16 +132,12 @@ class Changes:
 
     def watch(self, telemetry: Telemetry) -> None:
         """Export the time and size of each series' last change as gauges."""
+        telemetry.watch(CHANGE_TIME, lambda: self._gauges(lambda change: change.at))
+        telemetry.watch(CHANGE_SIZE, lambda: self._gauges(lambda change: change.found.size))
 
-        def reader(value: Callable[[Change], float]) -> Callable[[], Iterator[tuple[Mapping[str, str], float]]]:
-            def read() -> Iterator[tuple[Mapping[str, str], float]]:
-                for change in self.read():
-                    yield {"metric": change.metric, "agent": change.agent, "verdict": change.verdict}, value(change)
-
-            return read
-
-        telemetry.watch(CHANGE_TIME, reader(lambda change: change.at))
-        telemetry.watch(CHANGE_SIZE, reader(lambda change: change.found.size))
+    def _gauges(self, value: Callable[[Change], float]) -> Iterator[tuple[Mapping[str, str], float]]:
+        for change in self.read():
+            yield {"metric": change.metric, "agent": change.agent, "verdict": change.verdict}, value(change)
 
     # --- state across restarts
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -54,17 +55,13 @@ class Corrected:
                     yield PassRate(metric, agent, window, method, found)
 
     def watch(self, telemetry: Telemetry) -> None:
-
-        def reader(field: str) -> Callable[[], Iterator[tuple[Mapping[str, str], float]]]:
-            def read() -> Iterator[tuple[Mapping[str, str], float]]:
-                for one in self.read():
-                    labels = {"metric": one.metric, "agent": one.agent, "window": one.window, "method": one.method}
-                    yield labels, getattr(one.estimate, field)
-
-            return read
-
         for name, field in ((ESTIMATE_PASSES, "mean"), (ESTIMATE_PASSES_LOW, "low"), (ESTIMATE_PASSES_HIGH, "high")):
-            telemetry.watch(name, reader(field))
+            telemetry.watch(name, partial(self._gauges, field))
+
+    def _gauges(self, field: str) -> Iterator[tuple[Mapping[str, str], float]]:
+        for one in self.read():
+            labels = {"metric": one.metric, "agent": one.agent, "window": one.window, "method": one.method}
+            yield labels, getattr(one.estimate, field)
 
     def state(self) -> Any:
         return self.verdicts.state()

@@ -18,7 +18,8 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from ..core import forks
@@ -109,13 +110,12 @@ class _Turn:
 class Estimates:
     """Estimates by metric and agent over a moving window. Thread-safe.
 
-    ``label`` is the name of the window, ``window`` its length in seconds.
+    ``window`` is the window's length in seconds.
     """
 
-    def __init__(self, window: float, clock: Clock, label: str = "1h") -> None:
+    def __init__(self, window: float, clock: Clock) -> None:
         self._length = window / _PARTS
         self._clock = clock
-        self._label = label
         self._reset()
         forks.in_child(self._reset)
 
@@ -381,17 +381,13 @@ class Estimates:
                 self._series[key] = parts
 
     def watch(self, telemetry: Telemetry) -> None:
-
-        def reader(field: str) -> Callable[[], Iterator[tuple[Mapping[str, str], float]]]:
-            def read() -> Iterator[tuple[Mapping[str, str], float]]:
-                for window, estimates in ((self._label, self.read()), (SINCE_START, self.read_since_start())):
-                    for (metric, agent), estimate in estimates.items():
-                        yield {"metric": metric, "agent": agent, "window": window}, getattr(estimate, field)
-
-            return read
-
         for name, field in ((ESTIMATE_MEAN, "mean"), (ESTIMATE_LOW, "low"), (ESTIMATE_HIGH, "high"), (ESTIMATE_N, "n_eff")):
-            telemetry.watch(name, reader(field))
+            telemetry.watch(name, partial(self._gauges, field))
+
+    def _gauges(self, field: str) -> Iterator[tuple[Mapping[str, str], float]]:
+        for window, estimates in (("1h", self.read()), (SINCE_START, self.read_since_start())):
+            for (metric, agent), estimate in estimates.items():
+                yield {"metric": metric, "agent": agent, "window": window}, getattr(estimate, field)
 
 
 def _without_none(found: Mapping[tuple[str, str], Estimate | None]) -> dict[tuple[str, str], Estimate]:
