@@ -25,7 +25,7 @@ from ..judging.sampling import rules_of
 from ..metrics.bound_metric import BoundMetric, asks_one
 from ..outlets.accounting import outcome
 from ..report import About, Rendering, parameters_hash
-from ..report.run import MOST_SAID
+from ..report.run import MOST_TEXT
 from ..turns.recorded_conversations import RecordedConversations, looks_back
 from ..turns.spool import Key
 from .options import names_of
@@ -176,7 +176,7 @@ def _said(text: str | None, redactor: Redactor) -> str | None:
     if text is None:
         return None
     try:
-        return redactor.text(text[: 4 * MOST_SAID])[:MOST_SAID]
+        return redactor.text(text[: 4 * MOST_TEXT])[:MOST_TEXT]
     except Exception:
         return WITHHELD
 

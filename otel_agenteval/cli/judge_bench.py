@@ -12,7 +12,7 @@ from ..config.loader import load_config
 from ..core.errors import ConfigError
 from ..judging.judge_bench.cases import chosen
 from ..judging.judge_bench.run import BenchRun, CaseOutcome, CostEstimate, estimate, run
-from ..judging.judge_bench.summary import BenchSummary, JudgeMeasures, summarised
+from ..judging.judge_bench.summary import BenchSummary, JudgeMeasures, summarized
 from ..judging.models import judge_from
 from ..report.formatting import aligned, markdown_table
 from .exit_codes import FAILED, INTERRUPTED, OK, UNUSABLE
@@ -101,7 +101,7 @@ def run_bench(args: argparse.Namespace) -> int:
         progress.end()
     finally:
         judge.close()
-    summary = summarised(judge.model, found)
+    summary = summarized(judge.model, found)
     if summary.total.agreement is None:
         print(f"{judge.model}: no case got a score{reasons_in(found.outcomes)}", file=sys.stderr)
     write_report(_reported(summary, args.format), args.out)

@@ -66,7 +66,7 @@ class Trust:
     """Threshold suggested by the labels, or None if it can't be fitted."""
     current: float | None
     judged: int
-    said_bad: int
+    called_bad: int
     """Number of turns that the metric calls bad."""
     corrected: Estimate | None
     """True share of bad turns, from the metric's rate and its errors (Rogan and Gladen)."""
@@ -155,16 +155,16 @@ def trust_in(run: Run, labels: Sequence[Label], metric: str | None = None, judge
     for series in run.series.values():
         if (metric is not None and series.facts.metric != metric) or series.facts.metric == METRIC:
             continue
-        labelled = list(_labelled(series, by_turn))
-        if labelled:
-            found.append(_trust(series, labelled, judge))
+        labeled = list(_labeled(series, by_turn))
+        if labeled:
+            found.append(_trust(series, labeled, judge))
     if not found:
         of = f" of {metric}" if metric is not None else ""
         raise AgentEvalError(f"no label is about a turn that has a verdict{of}: are the turn_id or case_id those of the scores?")
     return found
 
 
-def _labelled(series: MetricSeries, by_turn: Mapping[str, Sequence[Label]]) -> Iterator[tuple[bool, ScoreRow]]:
+def _labeled(series: MetricSeries, by_turn: Mapping[str, Sequence[Label]]) -> Iterator[tuple[bool, ScoreRow]]:
     for row in series.rows:
         if row.passed is None:
             continue
@@ -174,9 +174,9 @@ def _labelled(series: MetricSeries, by_turn: Mapping[str, Sequence[Label]]) -> I
                 yield label.good, row
 
 
-def _preference(labelled: Sequence[tuple[bool, ScoreRow]], judge: str | None) -> Preference | None:
+def _preference(labeled: Sequence[tuple[bool, ScoreRow]], judge: str | None) -> Preference | None:
     groups: dict[bool, list[float]] = {True: [], False: []}
-    for good, row in labelled:
+    for good, row in labeled:
         if judge and row.about.model:
             groups[_is_same(judge, row.about.model)].append(float(bool(row.passed)) - float(good))
     own, others = groups[True], groups[False]
@@ -192,17 +192,17 @@ def _is_same(judge: str, model: str) -> bool:
     return one.startswith(other) or other.startswith(one)
 
 
-def _trust(series: MetricSeries, labelled: Sequence[tuple[bool, ScoreRow]], judge: str | None) -> Trust:
-    confusion = Confusion.of([(good, bool(row.passed)) for good, row in labelled])
+def _trust(series: MetricSeries, labeled: Sequence[tuple[bool, ScoreRow]], judge: str | None) -> Trust:
+    confusion = Confusion.of([(good, bool(row.passed)) for good, row in labeled])
     verdicts = [row for row in series.rows if row.passed is not None]
-    said_bad = sum(not row.passed for row in verdicts)
-    scored = [(good, row.value) for good, row in labelled if row.value is not None]
+    called_bad = sum(not row.passed for row in verdicts)
+    scored = [(good, row.value) for good, row in labeled if row.value is not None]
     predicted = predicted_rate(
-        [(good, float(bool(row.passed))) for good, row in labelled], [float(bool(row.passed)) for row in verdicts]
+        [(good, float(bool(row.passed))) for good, row in labeled], [float(bool(row.passed)) for row in verdicts]
     )
     return Trust(
         series.label, confusion, fit_threshold(scored, lower_is_better=series.facts.direction == "down") if scored else None,
-        series.facts.threshold, len(verdicts), said_bad, rogan_gladen(said_bad, len(verdicts), confusion), _preference(labelled, judge),
+        series.facts.threshold, len(verdicts), called_bad, rogan_gladen(called_bad, len(verdicts), confusion), _preference(labeled, judge),
         None if predicted is None else Estimate(1 - predicted.mean, 1 - predicted.high, 1 - predicted.low, predicted.n_eff),
     )  # fmt: skip
 
@@ -248,7 +248,7 @@ def _estimate(found: Estimate | None) -> str:
 
 def _rows(trust: Trust) -> Iterator[tuple[str, str]]:
     of = trust.confusion
-    said_bad = trust.said_bad / trust.judged if trust.judged else None
+    called_bad = trust.called_bad / trust.judged if trust.judged else None
     yield "labeled turns", f"{of.n}: {of.bad} bad, {of.good} good"
     yield "found, missed, false alarms, passed", f"{of.found}, {of.missed}, {of.alarms}, {of.passed}"
     yield "agreement with people", _share(of.agreement, of.n)
@@ -256,7 +256,7 @@ def _rows(trust: Trust) -> Iterator[tuple[str, str]]:
     yield "bad turns found (recall)", _share(of.recall, of.bad)
     yield "correct alarms (precision)", _share(of.precision, of.found + of.alarms)
     yield "good turns passed (specificity)", _share(of.specificity, of.good)
-    yield "turns that the metric fails", _share(said_bad, trust.judged)
+    yield "turns that the metric fails", _share(called_bad, trust.judged)
     yield "estimated bad turns (Rogan–Gladen)", _estimate(trust.corrected)
     yield "estimated bad turns (PPI++)", _estimate(trust.predicted)
     if (own := trust.preference) is not None:
@@ -310,7 +310,7 @@ def as_data(found: Iterable[Trust]) -> list[dict[str, Any]]:
         {
             "metric": trust.metric, "labelled": trust.confusion.n, "confusion": trust.confusion._asdict(), "agreement": trust.confusion.agreement,
             "kappa": trust.confusion.kappa, "recall": trust.confusion.recall, "precision": trust.confusion.precision,
-            "specificity": trust.confusion.specificity, "judged": trust.judged, "said_bad": trust.said_bad,
+            "specificity": trust.confusion.specificity, "judged": trust.judged, "said_bad": trust.called_bad,
             "corrected": None if trust.corrected is None else trust.corrected._asdict(),
             "predicted": None if trust.predicted is None else trust.predicted._asdict(),
             "threshold": trust.current, "suggested_threshold": None if trust.threshold is None else trust.threshold.value,

@@ -31,7 +31,7 @@ from .formatting import (
     remarks,
     worst_turns,
 )
-from .run import MOST_SAID, About, MetricSeries, Run, ScoreRow, SeriesSummary
+from .run import MOST_TEXT, About, MetricSeries, Run, ScoreRow, SeriesSummary
 
 _MOST_TURNS = 500
 _BINS = 20
@@ -127,7 +127,7 @@ def _turns(run: Run) -> str:
         return "<h2>Failed turns</h2>\n<p>None.</p>"
     rows = [
         [
-            _cell(f'<code title="{escape(rows[0].about.turn_id)}">{escape(run.short_name(rows[0].about))}</code>{_said(rows[0].about)}'), _cell(escape(rows[0].about.agent or "–")),
+            _cell(f'<code title="{escape(rows[0].about.turn_id)}">{escape(run.short_name(rows[0].about))}</code>{_content(rows[0].about)}'), _cell(escape(rows[0].about.agent or "–")),
             _number(sum(row.fails_gate for row in rows)), _number(len(rows)), _cell(_list(map(_reason, rows), escaped=True)),
         ]
         for rows in turns[:_MOST_TURNS]
@@ -137,11 +137,11 @@ def _turns(run: Run) -> str:
     return f"<h2>Failed turns</h2>\n{_table(f'Turns with a failed or errored score, the worst first.{cut}', heads, rows)}"
 
 
-def _said(about: About) -> str:
-    said = (("asked", about.asked), ("answered", about.answered))
+def _content(about: About) -> str:
+    shown = (("asked", about.asked), ("answered", about.answered))
     return "".join(
-        f'<div class="said"><span class="dim">{word}</span> {escape(one_line(text, MOST_SAID))}</div>'
-        for word, text in said
+        f'<div class="content"><span class="dim">{word}</span> {escape(one_line(text, MOST_TEXT))}</div>'
+        for word, text in shown
         if text
     )
 

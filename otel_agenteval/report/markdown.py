@@ -26,7 +26,7 @@ from .formatting import (
     remarks,
     worst_turns,
 )
-from .run import MOST_SAID, About, MetricSeries, Run, ScoreRow, SeriesSummary
+from .run import MOST_TEXT, About, MetricSeries, Run, ScoreRow, SeriesSummary
 
 LIMIT = 65_000
 """Maximum length in characters. GitHub accepts 65,536 in a comment."""
@@ -58,16 +58,16 @@ def _worst(run: Run) -> list[str]:
     if not turns:
         return []
     rows = [
-        f"| {_code(run.short_name(rows[0].about))} | {_code(rows[0].about.agent or '–')} | {_reasons(rows)}{_said(rows[0].about)} |"
+        f"| {_code(run.short_name(rows[0].about))} | {_code(rows[0].about.agent or '–')} | {_reasons(rows)}{_content(rows[0].about)} |"
         for rows in turns[:_WORST]
     ]
     more = [f"\n{count(len(turns) - _WORST, 'more turn')} with something that failed."] if len(turns) > _WORST else []
     return ["", "**Worst turns**", "", *_TURN_HEAD, *_fitting(rows, "worst", "turns"), *more]
 
 
-def _said(about: About) -> str:
-    said = (("asked", about.asked), ("answered", about.answered))
-    return "".join(f"<br>{word}: {_code(text, MOST_SAID)}" for word, text in said if text)
+def _content(about: About) -> str:
+    shown = (("asked", about.asked), ("answered", about.answered))
+    return "".join(f"<br>{word}: {_code(text, MOST_TEXT)}" for word, text in shown if text)
 
 
 def _reasons(rows: Sequence[ScoreRow]) -> str:

@@ -139,14 +139,14 @@ def _cells(line: Line) -> tuple[str, ...]:
 
 
 def warnings_of(found: Releases) -> list[str]:
-    said = []
+    warnings = []
     if min(found.turns) < _FEW:
-        said.append(f"{found.turns[0]} and {found.turns[1]} turns: with fewer than {_FEW}, intervals are wide")
+        warnings.append(f"{found.turns[0]} and {found.turns[1]} turns: with fewer than {_FEW}, intervals are wide")
     if found.alone:
-        said.append(f"metrics in only one group: {', '.join(found.alone)}")
+        warnings.append(f"metrics in only one group: {', '.join(found.alone)}")
     if found.others:
-        said.append(f"groups not compared: {', '.join(found.others)}")
-    return said
+        warnings.append(f"groups not compared: {', '.join(found.others)}")
+    return warnings
 
 
 def _title(found: Releases) -> str:

@@ -18,7 +18,7 @@ from ..metrics.bound_metric import BoundMetric
 from ..outlets.accounting import answering_call, outcome
 from ..turns.recordings import Report, open_recording, to_stderr
 
-MOST_SAID = 300
+MOST_TEXT = 300
 """Maximum length of a turn's input and of its output in reports, in characters."""
 _SHORT_ID = 8
 """Minimum length of a shortened id, in characters."""

@@ -58,8 +58,8 @@ class Confusion(NamedTuple):
         """Cohen's kappa, the agreement beyond chance. None if chance alone explains it."""
         if not self.n:
             return None
-        said_bad = self.found + self.alarms
-        chance = (self.bad * said_bad + self.good * (self.n - said_bad)) / self.n**2
+        called_bad = self.found + self.alarms
+        chance = (self.bad * called_bad + self.good * (self.n - called_bad)) / self.n**2
         return None if chance >= 1 else ((self.found + self.passed) / self.n - chance) / (1 - chance)
 
     @property
@@ -75,8 +75,8 @@ class Confusion(NamedTuple):
     @property
     def precision(self) -> float | None:
         """Share of the judge's alarms that are right, at the base rate of the labeled turns."""
-        said_bad = self.found + self.alarms
-        return self.found / said_bad if said_bad else None
+        called_bad = self.found + self.alarms
+        return self.found / called_bad if called_bad else None
 
     def precision_at(self, bad_rate: float) -> float | None:
         """Return the precision at another share of bad turns."""
@@ -91,7 +91,7 @@ def interval_of(share: float | None, n: int) -> Interval | None:
     return None if share is None or not n else wilson(round(share * n), n)
 
 
-def rogan_gladen(said_bad: float, n: float, confusion: Confusion) -> Estimate | None:
+def rogan_gladen(called_bad: float, n: float, confusion: Confusion) -> Estimate | None:
     """Estimate the true share of bad turns, corrected for the judge's error rates.
 
     The interval is from Lang and Reiczigel (2014), and includes the uncertainty of all three rates. Returns None if labels of
@@ -103,10 +103,10 @@ def rogan_gladen(said_bad: float, n: float, confusion: Confusion) -> Estimate | 
     recall, specificity = confusion.found / confusion.bad, confusion.passed / confusion.good
     if recall + specificity - 1 <= 0:
         return None
-    observed = said_bad / n
+    observed = called_bad / n
     mean = (observed + specificity - 1) / (recall + specificity - 1)
     size, bad, good = n + z2, confusion.bad + 2, confusion.good + 2
-    seen, finds, passes = (said_bad + z2 / 2) / size, (confusion.found + 1) / bad, (confusion.passed + 1) / good
+    seen, finds, passes = (called_bad + z2 / 2) / size, (confusion.found + 1) / bad, (confusion.passed + 1) / good
     apart = finds + passes - 1
     if apart <= 0:
         return None
@@ -118,14 +118,14 @@ def rogan_gladen(said_bad: float, n: float, confusion: Confusion) -> Estimate | 
     return Estimate(min(1.0, max(0.0, mean)), min(low, 1.0), max(high, 0.0), float(confusion.n))
 
 
-def predicted_rate(labelled: Sequence[tuple[bool, float]], scores: Sequence[float]) -> Estimate | None:
+def predicted_rate(labeled: Sequence[tuple[bool, float]], scores: Sequence[float]) -> Estimate | None:
     """Estimate the share of good turns from the judge's scores and some labels (PPI++).
 
     The estimate is unbiased despite the judge's errors, and more precise the fewer the judge makes. The labeled turns must be
     chosen at random.
     """
     sums, everyone = Sums(), Everyone()
-    for good, score in labelled:
+    for good, score in labeled:
         sums.add(vector(1.0, float(good), padded((score,))))
     sums.least, sums.most = 0.0, 1.0
     for score in scores:
@@ -141,17 +141,17 @@ class Threshold(NamedTuple):
     confusion: Confusion
 
 
-def fit_threshold(labelled: Sequence[tuple[bool, float]], *, lower_is_better: bool = False) -> Threshold | None:
+def fit_threshold(labeled: Sequence[tuple[bool, float]], *, lower_is_better: bool = False) -> Threshold | None:
     """Return the threshold with the highest sum of recall and specificity (Youden's index).
 
     If several are best, the middle one is returned, or None if labels of one kind are missing. It is fitted to these labels, so
     expect slightly worse results on others.
     """
-    goods = np.array([good for good, _ in labelled], bool)
+    goods = np.array([good for good, _ in labeled], bool)
     if goods.all() or not goods.any():
         return None
     sign = -1.0 if lower_is_better else 1.0
-    scores = sign * np.array([score for _, score in labelled])
+    scores = sign * np.array([score for _, score in labeled])
     values = np.unique(scores)
     candidates = np.concatenate([(values[1:] + values[:-1]) / 2, values[-1:]]) if values.size > 1 else values
     passes = scores[None, :] >= candidates[:, None]

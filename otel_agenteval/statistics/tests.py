@@ -66,17 +66,17 @@ def permutation(before: Sequence[float], after: Sequence[float]) -> float:
     """Return the two-sided p value that two independent sets have the same mean."""
     pooled = np.concatenate([np.asarray(before, dtype=float), np.asarray(after, dtype=float)])
     n, total = len(after), len(pooled)
-    centred = pooled - pooled.mean()
-    spread = float(np.abs(centred).sum())
+    centered = pooled - pooled.mean()
+    spread = float(np.abs(centered).sum())
     if spread <= _SLACK * float(np.abs(pooled).sum()):
         return 1.0
-    observed = abs(float(centred[-n:].sum()))
+    observed = abs(float(centered[-n:].sum()))
     if total > MANY:
-        variance = float((centred**2).sum()) / (total - 1)
+        variance = float((centered**2).sum()) / (total - 1)
         return _normal_p(observed, math.sqrt(variance * n * (total - n) / total))
     as_large = 0
     for generator, count in blocks(total):
-        dealt = generator.permuted(np.broadcast_to(centred, (count, total)), axis=1)[:, :n].sum(axis=1)
+        dealt = generator.permuted(np.broadcast_to(centered, (count, total)), axis=1)[:, :n].sum(axis=1)
         as_large += int(np.count_nonzero(np.abs(dealt) >= observed - _SLACK * spread))
     return (as_large + 1) / (RESAMPLES + 1)
 

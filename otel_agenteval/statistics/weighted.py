@@ -199,9 +199,9 @@ class Sums:
         if variance <= 0:
             return None
         kept = [1, *range(_FIRST, _SIZE)]
-        centre = np.eye(_SIZE)[kept]
-        centre[:, 0] = -means[kept]
-        spread = centre @ self.outer @ centre.T / self.total[0] ** 2
+        center = np.eye(_SIZE)[kept]
+        center[:, 0] = -means[kept]
+        spread = center @ self.outer @ center.T / self.total[0] ** 2
         proxies = means[_FIRST:]
         varying = [1 + place for place in range(PROXIES) if spread[1 + place, 1 + place] > _FLAT * (proxies[place] ** 2 + _FLAT)]
         evidence = n if self.least < 0 or self.most > 1 else n * 2 * min(means[1], 1 - means[1]) / self._spread(means)

@@ -95,7 +95,7 @@ def until_it_is_told(book: RedisSpendBook, at: float) -> None:
     for _ in range(200):
         book.add([], at)
         book.take([Demand(HOUR, 0.0, 1.0, 1.0)], at)
-        if not book._owed:
+        if not book._unsent:
             return
         gate.wait(0.05)
     raise AssertionError("it was never sent")

@@ -18,7 +18,7 @@ from otel_agenteval.cli.main import main
 from otel_agenteval.judging.judge_bench import cases as bench_cases
 from otel_agenteval.judging.judge_bench.cases import BIASES, FAMILIES, GOOD, MIDDLING, BenchCase, all_cases, chosen
 from otel_agenteval.judging.judge_bench.run import BenchRun, _CallCounter, estimate, run
-from otel_agenteval.judging.judge_bench.summary import BenchSummary, measures, summarised
+from otel_agenteval.judging.judge_bench.summary import BenchSummary, measures, summarized
 from otel_agenteval.metrics.question import Question
 from otel_agenteval.metrics.registry import catalog
 from tests.models.wire import Request, Response, Server, said
@@ -34,7 +34,7 @@ def by(goodness: Callable[[BenchCase], float]) -> BenchSummary:
     found = BenchRun(len(CASES))
     for case in CASES:
         found.outcomes += run(Aiming(case, min(max(goodness(case), 0.0), 1.0)), [case], threads=1).outcomes
-    return summarised("m", found)
+    return summarized("m", found)
 
 
 # --- the cases
@@ -87,11 +87,11 @@ def test_the_cases_differ_and_speak_many_languages() -> None:
 def test_twins_deserve_the_same_score_and_there_are_enough_of_each_kind() -> None:
     pairs = [case for case in CASES if case.pair is not None]
     for case in pairs:
-        assert case.twin is not None
-        twin = BY_ID[case.twin]
-        assert (twin.metric, twin.band, twin.pair) == (case.metric, case.band, None), case.id
+        assert case.counterpart is not None
+        counterpart = BY_ID[case.counterpart]
+        assert (counterpart.metric, counterpart.band, counterpart.pair) == (case.metric, case.band, None), case.id
         assert case.pair is not None
-        assert (twin.lang == case.lang) == (case.pair["bias"] != "language"), case.id
+        assert (counterpart.lang == case.lang) == (case.pair["bias"] != "language"), case.id
     counts = Counter(case.pair["bias"] for case in pairs if case.pair)
     assert counts.keys() == set(BIASES)
     assert min(counts.values()) >= 10
@@ -110,7 +110,7 @@ def test_a_limit_takes_evenly_from_families_and_levels() -> None:
     assert min(Counter(case.expected for case in found).values()) >= 15
     assert chosen(limit=10_000) == list(CASES)
     ids = {case.id for case in found}
-    assert all(case.twin is None or case.twin in ids for case in found)
+    assert all(case.counterpart is None or case.counterpart in ids for case in found)
 
 
 # --- what is said of a judge
@@ -222,7 +222,7 @@ def test_an_interrupted_run_has_what_came_before() -> None:
 
     found = run(Aiming(few[0], 0.9), few, threads=1, report=stop)
     assert (found.stopped, len(found.outcomes), found.planned) == ("interrupted", 2, len(few))
-    assert summarised("m", found).to_dict()["stopped"] == "interrupted"
+    assert summarized("m", found).to_dict()["stopped"] == "interrupted"
 
 
 def test_what_was_under_way_at_an_interruption_is_closed_when_it_ends() -> None:

@@ -6,9 +6,9 @@ They are in ``cases/FAMILY.jsonl``, one JSON object per line:
 - ``turn``: the turn in ``turn.v1`` form
 - ``band``: lowest and highest correct value. Boolean verdicts are ``[1, 1]`` and ``[0, 0]``.
 - ``lang``, and ``about``: what the case shows, in English
-- ``pair`` (``of``, ``bias``): the twin, a case that deserves the same score
+- ``pair`` (``of``, ``bias``): the counterpart, a case that deserves the same score
 
-Twins differ only in the order of their parts, their length, their language, or in praise or authority that they claim for
+Counterparts differ only in the order of their parts, their length, their language, or in praise or authority that they claim for
 themselves.
 
 Metrics for images, audio and video have no cases, because their inputs aren't text.
@@ -58,7 +58,7 @@ class BenchCase:
     pair: Mapping[str, str] | None = None
 
     @property
-    def twin(self) -> str | None:
+    def counterpart(self) -> str | None:
         return self.pair["of"] if self.pair else None
 
     @functools.cached_property
@@ -121,7 +121,7 @@ def read_case(row: Mapping[str, Any]) -> BenchCase:
 def chosen(families: Sequence[str] = (), metrics: Sequence[str] = (), limit: int | None = None) -> list[BenchCase]:
     """Return the cases of some families and metrics, or of all.
 
-    A ``limit`` is balanced over families, levels and metrics. A twin is included only with its case.
+    A ``limit`` is balanced over families, levels and metrics. A counterpart is included only with its case.
     """
     cases = all_cases()
     _known("--families", families, FAMILIES)
@@ -161,6 +161,6 @@ def _balanced(cases: Sequence[BenchCase], limit: int) -> list[BenchCase]:
 def _next(cases: list[BenchCase], taken: Sequence[BenchCase]) -> BenchCase:
     counts = {case.id: sum(other.metric == case.metric for other in taken) for case in cases}
     ids = {case.id for case in taken}
-    best = min(cases, key=lambda case: (case.twin is not None and case.twin not in ids, counts[case.id]))
+    best = min(cases, key=lambda case: (case.counterpart is not None and case.counterpart not in ids, counts[case.id]))
     cases.remove(best)
     return best

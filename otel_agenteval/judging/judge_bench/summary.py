@@ -70,7 +70,7 @@ class BiasFound:
 
     pairs: int
     mean: float | None
-    """Mean difference, twin minus case. Above 0, the longer, praised, … twin scores higher."""
+    """Mean difference, counterpart minus case. Above 0, the longer, praised, … counterpart scores higher."""
     interval: Interval | None
     moved: float | None
     found: bool
@@ -187,10 +187,10 @@ def biases(outcomes: Sequence[CaseOutcome]) -> dict[Bias, BiasFound]:
     judged = {each.case.id: each for each in _judged(outcomes)}
     found: dict[Bias, list[float]] = {kind: [] for kind in BIASES}
     for each in judged.values():
-        twin = judged.get(each.case.twin or "")
-        if each.case.pair is not None and twin is not None:
+        counterpart = judged.get(each.case.counterpart or "")
+        if each.case.pair is not None and counterpart is not None:
             kind: Any = each.case.pair["bias"]
-            found[kind].append(each.goodness - twin.goodness)
+            found[kind].append(each.goodness - counterpart.goodness)
     return {kind: _bias(kind, differences) for kind, differences in found.items()}
 
 
@@ -275,7 +275,7 @@ def _written(outcome: CaseOutcome) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def summarised(model: str, run: BenchRun) -> BenchSummary:
+def summarized(model: str, run: BenchRun) -> BenchSummary:
     by_family = {name: [each for each in run.outcomes if each.case.family == name] for name in FAMILIES}
     tags = sorted({each.case.lang for each in run.outcomes})
     return BenchSummary(

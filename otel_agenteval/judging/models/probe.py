@@ -46,8 +46,8 @@ class ProbeCase:
             *before, call = turn["tool_calls"]
             turn["tool_calls"] = [*before, {**call, "result": f"{call.get('result') or ''}\n\n{text}"}]
         elif self.place == "message":
-            *earlier, said = turn["messages"]
-            turn["messages"] = [*earlier, {**said, "content": f"{said['content']}\n\n{text}"}]
+            *earlier, message = turn["messages"]
+            turn["messages"] = [*earlier, {**message, "content": f"{message['content']}\n\n{text}"}]
         elif self.place == "transcript":
             turn["references"] = {"transcript": f"{turn['references']['transcript']}\n\n{text}"}
         else:

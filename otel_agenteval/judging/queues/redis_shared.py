@@ -14,7 +14,7 @@ from .base import Counter as Spending
 from .connect import unreachable
 from .redis_server import Script, Server
 
-_OWED, _AT_ONCE = 10_000, 100
+_MOST_UNSENT, _AT_ONCE = 10_000, 100
 """Maximum number of corrections that wait for the server, and that are sent in one step."""
 _WAIT_UNREACHED = 10.0
 """Seconds until a judge call is tried again if the budget couldn't be read."""
@@ -38,7 +38,7 @@ class RedisSpendBook:
 
     def _forget(self) -> None:
         self._lock = threading.Lock()
-        self._owed: deque[tuple[Spending, float, float]] = deque(maxlen=_OWED)
+        self._unsent: deque[tuple[Spending, float, float]] = deque(maxlen=_MOST_UNSENT)
         """Corrections that couldn't be sent yet."""
 
     def take(self, demands: Sequence[Demand], at: float) -> float:
@@ -62,7 +62,7 @@ class RedisSpendBook:
 
     def add(self, amounts: Sequence[tuple[Spending, float]], at: float) -> None:
         with self._lock:
-            self._owed.extend((counter, amount, at) for counter, amount in amounts)
+            self._unsent.extend((counter, amount, at) for counter, amount in amounts)
         try:
             self._pay()
         except Exception as error:
@@ -70,16 +70,16 @@ class RedisSpendBook:
                 raise
 
     def _pay(self) -> None:
-        while self._owed:
+        while self._unsent:
             with self._lock:
-                some = [self._owed.popleft() for _ in range(min(len(self._owed), _AT_ONCE))]
+                some = [self._unsent.popleft() for _ in range(min(len(self._unsent), _AT_ONCE))]
             args = [text for counter, amount, at in some for text in (counter.slot(at), counter.window, repr(amount))]
             keys = [self._key(counter) for counter, _, _ in some]
             try:
                 self._server.call(_correct, keys, args)
             except BaseException:
                 with self._lock:
-                    self._owed.extendleft(reversed(some))
+                    self._unsent.extendleft(reversed(some))
                 raise
 
     def used(self, counter: Spending, at: float) -> float:

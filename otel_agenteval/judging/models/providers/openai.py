@@ -11,7 +11,7 @@ from typing import Any
 from . import parsing
 from .base import ChatMessage, ChatReply, ChatRequest, Finish, HttpRequest, Media, TokenUsage, is_closed, not_taken
 
-_SPOKEN = ("text", "output_text")
+_ANSWER_PARTS = ("text", "output_text")
 """Types of answer parts that aren't thoughts."""
 _FINISHES: dict[str, Finish] = {"stop": "stop", "length": "length", "content_filter": "refusal", "refusal": "refusal"}
 
@@ -71,7 +71,7 @@ def answer(body: Mapping[str, Any]) -> ChatReply:
     if isinstance(content, list):
         refuses = refuses or any(part.get("type") == "refusal" for part in parsing.mappings(content))
         content = "".join(
-            parsing.text(part.get("text")) for part in parsing.mappings(content) if part.get("type", "text") in _SPOKEN
+            parsing.text(part.get("text")) for part in parsing.mappings(content) if part.get("type", "text") in _ANSWER_PARTS
         )
     reply = parsing.text(content)
     if not reply.strip():
