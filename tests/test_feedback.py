@@ -350,7 +350,7 @@ def test_the_sidecar_takes_feedback_over_http_before_and_after_its_turn() -> Non
         ]
         assert post(sidecar, several) == (200, {"accepted": 3})
         assert said(sidecar)[1:] == [(TURN, 0.0), (TURN, 0.0), (TURN, 1.0)]
-        assert {one.turn.agent for one in sidecar.kept if one.said_later} == {"bot"}
+        assert {one.turn.agent for one in sidecar.kept if one.is_feedback} == {"bot"}
 
 
 def test_log_records_over_otlp_are_feedback_with_or_without_a_span() -> None:

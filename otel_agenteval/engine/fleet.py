@@ -105,7 +105,7 @@ class Fleet:
             return []
         found = []
         for scored in batch:
-            if not scored.new and not scored.said_later:
+            if not scored.new and not scored.is_feedback:
                 continue
             root, judged, turn = scored.root, scored.judged, scored.turn
             weight = 1.0 / judged.probability if judged is not None and judged.probability > 0 else 1.0

@@ -149,7 +149,7 @@ class Pipeline:
         done: list[ScoredTurn] = []
         not_begun: list[WorkItem] = []
         interrupt: BaseException | None = None
-        self.evaluator.shedding.look(self._fill())
+        self.evaluator.shedding.update(self._fill())
         while batch and interrupt is None:
             item = batch.pop(0)
             if self.ending:
@@ -216,7 +216,7 @@ class Pipeline:
         with self.judging.at_once():
             found = [made for scored in done if scored.final and scored.of_turn_itself for made in self.judging.plan(scored)]
             if self.judging.metrics.wants_feedback:
-                again = [scored for one in done if one.said_later and (scored := self._read_again(one)) is not None]
+                again = [scored for one in done if one.is_feedback and (scored := self._read_again(one)) is not None]
                 found += [made for scored in again for made in self.judging.plan_again(scored)]
             return found
 
@@ -265,7 +265,7 @@ class Pipeline:
                 self.outcomes.keep(scored.turn.turn_id, scored.scores)
                 if not scored.conversation:
                     self.feedback.recent.keep(scored)
-            elif scored.said_later:
+            elif scored.is_feedback:
                 self.outcomes.add(scored.turn.turn_id, scored.scores)
             elif self.judging is not None:
                 self.judging.sample.add(scored)

@@ -40,7 +40,7 @@ class RecentTurn:
             turn_id=self.turn_id, revision=self.revision, complete=self.complete, **calls,
             **{name: value for name, value in known.items() if value is not None},
         )  # fmt: skip
-        return ScoredTurn(turn, self.root, scores, counted_as=self.first_id, said_later=True)
+        return ScoredTurn(turn, self.root, scores, counted_as=self.first_id, is_feedback=True)
 
 
 class RecentTurns:

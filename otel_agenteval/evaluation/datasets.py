@@ -16,8 +16,6 @@ _CASE_COLUMNS = ("case_id", "id", "case")
 
 
 class Case(NamedTuple):
-    """One case: an id, an input, and references."""
-
     case_id: str | None
     input: Any
     """The input, or None if only the id is known."""

@@ -38,7 +38,7 @@ _warm: set[tuple[str, str]] = set()
 
 
 class Outcome(NamedTuple):
-    """The result of running metrics on one turn."""
+    """Result of running metrics on one turn."""
 
     scores: list[Score]
     cut: Sequence[BoundMetric]
@@ -51,29 +51,21 @@ def score_one(
 ) -> Score:
     """Evaluate one metric on a turn that its selector matches, with references attached.
 
-    The score is ``skipped`` if the metric doesn't apply (``applies`` of
+    ``sources`` has the source of each reference. The score is ``skipped`` if the metric doesn't apply (``applies`` of
     :func:`~otel_agenteval.metrics.registry.metric`).
-
-    Args:
-        metric: the metric.
-        turn: the turn.
-        sources: the source of each of its references.
-        judge: the judge for an ``llm_`` metric.
-        embedder: the embedder for an ``embed_`` metric.
     """
-    return _score(metric, turn, sources, (turn.turn_id, b"%d" % turn.revision), judge, embedder)
-
-
-def _score(
-    metric: BoundMetric, turn: Turn, sources: Mapping[str, str] | None, about: tuple[str, bytes], judge: Any, embedder: Any
-) -> Score:
     score = metric.not_applicable(turn) if metric.applies is not None else None
     if score is None:
         score = metric.evaluate(turn, judge=judge, embedder=embedder)
     if sources:
         note_sources(metric, score, sources)
+    return about(score, turn)
+
+
+def about(score: Score, turn: Turn) -> Score:
+    """Set the turn to which a score refers, and return the score."""
     if score.status != "skipped":
-        score.about = about
+        score.about = (turn.turn_id, b"%d" % turn.revision)
     return score
 
 
@@ -85,20 +77,13 @@ def run(
     budget: float | None = None,
     shed: bool = False,
 ) -> Outcome:
-    """Evaluate computed metrics on a turn with references attached.
+    """Evaluate computed metrics on a turn with references attached, in their order.
 
     A metric whose selector excludes the turn is ``skipped`` as gated. With ``shed``, heavy metrics are skipped as
-    shed.
-
-    Args:
-        metrics: the metrics, in this order.
-        turn: the turn.
-        sources: the source of each of its references.
-        budget: seconds of this thread's CPU time after which the remaining metrics are cut.
-        shed: True to skip heavy metrics.
+    shed. ``budget`` is the number of seconds of this thread's CPU time after which the remaining metrics are cut.
     """
     scores: list[Score] = []
-    about = (turn.turn_id, b"%d" % turn.revision)
+    subject = (turn.turn_id, b"%d" % turn.revision)
     clock = time.perf_counter
     start = clock()
     start_cpu = time.thread_time() if budget is not None else 0.0  # a system call, slow on some machines
@@ -113,11 +98,11 @@ def run(
             scores.append(metric.left_out(SHED))
             continue
         if metric.applies is not None or sources:
-            scores.append(_score(metric, turn, sources, about, None, None))
+            scores.append(score_one(metric, turn, sources))
         else:  # most metrics
             score = metric.evaluate(turn)
             if score.status != "skipped":
-                score.about = about
+                score.about = subject
             scores.append(score)
         if budget is not None and clock() > deadline:
             spent = time.thread_time() - start_cpu
@@ -166,8 +151,8 @@ def begin(
         found = None if given is None else decided(metric, turn)
         if found is not None:
             return about(found, turn)
-        seen = turn if metric.metric.kind == "code" else redacted_turn(turn, redact)
-        return score_one(metric, seen, sources, judge=judge, embedder=embedder)
+        sent = turn if metric.metric.kind == "code" else redacted_turn(turn, redact)
+        return score_one(metric, sent, sources, judge=judge, embedder=embedder)
 
     score_once = Once(metrics, turn, score)
     wanted = [metric for metric in metrics if applies(metric.when, turn)]
@@ -183,22 +168,11 @@ def begin(
     return rest
 
 
-def about(score: Score, turn: Turn) -> Score:
-    """Set the turn to which a score refers, and return the score."""
-    if score.status != "skipped":
-        score.about = (turn.turn_id, b"%d" % turn.revision)
-    return score
-
-
 class Once:
-    """Scores each metric on a turn once.
+    """Scores each metric on a turn once. A composite uses existing scores and requests the others.
 
-    A composite uses existing scores and requests the others.
-
-    Args:
-        metrics: the configured metrics. A composite uses their configuration, even for metrics that don't apply to the turn.
-        turn: the turn.
-        score: scores a metric that isn't a composite.
+    A composite uses the configuration of ``metrics``, even for those that don't apply to the turn. ``score`` scores a metric
+    that isn't a composite.
     """
 
     def __init__(self, metrics: Sequence[BoundMetric], turn: Turn, score: Callable[[BoundMetric], Score]) -> None:
@@ -208,7 +182,6 @@ class Once:
         self._scores: dict[tuple[str, str], Score] = {}
 
     def __call__(self, metric: BoundMetric) -> Score:
-        """Return the score of a metric that applies to the turn."""
         found = self._scores.get(metric.key)
         if found is None:
             if metric.inner:
@@ -270,7 +243,6 @@ class Evaluator:
 
     @property
     def names(self) -> list[str]:
-        """Names of the metrics of turns."""
         return [metric.name for metric in (*self.metrics, *self.heavy)]
 
     def warm_up(self) -> Iterator[None]:
@@ -291,10 +263,7 @@ class Evaluator:
     def evaluate(self, scored: ScoredTurn, attributes: Mapping[str, Any], *, waited_for: bool = False) -> None:
         """Attach references to a turn and compute the scores of all metrics that aren't heavy.
 
-        Args:
-            scored: the composed turn. Its ``pending`` receives the remaining metrics.
-            attributes: attributes of the turn's root.
-            waited_for: True if the agent waits. The metrics beyond the time budget then remain.
+        The other metrics are ``pending``. So are those beyond the time budget if the agent waits (``waited_for``).
         """
         self.evaluations += 1
         scored.sources = self.references.attach(scored.turn, attributes)
@@ -329,17 +298,14 @@ class Evaluator:
     def _finish(self, scored: ScoredTurn, metrics: Sequence[BoundMetric]) -> None:
         self.evaluations += 1
         with sharing():
-            found = run(metrics, scored.turn, scored.sources, shed=self.shedding.leaves_out("heavy"))
+            found = run(metrics, scored.turn, scored.sources, shed=self.shedding.skips("heavy"))
         scored.add_scores(found.scores)
         scored.seconds += found.seconds
         # Removed last, so that another thread evaluates them if this one is interrupted.
         scored.pending = [metric for metric in scored.pending if metric not in metrics] if metrics is not scored.pending else ()
 
     def evaluate_whole(self, scored: ScoredTurn, *, signals_only: bool = False) -> None:
-        """Evaluate a conversation.
-
-        With ``signals_only``, only the metrics that read signals run.
-        """
+        """Evaluate a conversation, with ``signals_only`` only by the metrics that read signals."""
         self.evaluations += 1
         metrics = [m for m in self.whole if "session" in m.metric.reads] if signals_only else self.whole
         found = run(metrics, scored.turn)

@@ -27,13 +27,7 @@ _MOST_KEPT = 256
 
 
 class ExpectedMetrics:
-    """Metrics that are evaluated in addition to the configured ones.
-
-    They run on turns with references from ``expect()``.
-
-    Args:
-        configured: names of the configured metrics.
-    """
+    """Metrics that run on turns with references from ``expect()``, in addition to the configured ones."""
 
     def __init__(self, configured: Collection[str]) -> None:
         self._configured = frozenset(configured)

@@ -22,7 +22,7 @@ _CANCELLATION = re.compile(
     r"|client_?(?:closed|disconnect(?:ed)?)(?:_request|error|exception)?|user_?abort(?:ed)?(?:error|exception)?|apiuseraborterror|499"
 )
 """Error types, without their modules, that mean that somebody canceled the turn."""
-_SAID_SO = re.compile(
+_CANCELLATION_MESSAGE = re.compile(
     r"\s*(?:the |this )?(?:context cancel{1,2}ed|(?:client|user) (?:has )?(?:disconnected|aborted|cancel{1,2}ed)|(?:request|operation|run|turn|task|stream)"
     r" (?:was )?(?:aborted|cancel{1,2}ed)(?: by (?:the )?(?:user|client|caller))?)[.!]?\s*",
     re.IGNORECASE,
@@ -30,10 +30,7 @@ _SAID_SO = re.compile(
 
 
 def decided(metric: BoundMetric, turn: Turn) -> Score | None:
-    """Return the score of a task metric on a failed or canceled turn.
-
-    Returns None if the judge must be called.
-    """
+    """Return the score of a task metric on a failed or canceled turn, or None if the judge must be called."""
     if metric.name not in OF_THE_TASK or turn.error is None or metric.missing is not None or _is_conversation(turn):
         return None
     if is_cancellation(turn.error):
@@ -42,17 +39,14 @@ def decided(metric: BoundMetric, turn: Turn) -> Score | None:
 
 
 def _is_conversation(turn: Turn) -> bool:
-    """Return True if the turn is a whole conversation.
-
-    A conversation continues after one of its turns failed.
-    """
+    """Return True if the turn is a whole conversation, which continues after one of its turns failed."""
     return (turn.turn_id or "").rpartition(":")[2].startswith("conversation-")
 
 
 def is_cancellation(error: ErrorInfo) -> bool:
     """Return True if the user, the client or the agent's caller canceled the turn."""
     name = re.split(r"[.:*]", (error.type or "").strip().lower())[-1]
-    return _CANCELLATION.fullmatch(name) is not None or _SAID_SO.fullmatch(error.message or "") is not None
+    return _CANCELLATION.fullmatch(name) is not None or _CANCELLATION_MESSAGE.fullmatch(error.message or "") is not None
 
 
 def gave_nothing(turn: Turn) -> bool:
@@ -67,6 +61,7 @@ def gave_nothing(turn: Turn) -> bool:
     last = turn.llm_calls[-1] if turn.llm_calls else None
     if last is None or last.error is not None:
         return True
-    said = turn.messages[-1] if turn.messages else None
-    asked_for_tools = said is not None and (said.role == "tool" or (said.role == "assistant" and bool(said.tool_calls)))
-    return asked_for_tools or last.output_tokens == 0
+    message = turn.messages[-1] if turn.messages else None
+    if message is not None and (message.role == "tool" or (message.role == "assistant" and message.tool_calls)):
+        return True  # the turn ended while it used tools
+    return last.output_tokens == 0

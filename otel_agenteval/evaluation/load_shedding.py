@@ -19,22 +19,15 @@ _HOLD = 5.0
 
 
 class Shedding:
-    """The current level. Only the worker uses it.
-
-    Args:
-        now: returns monotonic seconds.
-    """
+    """The current level. Only the worker uses it. ``now`` returns monotonic seconds."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self.level = 0
         self._now = now
         self._since = 0.0
 
-    def look(self, fill: float) -> int:
-        """Update the level from the queue's fill (0 to 1), and return it.
-
-        The level rises at once and falls one step at a time.
-        """
+    def update(self, fill: float) -> int:
+        """Return the level at a fill of the queue (0 to 1). It rises at once and falls one step at a time."""
         wanted = sum(fill >= on for on in _ON)
         if wanted > self.level:
             self.level, self._since = wanted, self._now()
@@ -42,6 +35,6 @@ class Shedding:
             self.level, self._since = self.level - 1, self._now()
         return self.level
 
-    def leaves_out(self, what: str) -> bool:
+    def skips(self, what: str) -> bool:
         """Return True if this kind of metric (``llm``, ``embed`` or ``heavy``) is skipped now."""
         return self.level > LEVELS.index(what)

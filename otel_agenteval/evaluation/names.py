@@ -94,7 +94,7 @@ _MOST_ORDINARY = 2_048
 
 @cache
 def _ordinary(kinds: frozenset[str]) -> set[str | None]:
-    """Return the cache of recent names without personal data, which cover most turns."""
+    """Return the cache of recent names without personal data."""
     return {None, ""}
 
 

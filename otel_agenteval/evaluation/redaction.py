@@ -8,7 +8,7 @@ elsewhere in the turn.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Protocol
 
@@ -17,7 +17,7 @@ from ..core import jsonio
 from ..core.score import Score
 from ..core.semconv import TURN_INPUT, TURN_OUTPUT
 from ..core.turn import Turn
-from ..detectors.redaction.find import Find, finds, is_telling, kind_by_name, may_hold, plainly
+from ..detectors.redaction.find import finds, is_telling, kind_by_name, may_hold, plainly
 from ..detectors.redaction.json_text import as_written, still_parses
 from ..detectors.redaction.named import named_beside
 from ..detectors.redaction.numbers import digits_of
@@ -47,18 +47,12 @@ _SHORT, _MOST_CLEAN, _MOST_WORDS = 160, 2_048, 60
 
 @cache
 def _clean_of(kinds: frozenset[str]) -> set[str]:
-    """Return the cache of recent short texts without personal data.
-
-    Scores often repeat texts.
-    """
+    """Return the cache of recent short texts without personal data, because scores often repeat texts."""
     return set()
 
 
 def is_id(name: Any, value: Any) -> bool:
-    """Return True if a field of a score's detail is an identifier of the telemetry.
-
-    The digits of identifiers can look like personal data.
-    """
+    """Return True for an identifier of the telemetry, whose digits can look like personal data."""
     if not isinstance(name, str) or not name.endswith(("_id", "_ids")):
         return False
     ids = value if isinstance(value, (list, tuple)) else [value]
@@ -74,9 +68,6 @@ class Redactor:
     """Removes personal data and secrets from the texts of one turn.
 
     The same find has the same marker throughout the turn.
-
-    Args:
-        kinds: kinds of data to remove.
     """
 
     def __init__(self, kinds: Collection[str]) -> None:
@@ -99,7 +90,7 @@ class Redactor:
         """Return the redacted text, or the same object if nothing was found."""
         out: list[str] = []
         at = 0
-        for start, end, kind in _finds(text, self.kinds):
+        for start, end, kind in finds(text, self.kinds):
             if not at:
                 self._keep_free(text)
             out += text[at:start], as_written(text, start, end, self._marker(kind, text[start:end]))
@@ -111,7 +102,7 @@ class Redactor:
         return left if still_parses(text, left) else self._json(text)
 
     def _json(self, text: str) -> str:
-        """Redact a JSON text value by value, because replacing in place would break it."""
+        """Redact a JSON text value by value if replacing in place would break it."""
         value = jsonio.loads(text)
         left = self.value(value)
         return text if left == value else jsonio.dumps(left)
@@ -124,10 +115,7 @@ class Redactor:
                 numbers[f"[{kind}_{taken}]"] = taken
 
     def score(self, score: Score) -> Score:
-        """Return the score with redacted texts. Numbers and ids are kept.
-
-        The texts are its label, explanation, error type and detail, and those of its companion scores.
-        """
+        """Return the score and its companions with redacted texts. Numbers and ids are kept."""
         if score.explanation is None and score.error_type is None and score.label in _USUAL_LABELS and not score._also:
             detail = score._detail
             if not detail or all(_is_figure(fact) and not may_hold(name) for name, fact in detail.items()):
@@ -159,10 +147,7 @@ class Redactor:
         return self.value(part, depth)
 
     def value(self, value: Any, depth: int = 0) -> Any:
-        """Return a value made of texts, lists and mappings, redacted with its keys.
-
-        Values nested too deeply are removed.
-        """
+        """Return a value of texts, lists and mappings, redacted with its keys. Values nested too deeply are removed."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, (Mapping, list, tuple)) and depth >= _MAX_NESTING:
@@ -192,10 +177,7 @@ class Redactor:
         return self.value(value, depth)
 
     def _words(self, words: Sequence[Any]) -> list[Any] | None:
-        """Redact the words of a command or a name-value pair together.
-
-        One word can reveal the meaning of the next. Returns None if nothing is found.
-        """
+        """Redact a command or a name-value pair as a whole, because one word can reveal the meaning of the next."""
         if not 2 <= len(words) <= _MOST_WORDS or not all(isinstance(word, str) and len(word) <= _SHORT for word in words):
             return None
         if not any(word.startswith("-") or is_telling(word) for word in words):
@@ -229,20 +211,15 @@ def leaving(turn: Turn, redactor: Redactor) -> Turn:
 
 
 def redacted(written: Mapping[str, Any], kinds: Collection[str]) -> dict[str, Any]:
-    """Return a turn of the form ``turn.v1``, redacted."""
     return Redactor(kinds).turn(written)
 
 
 def redacted_text(text: str, kinds: Collection[str]) -> str:
-    """Return a single text, redacted."""
     return Redactor(kinds).text(text)
 
 
 def redacted_scores(scores: Iterable[Score], kinds: Collection[str]) -> list[Score]:
-    """Return the scores of one turn, redacted.
-
-    If redaction fails, a score loses its texts.
-    """
+    """Return the scores of one turn, redacted. If redaction fails, a score loses its texts."""
     redactor = Redactor(kinds)
     return [redacted_score(score, redactor) for score in scores] if kinds else list(scores)
 
@@ -256,10 +233,7 @@ def redacted_score(score: Score, redactor: Redactor) -> Score:
 
 
 def without_texts(score: Score) -> Score:
-    """Return a score without texts that may contain personal data.
-
-    It keeps its numbers, its verdict and single words.
-    """
+    """Return a score without texts that may contain personal data. It keeps its numbers, its verdict and single words."""
     return score.reworded(
         lambda text: text if _OUR_WORD.fullmatch(text) else WITHHELD,
         lambda detail: {name: item for name, item in detail.items() if name in _OUR_FACTS and _is_ours(item)},
@@ -271,13 +245,9 @@ def _is_ours(fact: Any) -> bool:
 
 
 class Exporter(Protocol):
-    """Returns the attributes with which log events carry a turn's content."""
+    """Returns the attributes with which log events carry a turn's content, redacted like the turn's scores."""
 
-    def __call__(self, turn: Turn, redactor: Redactor | None = None, /) -> Mapping[str, str]:
-        """Return the attributes.
-
-        ``redactor`` is the redactor of the turn's scores, if there is one.
-        """
+    def __call__(self, turn: Turn, redactor: Redactor | None = None, /) -> Mapping[str, str]: ...
 
 
 def exporter_of(config: Config) -> Exporter | None:
@@ -294,14 +264,7 @@ def exporter_of(config: Config) -> Exporter | None:
 
 
 def exported(turn: Turn, kinds: Collection[str], redactor: Redactor | None = None) -> dict[str, str]:
-    """Return the turn's input and output as attributes, redacted.
-
-    They are then cut after :data:`MOST_EXPORTED` characters.
-    """
+    """Return the turn's input and output as attributes, redacted and then cut after :data:`MOST_EXPORTED` characters."""
     redactor = redactor or Redactor(kinds)
-    said = ((TURN_INPUT, turn.input), (TURN_OUTPUT, turn.output))
-    return {name: redactor.text(text)[:MOST_EXPORTED] for name, text in said if text}
-
-
-def _finds(text: str, kinds: Collection[str]) -> Iterator[Find]:
-    return finds(text, kinds)
+    texts = ((TURN_INPUT, turn.input), (TURN_OUTPUT, turn.output))
+    return {name: redactor.text(text)[:MOST_EXPORTED] for name, text in texts if text}

@@ -16,10 +16,9 @@ from .redaction import Redactor
 
 
 class Receipt(Protocol):
-    """A job that ends when its score was emitted."""
+    """Job that ends when its score was emitted."""
 
-    def acknowledge(self) -> None:
-        """Mark the score as emitted."""
+    def acknowledge(self) -> None: ...
 
 
 @dataclass(slots=True)
@@ -31,13 +30,10 @@ class Root:
     sampled: bool = True
     """True if the trace is exported. Exemplars must not refer to other traces."""
     trace_state: Any = None
-    """The SDK's TraceState, if there is one."""
     resource: Mapping[str, Any] = field(default_factory=dict)
     """Resource attributes of the service that wrote the root."""
     tenant: str | None = None
-    """The tenant, if the sidecar has tenants."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Labels of the tenant in the configuration."""
 
     @property
     def trace_key(self) -> int:
@@ -50,7 +46,6 @@ class Judged:
     """How a judged score was made."""
 
     kind: Kind
-    """``llm`` or ``embed``."""
     probability: float
     """P(judged | the turn was seen)."""
     model: str | None = None
@@ -58,9 +53,7 @@ class Judged:
     cost_usd: float | None = None
     """Cost of all judge calls, or None if any price is unknown."""
     decided_by: str = "rate"
-    """The origin of the probability: ``rate``, ``rule``, ``quota``, ``budget``, or the name of the metric before it in a
-    cascade.
-    """
+    """Origin of the probability: ``rate``, ``rule``, ``quota``, ``budget``, or the metric before it in a cascade."""
     upstream: float | None = None
     """P(the trace was kept by head samplers), or None if unknown."""
     called_model: bool = True
@@ -89,14 +82,12 @@ class ScoredTurn:
     size: int = 0
     """Estimated size in a queue, in bytes."""
     seconds: float = 0.0
-    """Time that the metrics took."""
     sources: Mapping[str, str] = field(default_factory=dict)
-    """Source of each of the turn's references."""
     events: Collection[str] = ()
     """Names of the events on the turn's spans, if a sampling condition uses them."""
     judged: Judged | None = None
     """How a judged score was made, if the turn was counted before."""
-    said_later: bool = False
+    is_feedback: bool = False
     """True if the scores are user feedback on a turn that was counted before."""
     content: Mapping[str, str] = field(default_factory=dict)
     """The turn's content for log events, by attribute. Empty unless the configuration exports content."""
@@ -120,18 +111,13 @@ class ScoredTurn:
     """Indexes of :attr:`scores` that the exported root span has as events. The writer of the events sets them."""
 
     def add_scores(self, scores: Sequence[Score]) -> None:
-        """Add scores after the existing ones."""
         self.scores = [*self.scores, *scores]
 
     @property
     def of_turn_itself(self) -> bool:
-        """True if this is the turn with its content.
-
-        False for a judged score or user feedback, which arrives later.
-        """
-        return self.judged is None and not self.said_later
+        """True if this is the turn with its content, not a judged score or user feedback, which arrive later."""
+        return self.judged is None and not self.is_feedback
 
     @property
     def first_id(self) -> str:
-        """The turn id of the first revision, under which the turn was counted."""
         return self.counted_as or self.turn.turn_id

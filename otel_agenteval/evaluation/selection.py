@@ -27,11 +27,10 @@ from .redaction import redacted_text
 
 
 class Sampling(NamedTuple):
-    """The sampling configuration of a judged metric."""
+    """Sampling configuration of a judged metric, and its place in the configuration."""
 
     options: SampleOptions
     path: KeyPath
-    """Its place in the configuration."""
 
 
 Entries = Sequence[tuple[KeyPath, MetricEntry]]
@@ -98,9 +97,9 @@ def named(
     chosen: list[BoundMetric] = []
     chosen_whole: list[BoundMetric] = []
     for name in names:
-        metric, preset = resolve(name)
+        found = resolve(name)
         configured, of_whole = (
-            [] if preset else [bound for bound in some if bound.name == metric.name] for some in (of_turns, whole)
+            [] if found.preset else [bound for bound in some if bound.name == found.metric.name] for some in (of_turns, whole)
         )
         chosen_whole += of_whole
         chosen += configured or ([] if of_whole else [live_metric(name, {})])
@@ -113,9 +112,8 @@ def select_conversation_metrics(config: Config) -> list[BoundMetric]:
     Raises:
         ConfigError: for the same reasons as in :func:`select_metrics`.
     """
-    entries: Entries = [
-        (("conversation", "metrics", i), entry) for i, entry in enumerate(config.conversation.metrics) if entry.name != FAULTY
-    ]
+    metrics = config.conversation.metrics
+    entries: Entries = [(("conversation", "metrics", i), entry) for i, entry in enumerate(metrics) if entry.name != FAULTY]
     configured = _configured(config, entries)
     _complete_policies(configured)
     _sample(config, entries, configured)
@@ -123,12 +121,9 @@ def select_conversation_metrics(config: Config) -> list[BoundMetric]:
 
 
 def _complete_policies(selected: Sequence[BoundMetric]) -> None:
-    """Set the inner metrics of policies that are configured without any.
-
-    They combine the selected gates, or the severities of safety metrics.
-    """
+    """Set the inner metrics of policies that are configured without any: the selected gates, or severities of safety."""
     for bound in selected:
-        if bound.inner or not bound.metric.combines:
+        if bound.inner:
             continue
         if bound.name == "code_policy_must_always_pass":
             bound.inner = [one for one in selected if one.policy == "gate" and one.name != bound.name]
@@ -137,10 +132,7 @@ def _complete_policies(selected: Sequence[BoundMetric]) -> None:
 
 
 def _sample(config: Config, entries: Entries, configured: list[BoundMetric]) -> None:
-    """Set the sampling configuration of judged metrics.
-
-    The judging package creates the rules from it.
-    """
+    """Set the sampling configuration of judged metrics, from which the judging package creates the rules."""
     faults = Faults()
     for (path, entry), bound in zip(entries, configured, strict=True):
         if entry.sample is None:
@@ -148,13 +140,11 @@ def _sample(config: Config, entries: Entries, configured: list[BoundMetric]) -> 
         place = (*path, "sample")
         with faults:
             if not bound.asks:
-                raise ConfigError(
-                    f"{config.where(place)}: {bound.name} is evaluated on every turn. Sample only llm_ and embed_ metrics and composites of them"
-                )
+                problem = f"{bound.name} is evaluated on every turn. Sample only llm_ and embed_ metrics and composites of them"
+                raise ConfigError(f"{config.where(place)}: {problem}")
             if bound.metric.kind == "code" and entry.sample.cascade is not None:
-                raise ConfigError(
-                    f"{config.where((*place, 'cascade'))}: {bound.name} waits for its inner metrics. Set cascade on one of them"
-                )
+                problem = f"{bound.name} waits for its inner metrics. Set cascade on one of them"
+                raise ConfigError(f"{config.where((*place, 'cascade'))}: {problem}")
             bound.sample = Sampling(entry.sample, place)
     faults.check()
 
@@ -196,9 +186,8 @@ def _leave_out(config: Config, path: KeyPath, name: str, found: dict[str, BoundM
     except ConfigError as error:
         raise ConfigError(f"{config.where(path)}: {_or_group(name, error)}") from None
     if found.keys().isdisjoint(names):
-        raise ConfigError(
-            f"{config.where(path)}: no earlier entry of the list contains {name}, got -{name}. Remove the entry or move it to the end"
-        )
+        problem = f"no earlier entry of the list contains {name}, got -{name}. Remove the entry or move it to the end"
+        raise ConfigError(f"{config.where(path)}: {problem}")
     for one in names:
         found.pop(one, None)
 
@@ -244,17 +233,10 @@ def _allow_media(config: Config, bound: BoundMetric) -> None:
 
 
 def _or_group(name: str, error: ConfigError) -> str:
-    """Return the error for an unknown name in a list of metrics and groups.
-
-    It suggests a group if the name resembles one.
-    """
+    """Return the error for an unknown name in a list of metrics and groups. A similar group is suggested."""
     group = nearest(name, GROUPS, 1)[0]
-    alike = difflib.SequenceMatcher(None, name, group).ratio() >= _ALIKE
-    return f"unknown metric or group {name!r}. Did you mean the group {group}?" if alike else str(error)
-
-
-_ALIKE = 0.7
-"""Minimum similarity at which a name counts as a misspelled group."""
+    is_similar = difflib.SequenceMatcher(None, name, group).ratio() >= 0.7
+    return f"unknown metric or group {name!r}. Did you mean the group {group}?" if is_similar else str(error)
 
 
 def _refuse_repeats(config: Config, entries: Entries, configured: list[BoundMetric]) -> None:
@@ -263,6 +245,5 @@ def _refuse_repeats(config: Config, entries: Entries, configured: list[BoundMetr
     for (path, _), bound in zip(entries, configured, strict=True):
         first = seen.setdefault((bound.name, bound.signature_hash), path)
         if first != path:
-            raise ConfigError(
-                f"{config.where(path)}: {bound.name} has the same parameters as {dotted(first)}. Remove one of them"
-            )
+            problem = f"{bound.name} has the same parameters as {dotted(first)}. Remove one of them"
+            raise ConfigError(f"{config.where(path)}: {problem}")

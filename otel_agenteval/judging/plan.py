@@ -201,7 +201,7 @@ class _Draft:
 
     def _leave_out(self, metric: BoundMetric, key: str, chance: Chance) -> bool:
         """Record and return True if a model isn't called because of load shedding or the draw."""
-        shed, drawn = self._planner.shedding.leaves_out(metric.metric.kind), self._position < chance.probability
+        shed, drawn = self._planner.shedding.skips(metric.metric.kind), self._position < chance.probability
         if drawn and not shed:
             return False
         if shed:

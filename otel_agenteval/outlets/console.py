@@ -58,7 +58,7 @@ def _rendered(scored: ScoredTurn, width: int, colour: bool) -> str:
     title = f"{turn.agent or 'agent'} · turn {(turn.turn_id or '')[:_ID]}"
     if scored.judged is not None:
         return render_scores(scored.scores, width, title=f"{title} · judged by {scored.judged.model or 'a model'}", colour=colour)
-    if scored.said_later:
+    if scored.is_feedback:
         return render_scores(scored.scores, width, title=f"{title} · user feedback", colour=colour)
     if scored.conversation:
         return render_scores(scored.scores, width, title=f"{title} · conversation", colour=colour)

@@ -101,7 +101,7 @@ class FanOut:
             self.redact(scored)
             account(self._telemetry, scored)
             judged = scored.judged
-            if not scored.said_later:
+            if not scored.is_feedback:
                 self._telemetry.observe(METRIC_DURATION, scored.seconds, kind="code" if judged is None else judged.kind)
             if scored.of_turn_itself and self._exported is not None:
                 scored.content = self._exported(scored.turn, scored.redactor)

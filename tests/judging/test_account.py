@@ -258,16 +258,16 @@ def test_a_lease_that_ends_too_early_makes_no_second_score(models: ScriptedModel
 def test_levels_go_up_at_once_and_down_one_by_one() -> None:
     clock = FakeClock()
     shedding = Shedding(clock.monotonic)
-    assert [shedding.look(fill) for fill in (0.0, 0.49, 0.5, 0.9)] == [0, 0, 1, 3]
-    assert shedding.look(0.7) == 3  # not low enough
-    assert shedding.look(0.1) == 3  # too early
+    assert [shedding.update(fill) for fill in (0.0, 0.49, 0.5, 0.9)] == [0, 0, 1, 3]
+    assert shedding.update(0.7) == 3  # not low enough
+    assert shedding.update(0.1) == 3  # too early
     clock.advance(5)
-    assert shedding.look(0.1) == 2
-    assert shedding.look(0.1) == 2
+    assert shedding.update(0.1) == 2
+    assert shedding.update(0.1) == 2
     clock.advance(5)
-    assert shedding.look(0.44) == 1
+    assert shedding.update(0.44) == 1
     clock.advance(5)
-    assert (shedding.look(0.3), shedding.look(0.2)) == (1, 0)
+    assert (shedding.update(0.3), shedding.update(0.2)) == (1, 0)
 
 
 @pytest.mark.parametrize(
