@@ -68,7 +68,7 @@ def test_nothing_that_costs_money_or_lacks_a_parameter_is_turned_on(given: str) 
     names = turned_on_by([given])
     assert names
     for name in names:
-        metric, _ = resolve(name)
+        metric = resolve(name).metric
         assert (metric.kind, metric.combines, tuple(metric.required)) == ("code", False, ())
 
 

@@ -8,7 +8,7 @@ import textwrap
 
 from ..metrics.descriptions import type_name, value_of
 from ..metrics.names import names_of
-from ..metrics.registry import Metric, groups_of, meaning_of
+from ..metrics.registry import Metric, groups_of, resolve
 from ..metrics.spellings import Spellings, Unsupported, written
 from .exit_codes import OK, UNUSABLE
 
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the documentation of a metric."""
-    metric, preset, spellings, note = meaning_of(args.name)
+    metric, preset, spellings, note = resolve(args.name)
     print(f"{metric.name}  ({metric.family})\n")
     print(metric.doc.replace("``", "`"))
     if note:

@@ -22,7 +22,7 @@ from ..core.threads import is_meant_for_host
 from ..core.turn import Turn
 from ..media.rules import Rules, current_rules, opening
 from .evaluation_context import evaluating
-from .registry import EPSILON, FIELD_OF_NEED, Applies, Metric, Result, meaning_of
+from .registry import EPSILON, FIELD_OF_NEED, Applies, Metric, Result, resolve
 from .spellings import translated
 
 _PRESENT_WHEN_EMPTY = frozenset(("output", "duration", "cost", "usage", "tool_calls", "retrieved_ids", "llm_calls"))
@@ -36,7 +36,7 @@ NOT_EVALUATED = frozenset((
 
 
 class _Absent:
-    """Placeholder for a missing judge or embedder. A metric is skipped only if it calls it."""
+    """Missing judge or embedder. A metric is skipped only if it calls it."""
 
     def __init__(self, reason: str) -> None:
         self._reason = reason
@@ -62,7 +62,7 @@ def get_metric(name: str, /, **params: Any) -> BoundMetric:
         ConfigError: An unknown name or parameter, an invalid value, a parameter that is set twice, or a name with another
             meaning in its tool.
     """
-    found = meaning_of(name)
+    found = resolve(name)
     return BoundMetric(found.metric, {**found.preset, **translated(found.metric, params, found.spellings)})
 
 
@@ -74,7 +74,7 @@ def live_metric(name: str, params: Mapping[str, Any], policy: Policy = "trend") 
     Raises:
         ConfigError: As in :func:`get_metric`.
     """
-    found = meaning_of(name)
+    found = resolve(name)
     metric, given = found.metric, translated(found.metric, params, found.spellings)
     return BoundMetric(metric, metric.live_params(given) if name == metric.name else {**found.preset, **given}, policy)
 
@@ -99,13 +99,13 @@ class BoundMetric:
         "_fn",
         "_inverse",
         "_is_plain",
-        "_missing",
         "_needs",
         "_service",
         "_when_true",
         "applies",
         "inner",
         "metric",
+        "missing",
         "name",
         "params",
         "policy",
@@ -118,11 +118,11 @@ class BoundMetric:
 
     def __init__(self, metric: Metric, params: Mapping[str, Any], policy: Policy = "trend") -> None:
         self.metric = metric
-        self._fn: Callable[..., Any] = metric.fn if metric.is_imported else self._first_call
+        self._fn: Callable[..., Any] = metric.fn if metric.is_imported else self._load_and_call
         self.applies: Applies | None = None
         """Function that returns the reason that the metric doesn't apply to a turn, or None. None if it applies to all turns."""
         if metric.selective:
-            self.applies = metric.applies if metric.is_imported else self._first_look
+            self.applies = metric.applies if metric.is_imported else self._load_and_apply
         self._service = metric.kind if metric.kind != "code" else None
         self.when: Any = None
         """Selector of turns from the configuration, if any (:func:`~otel_agenteval.evaluation.references.applies`)."""
@@ -138,7 +138,8 @@ class BoundMetric:
         self.threshold = metric.threshold if metric.own_threshold is None else metric.own_threshold
         if params and params != metric.live:  # a metric's own parameters need no check, so its module is imported later
             self._take(metric, params)
-        self._missing = next((name for name in metric.required if name not in self.params), None)
+        self.missing = next((name for name in metric.required if name not in self.params), None)
+        """Name of a required parameter without a value, which makes every score an error."""
         try:
             text = jsonio.dumps({key: repr(value) for key, value in sorted(self.params.items())})
         except RecursionError:
@@ -154,7 +155,7 @@ class BoundMetric:
             self._when_true = (self._facts, ordinary.value, ordinary.passed, "ok", ordinary.label, None, None, None, None)
         self.inner: Sequence[BoundMetric] = tuple(_inner_in(metric, self.params))
         """Metrics that a composite combines, in order."""
-        self._is_plain = self._service is None and not metric.media and self._missing is None and not self.inner
+        self._is_plain = self._service is None and not metric.media and self.missing is None and not self.inner
         self._needs = tuple(
             (need, operator.attrgetter(FIELD_OF_NEED.get(need, need)), need in _PRESENT_WHEN_EMPTY) for need in metric.needs
         )
@@ -178,12 +179,12 @@ class BoundMetric:
             definition = self.metric.definition
         self._fn, self.applies = definition.fn, definition.applies
 
-    def _first_call(self, *args: Any, **params: Any) -> Any:
+    def _load_and_call(self, *args: Any, **params: Any) -> Any:
         with late_imports():
             self.load()
             return self._fn(*args, **params)
 
-    def _first_look(self, turn: Turn, params: Mapping[str, Any]) -> str | None:
+    def _load_and_apply(self, turn: Turn, params: Mapping[str, Any]) -> str | None:
         self.load()
         return self.applies(turn, params) if self.applies is not None else None
 
@@ -194,7 +195,6 @@ class BoundMetric:
 
     @property
     def opens_media(self) -> bool:
-        """True if the metric or an inner metric opens images, audio or video."""
         return self.metric.media or any(one.opens_media for one in self.inner)
 
     @property
@@ -206,11 +206,6 @@ class BoundMetric:
     def key(self) -> tuple[str, str]:
         """Key that is equal for two metrics with equal scores."""
         return self.name, self.signature_hash
-
-    @property
-    def missing(self) -> str | None:
-        """Name of a required parameter without a value, which makes every score an error."""
-        return self._missing
 
     def evaluate(self, turn: Turn, *, judge: Any = None, embedder: Any = None) -> Score:
         """Score one turn.
@@ -241,8 +236,8 @@ class BoundMetric:
         """Evaluate a metric that calls a model, has inner metrics, or can't be evaluated."""
         if self._service == "llm" and isinstance(judge, ChoosesJudges):
             return judge.evaluated(self, turn)
-        if self._missing is not None:
-            raise MetricError("missing_parameter", f"{self.name}: parameter {self._missing!r} is required")
+        if self.missing is not None:
+            raise MetricError("missing_parameter", f"{self.name}: parameter {self.missing!r} is required")
         if self.inner:
             return self.over([one.evaluate(turn, judge=judge, embedder=embedder) for one in self.inner])
         absent = self._first_absent(turn)
@@ -272,7 +267,7 @@ class BoundMetric:
         The reason is a missing need or that of ``applies``. Called before a turn is evaluated or sampled, but not by
         :meth:`evaluate`.
         """
-        if self._missing is not None:
+        if self.missing is not None:
             return None
         try:
             absent = self._first_absent(turn)
@@ -287,11 +282,11 @@ class BoundMetric:
 
     def _asked(self, turn: Turn, judge: Any, embedder: Any) -> Score:
         given, absent = (judge, _NO_JUDGE) if self._service == "llm" else (embedder, _NO_EMBEDDER)
-        asked = absent if given is None else given
+        model = absent if given is None else given
         with evaluating(f"{self.metric.version} {self.signature_hash}", "reads_all" in self.metric.traits) as evaluation:
-            found = self._fn(turn, asked, **self._call)
+            found = self._fn(turn, model, **self._call)
             while evaluation.next_piece():
-                found = max(found, self._fn(turn, asked, **self._call), key=self._badness)
+                found = max(found, self._fn(turn, model, **self._call), key=self._badness)
         score = self._from(found)
         evaluation.accept()
         if evaluation.truncated:
@@ -325,8 +320,8 @@ class BoundMetric:
         try:
             if not self.metric.combines:
                 raise MetricError("not_a_composite", f"{self.name}: evaluates turns, not scores")
-            if self._missing is not None:
-                raise MetricError("missing_parameter", f"{self.name}: parameter {self._missing!r} is required")
+            if self.missing is not None:
+                raise MetricError("missing_parameter", f"{self.name}: parameter {self.missing!r} is required")
             return self._from(self._fn(scores, **self._call))
         except BaseException as error:
             if is_meant_for_host(error):
@@ -351,34 +346,28 @@ class BoundMetric:
         return self._skipped({"reason": f"missing:{','.join(missing)}", "missing": missing})
 
     def _from(self, found: Any) -> Score:
-        passed = label = explanation = detail = also = None
-        if found.__class__ is Result:
-            if found.skipped is not None:
-                return self._skipped({"reason": found.skipped, **(found.detail or {})})
-            value, passed, label = found.value, found.passed, found.label
-            explanation, detail, also = found.explanation, found.detail, found.also
-        elif found is None:
+        """Return the score for the return value of the metric's function."""
+        if found is None:
             return self._skipped({"reason": "not_applicable"})
-        else:
-            value = found
+        result = found if found.__class__ is Result else Result(found)
+        if result.skipped is not None:
+            return self._skipped({"reason": result.skipped, **(result.detail or {})})
+        value, passed, label, facts = result.value, result.passed, result.label, self._facts
         if value is None and label is not None:  # a label without an expectation
-            return Score.of(self._facts, None, None, "ok", label, explanation, detail, also, None)
-        if value is None or not isinstance(value, (int, float)) or not math.isfinite(value):
+            return Score.of(facts, None, None, "ok", label, result.explanation, result.detail, result.also, None)
+        if not isinstance(value, (int, float)) or not math.isfinite(value):
             raise MetricError("invalid_value", f"{self.name}: must return a finite number, got {value!r}")
-        facts = self._facts
+        value = float(value)
         if facts.type == "boolean":
-            passed = bool(value) != self._inverse
+            passed = (value != 0) != self._inverse
             value = 1.0 if passed else 0.0
-        else:
-            value = float(value)
-            bound = facts.threshold
-            if passed is None and bound is not None:
-                passed = value <= bound + EPSILON if facts.direction == "down" else value >= bound - EPSILON
+        elif passed is None and (threshold := facts.threshold) is not None:
+            passed = value <= threshold + EPSILON if facts.direction == "down" else value >= threshold - EPSILON
         if label is None and passed is not None:
             # A detector finds something or not. Neither is a failure.
-            words = ("yes", "no") if facts.direction == "neutral" else ("pass", "fail")
-            label = words[0] if passed else words[1]
-        return Score.of(facts, value, passed, "ok", label, explanation, detail, also, None)
+            words = ("no", "yes") if facts.direction == "neutral" else ("fail", "pass")
+            label = words[passed]
+        return Score.of(facts, value, passed, "ok", label, result.explanation, result.detail, result.also, None)
 
     def left_out(self, reason: str, by: str | None = None) -> Score:
         """Return a ``skipped`` score with a reason, for a turn that isn't evaluated."""
@@ -426,16 +415,12 @@ def asked_in(metrics: Sequence[BoundMetric]) -> Iterator[BoundMetric]:
 
 def asks_one(metrics: Sequence[BoundMetric], judge: object | None, embedder: object | None) -> bool:
     """Return True if any of the metrics calls a model that is available."""
-    given = {"llm": judge, "embed": embedder}
-    return any(given[metric.metric.kind] is not None for metric in asked_in(metrics))
-
-
-_WITHOUT_INNER = frozenset(("code_policy_track_trend",))
-"""Composites whose score doesn't depend on their inner metrics, which therefore aren't evaluated."""
+    models = {"llm": judge, "embed": embedder}
+    return any(models[metric.metric.kind] is not None for metric in asked_in(metrics))
 
 
 def _inner_in(metric: Metric, params: Mapping[str, Any]) -> Iterator[BoundMetric]:
-    if not metric.combines or metric.name in _WITHOUT_INNER:
+    if not metric.combines or metric.name == "code_policy_track_trend":  # its score doesn't depend on them
         return
     for entry in params.get("entries") or ():
         yield entry.metric

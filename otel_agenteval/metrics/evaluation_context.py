@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class EvaluationState:
-    """State of one evaluation."""
-
     identity: str = ""
     """The metric's version and the hash of its parameters."""
     reads_all: bool = False

@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One judge call of a metric. The arguments of :meth:`Answers.ask` describe the fields."""
+    """Judge call of a metric. The arguments of :meth:`Answers.ask` describe the fields."""
 
     stage: str
     task: str

@@ -280,7 +280,7 @@ class Metric:
 Function = TypeVar("Function", bound=Callable[..., Any])
 _METRICS: dict[str, Metric] = {}
 _ALIASES: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
-_PATTERN_ALIASES: list[tuple[re.Pattern[str], str, str]] = []
+_PATTERN_ALIASES: list[tuple[re.Pattern[str], str, str, str]] = []
 _extended = False
 
 
@@ -451,13 +451,13 @@ def _takes_scores(fn: Callable[..., Any], hints: Mapping[str, Any]) -> bool:
 
 
 def _add_alias(alias: str, name: str, preset: Mapping[str, Any]) -> None:
-    found = re.search(r"\{(\w+)\}", alias)
-    if found:
-        pattern = re.escape(alias[: found.start()]) + r"(\d+)" + re.escape(alias[found.end() :])
-        parameter = next(iter(preset), found.group(1))
-        _PATTERN_ALIASES.append((re.compile(pattern), name, str(parameter)))
+    seed, _, rest = alias.rpartition(":")
+    if placeholder := re.search(r"\{(\w+)\}", rest):
+        before, after = map(re.escape, (rest[: placeholder.start()], rest[placeholder.end() :]))
+        pattern = re.compile(rf"(?:{re.escape(seed)}:)?{before}(\d+){after}")
+        _PATTERN_ALIASES.append((pattern, seed, name, next(iter(preset), placeholder[1])))
         return
-    for spelled in {alias, alias.split(":", 1)[-1]}:
+    for spelled in {alias, rest}:
         entries = _ALIASES.setdefault(spelled, [])
         if (name, preset) not in entries:
             entries.append((name, preset))
@@ -546,12 +546,10 @@ def _belongs(metric: Metric, group: str) -> bool:
 
 
 def groups_of(metric: Metric) -> list[str]:
-    """Return the groups that include a metric."""
     return [name for name in GROUPS if _belongs(metric, name)]
 
 
 def default_pack() -> list[str]:
-    """Return the names of the default metrics."""
     return group_of("default")
 
 
@@ -567,19 +565,13 @@ class ResolvedName(NamedTuple):
     """Note for users of the tool that has this name."""
 
 
-def resolve(name: str) -> tuple[Metric, dict[str, Any]]:
-    """Return the metric and preset parameters of a name, also of a seed's or tool's name.
+def resolve(name: str) -> ResolvedName:
+    """Return what a name stands for, also a seed's or tool's name.
 
     Raises:
         ConfigError: An unknown name (with the closest three), an ambiguous one (with the candidates), or a name with
             another meaning in its tool (with an alternative).
     """
-    found = meaning_of(name)
-    return found.metric, found.preset
-
-
-def meaning_of(name: str) -> ResolvedName:
-    """Return the metric, presets and parameter spellings of a name."""
     canonical = _find(name)
     if canonical is not None:
         return ResolvedName(canonical, {}, {})
@@ -592,46 +584,37 @@ def meaning_of(name: str) -> ResolvedName:
         target, preset = entries[0]
         agree = all(entry[1] == preset for entry in entries)
         return _of_seed(name, target, preset if agree else {})
-    for pattern, target, parameter in _PATTERN_ALIASES:
-        found = pattern.fullmatch(name) or (":" not in name and re.fullmatch(pattern.pattern.split(":", 1)[-1], name))
-        if found:
-            return _of_seed(
-                f"{pattern.pattern.split(':')[0]}:{name.rsplit(':', maxsplit=1)[-1]}", target, {parameter: int(found.group(1))}
-            )
+    for pattern, seed, target, parameter in _PATTERN_ALIASES:
+        if found := pattern.fullmatch(name):
+            return _of_seed(f"{seed}:{name.rpartition(':')[2]}", target, {parameter: int(found[1])})
     negated = re.fullmatch(r"((?:trusys|promptfoo):)?not-(.+)", name)
     if negated:
-        return _negated(name, meaning_of((negated[1] or "promptfoo:") + negated[2]))
+        return _negated(name, resolve((negated[1] or "promptfoo:") + negated[2]))
     return _of_other_tool(name)
 
 
 def _of_seed(name: str, target: str, preset: Mapping[str, Any]) -> ResolvedName:
+    metric = _METRICS[target]
     seed, _, alias = name.rpartition(":")
-    owners = {seed} if seed else {other.split(":")[0] for other in _METRICS[target].aliases if other.endswith(f":{alias}")}
-    spellings = names.seed_spellings(owners.pop(), alias, target, _METRICS[target].parameters) if len(owners) == 1 else {}
-    return ResolvedName(_METRICS[target], dict(preset), spellings)
+    seeds = {seed} if seed else {other.split(":")[0] for other in metric.aliases if other.endswith(f":{alias}")}
+    spellings = names.seed_spellings(seeds.pop(), alias, target, metric.parameters) if len(seeds) == 1 else {}
+    return ResolvedName(metric, dict(preset), spellings)
 
 
 def _of_other_tool(name: str) -> ResolvedName:
     found = names.find(name)
-    if found is None:
-        discover()
-        if name in _METRICS:  # added after the index was generated
-            return ResolvedName(_METRICS[name], {}, {})
-        close = nearest(name, [*_METRICS, *_ALIASES, *names.all_names()])
-        alike = difflib.SequenceMatcher(None, name, close[0]).ratio() >= _ALIKE
-        own = (
-            ""
-            if alike
-            else " For a metric of your own, import its module, or declare it as an entry point (otel_agenteval.metrics)."
-        )
-        raise ConfigError(f"unknown metric {name!r}. Did you mean {', '.join(close)}?{own}")
-    ours = _find(found.ours or "")
-    assert ours is not None, found.ours
-    return ResolvedName(ours, dict(found.preset), found.parameters, found.note)
-
-
-_ALIKE = 0.75
-"""The similarity from which an unknown name is a misspelled one."""
+    if found is not None:
+        ours = _find(found.ours or "")
+        assert ours is not None, found.ours
+        return ResolvedName(ours, dict(found.preset), found.parameters, found.note)
+    discover()
+    if name in _METRICS:  # added after the index was generated
+        return ResolvedName(_METRICS[name], {}, {})
+    close = nearest(name, [*_METRICS, *_ALIASES, *names.all_names()])
+    message = f"unknown metric {name!r}. Did you mean {', '.join(close)}?"
+    if difflib.SequenceMatcher(None, name, close[0]).ratio() < 0.75:  # not a misspelled name
+        message += " For a metric of your own, import its module, or declare it as an entry point (otel_agenteval.metrics)."
+    raise ConfigError(message)
 
 
 def _negated(name: str, positive: ResolvedName) -> ResolvedName:

@@ -41,25 +41,19 @@ class HasParameters(Protocol):
     """Metric whose parameters are given."""
 
     @property
-    def name(self) -> str:
-        """Name of the metric."""
+    def name(self) -> str: ...
 
     @property
-    def parameters(self) -> Mapping[str, object]:
-        """Parameters by name."""
+    def parameters(self) -> Mapping[str, object]: ...
 
     @property
-    def spellings(self) -> Mapping[str, str]:
-        """Other spellings of parameters, mapped to their names."""
+    def spellings(self) -> Mapping[str, str]: ...
 
 
 def translated(metric: HasParameters, params: Mapping[str, Any], theirs: Spellings | None = None) -> dict[str, Any]:
     """Return parameters under our names and in our units. An unknown name is unchanged.
 
-    Args:
-        metric: Metric with these parameters.
-        params: Parameters as given.
-        theirs: Spellings under the name by which the metric was called.
+    ``theirs`` has the spellings under the name by which the metric was called.
 
     Raises:
         ConfigError: A parameter that is set twice, has no equivalent here, or has an invalid value.

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.errors import MetricError
+from ..registry import Result
 
 _NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*")
 """A number in the usual notation. Python also accepts others, such as ``1_0`` and ``nan``."""
@@ -161,6 +162,15 @@ def verdicts(reply: Mapping[str, Any], count: int, vocabulary: Sequence[str], mi
     """
     found = [word(verdict_of(entry), vocabulary) for entry in entries(reply, key)[:count]]
     return found + [missing] * (count - len(found))
+
+
+def scored(reply: Mapping[str, Any], *, top: float = 1, why: str = "reason", **keys: str) -> Result:
+    """Return the result of a reply with a score from 0 to ``top`` and its reason.
+
+    ``keys`` are other fields of the reply for the detail, as in :func:`shown`.
+    """
+    detail = {**shown(reply, **keys), why: reason_of(reply, why)}
+    return Result(number_within(reply, 0, top) / top, detail=detail, explanation=detail[why])
 
 
 def numbered(items: Sequence[str]) -> str:

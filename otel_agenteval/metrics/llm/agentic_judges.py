@@ -16,7 +16,19 @@ from ...core import jsonio
 from ...core.errors import MetricError
 from ...core.turn import ToolCall, Turn
 from ..lib import applies
-from ..lib.replies import as_boolean, boolean, entries, invalid, number_within, numbered, reason_of, shown, texts, verdict_of
+from ..lib.replies import (
+    as_boolean,
+    boolean,
+    entries,
+    invalid,
+    number_within,
+    numbered,
+    reason_of,
+    scored,
+    shown,
+    texts,
+    verdict_of,
+)
 from ..lib.steps import calls_as_text, ends_of, failure_of, shortened, tools_as_text
 from ..lib.trace import trace_of
 from ..prompts import SCORE, Prompts
@@ -125,8 +137,7 @@ def _holistic_completion(turn: Turn, judge: Asks, criteria: str | list[str] | No
         '"reasoning": "<why this score>", "score": <0 to 100>}',
         criteria={"criteria": criteria or _CRITERIA},
     )
-    detail = shown(reply, criteria_results="criteriaResults") | {"reasoning": reason_of(reply, "reasoning")}
-    return Result(number_within(reply, 0, 100) / 100, detail=detail, explanation=detail["reasoning"])
+    return scored(reply, top=100, why="reasoning", criteria_results="criteriaResults")
 
 
 @metric(needs=("input", "output"), uses=("context",), boolean=True, version="2", aliases=("hpd:TaskSuccessEvaluator",))
@@ -172,7 +183,7 @@ def llm_goal_accuracy(turn: Turn, judge: Asks, *, goal: str | None = None) -> Re
     asked = {"user_input": turn.input or "(unknown)"} if wanted is not turn.input else {}
     material = {**({} if by else {"goal": wanted}), **asked, "answer": turn.output or "(empty)"}
     reply = judge.ask("score", _PROMPTS["goal"], material, SCORE, criteria=by)
-    return _judged(reply, {})
+    return scored(reply)
 
 
 @metric(needs=("output",), version="2", aliases=("hpd:TopicAdherenceEvaluator",))
@@ -195,7 +206,7 @@ def llm_topic_adherence(turn: Turn, judge: Asks, *, allowed_topics: Annotated[li
         SCORE,
         criteria={"allowed_topics": [topic.strip() for topic in allowed_topics if topic.strip()]},
     )
-    return _judged(reply, {})
+    return scored(reply)
 
 
 # --- tools

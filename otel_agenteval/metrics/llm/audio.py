@@ -39,8 +39,8 @@ def _measured(content: Content) -> dict[str, Any] | None:
 
 def _as_text(measured: Mapping[str, Any]) -> str:
     lines = [
-        f"Channel {number} speaks: {', '.join(f'{start} to {end} s' for start, end in spoken) or 'never'}."
-        for number, spoken in enumerate(measured["speech"], 1)
+        f"Channel {number} speaks: {', '.join(f'{start} to {end} s' for start, end in times) or 'never'}."
+        for number, times in enumerate(measured["speech"], 1)
     ]
     lines += [
         f"At {one['at_s']} s channel {one['by_channel']} begins while channel {one['of_channel']} speaks, which stops {one['stops_after_s']} s later."

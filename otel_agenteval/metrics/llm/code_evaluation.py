@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...core import jsonio
 from ...core.turn import Turn
 from ..lib import applies
 from ..lib.code import OUTPUT_CHARS, code_blocks
 from ..lib.readability import measured
 from ..lib.references import reference
-from ..lib.replies import number_within, reason_of, shown
+from ..lib.replies import scored
 from ..prompts import TEN, Prompts
 from ..registry import Asks, Result, metric, skip
 
@@ -42,9 +40,10 @@ def llm_code_readability(turn: Turn, judge: Asks) -> Result:
     if not blocks:
         return skip("no_code")
     counts = measured(blocks)
-    said = "\n".join(f"{name}: {value}" for name, value in counts.items())
-    reply = judge.ask("readability", _PROMPTS["readable"], {"output": output, "measured": said}, TEN)
-    return _out_of_ten(reply, {"reason": reason_of(reply), "measured": counts})
+    lines = "\n".join(f"{name}: {value}" for name, value in counts.items())
+    result = scored(judge.ask("readability", _PROMPTS["readable"], {"output": output, "measured": lines}, TEN), top=10)
+    result.detail = {**(result.detail or {}), "measured": counts}
+    return result
 
 
 @metric(references=("spec",), threshold=0.5, applies=applies.code, version="2", aliases=("trusys:code-correctness",))
@@ -83,9 +82,4 @@ def llm_code_correctness(turn: Turn, judge: Asks, *, spec: str | None = None) ->
         '{"issues": ["<what is wrong, and for which input>", ...], "reason": "<why, in one or two sentences>", "score": <0 to 10>}',
         criteria={"spec": spec} if spec else None,
     )
-    return _out_of_ten(reply, {**shown(reply, issues="issues"), "reason": reason_of(reply)})
-
-
-def _out_of_ten(reply: dict[str, Any], detail: dict[str, Any]) -> Result:
-    value = number_within(reply, 0, 10) / 10
-    return Result(value, detail=detail, explanation=detail["reason"])
+    return scored(reply, top=10, issues="issues")

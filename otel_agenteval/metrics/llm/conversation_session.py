@@ -17,7 +17,7 @@ from ...core.turn import Message, Turn
 from ..code.conversation_session import says_something
 from ..lib import applies
 from ..lib.g_eval import Criteria, g_eval
-from ..lib.replies import boolean, entries, number, number_within, reason_of, shown
+from ..lib.replies import boolean, entries, number, number_within, reason_of, scored, shown
 from ..lib.steps import one_line
 from ..lib.trace import cut
 from ..lib.values import Words
@@ -34,7 +34,7 @@ _SHOWN = 200
 """Maximum entries of a list in ``detail``. All entries are counted."""
 
 
-def _spoken(messages: Iterable[Message]) -> list[Message]:
+def _with_text(messages: Iterable[Message]) -> list[Message]:
     return [message for message in messages if says_something(message)]
 
 
@@ -126,18 +126,7 @@ def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
     earlier = _earlier(turn)
     if not earlier:
         return skip("missing:history")
-    reply = judge.ask(
-        "score",
-        _PROMPTS["coherent"],
-        _answer_in(turn, _history(earlier)),
-        SCORE,
-    )
-    return _judged(reply)
-
-
-def _judged(reply: Mapping[str, Any]) -> Result:
-    detail: Detail = {"reason": reason_of(reply)}
-    return Result(number_within(reply, 0, 1), detail=detail, explanation=detail["reason"])
+    return scored(judge.ask("score", _PROMPTS["coherent"], _answer_in(turn, _history(earlier)), SCORE))
 
 
 @metric(needs=("output",), uses=("history",), applies=applies.said_before, version="2", aliases=("hpd:GoalProgressionEvaluator",))
@@ -222,7 +211,7 @@ def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
         },
         SCORE,
     )
-    return _judged(reply)
+    return scored(reply)
 
 
 # --- whole conversation
@@ -246,10 +235,10 @@ def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, st
 
     Source: deepeval conversational G-Eval (Trusys).
     """
-    spoken = _spoken(turn.messages)
-    if not spoken:
+    messages = _with_text(turn.messages)
+    if not messages:
         return skip("missing:conversation")
-    return g_eval(judge, criteria, steps, "a conversation between a user and an assistant", {"conversation": _lines(spoken)})
+    return g_eval(judge, criteria, steps, "a conversation between a user and an assistant", {"conversation": _lines(messages)})
 
 
 @metric(threshold=0.5, applies=applies.several_exchanges, version="2", aliases=("trusys:knowledge-retention",))
@@ -265,10 +254,10 @@ def llm_knowledge_retention(turn: Turn, judge: Asks) -> Result:
 
     Source: deepeval knowledge retention (Trusys).
     """
-    spoken = _spoken(turn.messages)
-    if not spoken:
+    messages = _with_text(turn.messages)
+    if not messages:
         return skip("missing:conversation")
-    places = [place for place, message in enumerate(spoken) if message.role == "assistant"]
+    places = [place for place, message in enumerate(messages) if message.role == "assistant"]
     if not places:
         return vacuous(1.0)
     facts: dict[str, Any] = {}
@@ -276,16 +265,16 @@ def llm_knowledge_retention(turn: Turn, judge: Asks) -> Result:
     reasons: list[str | None] = []
     start = 0
     for place in places:
-        new = _lines(spoken[start:place], start + 1)
+        new = _lines(messages[start:place], start + 1)
         facts.update(_facts_in(judge, place + 1, facts, new))
-        after = _lines(spoken[place + 1 :], place + 2) if place == places[-1] else ""
+        after = _lines(messages[place + 1 :], place + 2) if place == places[-1] else ""
         reply = judge.ask(
             "verdict",
             f"{_PROMPTS['forgotten']}\nThe message is no. {place + 1} of the conversation.",
             {
                 "known_facts": _known(facts),
                 "said_before": new or "(nothing)",
-                "message": spoken[place].content or "(empty)",
+                "message": messages[place].content or "(empty)",
                 **({"said_later": after} if after else {}),
             },
             VERDICT,
@@ -337,7 +326,7 @@ def llm_role_adherence(turn: Turn, judge: Asks, *, role: Words) -> Result:
 
     Source: deepeval role adherence (Trusys).
     """
-    if not _spoken(turn.messages):
+    if not _with_text(turn.messages):
         return skip("missing:conversation")
     said = [(place, message) for place, message in enumerate(turn.messages) if says_something(message)]
     own = {place for place, message in said if message.role == "assistant"}
@@ -385,7 +374,7 @@ def llm_conversation_relevancy(turn: Turn, judge: Asks, *, window_size: Count = 
 
     Source: deepeval conversation relevancy, promptfoo conversation-relevance (Trusys).
     """
-    interactions, unanswered = _interactions(_spoken(turn.messages))
+    interactions, unanswered = _interactions(_with_text(turn.messages))
     if not interactions:
         return skip("missing:conversation")
     relevant: list[bool] = []

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from ...core.turn import Turn
 from ..lib.g_eval import Criteria, g_eval
-from ..lib.replies import as_boolean, boolean, number_within, reason_of
+from ..lib.replies import as_boolean, boolean, number_within, reason_of, scored
 from ..lib.values import Words
 from ..prompts import SCORE, Prompts
 from ..registry import EPSILON, Asks, Param, Result, metric, skip
@@ -45,15 +45,13 @@ def llm_coherence(turn: Turn, judge: Asks) -> Result:
         '"hasContradictions": <true or false>, "hasLogicalFlow": <true or false>, '
         '"structureQuality": "<excellent, good, fair or poor>", "score": <0 to 100>}',
     )
-    detail: dict[str, Any] = {
+    result = scored(reply, top=100, why="reasoning", contradictions="contradictions", structure_quality="structureQuality")
+    result.detail = {
         "has_logical_flow": as_boolean(reply.get("hasLogicalFlow")),
         "has_contradictions": as_boolean(reply.get("hasContradictions")),
-        "contradictions": reply.get("contradictions"),
-        "structure_quality": reply.get("structureQuality"),
-        "reasoning": reason_of(reply, "reasoning"),
+        **(result.detail or {}),
     }
-    value = number_within(reply, 0, 100) / 100
-    return Result(value, detail=detail, explanation=detail["reasoning"])
+    return result
 
 
 @metric(needs=("output",), threshold=0.7, version="2", aliases=("agenteval:llm_fluency", "agenteval:FluencyMetric"))
@@ -77,15 +75,10 @@ def llm_fluency(turn: Turn, judge: Asks) -> Result:
         '"awkwardPhrases": [<phrases that sound unnatural>], "readabilityLevel": "<easy, moderate or difficult>", '
         '"overallQuality": "<excellent, good, fair or poor>", "score": <0 to 100>}',
     )
-    detail: dict[str, Any] = {
-        "grammar_errors": reply.get("grammarErrors"),
-        "awkward_phrases": reply.get("awkwardPhrases"),
-        "readability_level": reply.get("readabilityLevel"),
-        "overall_quality": reply.get("overallQuality"),
-        "reasoning": reason_of(reply, "reasoning"),
-    }
-    value = number_within(reply, 0, 100) / 100
-    return Result(value, detail=detail, explanation=detail["reasoning"])
+    fields = {"grammar_errors": "grammarErrors", "awkward_phrases": "awkwardPhrases"}
+    return scored(
+        reply, top=100, why="reasoning", **fields, readability_level="readabilityLevel", overall_quality="overallQuality"
+    )
 
 
 @metric(needs=("output",), version="2", aliases=("trusys:llm-rubric",))
@@ -192,13 +185,7 @@ def llm_custom_judge(turn: Turn, judge: Asks, *, rubric: Rubric) -> Result:
 
     Source: HPD-Agent CustomJudgeEvaluator.
     """
-    reply = judge.ask(
-        "score",
-        _PROMPTS["custom"],
-        _material(turn),
-        SCORE,
-        criteria={"rubric": rubric},
-    )
-    detail: dict[str, Any] = {"reason": reason_of(reply)}
-    detail["score"] = number_within(reply, 0, 1)
-    return Result(detail["score"], detail=detail, explanation=detail["reason"])
+    reply = judge.ask("score", _PROMPTS["custom"], _material(turn), SCORE, criteria={"rubric": rubric})
+    result = scored(reply)
+    result.detail = {**(result.detail or {}), "score": result.value}
+    return result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le
@@ -14,9 +14,9 @@ from ..lib.replies import (
     as_boolean,
     boolean,
     entries,
-    number_within,
     numbered,
     reason_of,
+    scored,
     shown,
     texts,
     verdict_of,
@@ -38,23 +38,6 @@ def _of(task: str, items: Sequence[str], what: str) -> str:
 
 def _joined(context: Sequence[str]) -> str:
     return "\n---\n".join(context)
-
-
-def _percent(reply: Mapping[str, Any], **keys: str) -> Result:
-    """Return the value of a reply with ``score`` 0..100 and ``reasoning``.
-
-    ``keys`` are its other fields for the detail.
-    """
-    detail = {**shown(reply, **keys), "reasoning": reason_of(reply, "reasoning")}
-    value = number_within(reply, 0, 100) / 100
-    return Result(value, detail=detail, explanation=detail["reasoning"])
-
-
-def _unit(reply: Mapping[str, Any]) -> Result:
-    """Return the value of a reply with ``score`` 0..1 and ``reason``."""
-    detail: dict[str, Any] = {"reason": reason_of(reply)}
-    value = number_within(reply, 0, 1)
-    return Result(value, detail=detail, explanation=detail["reason"])
 
 
 def _with_holistic_threshold(result: Result, threshold: float | None) -> Result:
@@ -104,7 +87,9 @@ def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "
             '{"reasoning": "<why, in one to three sentences>", "faithfulClaims": [<claims that the context supports>], '
             '"hallucinatedClaims": [<claims that it does not support>], "score": <0 to 100>}',
         )
-        result = _percent(reply, faithful_claims="faithfulClaims", hallucinated_claims="hallucinatedClaims")
+        result = scored(
+            reply, top=100, why="reasoning", faithful_claims="faithfulClaims", hallucinated_claims="hallucinatedClaims"
+        )
         result.detail = {**(result.detail or {}), **shown(reply, unsupported="hallucinatedClaims")}
         return result
     reply = judge.ask(
@@ -150,7 +135,7 @@ def llm_relevance(turn: Turn, judge: Asks) -> Result:
         '{"reasoning": "<why, in one to three sentences>", "irrelevantParts": [<parts of the answer that do not belong>], '
         '"addressesQuestion": <true or false>, "staysOnTopic": <true or false>, "score": <0 to 100>}',
     )
-    result = _percent(reply, irrelevant_parts="irrelevantParts")
+    result = scored(reply, top=100, why="reasoning", irrelevant_parts="irrelevantParts")
     result.detail = {
         "addresses_question": as_boolean(reply.get("addressesQuestion")),
         "stays_on_topic": as_boolean(reply.get("staysOnTopic")),
@@ -199,7 +184,7 @@ def llm_context_precision(
             '{"reasoning": "<why, in one to three sentences>", "relevantParts": [<the first words of each useful passage>], '
             '"irrelevantParts": [<the first words of each that is of no use>], "score": <0 to 100>}',
         )
-        result = _percent(reply, relevant_parts="relevantParts", irrelevant_parts="irrelevantParts")
+        result = scored(reply, top=100, why="reasoning", relevant_parts="relevantParts", irrelevant_parts="irrelevantParts")
         return _with_holistic_threshold(result, threshold)
     found: list[str] = []
     reasons: list[str | None] = []
@@ -266,14 +251,11 @@ def llm_context_recall(
             '{"reasoning": "<why, in one to three sentences>", "informationPresent": [<what of the ground truth the context holds>], '
             '"informationMissing": [<what it does not hold>], "score": <0 to 100>}',
         )
-        result = _percent(reply, information_present="informationPresent", information_missing="informationMissing")
+        result = scored(
+            reply, top=100, why="reasoning", information_present="informationPresent", information_missing="informationMissing"
+        )
         return _with_holistic_threshold(result, threshold)
-    reply = judge.ask(
-        "claims",
-        _PROMPTS["claims_of_truth"],
-        {"ground_truth": truth},
-        '{"claims": ["<claim>", ...]}',
-    )
+    reply = judge.ask("claims", _PROMPTS["claims_of_truth"], {"ground_truth": truth}, '{"claims": ["<claim>", ...]}')
     claims = texts(reply, "claims")
     if not claims:
         return skip("no_claims")
@@ -318,12 +300,9 @@ def llm_context_relevance(turn: Turn, judge: Asks, *, method: Literal["extract",
     question, context = turn.input or "", turn.context
     if method == "holistic":
         reply = judge.ask(
-            "context_relevance",
-            _PROMPTS["context_relevant"],
-            {"question": question, "context": _joined(context)},
-            SCORE,
+            "context_relevance", _PROMPTS["context_relevant"], {"question": question, "context": _joined(context)}, SCORE
         )
-        return _unit(reply)
+        return scored(reply)
     reply = judge.ask(
         "extract",
         _PROMPTS["context_needed"],
@@ -401,7 +380,14 @@ def llm_answer_correctness(turn: Turn, judge: Asks, *, exact_shortcut: bool = Tr
         '{"reasoning": "<why, in one to three sentences>", "factsCorrect": [<facts that the answer has right>], '
         '"factsIncorrect": [<facts that it has wrong>], "factsMissing": [<facts of the ground truth that it lacks>], "score": <0 to 100>}',
     )
-    return _percent(reply, facts_correct="factsCorrect", facts_incorrect="factsIncorrect", facts_missing="factsMissing")
+    return scored(
+        reply,
+        top=100,
+        why="reasoning",
+        facts_correct="factsCorrect",
+        facts_incorrect="factsIncorrect",
+        facts_missing="factsMissing",
+    )
 
 
 @metric(needs=("output", "ground_truth"), version="2", aliases=("hpd:AnswerSimilarityEvaluator",))
@@ -420,7 +406,7 @@ def llm_answer_similarity(turn: Turn, judge: Asks) -> Result:
         {"answer": turn.output or "", "ground_truth": jsonio.text_of(truth_of(turn))},
         SCORE,
     )
-    return _unit(reply)
+    return scored(reply)
 
 
 @metric(
@@ -513,7 +499,7 @@ def llm_groundedness(turn: Turn, judge: Asks, *, fabrication_cap: Annotated[floa
         '"fabricatedElements": [<what is made up; empty if nothing is>], "uncertaintyAcknowledged": <true or false>, "score": <0 to 100>}',
     )
     fabricated = texts(reply, "fabricatedElements")
-    result = _percent(reply, grounded_claims="groundedClaims", ungrounded_claims="ungroundedClaims")
+    result = scored(reply, top=100, why="reasoning", grounded_claims="groundedClaims", ungrounded_claims="ungroundedClaims")
     result.detail = {
         **(result.detail or {}),
         "fabricated_elements": fabricated,
@@ -604,7 +590,7 @@ def llm_noise_sensitivity(
         },
         SCORE,
     )
-    return _unit(reply)
+    return scored(reply)
 
 
 @metric(

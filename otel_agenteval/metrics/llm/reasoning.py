@@ -4,12 +4,12 @@ Without reasoning, they are skipped as ``missing:reasoning``.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from annotated_types import Ge
 
 from ...core.turn import Turn
-from ..lib.replies import number_within, reason_of
+from ..lib.replies import scored
 from ..lib.steps import calls_as_text
 from ..lib.trace import cut
 from ..prompts import SCORE, Prompts
@@ -18,13 +18,6 @@ from ..registry import Asks, Result, metric, skip
 _PROMPTS = Prompts("reasoning")
 
 Chars = Annotated[int, Ge(1)]
-
-
-def _asked(judge: Asks, stage: str, task: str, data: dict[str, Any]) -> Result:
-    reply = judge.ask(stage, task, data, SCORE)
-    detail: dict[str, Any] = {"reason": reason_of(reply)}
-    value = number_within(reply, 0, 1)
-    return Result(value, detail=detail, explanation=detail["reason"])
 
 
 @metric(needs=("reasoning", "output"), version="2", aliases=("hpd:ReasoningCoherenceEvaluator",))
@@ -40,12 +33,7 @@ def llm_reasoning_coherence(turn: Turn, judge: Asks) -> Result:
     reasoning = turn.reasoning or ""
     if not reasoning.strip():
         return skip("missing:reasoning")
-    return _asked(
-        judge,
-        "coherence",
-        _PROMPTS["coherent"],
-        {"reasoning": reasoning, "answer": turn.output or ""},
-    )
+    return scored(judge.ask("coherence", _PROMPTS["coherent"], {"reasoning": reasoning, "answer": turn.output or ""}, SCORE))
 
 
 @metric(needs=("reasoning",), uses=("context",), version="2", aliases=("hpd:ReasoningGroundednessEvaluator",))
@@ -64,23 +52,15 @@ def llm_reasoning_groundedness(turn: Turn, judge: Asks, *, max_result_chars: Cha
     reasoning = turn.reasoning or ""
     if not reasoning.strip():
         return skip("missing:reasoning")
-    data: dict[str, Any] = {"reasoning": reasoning, "tool_calls": _calls(turn, max_result_chars)}
+    calls = "(unknown)"
+    if turn.tool_calls is not None:
+        calls = calls_as_text(turn.tool_calls, most=None, result_chars=max_result_chars, shorten=cut) or "(none were made)"
+    data = {"reasoning": reasoning, "tool_calls": calls}
     if turn.input:
         data["input"] = turn.input
     if turn.context:
         data["context"] = "\n---\n".join(turn.context)
-    return _asked(
-        judge,
-        "groundedness",
-        _PROMPTS["grounded"],
-        data,
-    )
-
-
-def _calls(turn: Turn, limit: int) -> str:
-    if turn.tool_calls is None:
-        return "(unknown)"
-    return calls_as_text(turn.tool_calls, most=None, result_chars=limit, shorten=cut) or "(none were made)"
+    return scored(judge.ask("groundedness", _PROMPTS["grounded"], data, SCORE))
 
 
 @metric(needs=("reasoning", "input", "output"), version="2", aliases=("hpd:ReasoningEfficiencyEvaluator",))
@@ -100,13 +80,6 @@ def llm_reasoning_efficiency(turn: Turn, judge: Asks, *, max_chars: Chars = 800)
     reasoning = turn.reasoning or ""
     if not reasoning.strip():
         return skip("missing:reasoning")
-    return _asked(
-        judge,
-        "efficiency",
-        _PROMPTS["efficient"],
-        {
-            "task": turn.input or "",
-            "reasoning": reasoning[:max_chars],
-            "lengths": {"reasoning": len(reasoning), "answer": len(turn.output or "")},
-        },
-    )
+    lengths = {"reasoning": len(reasoning), "answer": len(turn.output or "")}
+    material = {"task": turn.input or "", "reasoning": reasoning[:max_chars], "lengths": lengths}
+    return scored(judge.ask("efficiency", _PROMPTS["efficient"], material, SCORE))

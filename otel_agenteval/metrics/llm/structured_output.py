@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...core import jsonio
 from ...core.turn import Turn
 from ..lib.json_output import object_of, too_long, written
 from ..lib.references import truth_of
-from ..lib.replies import number_within, reason_of
+from ..lib.replies import scored
 from ..prompts import SCORE, Prompts
 from ..registry import Asks, Result, metric, skip
 
@@ -42,6 +40,4 @@ def llm_semantic_field_equality(turn: Turn, judge: Asks, *, field: str) -> Resul
         SCORE,
         criteria={"field": field},
     )
-    detail: dict[str, Any] = {"reason": reason_of(reply)}
-    value = number_within(reply, 0, 1)
-    return Result(value, detail=detail, explanation=detail["reason"])
+    return scored(reply)

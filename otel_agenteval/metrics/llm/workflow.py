@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...core.turn import Turn
-from ..lib.replies import number_within, reason_of
+from ..lib.replies import scored
 from ..prompts import PERCENT, Prompts
 from ..registry import Asks, Result, metric
 
@@ -42,6 +40,4 @@ def llm_workflow_output_quality(turn: Turn, judge: Asks, *, criteria: str | list
         PERCENT,
         criteria={"criteria": criteria or _QUALITY},
     )
-    detail: dict[str, Any] = {"reasoning": reason_of(reply, "reasoning")}
-    value = number_within(reply, 0, 100) / 100
-    return Result(value, detail=detail, explanation=detail["reasoning"])
+    return scored(reply, top=100, why="reasoning")

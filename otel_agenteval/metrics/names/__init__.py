@@ -25,8 +25,6 @@ _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 class ToolMetric(NamedTuple):
-    """Metric of another tool."""
-
     name: str
     ours: str | None
     """The equivalent metric here, or None."""
@@ -38,8 +36,6 @@ class ToolMetric(NamedTuple):
 
 
 class Tool(NamedTuple):
-    """Another tool, with its prefix and metrics."""
-
     prefix: str
     title: str
     version: str
@@ -91,7 +87,6 @@ def _spelling(value: Any) -> Spelling:
 
 
 def tool_metrics() -> Iterator[tuple[Tool, ToolMetric]]:
-    """Yield every metric of every tool."""
     for prefix in TOOLS:
         for metric in load_tool(prefix).metrics.values():
             yield load_tool(prefix), metric
