@@ -36,7 +36,7 @@ from otel_agenteval.core.score import Score  # noqa: E402
 from otel_agenteval.evaluation.evaluator import score_one  # noqa: E402
 from otel_agenteval.judging.models.reply_schema import schema_of  # noqa: E402
 from otel_agenteval.metrics.bound_metric import BoundMetric, live_metric  # noqa: E402
-from otel_agenteval.metrics.lib.workflow import runs_of  # noqa: E402
+from otel_agenteval.metrics.code.workflow import runs_of  # noqa: E402
 from otel_agenteval.metrics.registry import Metric, catalog, default_pack  # noqa: E402
 from otel_agenteval.turns.conversations import SIGNALS, whole  # noqa: E402
 from scripts.coverage_notes import CONSTANT, EXAMPLES, NOT_RUN, PARAMETERS, WAYS_IN  # noqa: E402

@@ -1,19 +1,25 @@
 """Structure and execution of workflows.
-Names of executors and tools are compared ignoring case.
+Names of executors and tools are compared ignoring case. The declared graph of executors and their runs in start order are in
+the turn's ``workflow``. If it has no runs, they are read from the first of these spans that exist:
+
+1. Spans with an ``executor.id``.
+2. Agents directly below a workflow (``invoke_workflow``, ``gen_ai.workflow.name``).
+3. Agents that the turn's only top-level agent called.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from annotated_types import Ge, MinLen
 
+from ...core import jsonio
 from ...core.errors import MetricError
 from ...core.turn import Turn
-from ..lib.workflow import ExecutorRun, Graph, graph_of, key, runs_of
+from ..lib.tokens import common_subsequence
 from ..registry import Result, metric, skip
 from .performance_cost import code_cost, code_token_usage
 
@@ -22,6 +28,107 @@ Limit = Annotated[float, Ge(0)]
 
 _SHOWN = 200
 """Maximum entries of a list in ``detail``. All entries are counted."""
+
+
+# --- the workflow of a turn
+
+
+_FAILED = frozenset(("error", "failed", "failure"))
+
+
+def _key(name: str) -> str:
+    return name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class _ExecutorRun:
+    """One run of an executor."""
+
+    executor: str
+    failed: bool
+    tools: tuple[str, ...] | None = None
+    """Names of the called tools in order. None if unknown."""
+
+
+def _list(given: Mapping[str, Any], name: str, path: str) -> Sequence[Any]:
+    found = given.get(name)
+    if found is None:
+        return ()
+    if not isinstance(found, (list, tuple)):
+        raise MetricError("invalid_workflow", f"{path}.{name}: must be a list")
+    return found
+
+
+def _id_of(node: Any) -> str:
+    return jsonio.text_of(node.get("id", node.get("name")) if isinstance(node, Mapping) else node)
+
+
+def _ids_of(given: Any) -> list[str]:
+    if not given:
+        return []
+    return [_id_of(item) for item in given] if isinstance(given, (list, tuple)) else [_id_of(given)]
+
+
+def runs_of(turn: Turn) -> list[_ExecutorRun] | None:
+    """Return the runs of the workflow's executors in start order, or None without a workflow.
+
+    Raises:
+        MetricError: If ``workflow.steps`` isn't a list of objects.
+    """
+    workflow = turn.workflow or {}
+    if workflow.get("steps") is None:
+        return _runs_in_spans(turn)
+    named = _named_by_errors(_list(workflow, "errors", "workflow"))
+    return [_run(step, place, named) for place, step in enumerate(_list(workflow, "steps", "workflow"))]
+
+
+def _named_by_errors(errors: Sequence[Any]) -> set[tuple[str, str | None]]:
+    """Return the executors that an error of the workflow names, each with the step, or None for all runs."""
+    return {
+        (_key(_id_of(error["executor"])), None if error.get("step") is None else jsonio.text_of(error["step"]))
+        for error in errors
+        if isinstance(error, Mapping) and error.get("executor") is not None
+    }
+
+
+def _run(step: Any, place: int, named: set[tuple[str, str | None]]) -> _ExecutorRun:
+    if not isinstance(step, Mapping):
+        raise MetricError("invalid_workflow", f"workflow.steps[{place}]: must be an object with executor and status")
+    executor = _id_of(step.get("executor"))
+    own = place if step.get("id") is None else step["id"]
+    failed = (
+        jsonio.text_of(step.get("status")).lower() in _FAILED
+        or (_key(executor), None) in named
+        or (_key(executor), jsonio.text_of(own)) in named
+    )
+    tools = step.get("tool_calls")
+    if not isinstance(tools, (list, tuple)):
+        return _ExecutorRun(executor, failed)
+    return _ExecutorRun(executor, failed, tuple(_id_of(tool) for tool in tools))
+
+
+def _runs_in_spans(turn: Turn) -> list[_ExecutorRun] | None:
+    agents = turn.agent_runs
+    executors = [span for span in turn.spans if isinstance(span.attributes.get("executor.id"), str)]
+    if executors:
+        parents = {span.id: span.parent for span in turn.spans}
+        failed = {parents.get(run.span_id) for run in agents if run.error is not None and run.span_id is not None}
+        failed |= {span.id for span in executors if span.attributes.get("error.type")}
+        return [_ExecutorRun(span.attributes["executor.id"], span.id in failed) for span in executors]
+    outermost = [run for run in agents if run.parent is None]
+    if len(outermost) == 1 and not any(_is_workflow(span.attributes) for span in turn.spans):
+        (first,) = outermost
+        called = [run for run in agents if run is not first and run.parent is not None and run.parent == first.name]
+        outermost = [first, *called] if called else []
+    return [_ExecutorRun(run.name or "", run.error is not None) for run in outermost] or None
+
+
+def _is_workflow(attributes: Mapping[str, Any]) -> bool:
+    return (
+        attributes.get("gen_ai.operation.name") == "invoke_workflow"
+        or "gen_ai.workflow.name" in attributes
+        or "workflow.name" in attributes
+    )
 
 
 # --- structure
@@ -42,42 +149,42 @@ def _reachable(starts: Iterable[str], edges: Iterable[tuple[str, str]]) -> set[s
     return seen
 
 
+def _edge(edge: Any, place: int) -> tuple[str, str]:
+    if isinstance(edge, Mapping):
+        edge = (edge.get("from", edge.get("source")), edge.get("to", edge.get("target")))
+    if not isinstance(edge, (list, tuple)) or len(edge) != 2:
+        raise MetricError("invalid_workflow", f"workflow.graph.edges[{place}]: must be [from, to]")
+    return _id_of(edge[0]), _id_of(edge[1])
+
+
 class _Structure:
-    """Checks of a graph, by lower-case names."""
+    """Checks of a declared graph, by lower-case names."""
 
-    def __init__(self, graph: Graph, entry: str | None, exits: Sequence[str]) -> None:
-        self.spelling: dict[str, str] = {}
-        for node in graph.nodes:
-            self.spelling.setdefault(key(node), node)
-        self.nodes = self.spelling.keys()
-        self.edges = {(key(source), key(target)) for source, target in graph.edges}
-        self._graph = graph
-        self._entries = {key(name) for name in ([entry] if entry else graph.entries)}
-        self._exits = {key(name) for name in (exits or graph.exits)}
-        inner = {edge for edge in self.edges if edge[0] in self.nodes and edge[1] in self.nodes}
-        self._all_edges_resolve = len(inner) == len(self.edges)
+    def __init__(self, given: Any, entry: str | None, exits: Sequence[str]) -> None:
+        if not isinstance(given, Mapping):
+            raise MetricError("invalid_workflow", "workflow.graph: must be an object with nodes and edges")
+        ids = [_id_of(node) for node in _list(given, "nodes", "workflow.graph")]
+        edges = [_edge(edge, place) for place, edge in enumerate(_list(given, "edges", "workflow.graph"))]
+        self.spelling = {_key(node): node for node in reversed(ids)}  # reversed, to keep the first spelling
+        self.nodes = set(self.spelling)
+        self.edges = {(_key(source), _key(target)) for source, target in edges}
+        inner = {(source, target) for source, target in self.edges if source in self.nodes and target in self.nodes}
+        entries = {_key(name) for name in ([entry] if entry else _ids_of(given.get("entry")))}
+        leaves = {_key(name) for name in (exits or _ids_of(given.get("exits")))}
         # Undeclared entries are nodes without incoming edges, undeclared exits those without outgoing ones.
-        self.starts = self._entries & self.nodes if self._entries else self.nodes - {target for _, target in inner}
-        self.ends = self._exits & self.nodes if self._exits else self.nodes - {source for source, _ in inner}
-        self.reached = _reachable(self.starts, inner)
-
-    def checks(self) -> dict[str, bool]:
-        """Return the checks that every graph must pass.
-
-        An entry that isn't a node reaches nothing.
-        """
-        return {
+        starts = entries & self.nodes if entries else self.nodes - {target for _, target in inner}
+        ends = leaves & self.nodes if leaves else self.nodes - {source for source, _ in inner}
+        reached = _reachable(starts, inner)  # an entry that isn't a node reaches nothing
+        self.unreachable = [node for node in dict.fromkeys(map(_key, ids)) if node not in reached]
+        self.checks = {
             "nodes_present": bool(self.nodes),
-            "unique_ids": len(self.nodes) == len(self._graph.nodes),
-            "edges_resolve": self._all_edges_resolve,
-            "entry_exists": bool(self.starts) and self._entries <= self.nodes,
-            "exit_exists": bool(self.ends) and self._exits <= self.nodes,
-            "all_reachable": bool(self.starts) and self.reached >= self.nodes,
-            "exit_reachable": not self.ends.isdisjoint(self.reached),
+            "unique_ids": len(self.nodes) == len(ids),
+            "edges_resolve": len(inner) == len(self.edges),
+            "entry_exists": bool(starts) and entries <= self.nodes,
+            "exit_exists": bool(ends) and leaves <= self.nodes,
+            "all_reachable": bool(starts) and not self.unreachable,
+            "exit_reachable": not ends.isdisjoint(reached),
         }
-
-    def unreachable(self) -> list[str]:
-        return [name for node, name in self.spelling.items() if node not in self.reached]
 
 
 @metric(
@@ -121,13 +228,13 @@ def code_workflow_structure_validity(
 
     Source: AgentEval code_workflow_structure_validity.
     """
-    graph = graph_of(turn)
-    if graph is None:
+    graph = (turn.workflow or {}).get("graph")
+    if not graph:
         return skip("missing:workflow")
     structure = _Structure(graph, entry, exits or ())
-    checks = structure.checks()
-    missing_nodes = [name for name in expected_nodes if key(name) not in structure.nodes]
-    missing_edges = [[a, b] for a, b in expected_edges if (key(a), key(b)) not in structure.edges]
+    checks = structure.checks
+    missing_nodes = [name for name in expected_nodes if _key(name) not in structure.nodes]
+    missing_edges = [[a, b] for a, b in expected_edges if (_key(a), _key(b)) not in structure.edges]
     if expected_nodes:
         checks["expected_nodes"] = not missing_nodes
     if expected_edges:
@@ -140,7 +247,7 @@ def code_workflow_structure_validity(
             "checks": checks,
             "missing_nodes": missing_nodes[:_SHOWN],
             "missing_edges": missing_edges[:_SHOWN],
-            "unreachable": structure.unreachable()[:_SHOWN],
+            "unreachable": [structure.spelling[node] for node in structure.unreachable[:_SHOWN]],
         },
     )
 
@@ -148,29 +255,13 @@ def code_workflow_structure_validity(
 # --- execution
 
 
-def _common_subsequence(first: Sequence[str], second: Sequence[str]) -> int:
-    """Return the length of the longest common subsequence.
-
-    For speed, each table row is the bits of one number.
-    """
-    places: dict[str, int] = {}
-    for place, item in enumerate(first):
-        places[item] = places.get(item, 0) | 1 << place
-    full = (1 << len(first)) - 1
-    row = full  # a bit is 0 if the row's length grows there
-    for item in second:
-        hits = row & places.get(item, 0)
-        row = (row + hits | row - hits) & full
-    return len(first) - row.bit_count()
-
-
 def _left_over(names: Iterable[str], used: Iterable[str]) -> list[str]:
     """Return the names without a partner among the others, using each partner once."""
-    partners = Counter(map(key, used))
+    partners = Counter(map(_key, used))
     found = []
     for name in names:
-        if partners[key(name)]:
-            partners[key(name)] -= 1
+        if partners[_key(name)]:
+            partners[_key(name)] -= 1
         else:
             found.append(name)
     return found
@@ -211,7 +302,7 @@ def code_workflow_execution_order(
     if runs is None:
         return skip("missing:workflow")
     executed = [run.executor for run in runs]
-    common = _common_subsequence([key(name) for name in expected_order], [key(name) for name in executed])
+    common = common_subsequence([_key(name) for name in expected_order], [_key(name) for name in executed])
     length = max(len(expected_order), len(executed)) if strict else len(expected_order)
     return Result(
         common / length,
@@ -249,7 +340,7 @@ def code_workflow_executor_success(turn: Turn) -> Result:
     counts: dict[str, dict[str, int]] = {}
     spelling: dict[str, str] = {}
     for run in runs:
-        name = spelling.setdefault(key(run.executor), run.executor)
+        name = spelling.setdefault(_key(run.executor), run.executor)
         count = counts.setdefault(name, {"runs": 0, "failures": 0})
         count["runs"] += 1
         count["failures"] += run.failed
@@ -283,12 +374,12 @@ class _FirstCalls:
     def __init__(self, calls: Iterable[tuple[str, str | None]]) -> None:
         self._places: dict[tuple[str, str | None], int] = {}
         for place, (tool, executor) in enumerate(calls):
-            self._places.setdefault((key(tool), None), place)
+            self._places.setdefault((_key(tool), None), place)
             if executor is not None:
-                self._places.setdefault((key(tool), key(executor)), place)
+                self._places.setdefault((_key(tool), _key(executor)), place)
 
     def of(self, tool: str, executor: str | None = None) -> int | None:
-        return self._places.get((key(tool), None if executor is None else key(executor)))
+        return self._places.get((_key(tool), None if executor is None else _key(executor)))
 
     def satisfy(self, pattern: ToolPattern) -> bool:
         first = self.of(pattern.tool, pattern.executor)
@@ -309,7 +400,7 @@ class _FirstCalls:
 
 def _tool_calls(turn: Turn) -> list[tuple[str, str | None]] | None:
     """Return each call's tool and executor, from the workflow's steps or the turn's calls."""
-    runs: Sequence[ExecutorRun] = runs_of(turn) or ()
+    runs: Sequence[_ExecutorRun] = runs_of(turn) or ()
     if any(run.tools is not None for run in runs):
         return [(tool, run.executor) for run in runs for tool in run.tools or ()]
     return None if turn.tool_calls is None else [(call.name, call.agent) for call in turn.tool_calls]

@@ -7,7 +7,7 @@ of spans times the size of the query, for a tree of any shape.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ...core.errors import MetricError
@@ -73,7 +73,6 @@ class Forest:
         return min(index for index, step in passed.items() if step >= passed[at])
 
     def ancestors(self, matching: Answers) -> Counts:
-        """Count each span's ancestors."""
         total, matched = [0] * len(self.spans), [0] * len(self.spans)
         for index in self.order:
             parent = self.parents[index]
@@ -83,7 +82,6 @@ class Forest:
         return total, matched
 
     def children(self, matching: Answers) -> Counts:
-        """Count each span's children."""
         total, matched = [0] * len(self.spans), [0] * len(self.spans)
         for index, parent in enumerate(self.parents):
             if parent is not None:
@@ -104,14 +102,6 @@ class Forest:
 
 _SpanTest = Callable[[SpanInfo, Any], bool]
 _Quantifier = Callable[[int, int], bool]
-
-
-def _at_least_seconds(span: SpanInfo, bound: float) -> bool:
-    return span.duration_s is not None and span.duration_s >= bound
-
-
-def _at_most_seconds(span: SpanInfo, bound: float) -> bool:
-    return span.duration_s is not None and span.duration_s <= bound
 
 
 def _has_attributes(span: SpanInfo, wanted: Mapping[str, Any]) -> bool:
@@ -136,22 +126,20 @@ _OF_ONE_SPAN: dict[str, _SpanTest] = {
     "name_matches_regex": lambda span, pattern: regex.search(pattern, span.name or "") is not None,
     "has_attributes": _has_attributes,
     "has_attribute_keys": lambda span, keys: all(key in span.attributes for key in keys),
-    "min_duration_s": _at_least_seconds,
-    "max_duration_s": _at_most_seconds,
+    "min_duration_s": lambda span, bound: span.duration_s is not None and span.duration_s >= bound,
+    "max_duration_s": lambda span, bound: span.duration_s is not None and span.duration_s <= bound,
 }
 _SOME: _Quantifier = lambda total, matched: matched > 0  # noqa: E731 - three similar one-liners
 _ALL: _Quantifier = lambda total, matched: matched == total  # noqa: E731
 _NO: _Quantifier = lambda total, matched: matched == 0  # noqa: E731
 _OF_RELATIVES: dict[str, tuple[str, _Quantifier]] = {
-    "some_child_matches": ("children", _SOME),
-    "all_children_match": ("children", _ALL),
-    "no_child_matches": ("children", _NO),
-    "some_descendant_matches": ("descendants", _SOME),
-    "all_descendants_match": ("descendants", _ALL),
-    "no_descendant_matches": ("descendants", _NO),
-    "some_ancestor_matches": ("ancestors", _SOME),
-    "all_ancestors_match": ("ancestors", _ALL),
-    "no_ancestor_matches": ("ancestors", _NO),
+    name: (relation, quantifier)
+    for relation, names in {
+        "children": ("some_child_matches", "all_children_match", "no_child_matches"),
+        "descendants": ("some_descendant_matches", "all_descendants_match", "no_descendant_matches"),
+        "ancestors": ("some_ancestor_matches", "all_ancestors_match", "no_ancestor_matches"),
+    }.items()
+    for name, quantifier in zip(names, (_SOME, _ALL, _NO), strict=True)
 }
 _BOUNDS: dict[str, tuple[str, bool]] = {
     "min_child_count": ("children", True),
@@ -217,45 +205,37 @@ def _checked_value(key: str, value: Any, path: str, depth: int) -> Any:
 
 def matching(query: Mapping[str, Any], forest: Forest) -> Answers:
     """Return the spans that match a :func:`checked` query, as one boolean per span."""
-    spans = forest.spans
-    everything = [True] * len(spans)
     if "or" in query:
-        return [any(row) for row in _rows(query["or"], forest)]
-    found = everything
+        return _combined(any, query["or"], forest)
+    found = [True] * len(forest.spans)
     for key, wanted in query.items():
-        if key in _OF_ONE_SPAN:
-            test = _OF_ONE_SPAN[key]
-            answers = [test(span, wanted) for span in spans]
-        elif key in _BOUNDS:
-            relation, least = _BOUNDS[key]
-            counts = forest.children(everything) if relation == "children" else forest.ancestors(everything)
-            answers = [count >= wanted if least else count <= wanted for count in counts[0]]
-        elif key in _OF_RELATIVES:
-            answers = _of_relatives(query, key, forest)
-        elif key == "not":
-            answers = [not answer for answer in matching(wanted, forest)]
-        elif key == "and":
-            answers = [all(row) for row in _rows(wanted, forest)]
-        else:  # stop_recursing_when only modifies other conditions
-            continue
-        found = [one and other for one, other in zip(found, answers, strict=True)]
+        if key != "stop_recursing_when":  # only modifies other conditions
+            found = [one and other for one, other in zip(found, _answers(key, wanted, query, forest), strict=True)]
     return found
 
 
-def _rows(queries: Sequence[Mapping[str, Any]], forest: Forest) -> list[list[bool]]:
-    """Return for each span a list with one boolean per query."""
-    answers = [matching(query, forest) for query in queries]
-    return [[column[index] for column in answers] for index in range(len(forest.spans))]
-
-
-def _of_relatives(query: Mapping[str, Any], key: str, forest: Forest) -> Answers:
+def _answers(key: str, wanted: Any, query: Mapping[str, Any], forest: Forest) -> Answers:
+    if key == "and":
+        return _combined(all, wanted, forest)
+    if key == "not":
+        return [not answer for answer in matching(wanted, forest)]
+    if key in _OF_ONE_SPAN:
+        return [_OF_ONE_SPAN[key](span, wanted) for span in forest.spans]
+    if key in _BOUNDS:
+        relation, least = _BOUNDS[key]
+        everything = [True] * len(forest.spans)
+        counts, _ = forest.children(everything) if relation == "children" else forest.ancestors(everything)
+        return [count >= wanted if least else count <= wanted for count in counts]
     relation, holds = _OF_RELATIVES[key]
-    answers = matching(query[key], forest)
-    if relation == "children":
-        counts = forest.children(answers)
-    elif relation == "ancestors":
-        counts = forest.ancestors(answers)
-    else:
+    answers = matching(wanted, forest)
+    if relation == "descendants":
         stop = query.get("stop_recursing_when")
-        counts = forest.descendants(answers, [False] * len(answers) if stop is None else matching(stop, forest))
-    return [holds(total, matched) for total, matched in zip(*counts, strict=True)]
+        both = forest.descendants(answers, [False] * len(answers) if stop is None else matching(stop, forest))
+    else:
+        both = forest.children(answers) if relation == "children" else forest.ancestors(answers)
+    return [holds(total, matched) for total, matched in zip(*both, strict=True)]
+
+
+def _combined(quantifier: Callable[[Iterable[bool]], bool], queries: Sequence[Mapping[str, Any]], forest: Forest) -> Answers:
+    answers = [matching(query, forest) for query in queries]
+    return [quantifier(column[index] for column in answers) for index in range(len(forest.spans))]

@@ -1,4 +1,4 @@
-"""Describe the agent's actions to a judge, as a numbered list with one line per step.
+"""Describe the course of a turn to a judge, with the agent's actions as a numbered list, one line per step.
 
 ::
 
@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 from ...core import jsonio
 from ...core.turn import ErrorInfo, Message, SpanInfo, ToolCall, Turn
+from .replies import numbered
 
 ARGUMENT_CHARS = 1_000
 """Characters of a call's arguments, which many judgments depend on."""
@@ -76,15 +77,12 @@ def ends_of(items: Sequence[Item], limit: int) -> tuple[Sequence[Item], Sequence
     return items[:first], items[len(items) - limit // 2 :], len(items) - limit
 
 
-def steps_of(turn: Turn, *, most: int = STEPS, chars: int = TOTAL_CHARS) -> str:
+def steps_of(turn: Turn) -> str:
     """Return all steps of the turn, one per line, or an empty text without steps.
 
-    Args:
-        turn: The turn.
-        most: Maximum number of steps. Beyond it, the middle steps are left out.
-        chars: Approximate maximum length of all lines. Beyond it, the middle steps are left out too.
+    Beyond :data:`STEPS` or about :data:`TOTAL_CHARS`, the middle steps are left out.
     """
-    return numbered_lines(_every_step(turn), most=most, chars=chars)
+    return numbered_lines(list(_StepWriter(turn).lines()))
 
 
 def calls_as_text(
@@ -123,10 +121,8 @@ def tools_as_text(definitions: Sequence[Mapping[str, Any]], *, most: int = 200) 
     The form is ``- name(parameter: type, optional?: type): description``, with the schema's notes on each parameter.
     """
     first, last, left_out = ends_of(definitions, most)
-    lines = [_tool(one) for one in first]
-    if left_out:
-        lines.append(f"[… {left_out} tools left out …]")
-    return "\n".join([*lines, *map(_tool, last)])
+    mark = [f"[… {left_out} tools left out …]"] if left_out else []
+    return "\n".join([*map(_tool, first), *mark, *map(_tool, last)])
 
 
 def numbered_lines(lines: Sequence[str], *, most: int = STEPS, chars: int | None = TOTAL_CHARS, what: str = "steps") -> str:
@@ -135,26 +131,20 @@ def numbered_lines(lines: Sequence[str], *, most: int = STEPS, chars: int | None
     Beyond the limits, the middle lines are left out, and a mark states their number.
     """
     kept = most
-    if chars is not None:
-        while kept > 2 and sum(map(len, _both(ends_of(lines, kept)))) > chars:
-            kept = kept * 3 // 4
     first, last, left_out = ends_of(lines, kept)
-    found = [f"{number}. {line}" for number, line in enumerate(first, 1)]
-    if left_out:
-        found.append(f"[… {left_out} {what} left out …]")
-    return "\n".join([*found, *(f"{number}. {line}" for number, line in enumerate(last, len(lines) - len(last) + 1))])
-
-
-def _both(ends: tuple[Sequence[str], Sequence[str], int]) -> Iterator[str]:
-    yield from ends[0]
-    yield from ends[1]
+    while chars is not None and kept > 2 and sum(map(len, (*first, *last))) > chars:
+        kept = kept * 3 // 4
+        first, last, left_out = ends_of(lines, kept)
+    mark = [f"[… {left_out} {what} left out …]"] if left_out else []
+    numbered_first = [f"{number}. {line}" for number, line in enumerate(first, 1)]
+    numbered_last = [f"{number}. {line}" for number, line in enumerate(last, len(lines) - len(last) + 1)]
+    return "\n".join([*numbered_first, *mark, *numbered_last])
 
 
 # --- one step
 
 
 def failure_of(error: ErrorInfo) -> str:
-    """Return an error as text."""
     return shortened(one_line(": ".join(part for part in (error.type, error.message) if part) or "failed"), RESULT_CHARS)
 
 
@@ -167,14 +157,11 @@ def _call(
 ) -> str:
     """Return one call as text: ``[agent] tool name(argument=value, …) → ok: result``."""
     agent = f"[{one_line(call.agent)}] " if several and call.agent else ""
-    arguments = _arguments(call.arguments, argument_chars, shorten)
+    arguments = "arguments unknown"
+    if call.arguments is not None:
+        given = ", ".join(f"{key}={jsonio.text_of([value])[1:-1]}" for key, value in call.arguments.items())
+        arguments = shorten(one_line(given), argument_chars)
     return f"{agent}tool {one_line(call.name)}({arguments}) → {_outcome(call, result_chars, shorten)}"
-
-
-def _arguments(arguments: Mapping[str, Any] | None, limit: int, shorten: Shorten) -> str:
-    if arguments is None:
-        return "arguments unknown"
-    return shorten(one_line(", ".join(f"{key}={jsonio.text_of([value])[1:-1]}" for key, value in arguments.items())), limit)
 
 
 def _outcome(call: ToolCall, limit: int, shorten: Shorten) -> str:
@@ -226,66 +213,80 @@ def _parameter(name: str, schema: Any, required: bool, depth: int) -> str:
     notes = [f"{key} {jsonio.text_of(known[key])}" for key in _CONSTRAINTS if known.get(key) is not None]
     if known.get("description"):
         notes.append(one_line(str(known["description"])))
-    said = f" ({shortened('; '.join(notes), 160)})" if notes else ""
-    return f"{name}{'' if required else '?'}: {shortened(words, 400)}{said}"
+    about = f" ({shortened('; '.join(notes), 160)})" if notes else ""
+    return f"{name}{'' if required else '?'}: {shortened(words, 400)}{about}"
 
 
 # --- all steps in order
 
 
-def _every_step(turn: Turn) -> list[str]:
-    """Return all steps in the order of their spans.
+class _StepWriter:
+    """The steps of a turn in the order of their spans.
 
     A remark precedes the call that it was made with. Remarks without a known call come first.
     """
-    calls = turn.tool_calls or []
-    several = _several(calls) or len({run.name for run in turn.agent_runs if run.name}) > 1
-    by_span: dict[str, list[ToolCall]] = {}
-    for call in calls:
-        if call.span_id is not None:
-            by_span.setdefault(call.span_id, []).append(call)
-    said = _Remarks(turn)
-    runs = {run.span_id: run for run in turn.agent_runs[1:] if run.span_id is not None}
-    models = {call.span_id: call for call in turn.llm_calls if call.span_id is not None}
-    recognised = {span.id for span in turn.spans if span.id in by_span or span.id in runs or span.id in models or _is_model(span)}
-    wrappers = _above(turn.spans, recognised)
-    found: list[str] = []
-    for span in turn.spans:
-        run, model = runs.get(span.id), models.get(span.id)
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self._calls = turn.tool_calls or []
+        self._several = _several(self._calls) or len({run.name for run in turn.agent_runs if run.name}) > 1
+        self._first_remarks, self._remarks = _remarks(turn)
+        self._calls_by_span: dict[str | None, list[ToolCall]] = {}
+        for call in self._calls:
+            self._calls_by_span.setdefault(call.span_id, []).append(call)
+        self._runs = {run.span_id: run for run in turn.agent_runs[1:]}
+        self._models = {call.span_id: call for call in turn.llm_calls if call.span_id is not None}
+        recognized = {*self._calls_by_span, *self._runs, *self._models, *(span.id for span in turn.spans if _is_model(span))}
+        self._wrappers = _ancestors(turn.spans, recognized)
+
+    def lines(self) -> Iterator[str]:
+        turn = self._turn
+        yield from self._first_remarks
+        for one in turn.retrievals:
+            if one.query:
+                yield f'retrieval "{shortened(one_line(one.query), RESULT_CHARS)}" → {len(one.documents)} documents'
+        for span in turn.spans:
+            yield from self._of_span(span)
+        ids = {span.id for span in turn.spans}
+        yield from self._of_calls([call for call in self._calls if call.span_id not in ids])
+        yield from self._remarks.values()
+        for handoff in turn.handoffs:
+            failed = " → failed" if handoff.success is False else ""
+            yield f"hand-off {one_line(handoff.from_ or '(unknown)')} → {one_line(handoff.to or '(unknown)')}{failed}"
+
+    def _of_span(self, span: SpanInfo) -> Iterator[str]:
+        run, model = self._runs.get(span.id), self._models.get(span.id)
         if model is not None:
-            found.append(f"model {one_line(model.model or '(unknown)')}{_failed(model.error)}")
-        if span.id in by_span:  # a model span has several calls if the model's server runs tools
-            found += [line for call in by_span[span.id] for line in (*said.before(call), _call(call, several))]
-            by_span[span.id] = []
+            yield f"model {one_line(model.model or '(unknown)')}{_failed(model.error)}"
+        if span.id in self._calls_by_span:  # a model span has several calls if the model's server runs tools
+            yield from self._of_calls(self._calls_by_span[span.id])
+            self._calls_by_span[span.id] = []
         elif run is not None:
             parent = f", called by {one_line(run.parent)}" if run.parent else ""
-            found.append(f"agent {one_line(run.name or span.name or '(unnamed)')}{parent}{_failed(run.error)}")
-        elif model is None and (span.id not in wrappers or (not models and _is_model(span))):
-            found += _of_span(span, turn)
-    ids = {span.id for span in turn.spans}
-    for call in calls:
-        if call.span_id not in ids:
-            found += [*said.before(call), _call(call, several)]
-    retrieved = [
-        f'retrieval "{shortened(one_line(one.query), RESULT_CHARS)}" → {len(one.documents)} documents'
-        for one in turn.retrievals
-        if one.query
-    ]
-    return [*said.rest(first=True), *retrieved, *found, *said.rest(first=False), *_handoffs(turn)]
+            yield f"agent {one_line(run.name or span.name or '(unnamed)')}{parent}{_failed(run.error)}"
+        elif model is None and (span.id not in self._wrappers or (not self._models and _is_model(span))):
+            yield from _of_other_span(span, self._turn)
+
+    def _of_calls(self, calls: Iterable[ToolCall]) -> Iterator[str]:
+        for call in calls:
+            remark = self._remarks.pop(call.call_id, None)
+            if remark is not None:
+                yield remark
+            yield _call(call, self._several)
 
 
 def _failed(error: ErrorInfo | None) -> str:
     return "" if error is None else f" → error: {failure_of(error)}"
 
 
-def _above(spans: Sequence[SpanInfo], recognised: Iterable[str]) -> set[str]:
+def _ancestors(spans: Sequence[SpanInfo], recognized: Iterable[str | None]) -> set[str]:
     """Return the spans that contain a step.
 
     They are spans of a framework, whose texts repeat those of the steps.
     """
-    parents = {span.id: span.parent for span in spans}
+    parents: dict[str | None, str | None] = {span.id: span.parent for span in spans}
     found: set[str] = set()
-    for start in recognised:
+    for start in recognized:
         at = parents.get(start)
         while at is not None and at not in found:
             found.add(at)
@@ -297,45 +298,29 @@ def _several(calls: Iterable[ToolCall]) -> bool:
     return len({call.agent for call in calls if call.agent}) > 1
 
 
-def _handoffs(turn: Turn) -> Iterator[str]:
-    for handoff in turn.handoffs:
-        failed = " → failed" if handoff.success is False else ""
-        yield f"hand-off {one_line(handoff.from_ or '(unknown)')} → {one_line(handoff.to or '(unknown)')}{failed}"
-
-
-class _Remarks:
-    """The agent's remarks next to its tool calls since the last user message."""
-
-    def __init__(self, turn: Turn) -> None:
-        messages = turn.messages
-        asked = max((place for place, one in enumerate(messages) if one.role == "user" and one.content), default=-1)
-        self._by_call: dict[str, str] = {}
-        self._first: list[str] = []
-        calls = {call.call_id for call in turn.tool_calls or () if call.call_id is not None}
-        for message in messages[asked + 1 :]:
-            if message.role == "assistant" and message.tool_calls and message.content and message.content.strip():
-                text = f"said: {shortened(one_line(message.content), REMARK_CHARS)}"
-                place = next((request.call_id for request in message.tool_calls if request.call_id in calls), None)
-                if place is None:
-                    self._first.append(text)
-                else:
-                    self._by_call[place] = text
-
-    def before(self, call: ToolCall) -> list[str]:
-        """Return the remark that was made with a call, only once."""
-        text = self._by_call.pop(call.call_id, None) if call.call_id is not None else None
-        return [] if text is None else [text]
-
-    def rest(self, *, first: bool) -> list[str]:
-        """Return the remarks without a known call if ``first``, or those not returned yet."""
-        return self._first if first else list(self._by_call.values())
+def _remarks(turn: Turn) -> tuple[list[str], dict[str | None, str]]:
+    """Return the agent's remarks since the last user message: those without a known tool call, and the others by call."""
+    messages = turn.messages
+    asked = max((place for place, one in enumerate(messages) if one.role == "user" and one.content), default=-1)
+    calls = {call.call_id for call in turn.tool_calls or () if call.call_id is not None}
+    without_call: list[str] = []
+    by_call: dict[str | None, str] = {}
+    for message in messages[asked + 1 :]:
+        if message.role == "assistant" and message.tool_calls and message.content and message.content.strip():
+            text = f"said: {shortened(one_line(message.content), REMARK_CHARS)}"
+            call_id = next((request.call_id for request in message.tool_calls if request.call_id in calls), None)
+            if call_id is None:
+                without_call.append(text)
+            else:
+                by_call[call_id] = text
+    return without_call, by_call
 
 
 def _is_model(span: SpanInfo) -> bool:
     return span.attributes.get("gen_ai.request.model") is not None
 
 
-def _of_span(span: SpanInfo, turn: Turn) -> list[str]:
+def _of_other_span(span: SpanInfo, turn: Turn) -> list[str]:
     """Return the step of a span that no other list of the turn contains.
 
     A model call is described by the model's name, and other spans by their input and output.
@@ -347,8 +332,11 @@ def _of_span(span: SpanInfo, turn: Turn) -> list[str]:
     if _is_model(span):
         return [f"model {one_line(str(attributes['gen_ai.request.model']))}"]
     texts = {word: _first_of(attributes, keys) for word, keys in (("in", _INPUTS), ("out", _OUTPUTS))}
+    known = [text.strip() for text in (turn.input, turn.output) if text and text.strip()]
     parts = [
-        f"{word}: {shortened(one_line(text), RESULT_CHARS)}" for word, text in texts.items() if text and not _repeats(text, turn)
+        f"{word}: {shortened(one_line(text), RESULT_CHARS)}"
+        for word, text in texts.items()
+        if text and not any(mark in text for mark in (*_AGAIN, *known))  # repeats a framework's state or the conversation
     ]
     own = [
         f"{key}={shortened(one_line(jsonio.text_of(value)), _OWN_CHARS)}"
@@ -358,19 +346,61 @@ def _of_span(span: SpanInfo, turn: Turn) -> list[str]:
     if attributes and not parts and not own:
         return []  # a framework's span, whose values are all in other steps
     name = f"step {one_line(span.name or '(unnamed)')}"
-    says = "; ".join([*parts, *own[:_OWN]])
-    return [one_line(f"{name}: {says}" if says else name)]
+    values = "; ".join([*parts, *own[:_OWN]])
+    return [one_line(f"{name}: {values}" if values else name)]
 
 
 def _first_of(attributes: Mapping[str, Any], keys: Sequence[str]) -> str:
     return next((jsonio.text_of(attributes[key]) for key in keys if attributes.get(key) not in (None, "")), "")
 
 
-def _repeats(text: str, turn: Turn) -> bool:
-    """Return True if a span's text only repeats the conversation or a framework's state."""
-    known = (turn.input, turn.output)
-    return any(mark in text for mark in _AGAIN) or any(said.strip() in text for said in known if said and said.strip())
-
-
 def _is_noise(key: str) -> bool:
     return key.startswith(_CONVENTIONS) or key.endswith(_IDS) or any(part in key for part in _PROMPTS)
+
+
+# --- the course of a turn
+
+_TEXTS, _CHARS = 40, 500
+"""Characters of each retrieved text."""
+
+
+def cut(text: str, limit: int) -> str:
+    """Return the first ``limit`` characters, with a mark if the text is longer."""
+    return text if len(text) <= limit else f"{text[:limit]}…"
+
+
+def listed(items: Iterable[str] | str) -> str:
+    """Return a text unchanged, or several texts as a numbered list."""
+    return items if isinstance(items, str) else numbered(list(items))
+
+
+def trace_of(turn: Turn, *, findings: bool = True) -> dict[str, Any]:
+    """Return the known material of a whole turn.
+
+    Request, reasoning and answer aren't shortened.
+
+    Args:
+        turn: The turn.
+        findings: True to include the texts of retrieved documents that no step's result contains.
+    """
+    known: dict[str, Any] = {
+        "user_input": turn.input,
+        "reasoning": turn.reasoning,
+        "steps": steps_of(turn),
+        "retrieved": findings_of(turn) if findings else None,
+        "final_answer": turn.output if turn.output is None or turn.output.strip() else "(empty)",
+        "error": failure_of(turn.error) if turn.error is not None else None,
+    }
+    return {name: value for name, value in known.items() if value}
+
+
+def findings_of(turn: Turn) -> str:
+    """Return the texts of retrieved documents, except those in a tool result."""
+    given = [jsonio.text_of(call.result) for call in turn.tool_calls or () if call.result is not None]
+    results = "\n".join(text for text in given if len(text) <= RESULT_CHARS)
+    texts = [
+        text for text in turn.context if text.strip() and text not in results and jsonio.text_of([text])[2:-2] not in results
+    ]
+    first, last, left_out = ends_of([shortened(text, _CHARS) for text in texts], _TEXTS)
+    mark = [f"[… {left_out} texts left out …]"] if left_out else []
+    return "\n---\n".join([*first, *mark, *last])

@@ -29,8 +29,7 @@ from ..lib.replies import (
     texts,
     verdict_of,
 )
-from ..lib.steps import calls_as_text, ends_of, failure_of, shortened, tools_as_text
-from ..lib.trace import trace_of
+from ..lib.steps import calls_as_text, ends_of, failure_of, shortened, tools_as_text, trace_of
 from ..prompts import SCORE, Prompts
 from ..registry import EPSILON, Asks, Result, metric, skip, vacuous
 

@@ -18,8 +18,7 @@ from ..code.conversation_session import says_something
 from ..lib import applies
 from ..lib.g_eval import Criteria, g_eval
 from ..lib.replies import boolean, entries, number, number_within, reason_of, scored, shown
-from ..lib.steps import one_line
-from ..lib.trace import cut
+from ..lib.steps import cut, one_line
 from ..lib.values import Words
 from ..prompts import SCORE, VERDICT, Prompts
 from ..registry import Asks, Result, metric, skip, vacuous

@@ -10,8 +10,7 @@ from annotated_types import Ge
 
 from ...core.turn import Turn
 from ..lib.replies import scored
-from ..lib.steps import calls_as_text
-from ..lib.trace import cut
+from ..lib.steps import calls_as_text, cut
 from ..prompts import SCORE, Prompts
 from ..registry import Asks, Result, metric, skip
 

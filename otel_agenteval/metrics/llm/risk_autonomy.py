@@ -8,8 +8,7 @@ from annotated_types import Ge
 
 from ...core.turn import Turn
 from ..lib.replies import number_within, reason_of
-from ..lib.steps import calls_as_text
-from ..lib.trace import cut
+from ..lib.steps import calls_as_text, cut
 from ..prompts import Prompts
 from ..registry import Asks, Result, metric
 

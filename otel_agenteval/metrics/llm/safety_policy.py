@@ -18,8 +18,7 @@ from ...core.score import Score
 from ...core.turn import Message, Turn
 from ..lib.ratings import Rating, SafetyPolicy, action_word
 from ..lib.replies import as_boolean, invalid, number_within, reason_of
-from ..lib.steps import calls_as_text, messages_as_text, shortened
-from ..lib.trace import cut, findings_of
+from ..lib.steps import calls_as_text, cut, findings_of, messages_as_text, shortened
 from ..prompts import Prompts
 from ..registry import Asks, Result, metric
 
