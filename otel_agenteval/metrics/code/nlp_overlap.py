@@ -5,6 +5,7 @@ Don't compare values that use different tokenizers or smoothings.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -76,7 +77,6 @@ def _match(common: int, candidate: int, wanted: int) -> _Match:
 
 
 def _best(values: Sequence[float]) -> int:
-    """Return the index of the greatest value, the first if several are equal."""
     return max(range(len(values)), key=values.__getitem__)
 
 
@@ -272,57 +272,43 @@ def code_text_f1(
     unusable = _unusable(output, texts, missing="ground_truth")
     if unusable is not None:
         return unusable
-    match = _by_counts(tokens_of(output, tokenizer), _runs_of(1))
-    best = max((match(tokens_of(text, tokenizer)) for text in texts), key=lambda found: found.f1)
+    words = Counter(tokens_of(output, tokenizer))
+    best = max((_shared(words, Counter(tokens_of(text, tokenizer))) for text in texts), key=lambda found: found.f1)
     return Result(best.f1, detail={"precision": best.precision, "recall": best.recall})
 
 
-_Matcher = Callable[[Sequence[str]], _Match]
-"""Comparison of one output, given at creation, with a reference's words."""
-
-
-def _runs_of(n: int) -> Callable[[Sequence[str]], Counter[Gram]]:
-    return lambda tokens: ngrams(tokens, n)
-
-
-def _by_counts(candidate: Sequence[str], units: Callable[[Sequence[str]], Counter[Gram]]) -> _Matcher:
-    ours = units(candidate)
-    total = ours.total()
-
-    def match(wanted: Sequence[str]) -> _Match:
-        theirs = units(wanted)
-        return _match((theirs & ours).total(), total, theirs.total())
-
-    return match
+def _shared(candidate: Counter[Any], wanted: Counter[Any]) -> _Match:
+    return _match((candidate & wanted).total(), candidate.total(), wanted.total())
 
 
 # --- ROUGE --------------------------------------------------------------------------------------------------------
 
 
-class _Variant(NamedTuple):
-    """A variant of ROUGE."""
-
-    least: int
-    """Minimum words of a reference."""
-    matcher: Callable[[Sequence[str]], _Matcher]
-    words: int = TEXT_LIMIT
-    """Maximum words of the output, and of all references together."""
-
-
-def _by_subsequence(candidate: Sequence[str]) -> _Matcher:
-    return lambda wanted: _match(common_subsequence(candidate, wanted), len(candidate), len(wanted))
-
-
-_VARIANTS = {
-    "rouge1": _Variant(1, lambda candidate: _by_counts(candidate, _runs_of(1))),
-    "rouge2": _Variant(2, lambda candidate: _by_counts(candidate, _runs_of(2))),
-    "rougeL": _Variant(1, _by_subsequence),
-    "rougeS": _Variant(2, lambda candidate: _by_counts(candidate, skip_bigrams), SKIP_BIGRAM_LIMIT),
+_Units = Callable[[Sequence[str]], Counter[Gram]]
+_UNITS: dict[str, _Units | None] = {
+    "rouge1": functools.partial(ngrams, n=1),
+    "rouge2": functools.partial(ngrams, n=2),
+    "rougeL": None,
+    "rougeS": skip_bigrams,
 }
 
 
-def _rouge(turn: Turn, reference: Texts | None, tokenizer: Tokenizer, measure: Measure, variant: _Variant) -> Result:
-    """Return the ``measure`` of the best reference."""
+def _rouge(
+    turn: Turn,
+    reference: Texts | None,
+    tokenizer: Tokenizer,
+    measure: Measure,
+    units: _Units | None,
+    *,
+    detail: dict[str, Any],
+    least: int,
+    most: int = TEXT_LIMIT,
+) -> Result:
+    """Return the ``measure`` of the best reference.
+
+    ``units`` counts what is compared. Without it, that is the longest common subsequence. A reference of fewer than ``least``
+    words only matches an output that is as short.
+    """
     output = turn.output or ""
     texts = _references(turn, reference)
     unusable = _unusable(output, texts, empty=False)
@@ -330,15 +316,22 @@ def _rouge(turn: Turn, reference: Texts | None, tokenizer: Tokenizer, measure: M
         return unusable
     candidate = tokens_of(output, tokenizer)
     wanted = [tokens_of(text, tokenizer) for text in texts]
-    if max(len(candidate), sum(map(len, wanted))) > variant.words:
+    if max(len(candidate), sum(map(len, wanted))) > most:
         return skip("too_long")
-    match = variant.matcher(candidate)
-    # A reference with too few words has no n-grams, so only an equally short output matches.
-    alike = float(len(candidate) < variant.least)
-    matches = [match(tokens) if len(tokens) >= variant.least else _Match(alike, alike, alike) for tokens in wanted]
+    counted = units(candidate) if units is not None else Counter()
+
+    def match(tokens: Sequence[str]) -> _Match:
+        if len(tokens) < least:
+            alike = float(len(candidate) < least)
+            return _Match(alike, alike, alike)
+        if units is None:
+            return _match(common_subsequence(candidate, tokens), len(candidate), len(tokens))
+        return _shared(counted, units(tokens))
+
+    matches = [match(tokens) for tokens in wanted]
     values: list[float] = [getattr(found, measure) for found in matches]
     index = _best(values)
-    return Result(values[index], detail={**matches[index]._asdict(), "reference_index": index})
+    return Result(values[index], detail={**detail, **matches[index]._asdict(), "reference_index": index})
 
 
 @metric(
@@ -378,10 +371,9 @@ def code_rouge(
 
     Source: HPD RougeEvaluator.
     """
-    found = _rouge(turn, reference, tokenizer, measure, _VARIANTS[variant])
-    if found.skipped is None:
-        found.detail = {"variant": variant, **(found.detail or {})}
-    return found
+    least = 2 if variant in ("rouge2", "rougeS") else 1
+    most = SKIP_BIGRAM_LIMIT if variant == "rougeS" else TEXT_LIMIT
+    return _rouge(turn, reference, tokenizer, measure, _UNITS[variant], least=least, most=most, detail={"variant": variant})
 
 
 @metric(
@@ -409,11 +401,7 @@ def code_rouge_n(turn: Turn, *, reference: Reference = None, n: Order = 1, measu
 
     Source: Trusys rouge-n.
     """
-    variant = _Variant(0, lambda candidate: _by_counts(candidate, _runs_of(n)))
-    found = _rouge(turn, reference, "word", measure, variant)
-    if found.skipped is None:
-        found.detail = {"n": n, **(found.detail or {})}
-    return found
+    return _rouge(turn, reference, "word", measure, functools.partial(ngrams, n=n), least=0, detail={"n": n})
 
 
 # --- METEOR -------------------------------------------------------------------------------------------------------

@@ -368,34 +368,24 @@ class ToolPattern:
     required: bool = True
 
 
-class _FirstCalls:
-    """First call of each tool, in the whole workflow and by executor."""
-
-    def __init__(self, calls: Iterable[tuple[str, str | None]]) -> None:
-        self._places: dict[tuple[str, str | None], int] = {}
-        for place, (tool, executor) in enumerate(calls):
-            self._places.setdefault((_key(tool), None), place)
-            if executor is not None:
-                self._places.setdefault((_key(tool), _key(executor)), place)
-
-    def of(self, tool: str, executor: str | None = None) -> int | None:
-        return self._places.get((_key(tool), None if executor is None else _key(executor)))
-
-    def satisfy(self, pattern: ToolPattern) -> bool:
-        first = self.of(pattern.tool, pattern.executor)
-        if first is None:
-            return not pattern.required
-        return self._in_order(first, pattern.before, pattern.required) and self._in_order(
-            first, pattern.after, pattern.required, later=True
+def _is_satisfied(pattern: ToolPattern, calls: Sequence[tuple[str, str | None]]) -> bool:
+    def first_call(tool: str, executor: str | None = None) -> int | None:
+        return next(
+            (
+                place
+                for place, (name, agent) in enumerate(calls)
+                if _key(name) == _key(tool) and (executor is None or (agent is not None and _key(agent) == _key(executor)))
+            ),
+            None,
         )
 
-    def _in_order(self, first: int, other: str | None, required: bool, *, later: bool = False) -> bool:
-        if other is None:
-            return True
-        place = self.of(other)
-        if place is None:
-            return not required
-        return first > place if later else first < place
+    first = first_call(pattern.tool, pattern.executor)
+    if first is None:
+        return not pattern.required
+    before, after = (None if name is None else first_call(name) for name in (pattern.before, pattern.after))
+    if pattern.required and ((pattern.before and before is None) or (pattern.after and after is None)):
+        return False
+    return (before is None or first < before) and (after is None or first > after)
 
 
 def _tool_calls(turn: Turn) -> list[tuple[str, str | None]] | None:
@@ -435,17 +425,12 @@ def code_workflow_tool_chain_validity(turn: Turn, *, patterns: Annotated[list[To
     calls = _tool_calls(turn)
     if calls is None:
         return skip("missing:tool_calls")
-    first = _FirstCalls(calls)
-    satisfied = [first.satisfy(pattern) for pattern in patterns]
+    satisfied = [_is_satisfied(pattern, calls) for pattern in patterns]
     results = [{"tool": pattern.tool, "satisfied": good} for pattern, good in zip(patterns, satisfied, strict=True)]
     return Result(sum(satisfied) / len(patterns), detail={"results": results})
 
 
 # --- limits
-
-
-def _efficiency(actual: float, limit: float) -> float:
-    return min(1.0, limit / actual) if actual > 0 else 1.0
 
 
 def _actual(turn: Turn, good: str) -> tuple[float | None, bool]:
@@ -492,13 +477,10 @@ def code_workflow_performance_efficiency(
     for good, limit in limits.items():
         actual, estimated = _actual(turn, good)
         if actual is not None:
-            components[good] = _efficiency(actual, limit)
+            components[good] = min(1.0, limit / actual) if actual > 0 else 1.0
             if estimated:
                 detail["estimated"] = True
     if not components:
         first = next(iter(limits))
         return skip(f"missing:{'usage' if first == 'tokens' else first}")
     return Result(sum(components.values()) / len(components), detail=detail)
-
-
-# --- output

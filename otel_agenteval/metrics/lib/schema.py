@@ -21,6 +21,8 @@ Schema = dict[str, Any] | bool
 _SHOWN_VIOLATIONS = 10
 _BACKTRACK_LIMIT = 100_000
 _STEPS_AT_LEAST, _STEPS_PER_CHARACTER = 200_000, 10
+_LARGE = 10_000
+_OPEN = -1
 
 
 def violations(schema: Schema, instance: Any, *, feature: str) -> list[dict[str, str]]:
@@ -80,11 +82,8 @@ class _TooManySteps(Exception):
 
 
 def takes_too_many_steps(schema_text: str, instance: Any) -> bool:
-    """Return True if a validation takes too many steps, or they can't be counted.
-
-    Without references, the steps grow at most with the size of the schema times the size of the value.
-    """
-    if not any(keyword in schema_text for keyword in _REFERENCES):
+    """Return True if a validation takes too many steps, or they can't be counted."""
+    if not _may_double(schema_text):
         return False
     most = _STEPS_AT_LEAST + _STEPS_PER_CHARACTER * len(jsonio.dumps(instance))
     try:
@@ -99,12 +98,44 @@ def _parsed(schema_text: str) -> Any:
     return jsonio.loads(schema_text)
 
 
+@functools.lru_cache(maxsize=256)
+def _may_double(schema_text: str) -> bool:
+    """Return True if a schema refers to itself, or is large after all references are replaced by what they refer to.
+
+    For any other schema, the steps grow at most with the size of the schema times the size of the value.
+    """
+    if not any(keyword in schema_text for keyword in _REFERENCES):
+        return False
+    schema = _parsed(schema_text)
+    try:
+        return _StepCount(schema, _LARGE).size(schema) > _LARGE
+    except (_TooManySteps, RecursionError):
+        return True
+
+
 class _StepCount:
     def __init__(self, root: Any, most: int) -> None:
         self._root = root
         self._most = most
         self._known: dict[tuple[int, int], int] = {}
+        self._sizes: dict[int, int] = {}
         self._anchors = dict(_anchors(root))
+
+    def size(self, schema: Any) -> int:
+        """Return the number of schemas below a schema, with its references. A cycle raises :class:`_TooManySteps`."""
+        if not isinstance(schema, dict):
+            return sum(map(self.size, _list(schema)))
+        known = self._sizes.get(id(schema))
+        if known is None:
+            self._sizes[id(schema)] = _OPEN
+            known = 1 + sum(map(self.size, (*schema.values(), *self._references(schema))))
+            self._sizes[id(schema)] = known
+        if known == _OPEN:
+            raise _TooManySteps
+        return known
+
+    def _references(self, schema: dict[str, Any]) -> Iterator[Any]:
+        return (self._referred(schema[key]) for key in _REFERENCES if isinstance(schema.get(key), str))
 
     def total(self, value: Any) -> int:
         return self._of(self._root, value)
@@ -131,7 +162,7 @@ class _StepCount:
         yield from (schema[keyword] for keyword in _SINGLE if keyword in schema)
         for keyword in ("dependentSchemas", "dependencies"):
             yield from _object(schema.get(keyword)).values()
-        yield from (self._referred(schema[key]) for key in _REFERENCES if isinstance(schema.get(key), str))
+        yield from self._references(schema)
 
     def _referred(self, reference: str) -> Any:
         if not reference.startswith("#/"):

@@ -6,7 +6,7 @@ import itertools
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 Tokenizer = Literal["ms", "word", "whitespace"]
@@ -19,14 +19,6 @@ of letters and digits, in lower case. ``whitespace`` splits at white space, in l
 Gram = tuple[str, ...]
 
 _WORD = re.compile(r"[^\W_]+")
-
-
-def _word(text: str) -> list[str]:
-    return [found.lower() for found in _WORD.findall(text)]
-
-
-def _whitespace(text: str) -> list[str]:
-    return text.lower().split()
 
 
 _SPACE, _MARK, _NUMBER, _LETTER = range(4)
@@ -48,42 +40,38 @@ class _Kinds(dict[str, int]):
 _KINDS = _Kinds()
 
 
-def _ms(text: str) -> list[str]:
+def _ms(text: str) -> Iterator[str]:
     """Split a text with the tokenizer ``ms``.
 
     A number at the start of a word includes the digits and punctuation that follow (``3.14,``), and ends the word. A hyphen at
     the end of a line joins the two parts of the word. Five HTML entities are decoded.
     """
-    tokens: list[str] = []
-    word: list[str] = []
-    at, end = 0, len(text)
-    while at < end:
+    word = ""
+    at = 0
+    while at < len(text):
         char = text[at]
         kind = _KINDS[char]
         if kind == _LETTER or (kind == _NUMBER and word):
             upper = char.upper()
-            word.append(upper if len(upper) == 1 else char)
+            word += upper if len(upper) == 1 else char
             at += 1
             continue
-        broken = _LINE_BREAK.match(text, at) if char == "-" else None
-        if broken is not None:
-            at = broken.end()
+        if char == "-" and (line_break := _LINE_BREAK.match(text, at)):
+            at = line_break.end()
             continue
         if word:
-            tokens.append("".join(word))
-            word.clear()
+            yield word
+            word = ""
         if kind == _NUMBER:
-            start = at
-            at = _end_of_number(text, at)
-            tokens.append(text[start:at])
+            start, at = at, _end_of_number(text, at)
+            yield text[start:at]
             continue
         entity = _ENTITY.match(text, at) if char == "&" else None
         if kind == _MARK:
-            tokens.append(_ENTITIES[entity[1]] if entity else char)
+            yield _ENTITIES[entity[1]] if entity else char
         at = entity.end() if entity else at + 1
     if word:
-        tokens.append("".join(word))
-    return tokens
+        yield word
 
 
 def _end_of_number(text: str, at: int) -> int:
@@ -92,12 +80,11 @@ def _end_of_number(text: str, at: int) -> int:
     return at
 
 
-_TOKENIZERS: dict[str, Callable[[str], list[str]]] = {"ms": _ms, "word": _word, "whitespace": _whitespace}
-
-
 def tokens_of(text: str, tokenizer: Tokenizer) -> list[str]:
     """Return the words of a text in order."""
-    return _TOKENIZERS[tokenizer](text)
+    if tokenizer == "ms":
+        return list(_ms(text))
+    return text.lower().split() if tokenizer == "whitespace" else [found.lower() for found in _WORD.findall(text)]
 
 
 def ngrams(tokens: Sequence[str], n: int) -> Counter[Gram]:

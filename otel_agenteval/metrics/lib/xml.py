@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from xml.parsers import expat
 
 _WHITE_SPACE = " \t\r\n"
@@ -32,26 +32,31 @@ class _HasDeclarations(Exception):
     """A document that contains its own declarations."""
 
 
-class XmlDocument:
+class XmlDocument(NamedTuple):
     """The result of reading a text as one XML document."""
 
-    __slots__ = ("fault", "missing")
-
-    def __init__(self, fault: dict[str, Any] | None, missing: list[str]) -> None:
-        self.fault = fault
-        """Why the text isn't a document: ``error``, and if known, ``line`` and ``column``. None if it is one."""
-        self.missing = missing
-        """Required elements that don't occur."""
+    fault: dict[str, Any] | None
+    """Why the text isn't a document: ``error``, and if known, ``line`` and ``column``. None if it is one."""
+    missing: list[str]
+    """Required elements that don't occur."""
 
 
 def read(text: str, required: Sequence[str] = ()) -> XmlDocument:
     """Check that a text is one well-formed document, and find its missing required elements."""
-    paths = _Paths(required)
+    deepest = max((max(path.count(".") + 1, 2) for path in required), default=0)
+    opened: list[str] = []
+    paths: set[tuple[str, ...]] = set()
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        opened.append(name)
+        if len(opened) <= deepest:
+            paths.add(tuple(opened))
+
     parser = expat.ParserCreate()
     parser.StartDoctypeDeclHandler = _refuse_declarations
     if required:
-        parser.StartElementHandler = paths.start
-        parser.EndElementHandler = paths.end
+        parser.StartElementHandler = start
+        parser.EndElementHandler = lambda name: opened.pop()
     try:
         parser.Parse(text.strip(_WHITE_SPACE), True)
     except expat.ExpatError as error:
@@ -60,46 +65,15 @@ def read(text: str, required: Sequence[str] = ()) -> XmlDocument:
         return XmlDocument({"error": "declarations are not supported"}, list(required))
     except UnicodeEncodeError:
         return XmlDocument({"error": "not well-formed (invalid token)"}, list(required))
-    return XmlDocument(None, paths.missing())
+    at_the_top = {path[-1] for path in paths if len(path) <= 2}  # a single name is the root or one of its children
+    return XmlDocument(
+        None, [name for name in required if name not in at_the_top and ("." not in name or tuple(name.split(".")) not in paths)]
+    )
 
 
 def _refuse_declarations(name: str, system_id: str | None, public_id: str | None, internal_subset: bool) -> None:
     if internal_subset:
         raise _HasDeclarations
-
-
-class _Paths:
-    """The required paths that occur, tracked during parsing."""
-
-    def __init__(self, required: Sequence[str]) -> None:
-        self._required = required
-        self._found: set[str] = set()
-        self._steps = [tuple(path.split(".")) for path in required]
-        self._depth = 0
-        self._here: list[str] = []
-        """Names of the open elements, down to the depth of the longest path."""
-        self._deepest = max((max(len(steps), 2) for steps in self._steps), default=0)
-
-    def start(self, name: str, attributes: dict[str, str]) -> None:
-        self._depth += 1
-        if self._depth > self._deepest:
-            return
-        self._here.append(name)
-        for path, steps in zip(self._required, self._steps, strict=True):
-            if len(steps) == 1:
-                occurs = self._depth <= 2 and name == path  # the root or one of its children
-            else:
-                occurs = len(steps) == self._depth and name == steps[-1] and tuple(self._here) == steps
-            if occurs:
-                self._found.add(path)
-
-    def end(self, name: str) -> None:
-        if self._depth <= self._deepest:
-            self._here.pop()
-        self._depth -= 1
-
-    def missing(self) -> list[str]:
-        return [path for path in self._required if path not in self._found]
 
 
 def elements(text: str) -> list[tuple[int, int]]:
