@@ -1,10 +1,5 @@
 """Structure and execution of workflows.
-Names of executors and tools are compared ignoring case. The declared graph of executors and their runs in start order are in
-the turn's ``workflow``. If it has no runs, they are read from the first of these spans that exist:
-
-1. Spans with an ``executor.id``.
-2. Agents directly below a workflow (``invoke_workflow``, ``gen_ai.workflow.name``).
-3. Agents that the turn's only top-level agent called.
+Names of executors and tools are compared ignoring case.
 """
 
 from __future__ import annotations
@@ -108,6 +103,7 @@ def _run(step: Any, place: int, named: set[tuple[str, str | None]]) -> _Executor
 
 
 def _runs_in_spans(turn: Turn) -> list[_ExecutorRun] | None:
+    """Return the runs in the spans, by the rules of :func:`code_workflow_execution_order`."""
     agents = turn.agent_runs
     executors = [span for span in turn.spans if isinstance(span.attributes.get("executor.id"), str)]
     if executors:
