@@ -108,6 +108,7 @@ def test_a_kind_is_found_by_itself() -> None:
         (r'{"t": "[4111111111111111]"}', r'{"t": "[\"[CARD_1]\"]"}'),
         ('Result: {"card": 4111111111111111}', 'Result: {"card": "[CARD_1]"}'),
         ("card: 4111111111111111, exp 12/30", "card: [CARD_1], exp 12/30"),
+        ("Sign in: admin / hunter2!x9Kq", "Sign in: admin / [SECRET_1]"),
         ("4111111111111111", "[CARD_1]"),
         (f'{{"m": "a\\n{TOKEN}\\nb"}}', '{"m": "a\\n[SECRET_1]\\nb"}'),
         (r'{"m": "ada\u0040example.org\u0021"}', r'{"m": "[EMAIL_1]\u0021"}'),

@@ -124,7 +124,7 @@ _STATEMENTS: tuple[tuple[str, re.Pattern[str], bool], ...] = (
     ("cred", lazy(rf"\bcred(?:s|en[tcz]i\w{{2,5}})\b{_PAIR}", re.IGNORECASE), False),
     ("daten", lazy(rf"(?:zugangs|anmelde|login-?)daten\b{_PAIR}", re.IGNORECASE), False),
     ("identifiants", lazy(rf"\bidentifiants\s?{_PAIR}", re.IGNORECASE), False),
-    ("log in", lazy(rf"\blog in\b{_PAIR}", re.IGNORECASE), False),
+    *((stem, lazy(rf"\b{stem}\b{_PAIR}", re.IGNORECASE), False) for stem in ("log in", "sign in")),
     ("login", lazy(rf"\blogin(?:{_PAIR}|{_CALL})", re.IGNORECASE), False),
     *((stem, lazy(rf"{stem}{_CALL}", re.IGNORECASE), False) for stem in ("auth", "credential", "connect", "pdo")),
 )
