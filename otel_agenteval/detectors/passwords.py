@@ -166,68 +166,26 @@ def quoted_phrases(text: str) -> Iterator[Found]:
             "correct horse" not in found.group(1).lower()
             and len(set(words)) == len(words)
             and not _is_sample(text, found.start(), found.start(1))
-        ) and not any(word in _COMMON for word in words):
+        ):
             yield "passphrase", *found.span(1)
 
-
-_COMMON = frozenset(
-    (
-        "the",
-        "your",
-        "you",
-        "and",
-        "password",
-        "was",
-        "must",
-        "not",
-        "incorrect",
-        "has",
-        "der",
-        "die",
-        "das",
-        "est",
-        "les",
-        "des",
-        "para",
-        "que",
-    )
-)
 
 _CODE = lazy(
     r"(?<![a-zA-Z])(?:(?:PIN|TAN|OTP)(?:[- ]?(?:code|number|nummer|kod\w{0,20}|код))?|[Pp]in(?:[- ]?(?:code|kod\w{0,20}))|(?:door|gate|alarm|safe|entry|access|security|unlock|keypad|lockbox|locker|garage|building|verification|one-time|login|disarm|vault) (?:pass)?code|passcode|key ?box|safe combination|combination|(?:Tür|Zugangs|Alarm|Sicherheits|Tresor|Zugriffs)code|Geheimzahl|code (?:secret|d['’]acc[èe]s|d['’]entr[ée]e|de la porte|de l['’]alarme|du (?:portail|coffre))|digicode|(?:código|clave|codigo) (?:de (?:verificación|acceso|la (?:puerta|caja|alarma)|seguridad|entrada)|da porta|do alarme|do cofre)|clave|codice (?:di (?:verifica|accesso|sblocco)|della (?:porta|cassaforte)|dell['’]allarme)|(?:deur|alarm|toegangs)code|kod (?:do|dostępu|alarmu)|(?:kapı|alarm|giriş) (?:kodu|şifresi)|şifre(?:si)?"
     r"|(?:dør|port|larm)kode?n?|dörrkod(?:en)?|portkod(?:en)?|larmkod(?:en)?|код (?:доступа|доступу|от|двери|сигнализации|домофона|для|подтверждения)|[Пп][иі]н-?код\w{0,20}|ПИН\w{0,20}|暗証番号|ドアの?(?:コード|番号)|验证码|門禁密[码碼]|门禁密码|密[码碼]|인증번호|비밀번호|비번|رمز (?:الدخول|التحقق|الباب)|الرقم السري|קוד (?:הכניסה|האזעקה|הדלת|הגישה)|הקוד|पिन|mã (?:PIN|cửa|OTP|mở)|kode (?:pintu|alarm|akses)|รหัส(?:ประตู|PIN|ลับ)?)"
     r"(?:[^\n.!?0-9:：=]{0,40}?(?:\s?[:：=]|\s(?:is|was|are|opens with|ist|lautet|es|est(?: le)?|è|é|to|je|är|er|adalah|là|هو|هي|הוא|है)(?=\s)|\s?(?:は|是|为|為|는|은)\s?|\s[—–-]\s)|\s)[\s*`\"'「『“«#]{0,4}([0-9]{4,8}|[0-9]{2,4}[A-Z][0-9]{1,4}|[A-Z][0-9]{4,6}|[0-9]{3}[- ][0-9]{3})#?(?![0-9A-Za-z.,:/]{0,40}[0-9%€$])(?!\s?(?:digits?|characters|stellen|stellig|chiffres|cifras|cifre|cyfr|minutes|times|自?桁|位|자리|цифр|dígitos|haneli|-?digit|-stellig|years?|seconds|users?|euro|eur|usd))",
 )
-_CODE_USED = lazy(
-    r"\b(?:enter|dial|press|punch in|type in|use|opens? with|gib|tippe|saisissez|tapez|composez|introduce|marca|digita|digite|toets|wpisz|tuşla|введите|наберите)\b[^\n.!?0-9]{0,25}?([0-9]{4,8})#?(?![0-9A-Za-z.,:/]{0,40}[0-9%€$])"
-)
-_OPENS = lazy(
-    r"\b(?:door|gate|alarm|safe|keypad|lock ?box|key ?box|locker|garage|keypad|panel|tür|tresor|alarmanlage|porte|coffre|portail|puerta|caja fuerte|alarma|porta|cassaforte|allarme|deur|kluis|drzwi|sejf|kapı|kasa|двер\w+|сейф\w*|сигнализаци\w+)\b",
-    re.IGNORECASE,
-)
-_LIST = lazy(
-    r"(?:backup|recovery|rescue|one-time|2fa|emergency|scratch|wiederherstellungs|ersatz|notfall|codes? de (?:secours|récupération)|códigos? de (?:recuperación|respaldo|recuperação)|codici di (?:recupero|backup)|herstel|kody? (?:zapasow|odzysk)|yedek|kurtarma|резервн\w{1,20}|復旧|バックアップ|备用|恢复|백업)[- ]?\w{0,12}(?: codes?)?[^\n]{0,90}?[\s:：*`(-]((?:[0-9a-zA-Z]{4,6}[- ][0-9a-zA-Z]{4,6}|[0-9]{8}|[a-z0-9]{8,10})(?:[`*]{0,2}[,;]?\s{1,3}(?:and |und |et |y |e |[-*•]\s?|[0-9]+[.)]\s)?[`*]{0,2}(?:[0-9a-zA-Z]{4,6}-[0-9a-zA-Z]{4,6}|[0-9]{8}|[a-z0-9]{8,10})(?![a-z])){1,20})",
-    re.IGNORECASE,
-)
 
 
 _DIGITS = lazy(r"[0-9]{3}|[0-9]{2}[A-Z]")
-_GROUP = lazy(r"[0-9a-zA-Z]{4,6}-[0-9a-zA-Z]{4,6}|[0-9]{8}|[0-9][a-z][0-9a-z]{6}")
 
 
 def codes(text: str) -> Iterator[Found]:
-    """Yield PINs, access codes of doors and alarms, and lists of recovery codes."""
-    if _GROUP.search(text) is not None:
-        for found in _LIST.finditer(text):
-            if sum(sign.isdigit() for sign in found.group(1)) >= 6 and not _is_sample(text, found.start(), found.start(1)):
-                yield "recovery_codes", *found.span(1)
+    """Yield PINs, and access codes of doors and alarms."""
     if _DIGITS.search(text) is None:
         return
     for found in _CODE.finditer(text):
         if _is_code(found.group(1)) and not _is_sample(text, found.start(), found.start(1)):
-            yield "passcode", *found.span(1)
-    for found in _CODE_USED.finditer(text):
-        if _is_code(found.group(1)) and _OPENS.search(text, max(0, found.start() - 80), found.end() + 40) is not None:
             yield "passcode", *found.span(1)
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from .grounding import SCAN_LIMIT, Given
 from .identity_numbers import ibans, identity_numbers
 from .personal_marks import may_hold_births, may_hold_homes, may_hold_numbers
-from .personal_words import PHONE_AFTER, phone_words, roles, sample_cards, words
+from .personal_words import roles, sample_cards, words
 from .phones import rows
 from .places import Places, Taken
 from .redaction.emails import emails
@@ -124,10 +124,6 @@ def last_view(text: str) -> View:
 
 # --- e-mail addresses
 
-_PLACEHOLDER_NAME = lazy(
-    r"(?:your|my|tu|votre|ihr|deine?|il-?tuo|seu)[._-]?(?:name|e?mail|user|correo|nombre|nom)?|you|me|user(?:name)?[0-9]{0,3}|name|first(?:name)?[._-]?last(?:name)?|vorname[._-]?nachname|nombre[._-]?apellidos?|prenom[._-]?nom|nome[._-]?(?:cognome|sobrenome)|"
-    r"e?mail|someone|somebody|anyone|test(?:er|user)?[0-9]{0,3}|foo|bar|baz|abc|xyz|xxx+|j(?:ohn|ane)?[._-]?(?:doe|smith)|jdoe|max[._-]?mustermann|erika[._-]?mustermann|juan[._-]?perez|jean[._-]?dupont|mario[._-]?rossi|jan[._-]?kowalski|alice|bob|person|recipient|sender|example|sample|demo|guest|customer|client"
-)
 _NO_ONES_DOMAIN = lazy(
     r"(?:.*\.)?(?:example(?:\.[a-z.]{2,6})?|test|invalid|localhost|local|localdomain|internal|lan|corp|arpa|onion)|(?:your|my|the|some|tu|votre|ihre|deine)?-?(?:company|domain|email|e-mail|organi[sz]ation|org|site|website|provider|firma|empresa|entreprise|azienda|unternehmen|dominio|domaine|server|host|mailserver|school|university|business|startup|team|app|store|shop)\.[a-z.]{2,6}|"
     r"(?:beispiel|muster|musterfirma|ejemplo|exemple|esempio|exemplo|voorbeeld|przyklad|ornek|primer|contoh|foo|bar|baz|acme|test|abc|xyz|contoso|fabrikam|northwind|initech|globex|domain1?|domain2|somewhere|anything|whatever|placeholder|sample|demo)(?:corp|inc|co)?\.[a-z.]{2,6}"
@@ -170,7 +166,7 @@ def _email_confidence(text: str, start: int, end: int, key: str, context: _Conte
     local, _, domain = key.strip("\"'").rpartition("@")
     domain = domain.strip(".")
     before = text[max(0, start - 80) : start]
-    if _NO_ONES_DOMAIN.fullmatch(domain) is not None or _PLACEHOLDER_NAME.fullmatch(local) is not None or _is_role(local):
+    if _NO_ONES_DOMAIN.fullmatch(domain) is not None or _is_role(local):
         return 0.0
     if (
         before.endswith(("@", "/", "•", "*", "…", "..."))
@@ -204,9 +200,9 @@ def _cards(text: str, context: _Context) -> Iterator[Find]:
         key = digits_of(text[start:end])
         if key in sample_cards() or len(set(key)) <= 3 or key[:6] in ("400000", "424242", "411111") or "0000000" in key:
             continue
-        nearest = context.label(start, words("card"), words("not_card"))
         grouped = not text[start:end].isdigit()
-        confidence = {True: 0.95, False: 0.3, None: 0.85 if grouped and not context.in_code(start) else 0.5}[nearest]
+        called = context.is_called(start, words("card"))
+        confidence = 0.95 if called else 0.85 if grouped and not context.in_code(start) else 0.5
         yield Find("credit_card", start, end, min(confidence, 0.5) if context.wants_samples else confidence, key)
 
 
@@ -276,16 +272,12 @@ _REACH = 32
 """Maximum number of characters between the word and the address."""
 
 
-_CLAUSE = lazy(r"[;:!?]|\b(?:and|but|und|aber|et|mais|pero|ma|mas|maar|ale|но)\b")
-
-
 def _addresses(text: str, context: _Context) -> Iterator[Find]:
     for said in _RESIDES.finditer(context.lowered):
         found = _STREETS.search(text, max(0, said.start() - 2), said.end() + _REACH + 60)
         if found is None or found.start() > said.end() + _REACH or found.end() <= said.end():
             continue
-        if _CLAUSE.search(context.lowered, said.end(), max(said.end(), found.start())) is None:
-            yield Find("address", found.start(), found.end(), 0.4 if context.wants_samples else 0.85, _words_key(found.group()))
+        yield Find("address", found.start(), found.end(), 0.4 if context.wants_samples else 0.85, _words_key(found.group()))
 
 
 # --- all finders
@@ -330,15 +322,9 @@ class _Context:
         column = self.lowered.count("|", line, at)
         return cells[column][-_LABEL:] if column < len(cells) else ""
 
-    def label(self, at: int, for_it: str, against: str) -> bool | None:
-        """Return True if the nearest matching word before a position supports the find.
-
-        Returns None if no word matches.
-        """
-        before = self.before(at)
-        yes = max((found.end() for found in re.finditer(for_it, before)), default=-1)
-        no = max((found.end() for found in re.finditer(against, before)), default=-1)
-        return None if yes < 0 and no < 0 else yes >= no
+    def is_called(self, at: int, words: str) -> bool:
+        """Return True if one of the words is before a position."""
+        return re.search(words, self.before(at)) is not None
 
     def says_sample(self, at: int) -> bool:
         return _SAMPLE.search(self.lowered, max(0, at - 60), at + 80) is not None
@@ -401,22 +387,19 @@ def _in_view(context: _Context) -> Iterator[Find]:
 
 def _phones(text: str, context: _Context) -> Iterator[Find]:
     for row in rows(text):
-        label = context.label(row.start, phone_words(), words("not_phone"))
-        if label is None and _PHONE_AFTER.match(context.lowered, row.end) is not None:
-            label = True
-        if label is False or (label is None and not row.may_stand_alone):
+        called = context.is_called(row.start, words("phone"))
+        if not called and not row.may_stand_alone:
             continue
         near = context.lowered[max(0, row.start - 90) : row.end + 20]
         national = row.national()
         if national is None:
             continue
-        confidence = 0.9 if label else 0.85
+        confidence = 0.9 if called else 0.85
         if context.wants_samples or _COMPANY_LINE.search(near) is not None:
             confidence = 0.4
         yield Find("phone", row.start, row.end, confidence, national)
 
 
-_PHONE_AFTER = lazy(PHONE_AFTER)
 _COMPANY_LINE = lazy(lambda: words("company_line"))
 
 

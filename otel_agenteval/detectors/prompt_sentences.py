@@ -59,11 +59,6 @@ _WEAK = re.compile(
 )
 _ONLY_TURKISH = frozenset("ığş")
 _NEGATED_IN_TURKISH = re.compile(r"\w{3,}(?:ma|me|mayın|meyin|mayınız|meyiniz)[.!]?\s*$")
-_TO_USERS = re.compile(
-    r"""\b(?:your|yours|yourself|we|we're|our|us|please|you\ can|wir|uns|unser\w*|bitte|nous|notre|nos|votre|vos|veuillez|vous\ pouvez|nosotros|nuestr\w+|por\ favor|puede[ns]?|noi|nostr\w+|può|potete|vostr\w+|nós|noss[ao]s?|pode|wij|we|ons|onze|uw|nasz\w*|prosimy|państw\w+
-      | мы|наш\w*|нас|нам|ваш\w*|вам|вас|пожалуйста|ми|пожалуй|будь\ ласка|bizim|lütfen|siparişiniz|vår\w*|vänligen|náš\w*|naše|prosíme)\b""",
-    re.VERBOSE | re.IGNORECASE,
-)
 _ROLE = re.compile(
     r"\b(?:you are|act as|your (?:role|task|job)|du bist|tu es|vous êtes|eres|sei un|você é|je bent|jesteś|ты|sen|kamu adalah|bạn là|du är|jsi)\b|あなたは|[你您]是|당신은|أنت|אתה",
     re.IGNORECASE,
@@ -86,10 +81,6 @@ _FACTS = re.compile(
       |営業時間|料金|情報|よくある|案内|营业时间|价格|信息|常见问题|配送|영업시간|가격|정보|ساعات|الأسعار|معلومات|שעות|מחירים|מידע|समय|मूल्य|जानकारी|giờ|giá|thông\ tin""",
     re.VERBOSE | re.IGNORECASE,
 )
-_RULES = re.compile(
-    r"\b(?:rules?|instructions?|guidelines|behaviou?r|constraints?|style|tone|restrictions?|goals?|tasks?|duties|responsibilities|objectives?|do not|don'ts|must|workflow|process|regeln|anweisungen|règles|consignes|reglas|instrucciones|regole|istruzioni|regras|instruções|regels|zasady|правила|правило|kurallar|regler|pravidla)\b|ルール|規則|规则|規則|要求|규칙|القواعد|כללים|नियम|quy tắc|aturan",
-    re.IGNORECASE,
-)
 
 
 def gives_a_role(sentence: str) -> bool:
@@ -102,55 +93,53 @@ def sentences(system: str) -> Iterator[tuple[str, bool]]:
 
     Together, the pieces contain every letter of the prompt.
     """
-    section: bool | None = None
+    of_facts = False
     for line in system.splitlines():
         if not line.strip():
             continue
         if _HEADING.match(line) and not _ROLE.search(line):
-            section = _kind_of_section(line)
+            of_facts = _is_of_facts(line)
             yield line, False
             continue
-        yield from _of_line(line, section)
+        yield from _of_line(line, of_facts)
 
 
-def _kind_of_section(heading: str) -> bool | None:
-    if _RULES.search(heading):
-        return True
-    return False if _FACTS.search(heading) or _TO_BE_SAID.search(heading + " xxxxxxx") else None
+def _is_of_facts(heading: str) -> bool:
+    return _FACTS.search(heading) is not None or _TO_BE_SAID.search(heading + " xxxxxxx") is not None
 
 
-def _of_line(line: str, section: bool | None) -> Iterator[tuple[str, bool]]:
+def _of_line(line: str, of_facts: bool) -> Iterator[tuple[str, bool]]:
     said = _TO_BE_SAID.search(line)
     end = said.end() if said is not None else len(line)
-    yield from _unquoted(line[:end], section)
-    yield from _unquoted(line[end:], section=False)
+    yield from _unquoted(line[:end], of_facts)
+    yield from _unquoted(line[end:], of_facts=True)
 
 
-def _unquoted(text: str, section: bool | None) -> Iterator[tuple[str, bool]]:
+def _unquoted(text: str, of_facts: bool) -> Iterator[tuple[str, bool]]:
     at = 0
     for quoted in _QUOTED.finditer(text):
-        yield from _of_text(text[at : quoted.start()], section)
+        yield from _of_text(text[at : quoted.start()], of_facts)
         yield quoted.group(), False
         at = quoted.end()
-    yield from _of_text(text[at:], section)
+    yield from _of_text(text[at:], of_facts)
 
 
-def _of_text(text: str, section: bool | None) -> Iterator[tuple[str, bool]]:
+def _of_text(text: str, of_facts: bool) -> Iterator[tuple[str, bool]]:
     for sentence in _SENTENCE.split(text):
         if sentence:
-            yield sentence, is_instruction(sentence, section)
+            yield sentence, is_instruction(sentence, of_facts)
 
 
-def is_instruction(sentence: str, section: bool | None = None) -> bool:
+def is_instruction(sentence: str, of_facts: bool = False) -> bool:
     """Return True if a sentence instructs the agent.
 
-    ``section`` is True below a heading for rules, False below a heading for facts, and None otherwise.
+    ``of_facts`` is True below a heading for facts.
     """
     sentence = sentence[:_READ]
     if _STRONG.search(sentence) is not None:
-        return section is not False or not _TO_USERS.search(sentence)
-    if section is False or _TO_USERS.search(sentence) is not None:
+        return True
+    if of_facts:
         return False
-    if section is True or _WEAK.search(sentence) is not None:
+    if _WEAK.search(sentence) is not None:
         return True
     return not _ONLY_TURKISH.isdisjoint(sentence) and _NEGATED_IN_TURKISH.search(sentence) is not None

@@ -130,7 +130,6 @@ def test_instructions_are_recognised_in_many_languages(instruction: str) -> None
         "Возврат возможен только в течение 14 дней.",
         "退货只能在收到商品后七天内申请。",
         "送料はお客様のご負担となります。",
-        "Never share your PIN with anyone.",
     ],
 )
 def test_facts_and_advice_to_users_are_no_instructions(fact: str) -> None:
