@@ -36,7 +36,9 @@ MOST = 20
 """Number of texts above which a constant is a list."""
 USED_BY = {
     "injection": ("injection_markers",),
+    "injection_words": ("injection_markers",),
     "refusal": ("refusal",),
+    "refusal_words": ("refusal",),
     "numbers": ("ungrounded_numbers", "ungrounded_urls"),
     "prompt_leak": ("system_prompt_leak",),
     "prompt_sentences": ("system_prompt_leak",),

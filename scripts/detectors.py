@@ -277,8 +277,10 @@ LEAST_LOSS = 0.001
 """Smallest difference of precision or recall that counts."""
 
 
-def without(pattern: str, names: Sequence[str], halves: Sequence[str]) -> Iterator[Change]:
+def without(pattern: str, names: Sequence[str], halves: Sequence[str], except_for: str = "") -> Iterator[Change]:
     """Yield the figures without each list that a pattern matches, one list at a time.
+
+    ``except_for`` is a regular expression for lists that stay.
 
     Raises:
         ValueError: No list matches.
@@ -286,7 +288,8 @@ def without(pattern: str, names: Sequence[str], halves: Sequence[str]) -> Iterat
     script = str(Path(__file__).with_name("ablation.py"))
     listed = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout.splitlines()
     users = {name: used_by.split() for name, _, used_by in (line.split("  ") for line in listed)}
-    chosen = [name for name in users if re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name)]
+    wanted = re.compile(".*".join(map(re.escape, pattern.split("*"))))
+    chosen = [name for name in users if wanted.fullmatch(name) and not re.fullmatch(except_for, name)]
     if not chosen:
         raise ValueError(f"--without: no list matches, got {pattern!r}; scripts/ablation.py prints all lists")
     before = {(name, half): outcomes(name, half) for name in names for half in halves}
