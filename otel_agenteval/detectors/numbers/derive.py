@@ -10,8 +10,8 @@ import json
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice, pairwise
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import Any
 
 from .reading import _readings
@@ -69,41 +69,35 @@ class Facts:
         while stack and seen < _NODES:
             value = stack.pop()
             seen += 1
-            if isinstance(value, dict):
-                self._record(value)
-                children = list(value.values())
-            elif isinstance(value, list):
-                self.counts.add(float(len(value)))
-                self._column([float(item) for item in value if _is_number(item)])
-                children = value[:_ROWS]
-            else:
-                if isinstance(value, str) and len(value) > 2 and (value.lstrip()[:1] in ("{", "[") or "\n" in value):
-                    inner = parsed(value)
-                    if inner is not None:
-                        stack.append(inner)
-                continue
+            children = self._read(value)
             rows = [child for child in children if isinstance(child, dict)]
             if len(rows) > 1:
                 self._rows(rows[:_ROWS])
             stack.extend(child for child in children if isinstance(child, (dict, list, str)))
+
+    def _read(self, value: Any) -> list[Any]:
+        """Read a value, and return the values in it."""
+        if isinstance(value, dict):
+            self._record(value)
+            return list(value.values())
+        if isinstance(value, list):
+            self.counts.add(float(len(value)))
+            self._column([float(item) for item in value if _is_number(item)])
+            return value[:_ROWS]
+        if isinstance(value, str) and len(value) > 2 and (value.lstrip()[:1] in ("{", "[") or "\n" in value):
+            inner = parsed(value)
+            return [] if inner is None else [inner]
+        return []
 
     def _record(self, record: dict[str, Any]) -> None:
         numbers = [number for value in record.values() if (number := _number(value)) is not None]
         if isinstance(next(iter(record.values()), None), dict):
             self.counts.add(float(len(record)))
         if 2 <= len(numbers) <= 40:
-            self.totals.add(sum(numbers))
-            self.totals.add(sum(numbers) / len(numbers))
-            self._parts(numbers)
+            self.totals.update((sum(numbers), sum(numbers) / len(numbers)))
         if numbers and len(self.pools) < _POOLS:
             self.pools.append(list(dict.fromkeys(numbers))[:_POOL])
             self.rows.append(self.pools[-1])
-
-    def _parts(self, parts: Sequence[float]) -> None:
-        total = sum(parts)
-        if total > 0 and min(parts) >= 0 and len(parts) <= 40:
-            self.shares.update(part / total for part in parts)
-            self.shares.update((later - first) / first for first, later in pairwise(parts) if first)
 
     def _rows(self, rows: list[dict[str, Any]]) -> None:
         self.counts.add(float(len(rows)))
@@ -118,31 +112,23 @@ class Facts:
                     kinds[key][value] += 1
         for column in columns.values():
             self._column(column)
-        for key, kind in kinds.items():
-            if 1 < len(kind) <= len(rows) // 2 + 1:
-                self.counts.add(float(len(kind)))
-            if len(kind) <= _COUNTS:
-                self.counts.update(float(count) for count in kind.values())
-                self.counts.update(float(len(rows) - count) for count in kind.values() if count > 1 or len(kind) <= 3)
-            if 1 < len(kind) <= 12:
-                self._parts([float(count) for count in kind.values()])
-            if 1 < len(kind) <= 12 and len(kind) < len(rows):
-                self._groups(rows, key, list(columns))
+        for kind in kinds.values():
+            self._count(kind, len(rows))
         self._products(rows, list(columns))
 
-    def _groups(self, rows: list[dict[str, Any]], key: str, columns: list[str]) -> None:
-        for column in columns[:6]:
-            groups: dict[Any, list[float]] = defaultdict(list)
-            for row in rows:
-                number = _number(row.get(column))
-                kind = row.get(key)
-                if number is not None and isinstance(kind, (str, bool, int)):
-                    groups[kind].append(number)
-            if column != key:
-                self._parts([sum(group) for group in groups.values()])
-            for group in groups.values():
-                if column != key and len(group) > 1:
-                    self.totals.update((sum(group), sum(group) / len(group)))
+    def _count(self, kind: Counter[Any], rows: int) -> None:
+        """Add how many values a field has, and how many rows have and lack each value."""
+        if 1 < len(kind) <= rows // 2 + 1:
+            self.counts.add(float(len(kind)))
+        if len(kind) <= _COUNTS:
+            self.counts.update(map(float, kind.values()))
+            self.counts.update(float(rows - count) for count in kind.values() if count > 1 or len(kind) <= 3)
+            self._parts(kind.values())
+
+    def _parts(self, parts: Collection[float]) -> None:
+        total = sum(parts)
+        if total > 0 and min(parts) >= 0 and len(parts) <= 40:
+            self.shares.update(part / total for part in parts)
 
     def _products(self, rows: list[dict[str, Any]], columns: list[str]) -> None:
         for i, one in enumerate(columns[:5]):
@@ -170,8 +156,7 @@ class Facts:
 
 def parsed(text: str) -> Any:
     """Parse a text as JSON, or its lines as rows of a table or list. Return None otherwise."""
-    head = text.lstrip()[:1]
-    if head in ("{", "["):
+    if text.lstrip()[:1] in ("{", "["):
         try:
             return json.loads(text)
         except (ValueError, RecursionError):
@@ -179,14 +164,21 @@ def parsed(text: str) -> Any:
     lines = [line.strip() for line in text.splitlines()[: _ROWS + 1] if line.strip() and not set(line) <= set("|-: +=")]
     if len(lines) < 2:
         return None
-    for mark in ("\t", "|", ";", ","):
-        rows = [[cell.strip() for cell in line.strip("|").split(mark)] for line in lines]
-        if len(rows[0]) > 1 and all(len(row) == len(rows[0]) for row in rows):
-            return [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
+    table = _table(lines)
+    if table is not None:
+        return table
     if lines[0].startswith("{"):
         return [row for line in lines if (row := parsed(line)) is not None]
     marked = [line for line in lines if line[:1] in "-*•" or line[:1].isdigit()]
     return marked if len(marked) > 1 else lines
+
+
+def _table(lines: list[str]) -> list[dict[str, str]] | None:
+    for mark in ("\t", "|", ";", ","):
+        head, *rows = [[cell.strip() for cell in line.strip("|").split(mark)] for line in lines]
+        if len(head) > 1 and all(len(row) == len(head) for row in rows):
+            return [dict(zip(head, row, strict=True)) for row in rows]
+    return None
 
 
 def _is_number(value: Any) -> bool:
@@ -359,41 +351,3 @@ def _threes(pool: Sequence[float]) -> Iterator[float]:
                         yield from ((a + b) * (1 - c / 100), (a + b) * (1 + c / 100))
                     if c:
                         yield from (a * b / c, (a + b) / c, (a - b) / c)
-
-
-def scaled(pools: Sequence[Sequence[float]], factors: Sequence[float]) -> list[float]:
-    """Return proportions: an amount for ``c`` items, scaled to the user's number of items."""
-    return _distinct(a * b / c for pool in pools for a in pool for b in factors for c in pool if c and a != c)
-
-
-def rates(rows: Sequence[Sequence[float]]) -> list[float]:
-    """Return amounts per year or hour for a number of months or minutes, and the reverse."""
-    found: set[float] = set()
-    for row in rows:
-        for i, a in enumerate(row):
-            for b in row[i + 1 :]:
-                found.update((a * b / 12, a * b / 60))
-                if a and b:
-                    found.update((60 * a / b, 60 * b / a))
-    return _distinct(found)
-
-
-def per_hundred(rows: Sequence[Sequence[float]]) -> list[float]:
-    """Return prices or contents per 100 g, 100 km and so on."""
-    return _distinct(100 * a / b for row in rows for a in row for b in row if b and a != b)
-
-
-def ratios(numerators: Sequence[float], rows: Sequence[Sequence[float]]) -> list[float]:
-    """Return the ratios of some numbers to the numbers of the rows."""
-    return _distinct(a / b for a in numerators for row in rows for b in row if b and a != b)
-
-
-def runs(numbers: Sequence[float]) -> list[float]:
-    """Return sums and averages of adjacent numbers, as below a list or table."""
-    found: set[float] = set()
-    for i in range(len(numbers)):
-        total = numbers[i]
-        for count, number in enumerate(numbers[i + 1 : i + 12], start=2):
-            total += number
-            found.update((total, total / count))
-    return sorted(found)

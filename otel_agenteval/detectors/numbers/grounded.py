@@ -22,7 +22,6 @@ from .words import claims_in_words, factors_in, may_have_numerals, may_have_word
 _ASCII_DIGITS = frozenset("0123456789")
 _DIGIT = re.compile("[0-9]")
 _PER_CENT_BEFORE = re.compile(r"(?:%|yüzde|百分之)\s?$", re.IGNORECASE)
-_PER_HUNDRED = re.compile(r"100 ?(?:g|ml|km|mi|l|kg|cl)\b|100[克公]|100 ?г\b")
 _CENTS = re.compile(
     r" ?(?:cents?|ct|centimes?|céntimos?|centesimi|centavos?|cêntimos?|gr(?:oszy)?|öre|øre|коп\w*|kuruş)\b|¢|分", re.IGNORECASE
 )
@@ -341,34 +340,17 @@ class _Evidence:
         value, half = number.readings[0]
         if half == 0.5 and value in self._facts.counts:
             return True
-        if self._is_length(number) or (
-            self._timeline.holds_age(number) and units.unit_of(number, self._text) in (None, ("time", 31556952.0))
-        ):
+        if self._timeline.holds_age(number) and units.unit_of(number, self._text) in (None, ("time", 31556952.0)):
             return True
         if self._follows(number, self._sums, 0.3) or self._follows(number, self._totals, 0.3):
             return True
         if self._is_share(number) and self._follows(number, self._shares, 0.4):
             return True
-        if self._follows(number, self._timeline.minutes_between):
-            return True
         if not results.has_operands:
             return False
-        if self._follows(number, results.runs) or any(self._follows(number, tier) for tier in results.of_shown):
-            return True
-        near_by = self._shown_beside(number, results.missing)
-        if 1 < len(near_by) <= 5:
-            first, second, *more = derive.tiers([near_by])
-            if self._follows(number, first, 0.5) or self._follows(number, second, 0.5):
-                return True
-            if any(self._follows(number, tier, 0.3) for tier in more):
-                return True
-        if self._follows(number, self._proportions, 0.3):
+        if any(self._follows(number, tier) for tier in results.of_shown) or self._follows_from_line(number, results.missing):
             return True
         if any(self._follows(number, tier, 0.25) for tier in self._of_rows):
-            return True
-        if self._follows(number, self._per_hundred, 0.25) or self._follows(number, self._rates):
-            return True
-        if self._is_share(number) and len(near_by) <= 4 and self._follows(number, derive.ratios(near_by, self._rows), 0.25):
             return True
         tried: list[list[float]] = []
         for tier in results.of_pools:
@@ -376,6 +358,15 @@ class _Evidence:
                 return True
             tried.append(tier)
         return False
+
+    def _follows_from_line(self, number: Number, missing: set[int]) -> bool:
+        operands = self._shown_beside(number, missing)
+        if not 1 < len(operands) <= 5:
+            return False
+        first, second, *more = derive.tiers([operands])
+        if self._follows(number, first, 0.5) or self._follows(number, second, 0.5):
+            return True
+        return any(self._follows(number, tier, 0.3) for tier in more)
 
     def _is_share(self, number: Number) -> bool:
         key = number.at, number.scale
@@ -400,41 +391,20 @@ class _Evidence:
         return derive.holds(candidates, self._exact(number, ambiguous=not others), chance, 0.0, others)
 
     @cached_property
-    def _shares(self) -> list[float]:
-        return sorted(self._facts.shares)
-
-    @cached_property
     def _of_rows(self) -> derive.Tiers:
-        return derive.Tiers(self._rows, most=3)
-
-    @cached_property
-    def _rows(self) -> list[list[float]]:
-        return [row for row in self._facts.rows[:20] if len(row) <= 6]
-
-    @cached_property
-    def _rates(self) -> list[float]:
-        timed = any(each.dimension == "time" for each in self._quantities) or self._timeline.minutes_between
-        return (
-            derive.rates([[*row, *self._timeline.minutes_between[:3]] for row in (*self._rows, *self._facts.pools[:3])])
-            if timed
-            else []
-        )
-
-    @cached_property
-    def _per_hundred(self) -> list[float]:
-        return derive.per_hundred(self._rows) if _PER_HUNDRED.search(self._text) is not None else []
+        return derive.Tiers([row for row in self._facts.rows[:20] if len(row) <= 6], most=3)
 
     @cached_property
     def _sums(self) -> list[float]:
         return sorted(self._facts.sums)
 
     @cached_property
-    def _totals(self) -> list[float]:
-        return sorted(self._facts.totals)
+    def _shares(self) -> list[float]:
+        return sorted(self._facts.shares)
 
     @cached_property
-    def _proportions(self) -> list[float]:
-        return derive.scaled([*self._facts.pools[:6], *self._facts.columns[:3]], self._asked[:3])
+    def _totals(self) -> list[float]:
+        return sorted(self._facts.totals)
 
     def _exact(self, number: Number, *, ambiguous: bool) -> list[tuple[float, float]]:
         """Return the possible values of a number, exact ones first and then rounded ones."""
@@ -461,17 +431,6 @@ class _Evidence:
         if unit is not None and unit == ("time", 3600.0):
             readings.append((value * 60, half * 60))
         return readings
-
-    def _is_length(self, number: Number) -> bool:
-        """Return True if the answer counts the characters or words of a given text."""
-        if not re.search(
-            r"\b(?:characters?|letters?|words?|zeichen|wörter|mots|palabras|слов|символ)|字",
-            self._text[number.end : number.end + 20],
-            re.IGNORECASE,
-        ):
-            return False
-        value = number.readings[0][0]
-        return any(value in (len(source), len(source.split())) for source in self._sources)
 
     def shows_others(self, missing: set[int]) -> bool:
         """Return True if the answer has numbers at positions other than ``missing``."""
@@ -536,10 +495,6 @@ class _Results:
     @cached_property
     def _shown(self) -> list[float]:
         return self._evidence.shown(self._left)
-
-    @cached_property
-    def runs(self) -> list[float]:
-        return derive.runs(self._shown)
 
     @cached_property
     def of_shown(self) -> derive.Tiers:

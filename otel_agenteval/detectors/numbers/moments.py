@@ -219,13 +219,6 @@ class Timeline:
         return unit >= 31_000_000 and self._holds_years(round(seconds / unit))
 
     @cached_property
-    def minutes_between(self) -> list[float]:
-        """Return the minutes between the given times of day, if these are few."""
-        if not 2 <= len({clock.minutes for clock in self._given_clocks}) <= _FEW_CLOCKS and not self._has_seconds:
-            return []
-        return sorted({seconds / 60 for seconds in (*self._spans(60), *self._exact_spans) if seconds})
-
-    @cached_property
     def _exact_spans(self) -> list[float]:
         found = islice(chain.from_iterable(_CLOCK_WITH_SECONDS.findall(text[:20_000]) for text in self._sources), 2 * _FEW_CLOCKS)
         clocks = list(dict.fromkeys(int(hour) * 3600 + int(minute) * 60 + int(second) for hour, minute, second in found))
