@@ -3,6 +3,8 @@
     python scripts/ablation.py                   prints each list, its number of texts, and the detectors that use it
     python scripts/ablation.py LIST HALF NAME …  prints the cases on which the detectors NAME fire without LIST, as JSON
 
+LIST is one list, or several with spaces between them.
+
 A list is one of these:
 
 - a constant of a module of ``otel_agenteval.detectors`` with more than 20 texts, alternatives or entries
@@ -21,7 +23,7 @@ import json
 import pkgutil
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -84,7 +86,7 @@ def empty(value: Any) -> Any:
 class Switch:
     """Import the detectors' modules, with each constant passed through :meth:`constant`."""
 
-    def __init__(self, off: str = "") -> None:
+    def __init__(self, off: Collection[str] = ()) -> None:
         self.off = off
         self.found: dict[str, int] = {}
         """Number of texts by list."""
@@ -101,7 +103,7 @@ class Switch:
         found: dict[str, list[str]] = self._read(name)
         return {
             section: [NOTHING if all(map(str.isascii, entries)) else "\uffff"]
-            if self.off in (file, f"{topic}[{section}]")
+            if file in self.off or f"{topic}[{section}]" in self.off
             else entries
             for section, entries in found.items()
         }
@@ -118,12 +120,12 @@ class Switch:
 
     def constant(self, value: Any, name: str) -> Any:
         """Return a constant's value, without its texts if it is switched off."""
-        if name == self.off:
+        if name in self.off:
             return empty(value)
         entries = entries_of(value)
-        for entry, content in entries.items():
-            if f"{name}[{entry}]" == self.off:
-                return tuple(one for one in value if one is not content)
+        left_out = [id(content) for entry, content in entries.items() if f"{name}[{entry}]" in self.off]
+        if left_out:
+            return tuple(one for one in value if id(one) not in left_out)
         if not self._is_copy(value, entries):
             self.found |= {f"{name}[{entry}]": 1 for entry in entries}
             if texts_in(value) > MOST:
@@ -192,7 +194,7 @@ def main() -> int:
         print("\n".join(f"{name}  {count}  {' '.join(detectors_of(name))}" for name, count in lists().items()))
     else:
         off, half, *names = sys.argv[1:]
-        Switch(off)
+        Switch(off.split())
         print(json.dumps(list(fired(half, names))))
     return 0
 

@@ -266,7 +266,7 @@ _ADVISES = quick(
     r"(?:assistant|agent|bot|model|ai|llm)s? (?:suggest|ask|tell|offer|recommend|request|claim)s? (?:that )?(?:you|us)\b"
 )
 """Phrases about an assistant's advice to people, which don't address the assistant."""
-_VERB_FIRST = frozenset({"en", "fr", "es", "it", "pt", "pl", "ru", "uk", "ar", "he", "vi", "id", "sv"})
+_VERB_FIRST = frozenset({"en", "fr", "ru", "uk", "ar", "he"})
 _CALLED = quick(
     r"^\W{0,6}(?:[\w'’]+[\s,:]+){0,4}?(?:[\w'’]{0,3})(?:(?:ki|ai|ia|ии|ші)[- ](?:assist\w*|agent\w*|syst\w*|model\w*|bot\w*|ассистент\w*|агент\w*|помощник\w*|асистент\w*|помічник\w*)"
     r"|(?:assist|asist|asyst)\w+ (?:de )?(?:ia|ai|ki|virtuel|virtual|d'ia)\b|agent\w* (?:de )?(?:ia|ai)|agen ai|asisten ai|(?:modele? de lang\w+|modelo de l\w+|modello linguistico|sprachmodell\w*|taalmodel\w*|model\w* jezykow\w+|model bahasa|sprakmodell\w*)"
