@@ -299,43 +299,39 @@ def is_phone(value: str) -> bool:
 def _phones_in(text: str, start: int, end: int, *, grouped: bool) -> Iterator[Span]:
     """Yield the numbers in one row of digits and separators."""
     stop = min(end + _WINDOW_AFTER, len(text))
-    before = text[max(0, start - _WINDOW_BEFORE) : start]
     head = text[max(0, start - 3) : end]
     if "+" in head or "00" in head:
-        for found in _INTERNATIONAL.finditer(text, max(0, start - 3), stop):
-            number = _before_extension(found.group())
-            if 8 <= len(digits_of(number).removeprefix("00" if number.startswith("00") else "")) <= 16 and _may_be_international(
-                number
-            ):
-                yield found.span()
+        found = _INTERNATIONAL.finditer(text, max(0, start - 3), stop)
+        yield from (each.span() for each in found if _is_international(each.group()))
     if grouped:
-        for found in _NATIONAL.finditer(text, max(0, start - 2), stop):
-            if _DATE.match(found.group()) is None:
-                yield found.span()
-        for found in _TRUNK.finditer(text, max(0, start - 2), stop):
-            if _is_trunk(found.group()):
-                yield found.span()
-    lowered = before.lower()
-    if not any(hint in lowered for hint in words("phones.txt", "hints")):  # without one, only its own format counts
-        return
-    for pattern in (_SAID, _CALLED, _EAST_ASIAN):
-        for found in pattern.finditer(text, max(0, start - _WINDOW_BEFORE), stop):
+        found = _NATIONAL.finditer(text, max(0, start - 2), stop)
+        yield from (each.span() for each in found if _DATE.match(each.group()) is None)
+        found = _TRUNK.finditer(text, max(0, start - 2), stop)
+        yield from (each.span() for each in found if _is_trunk(each.group()))
+    before = max(0, start - _WINDOW_BEFORE)
+    lowered = text[before:start].lower()
+    if any(hint in lowered for hint in words("phones.txt", "hints")):  # without one, only its own format counts
+        yield from _behind_words(text, before, stop)
+
+
+def _behind_words(text: str, start: int, stop: int) -> Iterator[Span]:
+    for pattern in (_SAID, _CALLED, _EAST_ASIAN, _DIALLED):
+        for found in pattern.finditer(text, start, stop):
             group = found.lastindex or 1
-            if _DATE.match(found.group(group)) is None:
+            if pattern is _DIALLED or _DATE.match(found.group(group)) is None:
                 yield found.start(group), found.end()
-    for found in _DIALLED.finditer(text, max(0, start - _WINDOW_BEFORE), stop):
-        group = found.lastindex or 1
-        yield found.start(group), found.end()
 
 
 def _before_extension(number: str) -> str:
     return re.split(r"[,;]?\s?(?:ext|x|#|Durch|poste|int|ramal)", number, maxsplit=1)[0]
 
 
-def _may_be_international(number: str) -> bool:
+def _is_international(found: str) -> bool:
+    number = _before_extension(found)
+    digits = digits_of(number)
     if number.startswith("00"):
-        return any(sign in number for sign in " -/.(") or len(digits_of(number)) >= 12
-    return len(digits_of(number)) >= 10 or _THOUSANDS.fullmatch(number) is None
+        return 8 <= len(digits) - 2 <= 16 and (len(digits) >= 12 or any(sign in number for sign in " -/.("))
+    return 8 <= len(digits) <= 16 and (len(digits) >= 10 or _THOUSANDS.fullmatch(number) is None)
 
 
 def _is_trunk(found: str) -> bool:

@@ -236,31 +236,38 @@ _TELLING_COOKIE = lazy(
 
 def _headers(text: str, lowered: str) -> Iterator[Span]:
     if "auth" in lowered or "x-api-key" in lowered:
-        for found in _AUTHORIZATION.finditer(text):
-            value = found.group(1)
-            if not is_nothing(value) and (is_mixed(value, least=6) or len(value) >= 20):
-                yield found.span(1)
-            if value.lower() in ("digest", "oauth", "aws4-hmac-sha256"):
-                yield from (part.span(1) for part in _DIGEST.finditer(text, found.end(), found.end() + 2000))
-        if "digest" in lowered or "oauth_" in lowered or "aws4" in lowered:
-            for found in _DIGEST.finditer(text):
-                if is_mixed(found.group(1)):
-                    yield found.span(1)
+        yield from _authorizations(text, lowered)
     if "basic" in lowered:
-        for found in _BASIC.finditer(text):
-            said = _decoded(found.group(1))
-            if said is not None and b":" in said and all(code >= 32 for code in said):
-                yield found.span(1)
+        yield from (found.span(1) for found in _BASIC.finditer(text) if _is_login(_decoded(found.group(1))))
     if "bearer" in lowered:
-        for found in _BEARER.finditer(text):
-            if not is_nothing(found.group(1)) and is_mixed(found.group(1)):
-                yield found.span(1)
+        yield from (
+            found.span(1) for found in _BEARER.finditer(text) if is_mixed(found.group(1)) and not is_nothing(found.group(1))
+        )
     if "cookie" in lowered:
         for header in _COOKIES.finditer(text):
-            for found in _COOKIE.finditer(text, header.start(1), header.end(1)):
-                telling = _TELLING_COOKIE.search(found.group(1)) is not None
-                if not is_nothing(found.group(2)) and (telling or (len(found.group(2)) >= 20 and is_mixed(found.group(2)))):
-                    yield found.span(2)
+            cookies = _COOKIE.finditer(text, header.start(1), header.end(1))
+            yield from (found.span(2) for found in cookies if _is_secret_cookie(*found.groups()))
+
+
+def _authorizations(text: str, lowered: str) -> Iterator[Span]:
+    for found in _AUTHORIZATION.finditer(text):
+        value = found.group(1)
+        if (len(value) >= 20 or is_mixed(value, least=6)) and not is_nothing(value):
+            yield found.span(1)
+        if value.lower() in ("digest", "oauth", "aws4-hmac-sha256"):
+            yield from (part.span(1) for part in _DIGEST.finditer(text, found.end(), found.end() + 2000))
+    if "digest" in lowered or "oauth_" in lowered or "aws4" in lowered:
+        yield from (found.span(1) for found in _DIGEST.finditer(text) if is_mixed(found.group(1)))
+
+
+def _is_login(decoded: bytes | None) -> bool:
+    return decoded is not None and b":" in decoded and all(code >= 32 for code in decoded)
+
+
+def _is_secret_cookie(name: str, value: str) -> bool:
+    if is_nothing(value):
+        return False
+    return _TELLING_COOKIE.search(name) is not None or (len(value) >= 20 and is_mixed(value))
 
 
 # --- URLs
@@ -284,6 +291,9 @@ _LINK = lazy(
 )
 
 
+_LINK_WORDS = ("reset", "verify", "invite", "magic", "confirm", "activate", "unsubscribe")
+
+
 def _in_urls(text: str, lowered: str) -> Iterator[Span]:
     if "://" in text and "@" in text:
         for found in _USER_INFO.finditer(text):
@@ -294,13 +304,14 @@ def _in_urls(text: str, lowered: str) -> Iterator[Span]:
                 yield found.span(1)
     if "=" in text and ("?" in text or "&" in text or "#" in text):
         for found in _QUERY.finditer(text):
-            name, value = found.group(1), found.group(2).rstrip(".,:!?")
-            if is_nothing(value) or _PAGES.search(name) is not None:
-                continue
-            sure = _SURE_IN_QUERY.search(name) is not None
-            if (sure and len(value) >= 6) or (len(value) >= 16 and is_mixed(value)):
+            value = found.group(2).rstrip(".,:!?")
+            if _is_secret_parameter(found.group(1), value):
                 yield found.start(2), found.start(2) + len(value)
-    if "/" in text and any(
-        word in lowered for word in ("reset", "verify", "invite", "magic", "confirm", "activate", "unsubscribe")
-    ):
+    if "/" in text and any(word in lowered for word in _LINK_WORDS):
         yield from (found.span(1) for found in _LINK.finditer(text) if is_mixed(found.group(1)))
+
+
+def _is_secret_parameter(name: str, value: str) -> bool:
+    if is_nothing(value) or _PAGES.search(name) is not None:
+        return False
+    return (len(value) >= 6 and _SURE_IN_QUERY.search(name) is not None) or (len(value) >= 16 and is_mixed(value))

@@ -76,41 +76,63 @@ _SPLITTERS: tuple[tuple[str, Splitter], ...] = (
 """Field separators with their functions. The first one that occurs in the line applies."""
 
 
+class _Heading(NamedTuple):
+    heads: list[str]
+    split: Splitter
+    end: int
+    in_json: bool
+    """True if the table is inside a JSON string."""
+
+
 def _in_lines(text: str, places: Sequence[int]) -> Iterator[Cell]:
     done = 0
     for place in places:
-        start, end = text.rfind("\n", max(0, place - _LONGEST_HEAD), place) + 1, text.find("\n", place, place + _LONGEST_HEAD)
-        inside = _OPENED.search(text, start, place)
-        start = inside.end() if inside is not None else start
-        if place < done or end < 0 or end - start > 2 * _LONGEST_HEAD:
-            continue
-        split = next((split for sign, split in _SPLITTERS if sign in text[start:end]), None)
-        fields = split(text, start, end) if split is not None else []
-        heads = [text[begin:stop].strip(_WRAPPING) for begin, stop in fields]
-        if (
-            split is None
-            or sum(map(bool, heads)) < 2
-            or text[start:end].rstrip().endswith((",", ";"))
-            or not all(_is_head(head) for head in heads)
-        ):
-            continue
-        if text[start:end].lstrip()[:1] == "|" and _SEPARATOR.match(text, end, _end_of_line(text, end + 1)) is None:
-            continue
-        done = end + 1
-        for _ in range(_MOST_ROWS):
-            end = _end_of_line(text, done)
-            if done >= len(text) or end - done > _LONGEST_ROW:
-                break
-            closed = _CLOSED.search(text, done, end) if inside is not None else None
-            end = closed.start() if closed is not None else end
-            if _SEPARATOR.match(text, done, end) is None:
-                row = split(text, done, end)
-                if len(row) != len(heads):
-                    break
-                yield from _cells(text, heads, row)
-            done = end + 1
-            if closed is not None:
-                break
+        heading = _heading_at(text, place) if place >= done else None
+        if heading is not None:
+            done = heading.end + 1
+            for row, end in _rows_below(text, heading):
+                done = end
+                yield from _cells(text, heading.heads, row)
+
+
+def _heading_at(text: str, place: int) -> _Heading | None:
+    """Return the headings in the line of a position, or None if the line isn't the top of a table."""
+    start, end = text.rfind("\n", max(0, place - _LONGEST_HEAD), place) + 1, text.find("\n", place, place + _LONGEST_HEAD)
+    opened = _OPENED.search(text, start, place)
+    if opened is not None:
+        start = opened.end()
+    if end < 0 or end - start > 2 * _LONGEST_HEAD:
+        return None
+    line = text[start:end]
+    split = next((split for sign, split in _SPLITTERS if sign in line), None)
+    if split is None or line.rstrip().endswith((",", ";")):
+        return None
+    heads = [text[begin:stop].strip(_WRAPPING) for begin, stop in split(text, start, end)]
+    if sum(map(bool, heads)) < 2 or not all(map(_is_head, heads)):
+        return None
+    if line.lstrip()[:1] == "|" and _SEPARATOR.match(text, end, _end_of_line(text, end + 1)) is None:
+        return None
+    return _Heading(heads, split, end, opened is not None)
+
+
+def _rows_below(text: str, heading: _Heading) -> Iterator[tuple[list[Span], int]]:
+    """Yield the fields of each row below a heading, and the end of the row."""
+    start = heading.end + 1
+    for _ in range(_MOST_ROWS):
+        end = _end_of_line(text, start)
+        if start >= len(text) or end - start > _LONGEST_ROW:
+            return
+        closed = _CLOSED.search(text, start, end) if heading.in_json else None
+        if closed is not None:
+            end = closed.start()
+        if _SEPARATOR.match(text, start, end) is None:
+            row = heading.split(text, start, end)
+            if len(row) != len(heading.heads):
+                return
+            yield row, end + 1
+        if closed is not None:
+            return
+        start = end + 1
 
 
 def _end_of_line(text: str, at: int) -> int:
@@ -141,22 +163,28 @@ def _in_html(text: str, places: Sequence[int]) -> Iterator[Cell]:
         at = text.rfind("<tr", max(0, place - 2_000), place) if place >= done else -1
         heads: list[str] = []
         sure = False
-        while at >= 0:
-            following = text.find("<tr", at + 3)
-            done = following if following >= 0 else len(text)
-            cells = list(_HTML_CELL.finditer(text, at, min(done, at + _LONGEST_ROW)))
+        for cells, end in _html_rows(text, at):
+            done = end
             row = [cell.span(2) for cell in cells]
-            if not heads:
-                heads = [text[start:end].strip(" \t\r\n:") for start, end in row]
-                kinds = {cell.group(1) for cell in cells}
-                sure = kinds == {"h"}
-                if not all(_is_head(head) for head in heads) or len(kinds) != 1:
+            if heads:
+                if len(row) != len(heads):
                     break
-            elif len(row) != len(heads):
-                break
-            else:
                 yield from _cells(text, heads, row, sure)
-            at = following if "</table" not in text[at:done] else -1
+                continue
+            heads = [text[start:end].strip(" \t\r\n:") for start, end in row]
+            kinds = {cell.group(1) for cell in cells}
+            sure = kinds == {"h"}
+            if len(kinds) != 1 or not all(map(_is_head, heads)):
+                break
+
+
+def _html_rows(text: str, at: int) -> Iterator[tuple[list[re.Match[str]], int]]:
+    """Yield the cells of each row of a table, and the end of the row."""
+    while at >= 0:
+        following = text.find("<tr", at + 3)
+        end = following if following >= 0 else len(text)
+        yield list(_HTML_CELL.finditer(text, at, min(end, at + _LONGEST_ROW))), end
+        at = following if "</table" not in text[at:end] else -1
 
 
 # --- headings in one bracket, each row in another
