@@ -78,33 +78,38 @@ def calls(sentences: Sequence[str], text: str, *, hidden: bool = False) -> bool:
         text: The whole text in the same form.
         hidden: True if readers can't see the text. Then no addressee is needed.
     """
-    staff = _STAFF.search(text) is not None
     named = _may_name(text)
     if not (named or hidden):
         return False
+    staff = _STAFF.search(text) is not None
     seen: set[tuple[str, ...]] = set()
-    for place, sentence in enumerate(sentences):
-        if (together := tuple(sentences[place : place + 4])) in seen:  # check repeated sentences only once
-            continue
-        seen.add(together)
-        may_be_named = named and _may_name(sentence)
-        if not (may_be_named or hidden):
-            continue
-        after = sentences[place + 1] if place + 1 < len(sentences) else ""
-        called, end = _called(sentence, staff) if may_be_named else (0, 0)
-        if called:
-            wanted = _wanted(sentence[end:]) or int(called == 2 and _is_imperative(sentence[end:]))
-            if called < 2 or len(sentence) - end >= 3:
-                wanted = max(wanted, _wanted(after) - (called < 2))
-            else:  # a heading, for example of project notes for coding agents
-                wanted = max(wanted, 2 * any(HIDES.search(each) is not None for each in sentences[place + 1 : place + 4]))
-        elif hidden:
-            called, wanted = 1, 0 if _FOR_EDITORS.search(sentence) is not None else _wanted(sentence)
-        else:
-            continue
-        if wanted and called + wanted >= FOUND and not _is_about(f"{sentence} {after}"):
-            return True
+    for place in range(len(sentences)):
+        together = tuple(sentences[place : place + 4])
+        if together not in seen:  # check repeated sentences only once
+            seen.add(together)
+            if _demands(together, named=named, hidden=hidden, staff=staff):
+                return True
     return False
+
+
+def _demands(sentences: tuple[str, ...], *, named: bool, hidden: bool, staff: bool) -> bool:
+    """Return True if the first of at most four sentences addresses a machine, and it or a following one demands something."""
+    sentence, *following = sentences
+    called, end = _called(sentence, staff) if named and _may_name(sentence) else (0, 0)
+    if called:
+        wanted = _wanted_behind(called, sentence[end:], following)
+    elif hidden and _FOR_EDITORS.search(sentence) is None:
+        called, wanted = 1, _wanted(sentence)
+    else:
+        return False
+    return wanted > 0 and called + wanted >= FOUND and not _is_about(" ".join(sentences[:2]))
+
+
+def _wanted_behind(called: int, rest: str, following: Sequence[str]) -> int:
+    wanted = _wanted(rest) or int(called == 2 and _is_imperative(rest))
+    if called == 2 and len(rest) < 3:  # a heading, for example of project notes for coding agents
+        return max(wanted, 2 * any(HIDES.search(each) is not None for each in following))
+    return max(wanted, _wanted(following[0]) - (called < 2)) if following else wanted
 
 
 _IMPERATIVE = re.compile(r"[^.:,!]{0,70}[:!,]\s*(?P<first>[^\W\d_]{2,})\s(?:\S+\s+){2}\S")
@@ -173,60 +178,76 @@ _PLAIN = re.compile(r"[\w'’/ -]*")
 
 def _strength(sentence: str, found: re.Match[str], *, machine: bool) -> int:
     around = sentence[max(0, found.start() - 40) : found.end() + 30]
-    if HUMANS.search(around) is not None and _READING.match(sentence, found.end()) is not None and _THIS.search(around):
-        return 2
-    if HUMANS.search(around) is not None:
-        return 0
-    before = _CLAUSE.split(sentence[max(0, found.start() - 90) : found.start()])[-1]
     rest = sentence[found.end() : found.end() + 90]
+    if HUMANS.search(around) is not None:
+        return 2 if _READING.match(sentence, found.end()) is not None and _THIS.search(around) is not None else 0
+    before = _CLAUSE.split(sentence[max(0, found.start() - 90) : found.start()])[-1]
+    directed = _is_directed(sentence, before, rest)
     mark = _MARK.search(rest[:60])
-    between = rest[: mark.start()] if mark is not None else rest
-    if machine and _LAW.search(before + found.group() + between) is not None:
+    if machine and _LAW.search(before + found.group() + (rest if mark is None else rest[: mark.start()])) is not None:
         return 0
-    if _SUGGESTS.match(rest) is not None:
+    if _SUGGESTS.match(rest) is not None or _OTHERS_ACT.search(rest) is not None:
         return 0
-    words = before.split()
-    directed = _DIRECTED.search(" ".join(words[-4:])) is not None or _AFTER.match(rest.lstrip()) is not None
-    directed = directed or (bool(words) and words[-1] in _PREPOSITIONS)
-    if _TOPIC.match(rest) is not None and _ENDS_AS_ORDER.search(sentence) is not None:
-        directed = True
-    if mark is None and directed and len(rest) < 20 and not rest.rstrip().endswith("?"):
-        mark, between = _END.search(rest), rest.rstrip(". ")
-    if directed and _VERBAL.search(before) is not None:
-        directed = False
-    if not machine and any(map(str.isdigit, between)):
-        mark = None
-    if words and words[-1] in ("a", "an") and _IF.search(before) is None and not directed:
+    if not directed and before.split()[-1:] in (["a"], ["an"]) and _IF.search(before) is None:
         return 0
-    if _OTHERS_ACT.search(rest) is not None:
-        return 0
-    closed = mark is not None and mark.group() in "]】" and not directed
-    few = (
-        mark is not None
-        and not closed
-        and len(between.split()) <= (7 if machine else 2)
-        and _PLAIN.fullmatch(between) is not None
-    )
-    if few and (not words or (directed and len(words) <= 12) or (len(words) <= 2 and READS.search(before) is not None)):
+    if _is_set_off(before, rest, mark, directed=directed, machine=machine):
         return 2
     if _PERSON.match(rest) is not None or _DEFINES.search(before) is not None:
         return 0
     if _READING.match(rest) is not None:
         return 2 if machine or _ANY.search(before) is not None else 1
-    if not machine:
-        asked = _ORDERED.match(rest.lstrip())
-        if asked is not None:
-            return 1 + ("instructed" in asked.group())
-        return int(_AFTER.match(rest.lstrip()) is not None and not words)
-    reads = READS.search(sentence, max(0, found.start() - 60), min(len(sentence), found.end() + 60)) is not None
+    return _strength_of_machine(sentence, found, before, directed=directed) if machine else _strength_of_name(before, rest)
+
+
+def _strength_of_machine(sentence: str, found: re.Match[str], before: str, *, directed: bool) -> int:
+    around = sentence[max(0, found.start() - 40) : found.end() + 30]
+    rest = sentence[found.end() : found.end() + 60]
     conditional = _IF.search(before) is not None
-    if reads and (_THIS.search(around) is not None or conditional or _OTHER_SCRIPT.search(sentence) is not None):
+    foreign = _OTHER_SCRIPT.search(sentence) is not None
+    reads = READS.search(sentence, max(0, found.start() - 60), min(len(sentence), found.end() + 60)) is not None
+    if reads and (conditional or foreign or _THIS.search(around) is not None):
         return 2
     if conditional and _YOU.search(before + rest[:25]) is not None:
         return 2
-    if directed and len(words) <= 7 and _OTHER_SCRIPT.search(sentence) is not None:
+    words = len(before.split())
+    if directed and foreign and words <= 7:
         return 2
-    return 1 if _ASKED.search(rest[:60]) is not None or (directed and len(words) <= 5) else 0
+    return int((directed and words <= 5) or _ASKED.search(rest) is not None)
+
+
+def _is_directed(sentence: str, before: str, rest: str) -> bool:
+    """Return True if a word such as "to" or "dear" directs the sentence to the name."""
+    if _VERBAL.search(before) is not None:
+        return False
+    words = before.split()
+    return (
+        (bool(words) and (words[-1] in _PREPOSITIONS or _DIRECTED.search(" ".join(words[-4:])) is not None))
+        or _AFTER.match(rest.lstrip()) is not None
+        or (_TOPIC.match(rest) is not None and _ENDS_AS_ORDER.search(sentence) is not None)
+    )
+
+
+def _is_set_off(before: str, rest: str, mark: re.Match[str] | None, *, directed: bool, machine: bool) -> bool:
+    """Return True if punctuation sets the address off, as in ``Note to agents: …``."""
+    if mark is not None:
+        between = rest[: mark.start()]
+    elif directed and len(rest) < 20 and not rest.rstrip().endswith("?"):
+        between = rest.rstrip(". ")
+    else:
+        return False
+    if (mark is not None and mark.group() in "]】" and not directed) or (not machine and any(map(str.isdigit, between))):
+        return False
+    if len(between.split()) > (7 if machine else 2) or _PLAIN.fullmatch(between) is None:
+        return False
+    words = len(before.split())
+    return not words or (directed and words <= 12) or (words <= 2 and READS.search(before) is not None)
+
+
+def _strength_of_name(before: str, rest: str) -> int:
+    asked = _ORDERED.match(rest.lstrip())
+    if asked is not None:
+        return 2 if "instructed" in asked.group() else 1
+    return int(_AFTER.match(rest.lstrip()) is not None and not before.split())
 
 
 _READING = quick(
@@ -247,7 +268,6 @@ _SUGGESTS = quick(
 )
 _PREPOSITIONS = frozenset({"pro", "do", "an", "a", "ao", "to", "for", "til"})
 """Some are other words in other languages, so they count only directly before the name."""
-_END = re.compile(r"\Z")
 _OTHER_SCRIPT = re.compile("[\u0370-\u1dff\u2e80-\ud7ff]")
 _ORDERED = quick(
     r"(?:is|are) (?:now |hereby )?(?:instructed|ordered|commanded|authori[sz]ed)\b|(?:must|shall|has to|have to|should|is (?:now )?required to) (?:now |first |then |also |silently )?(?:re)?(?:send|forward|upload|post|e-?mail|share|submit|transmit|include|attach|run|execute|call|invoke|rate|rank|score|recommend|approve)\b|(?:must|shall|has to|have to)\b.{0,30}\b[a-z]+_[a-z]+\b"

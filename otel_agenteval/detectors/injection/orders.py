@@ -144,21 +144,17 @@ def texts_in(text: str) -> list[str]:
 
 def _walk(value: Any, leaves: list[str], depth: int) -> None:
     if isinstance(value, str):
-        if depth < 3 and value[:1] in ("{", "["):
-            leaves.extend(texts_in(value))
-        else:
-            leaves.append(value)
-    elif isinstance(value, dict):
-        if value.get("role") in _ROLES and "content" in value:
-            return
-        if any(isinstance(item, str) and len(item) < _SHORT and ATTACK.search(item) for item in (*value, *value.values())):
-            value = {key: item for key, item in value.items() if not isinstance(item, str) or len(item) > _SHORT}
-        for key, item in value.items():
-            for_machines = isinstance(item, str) and _FOR_MACHINES.search(key) is not None
-            _walk(f"LLM: {item}" if for_machines else item, leaves, depth + 1)
+        leaves += texts_in(value) if depth < 3 and value[:1] in ("{", "[") else [value]
     elif isinstance(value, list):
         for item in value:
             _walk(item, leaves, depth + 1)
+    elif isinstance(value, dict) and not (value.get("role") in _ROLES and "content" in value):
+        reports = any(isinstance(item, str) and len(item) < _SHORT and ATTACK.search(item) for item in (*value, *value.values()))
+        for key, item in value.items():
+            if not isinstance(item, str):
+                _walk(item, leaves, depth + 1)
+            elif not reports or len(item) > _SHORT:
+                _walk(f"LLM: {item}" if _FOR_MACHINES.search(key) is not None else item, leaves, depth + 1)
 
 
 # --- hidden text ---------------------------------------------------------------------------------------------------
@@ -203,63 +199,71 @@ class _Sentence(NamedTuple):
     addressed: bool
     wants: bool
     people: bool
-    agent_talk: bool
+    to_agent: bool
+    """True if it mentions the agent's user, role, prompt or secrets."""
 
 
 def _weigh(sentence: str, words: Words, language: Language, tools: Sequence[str]) -> _Sentence:
-    order = 0
     english = language.name == "en"
-    ignored = words.ignore.search(sentence)
-    set_aside = ignored is not None and _sets_aside(sentence, ignored, words, language)
-    if (
-        set_aside
-        and ignored is not None
-        and (OWN.search(_clause_at(sentence, ignored)) or _TO_SEVERAL.match(sentence, ignored.start()))
-    ):
-        set_aside = False  # the writer's own earlier words
-    order += 2 * set_aside
-    override = words.override.search(sentence)
-    if override is not None and not sentence.startswith(" about ", override.end()) and not _is_reported(sentence, words.override):
-        order = max(order, 2)
-    persona = words.role.search(sentence)
-    role = (
-        persona is not None
-        and OWN.search(sentence[persona.start() : persona.end() + 25]) is None
-        and not _is_reported(sentence, words.role)
-    )
-    order += 2 * role
+    set_aside = _sets_aside(sentence, words, language)
+    role = _gives_role(sentence, words)
+    probes = _probes(sentence)
     user = words.user.search(sentence) is not None
-    hides = words.hide.search(sentence) is not None
-    sends = words.send.search(sentence)
-    steals = sends is not None and words.data.search(sentence, sends.start()) is not None
-    if language.name not in _VERB_FIRST and not steals and sends is not None:
-        steals = words.data.search(sentence) is not None
-    address = _ADDRESS.search(sentence) is not None
     says = words.say.search(sentence) is not None
+    hides = words.hide.search(sentence) is not None
     favours = words.favour.search(sentence) is not None
-    acts = words.act.search(sentence)
+    acts = words.act.search(sentence) is not None
+    sends = words.send.search(sentence)
+    steals = sends is not None and words.data.search(sentence, sends.start() if language.name in _VERB_FIRST else 0) is not None
+    secret = _SECRET_FILE.search(sentence) is not None
+    address = _ADDRESS.search(sentence) is not None
+    addressed = _is_addressed(sentence, words, english=english)
+    order = 2 * (set_aside or _overrides(sentence, words)) + 2 * role + 2 * probes
     if hides and user:
         order += 2 if english else 1
-    if steals and (user or _SECRET_FILE.search(sentence)) and not _is_reported(sentence, words.send):
+    if steals and (user or secret) and not _is_reported(sentence, words.send):
         order += 2 if address or hides else english
-    if acts is not None and tools and any(tool in sentence for tool in tools) and not _is_reported(sentence, words.act):
+    if acts and any(tool in sentence for tool in tools) and not _is_reported(sentence, words.act):
         order += 1
-    verb = REVEAL.search(sentence) if _PROBE.search(sentence) else None
-    probes = verb is not None and not _reported_before(sentence, verb.start())
-    order += 2 * probes
     if _TOOL_CALL.search(sentence) and not _is_reported(sentence, words.act):
         order += 2
     if steals and _ANSWER.search(sentence):
         order += 1
     if set_aside and (says or favours or user):
         order += 1
-    if english and user and says and not hides:
-        order += 1 if favours or address or acts is not None else 0
-    addressed = words.agent.search(sentence) is not None or (not english and _CALLED.search(sentence) is not None)
-    addressed = addressed and _ADVISES.search(sentence) is None
-    wants = order > 0 or says or hides or steals or (sends is not None and address) or favours or acts is not None
-    to_agent = user or addressed or favours or probes or role or _SECRET_FILE.search(sentence) is not None
-    return _Sentence(order, addressed, wants, not (role or probes) and people().search(sentence) is not None, to_agent)
+    if english and user and says and not hides and (favours or address or acts):
+        order += 1
+    return _Sentence(
+        order,
+        addressed=addressed,
+        wants=order > 0 or says or hides or steals or (sends is not None and address) or favours or acts,
+        people=not (role or probes) and people().search(sentence) is not None,
+        to_agent=user or addressed or favours or probes or role or secret,
+    )
+
+
+def _overrides(sentence: str, words: Words) -> bool:
+    found = words.override.search(sentence)
+    return found is not None and not sentence.startswith(" about ", found.end()) and not _reported_before(sentence, found.start())
+
+
+def _gives_role(sentence: str, words: Words) -> bool:
+    found = words.role.search(sentence)
+    if found is None or _reported_before(sentence, found.start()):
+        return False
+    return OWN.search(sentence[found.start() : found.end() + 25]) is None
+
+
+def _probes(sentence: str) -> bool:
+    """Return True if a sentence demands the system prompt."""
+    verb = REVEAL.search(sentence) if _PROBE.search(sentence) else None
+    return verb is not None and not _reported_before(sentence, verb.start())
+
+
+def _is_addressed(sentence: str, words: Words, *, english: bool) -> bool:
+    if words.agent.search(sentence) is None and (english or _CALLED.search(sentence) is None):
+        return False
+    return _ADVISES.search(sentence) is None
 
 
 _ADVISES = quick(
@@ -284,24 +288,30 @@ _PROBE = quick(
 )
 
 
-def _sets_aside(sentence: str, verb: re.Match[str], words: Words, language: Language) -> bool:
-    """Return True if the sentence demands to ignore previous rules or all rules."""
+def _sets_aside(sentence: str, words: Words, language: Language) -> bool:
+    """Return True if a sentence demands to ignore previous rules or all rules, and not the writer's own earlier words."""
+    verb = words.ignore.search(sentence)
+    if (
+        verb is None
+        or _TO_SEVERAL.match(sentence, verb.start()) is not None
+        or OWN.search(_clause_at(sentence, verb)) is not None
+    ):
+        return False
     if language.name != "en":
         return words.rules.search(sentence) is not None and words.former.search(sentence) is not None
-    for found in words.ignore.finditer(sentence):
-        after = sentence[found.end() : found.end() + 60]
-        rules = words.rules.search(after)
-        if rules is None or re.search(r"[,;:(]", after[: rules.start()]):
-            continue
-        between = after[: rules.end()]
-        if len(between.split()) <= 8 and words.former.search(between) and not _reported_before(sentence, found.start()):
-            return True
-    return False
+    return any(_has_rules(sentence, found, words) for found in words.ignore.finditer(sentence))
 
 
-_TO_SEVERAL = re.compile(
-    r"ignorate|dimenticate|trascurate|zignorujcie|zapomnijcie|ignoriert|vergesst|ignorad|olvidad|ignorem|esquecam|تجاهلوا|انسوا"
-)
+def _has_rules(sentence: str, verb: re.Match[str], words: Words) -> bool:
+    after = sentence[verb.end() : verb.end() + 60]
+    rules = words.rules.search(after)
+    if rules is None or re.search(r"[,;:(]", after[: rules.start()]):
+        return False
+    between = after[: rules.end()]
+    return len(between.split()) <= 8 and words.former.search(between) is not None and not _reported_before(sentence, verb.start())
+
+
+_TO_SEVERAL = re.compile("تجاهلوا|انسوا")
 """Verb forms that address several people."""
 
 
@@ -377,14 +387,14 @@ def _is_order(near: tuple[_Sentence | None, _Sentence, _Sentence | None], text: 
     """
     before, here, after = near
     weight = here.order + (after.order if after is not None else 0)
-    agent_talk = here.agent_talk or (after is not None and after.agent_talk)
+    to_agent = here.to_agent or (after is not None and after.to_agent)
     if here.addressed and (here.wants or (after is not None and after.wants)):
         weight += 3 if here.wants else 2
     if hidden and (here.wants or here.order):
         weight += 2
     if weight < FOUND:
         return False
-    if (here.people and not here.addressed) or (not agent_talk and any(one.people for one in (before, after) if one is not None)):
+    if (here.people and not here.addressed) or (not to_agent and any(one.people for one in (before, after) if one is not None)):
         weight -= 3
     return not (weight < FOUND or (weight < _CLEAR + 2 and REPORTED.search(text)))
 

@@ -306,20 +306,23 @@ def values_of(texts: Iterable[str]) -> list[float]:
     found: set[float] = set()
     for text in texts:
         for match in _TOKEN.finditer(text):
-            token = match.group()
-            if is_named(text[max(0, match.start() - 2) : match.start()]):
-                continue
-            parts = (token, *token.split(",")) if "," in token else (token,)  # may also be a list of numbers without spaces
-            values = [value for readings in chain.from_iterable(map(_readings, parts)) for value, _ in readings]
-            found.update(values)
-            following = text[match.end() : match.end() + 2]
-            if following[-1:].isalpha() or "%" in following:
-                scale = scale_after(text, match.end())
-                if scale != 1.0:
-                    found.update(value * scale for value in values)
+            if not is_named(text[max(0, match.start() - 2) : match.start()]):
+                found.update(_values_at(text, match))
         for number in chain(spaced_numbers(text), mixed_numbers(text)):
             found.update(value for value, _ in number.readings)
         found.update(value for _, _, value in values_of_words(text))
         if not text.isascii():
             found.update(value for _, _, value in cjk_value(text))
     return sorted(found)
+
+
+def _values_at(text: str, match: re.Match[str]) -> list[float]:
+    token = match.group()
+    parts = (token, *token.split(",")) if "," in token else (token,)  # may also be a list of numbers without spaces
+    values = [value for part in parts for readings in _readings(part) for value, _ in readings]
+    following = text[match.end() : match.end() + 2]
+    if following[-1:].isalpha() or "%" in following:
+        scale = scale_after(text, match.end())
+        if scale != 1.0:
+            values += [value * scale for value in values]
+    return values

@@ -141,32 +141,42 @@ def holds(number: tuple[float, float], unit: tuple[str, float], given: Iterable[
     value, half = number
     dimension, factor = unit
     slack = half * 1.000001
+    alike = [each for each in given if each.dimension == dimension]
     if dimension == "temperature":
-        return any(
-            abs(converted - value) <= slack
-            for each in given
-            if each.dimension == dimension
-            for converted in _degrees(each, factor)
-        )
-    factors = [factor, _BINARY[factor]] if dimension == "bytes" and factor in _BINARY else [factor]
-    for scale in factors:
-        for each in given:
-            if each.dimension == dimension:
-                for other in (each.factor, *([_BINARY[each.factor]] if dimension == "bytes" and each.factor in _BINARY else [])):
-                    if abs(each.value * other / scale - value) <= slack:
-                        return True
-        if half <= 0.02 * value and dimension in ("bytes", "time", "length", "mass"):
-            likely = (
-                (1.0, 1e-3, 60.0) if dimension == "time" else (1.0, 1e3, 1024.0) if dimension == "bytes" else _TABLE[dimension]
-            )
-            if any(abs(each * other / scale - value) <= slack for each in bare for other in likely if other != scale):
-                return True
-    return False
+        return any(abs(_degrees(each, factor) - value) <= slack for each in alike)
+    scales = _scales(dimension, factor)
+    if any(
+        abs(each.value * other / scale - value) <= slack
+        for each in alike
+        for other in _scales(dimension, each.factor)
+        for scale in scales
+    ):
+        return True
+    if half > 0.02 * value or dimension not in _WITHOUT_UNIT:
+        return False
+    likely = _WITHOUT_UNIT[dimension]
+    return any(
+        abs(each * other / scale - value) <= slack for scale in scales for each in bare for other in likely if other != scale
+    )
 
 
-def _degrees(given: Quantity, unit: float) -> tuple[float, ...]:
+_WITHOUT_UNIT = {
+    "bytes": (1.0, 1e3, 1024.0),
+    "time": (1.0, 1e-3, 60.0),
+    "length": tuple(_TABLE["length"]),
+    "mass": tuple(_TABLE["mass"]),
+}
+"""Factors that a number without a unit can have."""
+
+
+def _scales(dimension: str, factor: float) -> tuple[float, ...]:
+    """Return the meanings of a unit: a kilobyte has 1000 or 1024 bytes."""
+    return (factor, _BINARY[factor]) if dimension == "bytes" and factor in _BINARY else (factor,)
+
+
+def _degrees(given: Quantity, unit: float) -> float:
     celsius = {1.0: given.value, 2.0: (given.value - 32) / 1.8, 3.0: given.value - 273.15}[given.factor]
-    return ({1.0: celsius, 2.0: celsius * 1.8 + 32, 3.0: celsius + 273.15}[unit],)
+    return {1.0: celsius, 2.0: celsius * 1.8 + 32, 3.0: celsius + 273.15}[unit]
 
 
 def unit_of(number: Number, text: str) -> tuple[str, float] | None:
