@@ -15,7 +15,7 @@ from functools import cache
 from ..lists import word_set, words
 from .languages import REPORTED
 from .pieces import has_any, quick
-from .readers import GRANTS, HIDES, HUMANS, MACHINES, NAMES, READS, VERDICTS, any_of
+from .readers import GRANTS, HIDES, MACHINES, NAMES, READS, VERDICTS, any_of
 
 FOUND = 3
 """Minimum sum of the scores for addressee and demand."""
@@ -35,15 +35,6 @@ _ASKED = any_of(
     r"(?:must|should|shall|ha(?:s|ve) to|needs? to|(?:are|is) (?:now |hereby )?(?:instructed|required|asked|authori[sz]ed|ordered|requested)|muss\w*|soll\w*|doi(?:t|vent|s)|deben?|debes|deve|devono|devem|moet(?:en)?|musi\w*|powin\w*|должн\w+|обязан\w*|повинн\w+|phai|harus|wajib|maste|ska\b|taytyy|meli)\b|,? (?:always|please|kindly|never|do not|don't)\b",
     r"يجب|חייב|चाहिए|必ず|必须|務必|务必|해야|하라|ต้อง|จง|请|請",
 )
-_IF = quick(
-    r"(?<!\w)(?:if|when|in case|whenever|for whatever|whatever|whichever|should|sollte|falls|wenn|si|cuando|quand|se|quando|als|jesli|jezeli|kalau|jika|om|pokud|jos|если|якщо|neu|khi)\b|إذا|אם|यदि|अगर|जो |如果|もし|만약|ถ้า"
-)
-_LAW = quick(
-    r"\b(?:act|regulations?|gdpr|law|providers?|compliance|verordnung|reglement|reglamento|regolamento|legislation|anbieter|fournisseurs?|vendors must|policy requires|article \d|releases?|changelog|benchmark|pricing|webinar|course|guide|tutorial|how to|documentation|docs|endpoint|authorization header|scoped|engineers?|researchers?|researcher|startups?|strategy|ethics|safety team of|literacy|crawl-?delay)\b"
-)
-_YOU = quick(
-    r"\b(?:you|reader|entity|du|sie|tu|vous|usted|eres|sei|voce|je|ты|вы|ти|jestes|anda|kamu|ban la)\b|あなた|你|您|당신|आप|तुम|كنت|אתה|คุณ"
-)
 _STAFF = quick(
     r"\b(?:callers?|call centre|call center|greet|duty manager|supervisor|shift|escalate to|policyholder|showings?|landlord)\b"
 )
@@ -51,16 +42,6 @@ _REPLIES = any_of(
     r"before (?:you |giving |any )?(?:repl|respond|answer)\w*|before any (?:answer|reply)|(?:your|the|each|every) (?:next |final )?(?:reply|response|answer|summary|output)(?: you (?:write|give|produce))? (?:must|has to|should|shall|needs to)|(?:end|beginning|start) of (?:each|every|your) (?:repl|respons|answer|summar)\w*",
     r"avant de repondre|antes de responder|prima di rispondere|bevor du antwortest|voordat je antwoordt|zanim odpowiesz|(?:deine|ta|tu|sua|la tua) (?:antwort|reponse|respuesta|resposta|risposta) (?:muss|doit|debe|deve)|перед (?:тем как ответить|ответом)|перед відповіддю",
     r"回答[する]*前|答える前|回复(?:之)?前|回答(?:之)?前|답변하기 전|قبل الرد|לפני שתענה|उत्तर देने से पहले",
-)
-_SYSTEM = quick(
-    r"^\W{0,6}(?:system|admin|administrator|developer|root) (?:override|notice|command|directive|instruction)s?\b|[|,;>:]\W{0,4}(?:system|admin|administrator|developer|root) (?:override|directive|instruction)s?\b|new message from (?:the )?(?:administrator|developer|system)|^\W{0,6}(?:systeme?|sistema|система|系统|システム)\W{0,6}:"
-)
-_READER = quick(
-    r"\b(?:entity|system|software|program|tool|machine|model|reader|whoever|anyone|anything|wer|quiconque|quien|chiunque|quem)\b.{0,50}\b(?:automat\w+|maschinell\w*|machine|read(?:s|ing)|process(?:es|ing)|pars(?:es|ing)|summari[sz](?:es|ing)|ingest(?:s|ing))\b"
-)
-_MACHINELY = quick(r"\b(?:automat\w+|maschinell\w*|programm\w+|machine|system|entity|software|model)\b")
-_THIS = quick(
-    r"\b(?:this|these|dies\w*|ce|cet|cette|esto|este|esta|questo|questa|isto|deze|tego|bunu|это\w*|этот|эту|це|nay|ini|detta|tohle|toto|tata|tata|page|document)\b"
 )
 _DOCS = quick(
     r"\b(?:version \d|changelog|scoped?|authorization header|endpoints?|openapi|sdk|set \w+=|parameters?|make test)\b|\w=(?:true|false)\b"
@@ -160,13 +141,7 @@ def _called(sentence: str, staff: bool) -> tuple[int, int]:
                 best = strength, found.end()
         if best[0] == 2:
             return best
-    reader = _READER.search(sentence)
-    if reader is not None and _MACHINELY.search(reader.group()) and _THIS.search(sentence) is not None:
-        return 2, reader.end()
-    replies = _REPLIES.search(sentence) or _SYSTEM.search(sentence)
-    if replies is not None and not best[0]:
-        return 1, 0
-    return best
+    return (1, 0) if not best[0] and _REPLIES.search(sentence) is not None else best
 
 
 _MARK = re.compile(r"\)\s?:|[,:!،、#\]】]|\s[-–—]\s")
@@ -177,48 +152,29 @@ _PLAIN = re.compile(r"[\w'’/ -]*")
 
 
 def _strength(sentence: str, found: re.Match[str], *, machine: bool) -> int:
-    around = sentence[max(0, found.start() - 40) : found.end() + 30]
     rest = sentence[found.end() : found.end() + 90]
-    if HUMANS.search(around) is not None:
-        return 2 if _READING.match(sentence, found.end()) is not None and _THIS.search(around) is not None else 0
-    before = _CLAUSE.split(sentence[max(0, found.start() - 90) : found.start()])[-1]
-    directed = _is_directed(sentence, before, rest)
-    mark = _MARK.search(rest[:60])
-    if machine and _LAW.search(before + found.group() + (rest if mark is None else rest[: mark.start()])) is not None:
-        return 0
     if _SUGGESTS.match(rest) is not None or _OTHERS_ACT.search(rest) is not None:
         return 0
-    if not directed and before.split()[-1:] in (["a"], ["an"]) and _IF.search(before) is None:
+    before = _CLAUSE.split(sentence[max(0, found.start() - 90) : found.start()])[-1]
+    words = before.split()
+    directed = _is_directed(sentence, before, rest)
+    if not directed and words[-1:] in (["a"], ["an"]):
         return 0
-    if _is_set_off(before, rest, mark, directed=directed, machine=machine):
+    if _is_set_off(before, rest, directed=directed, machine=machine):
         return 2
     if _PERSON.match(rest) is not None or _DEFINES.search(before) is not None:
         return 0
-    if _READING.match(rest) is not None:
-        return 2 if machine or _ANY.search(before) is not None else 1
-    return _strength_of_machine(sentence, found, before, directed=directed) if machine else _strength_of_name(before, rest)
-
-
-def _strength_of_machine(sentence: str, found: re.Match[str], before: str, *, directed: bool) -> int:
-    around = sentence[max(0, found.start() - 40) : found.end() + 30]
-    rest = sentence[found.end() : found.end() + 60]
-    conditional = _IF.search(before) is not None
-    foreign = _OTHER_SCRIPT.search(sentence) is not None
-    reads = READS.search(sentence, max(0, found.start() - 60), min(len(sentence), found.end() + 60)) is not None
-    if reads and (conditional or foreign or _THIS.search(around) is not None):
+    if not machine:
+        return int(not words and _AFTER.match(rest.lstrip()) is not None)
+    if _OTHER_SCRIPT.search(sentence) is not None and (
+        (directed and len(words) <= 7) or READS.search(sentence, max(0, found.start() - 60), min(len(sentence), found.end() + 60))
+    ):
         return 2
-    if conditional and _YOU.search(before + rest[:25]) is not None:
-        return 2
-    words = len(before.split())
-    if directed and foreign and words <= 7:
-        return 2
-    return int((directed and words <= 5) or _ASKED.search(rest) is not None)
+    return int((directed and len(words) <= 5) or _ASKED.search(rest[:60]) is not None)
 
 
 def _is_directed(sentence: str, before: str, rest: str) -> bool:
     """Return True if a word such as "to" or "dear" directs the sentence to the name."""
-    if _VERBAL.search(before) is not None:
-        return False
     words = before.split()
     return (
         (bool(words) and (words[-1] in _PREPOSITIONS or _DIRECTED.search(" ".join(words[-4:])) is not None))
@@ -227,8 +183,9 @@ def _is_directed(sentence: str, before: str, rest: str) -> bool:
     )
 
 
-def _is_set_off(before: str, rest: str, mark: re.Match[str] | None, *, directed: bool, machine: bool) -> bool:
+def _is_set_off(before: str, rest: str, *, directed: bool, machine: bool) -> bool:
     """Return True if punctuation sets the address off, as in ``Note to agents: …``."""
+    mark = _MARK.search(rest[:60])
     if mark is not None:
         between = rest[: mark.start()]
     elif directed and len(rest) < 20 and not rest.rstrip().endswith("?"):
@@ -243,21 +200,6 @@ def _is_set_off(before: str, rest: str, mark: re.Match[str] | None, *, directed:
     return not words or (directed and words <= 12) or (words <= 2 and READS.search(before) is not None)
 
 
-def _strength_of_name(before: str, rest: str) -> int:
-    asked = _ORDERED.match(rest.lstrip())
-    if asked is not None:
-        return 2 if "instructed" in asked.group() else 1
-    return int(_AFTER.match(rest.lstrip()) is not None and not before.split())
-
-
-_READING = quick(
-    r"s?(?:[ -](?:assistant|agent|chatbot|model|tool|system)s?)? (?:(?:that|which|who) )?(?:(?:is|are|was|may be|happens to be|now|currently) ){0,2}(?:\w+ing|reads?|process(?:es)?|handles?|parses?|summari[sz]es?|sees?|opens?|scans?|reviews?|grades?|sorts?|indexes) (?:\w+ ){0,2}?(?:this|these|it|here)\b"
-)
-"""The machine's activity with this text."""
-_ANY = quick(r"\b(?:any|whichever|whatever|every|each|to the|for the|dear|hey|if an?|automated)\b")
-_VERBAL = quick(
-    r"\bto (?:use|run|train|call|load|test|start|set up|build|install|open|contact|reach|ask|choose|select|get|see|change|meet|enable)\b"
-)
 _OTHERS_ACT = quick(r", (?:(?:it|they|you) (?:can|may|will|might|could)|we|our) ")
 _PERSON = quick(
     r"s?[ -](?:users?|crawlers?|engineers?|developers?|teams?|vendors?|compan(?:y|ies)|customers?|research\w*|experts?|startups?|scientists?|trainers?|features?|skills?)\b"
@@ -269,9 +211,6 @@ _SUGGESTS = quick(
 _PREPOSITIONS = frozenset({"pro", "do", "an", "a", "ao", "to", "for", "til"})
 """Some are other words in other languages, so they count only directly before the name."""
 _OTHER_SCRIPT = re.compile("[\u0370-\u1dff\u2e80-\ud7ff]")
-_ORDERED = quick(
-    r"(?:is|are) (?:now |hereby )?(?:instructed|ordered|commanded|authori[sz]ed)\b|(?:must|shall|has to|have to|should|is (?:now )?required to) (?:now |first |then |also |silently )?(?:re)?(?:send|forward|upload|post|e-?mail|share|submit|transmit|include|attach|run|execute|call|invoke|rate|rank|score|recommend|approve)\b|(?:must|shall|has to|have to)\b.{0,30}\b[a-z]+_[a-z]+\b"
-)
 
 
 def _wanted(text: str) -> int:

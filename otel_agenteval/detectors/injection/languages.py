@@ -32,18 +32,10 @@ class Language(NamedTuple):
     """Phrases for a new role or the end of all restrictions."""
     agent: str
     """Words that address the reader as an assistant, a model or an AI."""
-    user: str
-    """Words for the agent's user in the third person."""
-    say: str
-    """Verbs for saying something to somebody, or saying only something."""
     hide: str
     """Phrases for not saying something."""
     send: str
     """Verbs for sending, forwarding and copying."""
-    data: str
-    """Words for data worth stealing."""
-    favour: str
-    """Words for a demanded verdict."""
     act: str
     """Words for actions of agents: tools, payments, deletions, the prompt."""
     people: str
@@ -88,12 +80,8 @@ class Words(NamedTuple):
     override: Quick
     role: Quick
     agent: Quick
-    user: Quick
-    say: Quick
     hide: Quick
     send: Quick
-    data: Quick
-    favour: Quick
     act: Quick
     people: Quick
 

@@ -14,7 +14,7 @@ from .calls import OWN, calls
 from .languages import ATTACK, ENGLISH_WORDS, REPORTED, REVEAL, Language, Words, compiled, people
 from .normalise import SUSPICIOUS, disguises, folded, is_harmless, languages_of, payloads, squeezed, without_entities
 from .pieces import Quick, quick
-from .readers import HUMANS, marked
+from .readers import marked
 
 FOUND = 2
 """Minimum score of an instruction."""
@@ -204,41 +204,20 @@ class _Sentence(NamedTuple):
 
 
 def _weigh(sentence: str, words: Words, language: Language, tools: Sequence[str]) -> _Sentence:
-    english = language.name == "en"
-    set_aside = _sets_aside(sentence, words, language)
     role = _gives_role(sentence, words)
     probes = _probes(sentence)
-    user = words.user.search(sentence) is not None
-    says = words.say.search(sentence) is not None
-    hides = words.hide.search(sentence) is not None
-    favours = words.favour.search(sentence) is not None
     acts = words.act.search(sentence) is not None
-    sends = words.send.search(sentence)
-    steals = sends is not None and words.data.search(sentence, sends.start() if language.name in _VERB_FIRST else 0) is not None
-    secret = _SECRET_FILE.search(sentence) is not None
-    address = _ADDRESS.search(sentence) is not None
-    addressed = _is_addressed(sentence, words, english=english)
-    order = 2 * (set_aside or _overrides(sentence, words)) + 2 * role + 2 * probes
-    if hides and user:
-        order += 2 if english else 1
-    if steals and (user or secret) and not _is_reported(sentence, words.send):
-        order += 2 if address or hides else english
+    order = 2 * (_sets_aside(sentence, words, language) or _overrides(sentence, words)) + 2 * role + 2 * probes
     if acts and any(tool in sentence for tool in tools) and not _is_reported(sentence, words.act):
         order += 1
-    if _TOOL_CALL.search(sentence) and not _is_reported(sentence, words.act):
-        order += 2
-    if steals and _ANSWER.search(sentence):
-        order += 1
-    if set_aside and (says or favours or user):
-        order += 1
-    if english and user and says and not hides and (favours or address or acts):
-        order += 1
+    addressed = words.agent.search(sentence) is not None and _ADVISES.search(sentence) is None
+    sends = words.send.search(sentence) is not None and _ADDRESS.search(sentence) is not None
     return _Sentence(
         order,
         addressed=addressed,
-        wants=order > 0 or says or hides or steals or (sends is not None and address) or favours or acts,
+        wants=order > 0 or acts or sends or words.hide.search(sentence) is not None,
         people=not (role or probes) and people().search(sentence) is not None,
-        to_agent=user or addressed or favours or probes or role or secret,
+        to_agent=addressed or role or probes or _SECRET_FILE.search(sentence) is not None,
     )
 
 
@@ -260,29 +239,10 @@ def _probes(sentence: str) -> bool:
     return verb is not None and not _reported_before(sentence, verb.start())
 
 
-def _is_addressed(sentence: str, words: Words, *, english: bool) -> bool:
-    if words.agent.search(sentence) is None and (english or _CALLED.search(sentence) is None):
-        return False
-    return _ADVISES.search(sentence) is None
-
-
 _ADVISES = quick(
     r"(?:assistant|agent|bot|model|ai|llm)s? (?:suggest|ask|tell|offer|recommend|request|claim)s? (?:that )?(?:you|us)\b"
 )
 """Phrases about an assistant's advice to people, which don't address the assistant."""
-_VERB_FIRST = frozenset({"en", "fr", "ru", "uk", "ar", "he"})
-_CALLED = quick(
-    r"^\W{0,6}(?:[\w'’]+[\s,:]+){0,4}?(?:[\w'’]{0,3})(?:(?:ki|ai|ia|ии|ші)[- ](?:assist\w*|agent\w*|syst\w*|model\w*|bot\w*|ассистент\w*|агент\w*|помощник\w*|асистент\w*|помічник\w*)"
-    r"|(?:assist|asist|asyst)\w+ (?:de )?(?:ia|ai|ki|virtuel|virtual|d'ia)\b|agent\w* (?:de )?(?:ia|ai)|agen ai|asisten ai|(?:modele? de lang\w+|modelo de l\w+|modello linguistico|sprachmodell\w*|taalmodel\w*|model\w* jezykow\w+|model bahasa|sprakmodell\w*)"
-    r"|yapay zeka (?:asistan|ajan|model)\w*|tro ly ai|языков\w+ модел\w+|нейросет\w+|ai(?:アシスタント|エージェント)|(?:ai|智能)助手|ai (?:어시스턴트|에이전트)|एआई (?:सहायक|एजेंट)|مساعد الذكاء الاصطناعي|עוזר הבינה המלאכותית)"
-    r"(?: [\w'’]+){0,4}\s?[:：]|^\W{0,6}(?:[\w'’]+[\s,:]+)?(?:ki|ai|ia|ии|ші|assist\w+ (?:ia|ai)|asist\w+ (?:de )?ia|asystencie ai|yapay zeka asistani|tro ly ai|asisten ai)[- ]?(?:assistent|агент|ассистент|асистент|помощник|agent)?\w{0,3}\s?[,!،，]"
-    r"|اصطناعي:|המלאכותית:|アシスタントへ|アシスタントは必ず|에게:"
-)
-"""Phrases that address an agent, in languages other than English."""
-_TOOL_CALL = quick(
-    r"(?:must|have to|need to|now|first|dois|devez|debes|debe|devi|deve|musst|moet|musisz|должен|mora)\b[^.]{0,40}\b(?:tool|outil|herramienta|ferramenta|strumento|werkzeug|narzedzi\w+|инструмент)\b[^.]{0,25}\b[a-z]+_[a-z]"
-)
-_ANSWER = re.compile(r"(?<!\w)(?:your|the|each|every) (?:reply|response|answer|summary|output)\b|!\[")
 _PROBE = quick(
     r"system[- ]?prompt(?!s)|prompt (?:di|de|del|do) sistem|prompt(?:u|a)? system|prompt he thong|systemprompt|invite systeme|sistem (?:prompt|istem)|your prompt|tu prompt|(?:系统|システム|시스템 ?|системн\w{1,20} )(?:提示|プロンプト|프롬프트|промпт)"
 )
@@ -453,8 +413,6 @@ def _markers_of(text: str, tools: Sequence[str]) -> Iterator[str]:
 
 _ALIKE = 1.25
 """Minimum model score (:mod:`..text_model`) of a passage whose words alone are no evidence."""
-_MORE_ALIKE = 2.0
-"""Minimum model score of such a passage if it mentions human agents or assistants."""
 _UNLIKE = -1.0
 """If every passage has at most this model score, addressing an agent by name doesn't count."""
 _PASSAGES = 40
@@ -463,10 +421,7 @@ _PASSAGES = 40
 def _reads_like_orders(text: str) -> bool:
     model = text_model("orders")
     likely = (passage for passage, alone in _passages(text) if alone or not is_harmless(passage))
-    return any(
-        (score := model.score(passage)) > _ALIKE and (score > _MORE_ALIKE or HUMANS.search(folded(passage)) is None)
-        for passage in islice(likely, _PASSAGES)
-    )
+    return any(model.score(passage) > _ALIKE for passage in islice(likely, _PASSAGES))
 
 
 def _reads_like_others(text: str, shown: str) -> bool:

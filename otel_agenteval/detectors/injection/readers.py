@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from .pieces import Quick, quick
+from .pieces import Quick
 
 _SHORT_NAME = re.compile(r"(?<![A-Za-z0-9_.])(?:A\.I\.|(?:AI|KI|IA|ИИ|ШІ|LLM)s?)(?![A-Za-z0-9_])")
 
@@ -64,11 +64,6 @@ NAMES = (
     r"(?:أيها |عزيزي )?المساعد|النموذج|עוזר|המודל|לעוזר|सहायक|助手|助理|모델|에이전트|비서(?=[ ,:님])|ผู้ช่วย",
 )
 """Names that people and things can have too. They count only in direct address."""
-HUMANS = quick(
-    r"(?:estate|user|insurance|travel|support|letting|service|call|sales|ticket|field|shipping|duty|booking|customs|admin\w*|executive|medical|dental|teaching|research|personal|legal|shop|store) (?:agents?|assistants?)\b"
-    r"|(?:agents?|assistants?) (?:on duty|of the|in our|at our|immobilier|maternel|medical|de direction|d'accueil|social|administrat)|assistante? (?:maternel|de direction|social)\w*|\bour (?:\w+ ){0,2}(?:chat)?(?:bots?|assistants?|agents?|models?)\b(?! reading)|秘書|役員"
-    r"|(?:notre|nuestr[oa]|nostr[oa]|unser\w*|nossa?o?|onze?|nasz\w*|var|наш\w*|my|their|his|her|its) (?:\w+ )?(?:chat)?(?:bot|assist|asist|asyst|agent|model|бот|ассист)\w*|asistente (?:de|del) |assistente (?:administrat|social|di |del)|assistent(?:in|en)? (?:der|des|van|von)\b",
-)
 READS = any_of(
     r"revis\w+|corrig\w+|correg\w+|califi\w+|clasific\w+|trie[nrsz]?\w{0,2}\b|class\w{0,3}\b|compar\w+|confront\w+|control\w+|vergleich\w*|sortier\w*|pruf\w*|sortuj\w*|porownu\w*|ocenia\w*|porovnav\w*|hodnot\w*|vyhodnot\w*|beoordel\w*|vergelijk\w*|controle\w*|bedom\w*|granska\w*|jamfor\w*|degerlendir\w*|karsilastir\w*|проверя\w+|оценива\w+|сравнива\w+|сортиру\w+|оціню\w+|порівню\w+|сорту\w+|kiem tra|danh gia|so sanh|menilai|memeriksa|membandingkan|arvioi\w*|διαβάζ\w+|επεξεργάζ\w+",
     r"يراجع|يقيّ?م|يفرز|بודק\w*|מדרג\w*|मूल्यांकन|जाँच|審査|採点|評価|比較|评审|评分|审核|筛选|比较|심사|채점|평가|비교|ตรวจ|ประเมิน",
