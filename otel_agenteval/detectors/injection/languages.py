@@ -93,8 +93,6 @@ def compiled(language: Language) -> Words:
     return Words(*(Quick(re.compile(f"{start}(?:{getattr(language, field)})")) for field in Words._fields))
 
 
-ENGLISH_WORDS = re.compile(r"(?<!\w)(?:the|your|you|and|this|that|please|my|with|how|are|must|from|for|should)(?!\w)")
-"""English words. A sentence with two of them is English, and words of other languages in it are coincidences."""
 REVEAL = quick(
     r"(?<!\w)(?:reveal|print|show|output|repeat|leak|expose|disclose|display|write out|reproduce|recite|quote|paste|include|send|tell me|dump|echo|revel|rivel|affich|montr|muestr|mostr|gib\b|verrat|zeig|toon|onthul|geef|ujawni|pokaz|goster|ifsa|раскр|выведи|покажи|розкр"
     r"|visa\b|avsloj|skriv ut|tiet lo|in ra|hien thi|ungkap|tampilkan|imprim|escrib|ecris|schreib|stampa|opisz|napisz|напиши)|اكشف|اطبع|أظهر|اعرض|חשוף|הצג|הדפס|दिखा|उजागर|表示|明か|開示|出力|输出|显示|泄露|透露|公开|打印|공개|출력|보여"

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from ...core import jsonio
 from ..text_model import text_model
-from .calls import OWN, calls
-from .languages import ATTACK, ENGLISH_WORDS, REPORTED, REVEAL, Language, Words, compiled, people
+from .calls import calls
+from .languages import ATTACK, REPORTED, REVEAL, Language, Words, compiled, people
 from .normalise import SUSPICIOUS, disguises, folded, is_harmless, languages_of, payloads, squeezed, without_entities
 from .pieces import Quick, quick
 from .readers import marked
@@ -183,12 +183,6 @@ _NOT_AN_ORDER = re.compile(
     r"(?:\b(?:to|not|never|that|which|who|can|could|would|may|might|cannot|they|we|i|it|he|she|users?|models?|people|attackers?|always|if you|system (?:must|should|will)|ai will|llms?|gpt|bot|assistants?"
     r"|(?:instruct|tell|ask|caus|forc)\w* (?:it|them|the \w+))|n't)\W{0,2}\Z"
 )
-_STILL_AN_ORDER = quick(
-    r"\b(?:you (?:have|need|are|ought|want you|must)|want you|need you|order you|ask you|required|assistants?,?|please|be sure|remember)(?: to)?\W*\Z"
-)
-_SECRET_FILE = quick(
-    r"\.aws|\.ssh|\.env\b|api[ -]?key|password|credential|_token\b|system prompt|previous messages|conversation|chat history"
-)
 _LONGEST = 700
 
 
@@ -210,14 +204,14 @@ def _weigh(sentence: str, words: Words, language: Language, tools: Sequence[str]
     order = 2 * (_sets_aside(sentence, words, language) or _overrides(sentence, words)) + 2 * role + 2 * probes
     if acts and any(tool in sentence for tool in tools) and not _is_reported(sentence, words.act):
         order += 1
-    addressed = words.agent.search(sentence) is not None and _ADVISES.search(sentence) is None
+    addressed = words.agent.search(sentence) is not None
     sends = words.send.search(sentence) is not None and _ADDRESS.search(sentence) is not None
     return _Sentence(
         order,
         addressed=addressed,
         wants=order > 0 or acts or sends or words.hide.search(sentence) is not None,
         people=not (role or probes) and people().search(sentence) is not None,
-        to_agent=addressed or role or probes or _SECRET_FILE.search(sentence) is not None,
+        to_agent=addressed or role or probes,
     )
 
 
@@ -228,9 +222,7 @@ def _overrides(sentence: str, words: Words) -> bool:
 
 def _gives_role(sentence: str, words: Words) -> bool:
     found = words.role.search(sentence)
-    if found is None or _reported_before(sentence, found.start()):
-        return False
-    return OWN.search(sentence[found.start() : found.end() + 25]) is None
+    return found is not None and not _reported_before(sentence, found.start())
 
 
 def _probes(sentence: str) -> bool:
@@ -239,23 +231,15 @@ def _probes(sentence: str) -> bool:
     return verb is not None and not _reported_before(sentence, verb.start())
 
 
-_ADVISES = quick(
-    r"(?:assistant|agent|bot|model|ai|llm)s? (?:suggest|ask|tell|offer|recommend|request|claim)s? (?:that )?(?:you|us)\b"
-)
-"""Phrases about an assistant's advice to people, which don't address the assistant."""
 _PROBE = quick(
     r"system[- ]?prompt(?!s)|prompt (?:di|de|del|do) sistem|prompt(?:u|a)? system|prompt he thong|systemprompt|invite systeme|sistem (?:prompt|istem)|your prompt|tu prompt|(?:系统|システム|시스템 ?|системн\w{1,20} )(?:提示|プロンプト|프롬프트|промпт)"
 )
 
 
 def _sets_aside(sentence: str, words: Words, language: Language) -> bool:
-    """Return True if a sentence demands to ignore previous rules or all rules, and not the writer's own earlier words."""
+    """Return True if a sentence demands to ignore previous rules or all rules."""
     verb = words.ignore.search(sentence)
-    if (
-        verb is None
-        or _TO_SEVERAL.match(sentence, verb.start()) is not None
-        or OWN.search(_clause_at(sentence, verb)) is not None
-    ):
+    if verb is None or _TO_SEVERAL.match(sentence, verb.start()) is not None:
         return False
     if language.name != "en":
         return words.rules.search(sentence) is not None and words.former.search(sentence) is not None
@@ -275,20 +259,13 @@ _TO_SEVERAL = re.compile("تجاهلوا|انسوا")
 """Verb forms that address several people."""
 
 
-def _clause_at(sentence: str, verb: re.Match[str]) -> str:
-    """Return the clause around the verb, up to the nearest commas."""
-    before = re.split(r"[,،、:;]", sentence[max(0, verb.start() - 30) : verb.start()])[-1]
-    return before + verb.group() + re.split(r"[,،、:;]", sentence[verb.end() : verb.end() + 30])[0]
-
-
 def _is_reported(sentence: str, pattern: Quick) -> bool:
     found = pattern.search(sentence)
     return found is not None and _reported_before(sentence, found.start())
 
 
 def _reported_before(sentence: str, start: int) -> bool:
-    before = sentence[max(0, start - 40) : start]
-    return _NOT_AN_ORDER.search(before) is not None and _STILL_AN_ORDER.search(before) is None
+    return _NOT_AN_ORDER.search(sentence[max(0, start - 40) : start]) is not None
 
 
 def _sentences(text: str) -> list[str]:
@@ -300,36 +277,26 @@ def has_order(text: str, tools: Sequence[str] = (), *, hidden: bool = False) -> 
 
     In hidden text, every instruction counts that mentions an agent, a user or instructions.
     """
-    languages = languages_of(text)
-    if not languages:
-        return False
     sentences = _sentences(text)
-    foreign = [len(sentence) < 20 or not sentence.isascii() or len(ENGLISH_WORDS.findall(sentence)) < 2 for sentence in sentences]
-    letters = [squeezed(sentence) for sentence in sentences]
-    for language in languages:
-        words = compiled(language)
-        pieces = _pieces_of(language)
-        weighed: dict[str, _Sentence] = {}  # score repeated sentences only once
+    return any(_has_order_in(language, sentences, tools, hidden=hidden) for language in languages_of(text))
 
-        def weigh(
-            place: int, language: Language = language, words: Words = words, weighed: dict[str, _Sentence] = weighed
-        ) -> _Sentence | None:
-            if not 0 <= place < len(sentences) or not (language.name == "en" or foreign[place]):
-                return None
-            sentence = sentences[place]
-            known = weighed.get(sentence)
-            if known is None:
-                known = weighed[sentence] = _weigh(sentence, words, language, tools)
-            return known
 
-        for place, sentence in enumerate(sentences):
-            if not _has_any(letters[place] if isinstance(pieces[0], bytes) else sentence, pieces):
-                continue
-            here = weigh(place)
-            if here is not None and (here.order or here.addressed):
-                near = (weigh(place - 1), here, weigh(place + 1))
-                if _is_order(near, " ".join(sentences[max(0, place - 1) : place + 2]), hidden):
-                    return True
+def _has_order_in(language: Language, sentences: Sequence[str], tools: Sequence[str], *, hidden: bool) -> bool:
+    words, pieces = compiled(language), _pieces_of(language)
+
+    @cache  # repeated sentences are scored once
+    def weigh(sentence: str) -> _Sentence:
+        return _weigh(sentence, words, language, tools)
+
+    for place, sentence in enumerate(sentences):
+        if not _has_any(squeezed(sentence) if isinstance(pieces[0], bytes) else sentence, pieces):
+            continue
+        here = weigh(sentence)
+        if here.order or here.addressed:
+            before = weigh(sentences[place - 1]) if place else None
+            after = weigh(sentences[place + 1]) if place + 1 < len(sentences) else None
+            if _is_order(before, here, after, " ".join(sentences[max(0, place - 1) : place + 2]), hidden):
+                return True
     return False
 
 
@@ -340,12 +307,11 @@ def _has_any(text: Any, pieces: Sequence[Any]) -> bool:
     return False
 
 
-def _is_order(near: tuple[_Sentence | None, _Sentence, _Sentence | None], text: str, hidden: bool) -> bool:
+def _is_order(before: _Sentence | None, here: _Sentence, after: _Sentence | None, text: str, hidden: bool) -> bool:
     """Return True if a sentence is an instruction, given its neighbors.
 
     ``text`` is the text of all three sentences.
     """
-    before, here, after = near
     weight = here.order + (after.order if after is not None else 0)
     to_agent = here.to_agent or (after is not None and after.to_agent)
     if here.addressed and (here.wants or (after is not None and after.wants)):
