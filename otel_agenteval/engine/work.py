@@ -189,7 +189,7 @@ class SeenTurn(EvaluatedTurn):
     def without_media(self) -> SeenTurn:
         """Return a copy whose media weren't opened in time. The other thread keeps the original."""
         scored = replace(self._scored)
-        self._chain.evaluator.leave_out_media(scored)
+        self._chain.evaluator.fail_media(scored)
         return SeenTurn(self._chain, scored)
 
 

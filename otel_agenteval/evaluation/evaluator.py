@@ -283,11 +283,10 @@ class Evaluator:
         """Evaluate the remaining metrics that open media, on a thread that may wait."""
         self._finish(scored, [metric for metric in scored.pending if metric.opens_media])
 
-    def leave_out_media(self, scored: ScoredTurn) -> None:
+    def fail_media(self, scored: ScoredTurn) -> None:
         """Give an error to each remaining metric that opens media, after a timeout."""
         late = MetricError("media_timeout", "opening the turn's media took too long")
-        errors = [about(metric.failed(late), scored.turn) for metric in scored.pending if metric.opens_media]
-        scored.add_scores(errors)
+        scored.add_scores([about(metric.failed(late), scored.turn) for metric in scored.pending if metric.opens_media])
         scored.pending = [metric for metric in scored.pending if not metric.opens_media]
 
     def finish(self, scored: ScoredTurn) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from ..core.turn import Turn
@@ -70,49 +70,32 @@ def named_publicly(turn: Turn, kinds: Collection[str]) -> Turn:
     """
     if not kinds:
         return turn
+    kinds = frozenset(kinds)
     conversation, user, error = turn.conversation_id, turn.user_id, turn.error
     calls, tools = turn.llm_calls, turn.tool_calls or ()
     changed: dict[str, Any] = {}
-    if conversation and (left := public_id(conversation, kinds)) != conversation:
+    if conversation and (left := _public(conversation, kinds, True)) != conversation:
         changed["conversation_id"] = left
         if (turn.turn_id or "").endswith(f"{_CONVERSATION}{conversation}"):
             changed["turn_id"] = f"{turn.turn_id.removesuffix(conversation)}{left}"
-    if user and (left := public_id(user, kinds)) != user:
+    if user and (left := _public(user, kinds, True)) != user:
         changed["user_id"] = left
-    names = [turn.agent, turn.service, error and error.type, *[call.model for call in calls], *[call.name for call in tools]]
-    if not _ordinary(frozenset(kinds)).issuperset(names):
+    names = {turn.agent, turn.service, error and error.type, *[call.model for call in calls], *[call.name for call in tools]}
+    if [name for name in names if name and _public(name, kinds, False) != name]:
         changed |= {
-            "agent": _left(turn.agent, kinds), "service": _left(turn.service, kinds), "error": error and _with(error, "type", kinds),
-            "llm_calls": [_with(call, "model", kinds) for call in calls], "tool_calls": [_with(call, "name", kinds) for call in tools],
-        }  # fmt: skip
+            "agent": turn.agent and _public(turn.agent, kinds, False),
+            "service": turn.service and _public(turn.service, kinds, False),
+            "error": error and _with_public(error, "type", kinds),
+            "llm_calls": [_with_public(call, "model", kinds) for call in calls],
+            "tool_calls": [_with_public(call, "name", kinds) for call in tools],
+        }
         changed = {name: value for name, value in changed.items() if value and value != getattr(turn, name)}
     return turn.but(changed) if changed else turn
 
 
-_MOST_ORDINARY = 2_048
-
-
-@cache
-def _ordinary(kinds: frozenset[str]) -> set[str | None]:
-    """Return the cache of recent names without personal data."""
-    return {None, ""}
-
-
-def _left(name: str | None, kinds: Collection[str]) -> str | None:
-    if not name:
-        return name
-    left = public_name(name, kinds)
-    if left == name:
-        known = _ordinary(frozenset(kinds))
-        if len(known) >= _MOST_ORDINARY:
-            known.intersection_update((None, ""))
-        known.add(name)
-    return left
-
-
-def _with(entry: Any, field: str, kinds: Collection[str]) -> Any:
+def _with_public(entry: Any, field: str, kinds: frozenset[str]) -> Any:
     name = getattr(entry, field)
-    left = _left(name, kinds)
+    left = name and _public(name, kinds, False)
     return entry if left == name else replace(entry, **{field: left})
 
 
