@@ -66,27 +66,6 @@ def test_a_score_may_be_a_number_as_text(models: ScriptedModels, name: str) -> N
     assert (score.value, score.explanation) == (0.5, None)
 
 
-@pytest.mark.parametrize("name", FULL)
-@pytest.mark.parametrize("wrong", [None, True, "much", "nan", [1]], ids=repr)
-def test_what_is_no_number_is_an_error_without_a_second_question(models: ScriptedModels, name: str, wrong: Any) -> None:
-    params, replies = FULL[name]
-    key = next(key for key in ("score", "verdict", "confidence") if key in replies[-1])
-    score = models.score(name, turn(), *replies[:-1], {key: wrong, "reason": "x"}, **params)
-    assert (score.status, score.error_type, score.value) == ("error", "invalid_reply", None)
-
-
-@pytest.mark.parametrize("name", FULL)
-def test_without_a_judge_they_are_skipped(name: str) -> None:
-    score = oa.get_metric(name, **FULL[name][0]).evaluate(turn())
-    assert (score.status, score.detail) == ("skipped", {"reason": "no_judge"})
-
-
-@pytest.mark.parametrize("name", FULL)
-def test_a_judge_that_cannot_be_read_twice_is_an_error(models: ScriptedModels, name: str) -> None:
-    score = models.score(name, turn(), "well…", "[0.75]", **FULL[name][0])
-    assert (score.status, score.error_type) == ("error", "unreadable_reply")
-
-
 @pytest.mark.parametrize(
     ("name", "changes", "reason"),
     [

@@ -57,7 +57,7 @@ def _number_in(vector: dict[str, Any]) -> str | None:
     "vector", [case for case in _vectors() if case.values[0]["expected"]["status"] == "ok" and _number_in(case.values[0])]
 )
 def test_a_score_outside_its_scale_is_an_error(vector: dict[str, Any], models: Any) -> None:
-    """Neither moved to the bound nor counted: the judge used another scale than it was asked for."""
+    """Neither moved to the bound nor counted: the judge used another scale than it was asked for, or no number."""
     *before, last = (reply["reply"] for reply in vector["judge_replies"])
     key = _number_in(vector)
     turn, vectors = oa.Turn.from_dict(vector["turn"]), vector.get("embeddings")
@@ -65,9 +65,17 @@ def test_a_score_outside_its_scale_is_an_error(vector: dict[str, Any], models: A
     scale = re.search(rf'"{key}": <(?:whole number from )?([\d.]+) to ([\d.]+)>', models.asked[-1])
     assert scale is not None
     low, high = map(float, scale.groups())
-    for outside in (low - 1, high + 0.01, f"{high * 10}"):
+    for outside in (low - 1, high + 0.01, f"{high * 10}", True, "much", "nan", [1]):
         score = models.score(vector["metric"], turn, *before, {**last, key: outside}, vectors=vectors, **vector["params"])
         assert (score.status, score.value, score.passed, score.error_type) == ("error", None, None, "invalid_reply")
+
+
+@pytest.mark.parametrize("vector", [case for case in _vectors() if case.values[0].get("judge_replies")])
+def test_without_a_readable_judge_there_is_no_score(vector: dict[str, Any], models: Any) -> None:
+    metric, turn = oa.get_metric(vector["metric"], **vector["params"]), oa.Turn.from_dict(vector["turn"])
+    assert metric.evaluate(turn).detail == {"reason": "no_judge"}
+    score = models.score(vector["metric"], turn, "I would say 90.", "[0.75]", **vector["params"])
+    assert (score.status, score.error_type, score.value) == ("error", "unreadable_reply", None)
 
 
 def test_there_is_a_vector_for_every_metric_that_asks() -> None:

@@ -44,12 +44,6 @@ def test_a_good_reply_is_scored_and_the_judge_saw_all_there_is(
 
 
 @BY_NAME
-def test_without_a_judge_nothing_is_scored(name: str, params: dict[str, Any], reply: Any, value: float, passed: bool) -> None:
-    score = oa.get_metric(name, **params).evaluate(turn())
-    assert (score.status, score.detail) == ("skipped", {"reason": "no_judge"})
-
-
-@BY_NAME
 @pytest.mark.parametrize("broken", [{}, {"score": None, "verdict": None}, {"score": "high", "verdict": "maybe"}, {"score": True}])
 def test_a_reply_without_what_is_read_is_an_error(
     models: ScriptedModels, broken: Any, name: str, params: dict[str, Any], reply: Any, value: float, passed: bool

@@ -109,20 +109,6 @@ def test_a_list_that_is_missing_is_an_error_at_once(
     assert models.score(name, turn(), {key: ["a"]}, {"verdicts": None}).error_type == "invalid_reply"
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_reply_without_json_is_asked_for_once_more(models: ScriptedModels, name: str) -> None:
-    params = {"baseline_response": "b"} if name == "llm_noise_sensitivity" else {}
-    score = models.score(name, turn(), "I would say 90.", "Really.", **params)
-    assert (score.status, score.error_type, score.value) == ("error", "unreadable_reply", None)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_without_a_judge_the_score_is_skipped(name: str) -> None:
-    params = {"baseline_response": "b"} if name == "llm_noise_sensitivity" else {}
-    score = oa.get_metric(name, **params).evaluate(turn())
-    assert (score.status, score.detail["reason"]) == ("skipped", "no_judge")
-
-
 @pytest.mark.parametrize(
     ("name", "changes", "reason"),
     [

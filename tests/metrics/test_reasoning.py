@@ -65,11 +65,6 @@ def test_nobody_is_asked_where_something_is_missing(models: ScriptedModels, name
     assert (score.status, score.detail["reason"]) == ("skipped", reason)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_without_a_judge_the_score_is_skipped(name: str) -> None:
-    assert oa.get_metric(name).evaluate(turn()).detail["reason"] == "no_judge"
-
-
 def test_coherence_is_judged_with_the_answer(models: ScriptedModels) -> None:
     models.score("llm_reasoning_coherence", turn(), {"score": 1})
     assert FACTS["output"] in models.asked[0]

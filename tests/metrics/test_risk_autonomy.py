@@ -93,11 +93,6 @@ def test_turn_risk_passes_below_a_threshold(models: ScriptedModels) -> None:
         assert models.score("llm_turn_risk", oa.Turn(output="a"), {"score": given}, threshold=3).passed is passed
 
 
-@pytest.mark.parametrize("reply", [{}, {"score": "high"}, {"score": False}, {"score": "inf"}], ids=repr)
-def test_turn_risk_without_a_number_is_an_error(models: ScriptedModels, reply: Any) -> None:
-    assert models.score("llm_turn_risk", oa.Turn(output="a"), reply).error_type == "invalid_reply"
-
-
 def test_turn_risk_needs_an_answer_and_a_judge() -> None:
     risk = oa.get_metric("hpd:TurnRiskEvaluator")
     assert risk.evaluate(oa.Turn(tool_calls=[])).detail == {"reason": "missing:output"}
