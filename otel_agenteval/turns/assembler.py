@@ -42,7 +42,6 @@ _PER_TICK = 3_000
 
 
 def _first_of_each(spans: Iterable[WireSpan], known: set[bytes]) -> list[WireSpan]:
-    """Return the spans whose ids aren't in ``known``, and add their ids to it."""
     found = []
     for span in spans:
         if span.id not in known:
@@ -502,7 +501,6 @@ class Assembler:
         self.received = self.orphan_parents = self.pruned_spans = self.duplicates = self.moved = 0
 
     def is_open(self, trace_id: int) -> bool:
-        """Return True if the trace has open or waiting spans."""
         return trace_id in self._traces
 
     def knows(self, trace_id: int) -> bool:
@@ -510,7 +508,6 @@ class Assembler:
         return trace_id in self._traces or self.late.has_closed(trace_id)
 
     def open_turns_of(self, tenant: int) -> int:
-        """Return the number of open traces of a tenant, given by its number."""
         share = self._open.shares.get(tenant)
         return len(share.traces) if share is not None else 0
 
@@ -522,12 +519,10 @@ class Assembler:
 
     @property
     def open_turns(self) -> int:
-        """Number of traces with open or waiting spans."""
         return len(self._traces)
 
     @property
     def waiting(self) -> bool:
-        """True if a deadline may be due later."""
         return bool(self._traces or self.late)
 
     @property
@@ -537,12 +532,10 @@ class Assembler:
 
     @property
     def late_spans(self) -> int:
-        """Number of spans that arrived after their turn closed."""
         return self.late.count
 
     @property
     def bytes(self) -> int:
-        """Approximate number of bytes held."""
         return self._held.used
 
     @property
@@ -553,10 +546,7 @@ class Assembler:
     # --- closing
 
     def _is_root(self, candidate: Candidate) -> bool:
-        """Return True if this candidate's spans can close as turns now.
-
-        Otherwise, they belong to the candidate above.
-        """
+        """Return True if this candidate's spans can close as turns now. Otherwise, they belong to the candidate above."""
         if candidate.parent is None:
             return True
         if candidate.role not in _TURN_ROLES and not (
@@ -601,7 +591,6 @@ class Assembler:
         candidate.span = None
 
     def _merge(self, trace: OpenTrace, candidate: Candidate) -> None:
-        """Pass the spans of a candidate to the one above."""
         above = candidate.parent
         assert above is not None
         self._mark_closed(trace, candidate)
@@ -680,7 +669,6 @@ class Assembler:
         return self._evict()
 
     def _evict(self) -> list[Closed]:
-        """Close turns until the limits hold."""
         closed: list[Closed] = []
         while (crowded := len(self._traces) > self._limits.max_open) or (
             self._held.used > self._held.limit and (self._traces or self.late)

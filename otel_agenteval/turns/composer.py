@@ -57,7 +57,6 @@ class SpanAccount:
         self.left_out: Counter[str] = Counter()
 
     def count(self, outcome: str, spans: int) -> None:
-        """Count spans as ``scored``, or with the reason why they weren't."""
         with self._lock:
             if outcome == SCORED:
                 self.scored += spans
@@ -170,7 +169,6 @@ class Composer:
             self.spans.count(reason, len(records) - pending.spans)
 
     def _revised(self, closed: Closed, late: list[SpanRecord], pending: PendingSpans) -> list[Group]:
-        """Return the turns that late spans and log records change."""
         if closed.logs:
             _attach_logs(self._revisions.records(closed.trace_id, closed.logs), closed.logs)
         found = self._revisions.revised(closed.trace_id, late, closed.logs or ())
@@ -187,11 +185,9 @@ class Composer:
 
     @property
     def waiting(self) -> int:
-        """Number of parts of turns that wait for the trace that continues them."""
         return len(self._parts)
 
     def waiting_traces(self) -> set[int]:
-        """Return the traces of the parts that wait for their continuation."""
         with self._holding:
             return self._parts.traces()
 
@@ -201,7 +197,6 @@ class Composer:
             return self._parts.due(self._now())
 
     def stop_waiting(self) -> list[Group]:
-        """Return all waiting parts, and stop holding parts from now on."""
         with self._holding:
             return self._parts.release_all(self._now())
 
@@ -294,13 +289,11 @@ class Composer:
 
 
 def count_group(group: Group, outcome: str) -> None:
-    """Count the outcome of the new spans in a group."""
     for spans in group.pending:
         spans.settle(outcome)
 
 
 def record_of(span: Any) -> SpanRecord:
-    """Return the record of a span in any form."""
     kind = span.__class__
     if kind is SpanRecord:
         return cast("SpanRecord", span)

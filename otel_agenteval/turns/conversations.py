@@ -215,7 +215,6 @@ class Conversations:
         return [{"input": one.input, "output": one.output} for one in earlier[-_HISTORY:]]
 
     def turns(self, conversation_id: str) -> list[Turn]:
-        """Return the held turns of a conversation by start time."""
         with self._lock:
             found = self._open.get(conversation_id) or self._ended.get(conversation_id)
             return list(found.turns) if found is not None else []
@@ -249,7 +248,6 @@ class Conversations:
             return self._again(self._now())
 
     def end_all(self) -> list[Ended]:
-        """End all conversations, so that shutdown evaluates them."""
         with self._lock:
             return self._end(list(self._open), "shutdown")
 
@@ -291,7 +289,6 @@ def conversation_of(turn: Turn) -> str:
 
 
 def signals_in(scores: Iterable[Score]) -> dict[str, float]:
-    """Return the signals in a turn's scores, by name."""
     found = {}
     for score in scores:
         name = SIGNALS.get(score.metric)
@@ -333,7 +330,6 @@ def whole(turns: list[Turn], revision: int = 1, signals: Mapping[str, Mapping[st
 
 
 def _joined(lists: list[list[Any] | None]) -> list[Any] | None:
-    """Return the items of all lists, or None if all lists are unknown."""
     known = [items for items in lists if items is not None]
     return [item for items in known for item in items] if known else None
 

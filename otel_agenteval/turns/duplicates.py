@@ -28,10 +28,7 @@ _MOST_DUPLICATES = 32
 
 
 def stitch(groups: Iterable[Group]) -> list[Group]:
-    """Return the turns of recorded groups by :func:`order`.
-
-    Parts of a turn are joined, however far apart they are.
-    """
+    """Return the turns of recorded groups by :func:`order`. Parts of a turn are joined, however far apart they are."""
     stitcher = Stitcher(float("inf"))
     parts = join_duplicates([part for group in groups for part in separate(group)])
     found = [whole for part in parts for whole in stitcher.add(part, 0.0)]
@@ -64,8 +61,6 @@ def join_duplicates(groups: list[Group]) -> list[Group]:
 
 
 class _RecordedCalls:
-    """The places of groups by their model calls."""
-
     def __init__(self) -> None:
         self._answered: dict[str, int] = {}
         self._failed: dict[str | None, list[tuple[int, SpanRecord]]] = {}
@@ -93,7 +88,6 @@ class _RecordedCalls:
 
 
 def _is_within(inner: SpanRecord, outer: SpanRecord) -> bool:
-    """Return True if a failed call lies within another instrumentation's failed call."""
     return outer.scope != inner.scope and outer.start_ns <= inner.start_ns and inner.end_ns <= outer.end_ns
 
 
@@ -131,8 +125,6 @@ def _outline(record: SpanRecord) -> SpanRecord:
 
 
 class _WaitingDuplicates:
-    """Duplicates of a turn that was already evaluated."""
-
     __slots__ = ("groups", "since")
 
     def __init__(self, since: float) -> None:
@@ -152,7 +144,6 @@ class Duplicates:
         self.forget()
 
     def forget(self) -> None:
-        """Drop everything in a forked child. The parent process evaluates these turns."""
         self._stitcher.forget()
         self._answered: OrderedDict[tuple[int, str], _Recording] = OrderedDict()
         self._failed: OrderedDict[tuple[int, str | None], deque[tuple[_Recording, SpanRecord]]] = OrderedDict()
@@ -210,12 +201,10 @@ class Duplicates:
         return sorted(found, key=order)
 
     def traces(self) -> set[int]:
-        """Return the traces of the waiting groups."""
         waiting = {group.root.trace_id for waiting in self._waiting.values() for group in waiting.groups}
         return self._stitcher.traces() | waiting
 
     def forget_traces(self, trace_ids: set[int]) -> list[Group]:
-        """Drop and return the waiting groups of the given traces."""
         found = self._stitcher.forget_traces(trace_ids)
         for recording, waiting in list(self._waiting.items()):
             dropped = [group for group in waiting.groups if group.root.trace_id in trace_ids]
@@ -245,7 +234,6 @@ class Duplicates:
         return found
 
     def _remember(self, recording: _Recording, group: Group, calls: list[Step]) -> None:
-        """Remember a turn by its calls."""
         tenant = number_in(recording.root.trace_id)
         for call in calls:
             if call.response_id is not None:
@@ -282,10 +270,7 @@ class Duplicates:
         return found + [whole for other in others for whole in self._stitched(other, now)]
 
     def _with_duplicates(self, recording: _Recording, now: float) -> list[Group]:
-        """Return an evaluated turn joined with its duplicates.
-
-        Returns only the duplicates if the turn was forgotten.
-        """
+        """Return an evaluated turn joined with its duplicates. Returns only the duplicates if the turn was forgotten."""
         groups = self._waiting.pop(recording).groups
         self._bytes -= sum(group.size for group in groups)
         home = recording.group()

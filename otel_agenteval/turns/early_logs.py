@@ -55,12 +55,10 @@ class EarlyLogs:
         return lost
 
     def pop(self, trace_id: int) -> Parts:
-        """Remove and return the records of a trace."""
         found = self._traces.pop(trace_id, (0.0, []))[1]
         self._bytes -= sum(size for _, _, size in found)
         return found
 
     def forget(self) -> None:
-        """Drop everything in a forked child. The records belong to the parent process."""
         self._traces.clear()
         self._bytes = 0

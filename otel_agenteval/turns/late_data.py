@@ -25,8 +25,6 @@ _NO_SPANS: Mapping[int, Candidate | None] = {}
 
 
 class _ClosedTrace:
-    """A trace of which at least one turn has closed."""
-
     __slots__ = ("candidate_of", "closed_at", "continues")
 
     def __init__(self) -> None:
@@ -93,7 +91,6 @@ class LateData:
     # --- closed traces
 
     def has_closed(self, trace_id: int) -> bool:
-        """Return True if a turn of the trace closed recently."""
         return trace_id in self._closed
 
     def receives(self, trace_id: int) -> bool:
@@ -102,7 +99,6 @@ class LateData:
         return closed is not None and not closed.continues
 
     def candidates_in(self, trace_id: int) -> Mapping[int, Candidate | None]:
-        """Return the known spans of a trace's closed turns, with their candidates."""
         closed = self._closed.get(trace_id)
         return _NO_SPANS if closed is None or closed.candidate_of is None else closed.candidate_of
 
@@ -131,14 +127,12 @@ class LateData:
                 self._forget_oldest()
 
     def remember_received(self, trace_id: int, reason: CloseReason) -> None:
-        """Record that the loose spans of a trace have closed."""
         closed = self._remembered(trace_id)
         if reason in _AT_LIMIT:
             self._forget_ids(closed)
             closed.continues = reason in _TOO_LARGE
 
     def add_started(self, trace_id: int, span_id: int) -> None:
-        """Record a span that started below a span of a closed turn."""
         closed = self._closed[trace_id]
         assert closed.candidate_of is not None
         self._add_ids(closed.candidate_of, {span_id: None})
@@ -168,7 +162,6 @@ class LateData:
     # --- late spans and log records
 
     def note(self, trace_id: int) -> None:
-        """Count a late span."""
         self.count += 1
         closed = self._closed.get(trace_id)
         if closed is not None:

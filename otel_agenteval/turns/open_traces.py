@@ -44,7 +44,6 @@ class OpenTraces:
         return trace
 
     def grow(self, trace: OpenTrace, size: int) -> None:
-        """Add the size of loose spans or log records."""
         trace.loose_size += size
         self._bytes.used += size
         if trace.share is not None:
@@ -64,7 +63,6 @@ class OpenTraces:
         return spans, size
 
     def wait(self, trace: OpenTrace, candidate: Candidate | None = None) -> None:
-        """Record that a trace, or a candidate, only waits for its deadline."""
         self.waiting[trace.trace_id] = trace, candidate
         if trace.share is not None:
             trace.share.waiting[trace.trace_id] = trace
@@ -119,7 +117,6 @@ class OpenTraces:
         return next(iter((most.waiting or most.traces).values()), None), bool(most.waiting)
 
     def clear(self) -> None:
-        """Drop everything in a forked child. The parent process evaluates these turns."""
         self.by_id.clear()
         self.outermost.clear()
         self.waiting.clear()

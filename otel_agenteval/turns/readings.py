@@ -33,20 +33,15 @@ class Readings:
         """Number of values that exceeded a limit, by kind."""
 
     def note_limited(self, kinds: Iterable[str]) -> None:
-        """Count values that were omitted or cut because they exceeded a limit."""
         with self._lock:
             self.limited.update(kinds)
 
     def note(self, reading: str | None, scope: str) -> None:
-        """Count a turn by its scope and reading."""
         with self._lock:
             self.turns[self._label(scope), reading or "exact"] += 1
 
     def note_unread(self, scope: str | None) -> None:
-        """Count a trace without a turn.
-
-        ``scope`` is None if nothing in the trace seems to be GenAI.
-        """
+        """Count a trace without a turn. ``scope`` is None if nothing in the trace seems to be GenAI."""
         if scope is None:
             return
         with self._lock:
@@ -64,7 +59,6 @@ class Readings:
 
 
 def warn_unread(scope: str) -> None:
-    """Log a warning that spans of a scope seem to be GenAI but produce no turn."""
     _log.warning(
         "otel-agenteval can't build a turn from a trace with spans of the instrumentation scope %r, although they look like GenAI spans; "
         "further traces of this scope are counted in agenteval.unread_traces",

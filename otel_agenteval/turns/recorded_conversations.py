@@ -18,10 +18,7 @@ from .conversations import Conversations, Ended, conversation_of, signals_in
 
 
 def looks_back(metrics: Iterable[BoundMetric]) -> bool:
-    """Return True if a judged metric reads the earlier turns of a conversation.
-
-    Other metrics receive each turn alone.
-    """
+    """Return True if a judged metric reads the earlier turns of a conversation. Other metrics receive each turn alone."""
     return any("history" in metric.metric.reads for metric in asked_in(list(metrics)))
 
 

@@ -35,10 +35,7 @@ Fault = Callable[[str, int | None, str], None]
 
 
 class Reading:
-    """Counts of a reading in progress.
-
-    ``on_progress`` is called every thousand lines.
-    """
+    """Counts of a reading in progress. ``on_progress`` is called every thousand lines."""
 
     def __init__(self, on_progress: Callable[[Reading], None] | None = None) -> None:
         self.on_progress = on_progress
@@ -83,7 +80,6 @@ def turns_of(items: Iterable[SpanRecord | OtlpLog]) -> Iterator[Turn]:
 
 
 def turn_of(group: Group) -> Turn:
-    """Return the turn of a group of recorded spans."""
     return reader_of(group).turn("recorded_file", group.all_seen)
 
 
@@ -185,18 +181,15 @@ class Faults:
                 self._tell()
 
     def more(self, path: str, count: int) -> None:
-        """Count further faults of a file."""
         self._begin(path)
         self._count += count
 
     def readable(self, path: str) -> None:
-        """Note that a file has spans or log records."""
         self._begin(path)
         self._is_readable = True
         self._tell()
 
     def end(self) -> None:
-        """Finish the report about the last file."""
         if self._held and not self._is_readable and all(": not JSON" in line or ": not OTLP" in line for line in self._held):
             to_stderr(f"{self._path}: must be recorded traces, got {_kind_of(self._path, self._held[0])}")
         else:

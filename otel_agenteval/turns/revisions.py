@@ -79,11 +79,9 @@ class _RevisableTrace:
 
     @property
     def turns(self) -> int:
-        """Number of remembered turns."""
         return len(self._of_root)
 
     def add(self, part: _TracePart) -> None:
-        """Remember a part in place of those that it contains."""
         self.leave(part)
         self._parts[id(part)] = part
         self.size += part.size
@@ -96,7 +94,6 @@ class _RevisableTrace:
             bisect.insort(self._by_end, (part.group.root.end_ns, id(part)))
 
     def leave(self, part: _TracePart) -> None:
-        """Forget the parts that a part contains."""
         for old in {id(old): old for old in self._absorbed(part)}.values():
             self._remove(old)
 
@@ -151,11 +148,9 @@ class _RevisableTrace:
         return [part.earlier for part in found.values()]
 
     def missing_roots(self) -> list[int]:
-        """Return the ids of the missing parents of turns without a root."""
         return [span_id for span_id, parts in self._headless.items() if any(part.group is not None for part in parts.values())]
 
     def with_span(self, span_id: int) -> _TracePart | None:
-        """Return the part that contains a span."""
         return self._of_span.get(span_id)
 
     def _naming(self, span_id: int) -> Iterable[_TracePart]:
@@ -216,18 +211,15 @@ class _Folded:
 
     @property
     def size(self) -> int:
-        """Estimated size of its spans in bytes."""
         return self.group.size
 
     def unfolded(self) -> _RevisableTrace:
-        """Return the indexed trace with its turn."""
         trace = _RevisableTrace(self.kept_at)
         trace.add(_part_of(self.group, self.earlier))
         return trace
 
     @staticmethod
     def missing_roots() -> list[int]:
-        """Return an empty list, because the root was seen."""
         return []
 
 
@@ -236,7 +228,6 @@ def _part_of(group: Group, earlier: Earlier) -> _TracePart:
 
 
 def _traces_of(group: Group) -> list[int]:
-    """Return the traces of a turn, the trace of its root first."""
     first = group.root.trace_id
     if group.until_ns is None:
         return [first]
@@ -288,7 +279,6 @@ class Revisions:
         """Trace id and missing span id of turns that were evaluated without their root and forgotten since."""
 
     def forget_traces(self, trace_ids: Iterable[int]) -> None:
-        """Forget the given traces."""
         with self._lock:
             for trace_id in trace_ids:
                 trace = self._traces.pop(trace_id, None)
@@ -296,7 +286,6 @@ class Revisions:
                     self._bytes -= trace.size
 
     def keep(self, group: Group, as_what: Earlier) -> None:
-        """Remember an evaluated turn."""
         group.reader = None  # the reader uses several times the memory of the spans, and is hardly ever needed again
         for record in group.members:
             record.dialects = None
@@ -314,7 +303,6 @@ class Revisions:
             self._leave_to(part)
 
     def _known(self, trace_id: int) -> _RevisableTrace | None:
-        """Return the remembered trace with its index."""
         trace = self._traces.get(trace_id)
         if isinstance(trace, _Folded):
             trace = self._traces[trace_id] = trace.unfolded()
@@ -413,7 +401,6 @@ class Revisions:
             return None if part is None or part.group is None else (part.group, part.earlier)
 
     def records(self, trace_id: int, span_ids: Iterable[int]) -> list[SpanRecord]:
-        """Return the remembered spans among the given ones."""
         with self._lock:
             trace = self._known(trace_id)
             if trace is None:

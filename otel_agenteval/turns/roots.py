@@ -30,8 +30,6 @@ _STOPPED_FOR_TOOLS = frozenset(("tool-calls", "tool_calls", "tool_call", "tool_u
 
 
 class Group:
-    """The spans of one turn."""
-
     __slots__ = (
         "__weakref__", "above", "complete", "members", "pending", "reader", "reason", "recordings", "root", "root_seen", "size", "until_ns",
     )  # fmt: skip
@@ -170,10 +168,7 @@ def _annotated(tops: Iterable[_Node]) -> set[int]:
 
 
 def _left_contexts(leaks: list[_Node]) -> list[_Node]:
-    """Return the requests below ended requests that are roots of their own.
-
-    The others are attached to their parents.
-    """
+    """Return the requests below ended requests that are roots of their own. The others are attached to their parents."""
     tops = []
     highest: dict[int, _Node] = {}
     waiting = set(map(id, leaks))
@@ -195,10 +190,7 @@ def _left_contexts(leaks: list[_Node]) -> list[_Node]:
 
 
 def _topmost(node: _Node, waiting: set[int], highest: dict[int, _Node]) -> _Node:
-    """Return the topmost ancestor of a span.
-
-    ``highest`` caches results, so that no path is walked twice.
-    """
+    """Return the topmost ancestor of a span. ``highest`` caches results, so that no path is walked twice."""
     path = []
     seen = set()
     while True:
@@ -254,7 +246,6 @@ def _group_of(loop: list[_Node], top: _Node, root_seen: bool) -> Group:
 
 
 def _loops(roots: list[_Node]) -> list[list[_Node]]:
-    """Group runs below one span if each continues after the one before stopped for tool calls."""
     found: list[list[_Node]] = []
     latest: dict[int, list[_Node]] = {}
     for node in sorted(roots, key=lambda root: root.record.start_ns):
@@ -416,10 +407,7 @@ class _Homes:
 
 
 def _is_run_beside(orphan: _Node, root: SpanRecord) -> bool:
-    """Return True if two runs miss the same parent.
-
-    Neither is part of the other, although their times overlap.
-    """
+    """Return True if two runs miss the same parent. Neither is part of the other, although their times overlap."""
     return orphan.role in (AGENT, WORKFLOW) and orphan.record.parent_id == root.parent_id != 0
 
 

@@ -60,23 +60,18 @@ Key = tuple[Any, ...]
 
 
 class Place(NamedTuple):
-    """Location of some items of a slot in a file."""
-
     file: str
     offset: int
     length: int
 
 
 class Slot(NamedTuple):
-    """Traces that are read together."""
-
     number: int
     places: Sequence[Place]
     without: frozenset[int] = frozenset()
     """Traces that were moved to another slot."""
 
     def items(self) -> Iterator[Item]:
-        """Yield spans and log records in the order in which they were read."""
         for file, offset, length in self.places:
             with Path(file).open("rb") as stream:
                 stream.seek(offset)
@@ -85,16 +80,10 @@ class Slot(NamedTuple):
 
 
 class Work(Protocol):
-    """Computes results from turns that are read together.
-
-    Must be picklable for several processes.
-    """
+    """Computes results from turns that are read together. Must be picklable for several processes."""
 
     def __call__(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, Any]]:
-        """Yield results with their sort keys, in order.
-
-        Each turn has the key of its place among all turns.
-        """
+        """Yield results with their sort keys, in order. Each turn has the key of its place among all turns."""
 
 
 class _Batch(NamedTuple):
@@ -104,8 +93,6 @@ class _Batch(NamedTuple):
 
 
 class _Kept(NamedTuple):
-    """Locations and counts of a batch's items."""
-
     path: str
     places: Mapping[int, Place]
     spans: int
@@ -222,7 +209,6 @@ def _batches(lines: Iterable[tuple[str, int, bytes]]) -> Iterator[_Batch]:
 
 
 def _keep(folder: Path, batch: _Batch) -> _Kept:
-    """Write the items of a batch to its file by slot."""
     seen = Reading()
     faults: list[tuple[int, str]] = []
     by_slot: dict[int, list[Item]] = defaultdict(list)
@@ -354,7 +340,6 @@ def _together(conversations: Iterable[Sequence[int]], homes: Mapping[int, int]) 
 
 
 def _move(folder: Path, moves: tuple[Slot, Mapping[int, int]]) -> tuple[Slot, dict[int, Place]]:
-    """Write traces to their new slots."""
     slot, homes = moves
     if not homes:
         return slot, {}
@@ -369,8 +354,6 @@ def _move(folder: Path, moves: tuple[Slot, Mapping[int, int]]) -> tuple[Slot, di
 
 
 class _Done(NamedTuple):
-    """The outcome of the work on a slot."""
-
     file: str
     """File with the results."""
     turns: int
@@ -389,8 +372,6 @@ def _done(work: Work, folder: Path, slot: Slot) -> _Done:
 
 
 class _Files:
-    """Streams of the results of all slots, each read one result at a time."""
-
     def __init__(self, files: Sequence[str]) -> None:
         self._streams = [Path(file).open("rb") for file in files]  # noqa: SIM115 - closed at the exit
 

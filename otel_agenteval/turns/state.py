@@ -53,8 +53,6 @@ class PendingSpans:
 
 @dataclass(frozen=True, slots=True)
 class TurnLimits:
-    """Limits in time (seconds), turns, spans and bytes."""
-
     decision_delay: float = 2.0
     idle_timeout: float = 300.0
     max_duration: float = 3600.0
@@ -114,7 +112,6 @@ class Candidate:
 
     @property
     def current(self) -> Candidate:
-        """The candidate to which its spans count now."""
         found = self
         while found.merged_into is not None:
             found = found.merged_into
@@ -122,8 +119,6 @@ class Candidate:
 
 
 class TenantShare:
-    """The open traces of one tenant, oldest first."""
-
     __slots__ = ("size", "traces", "waiting")
 
     def __init__(self) -> None:
@@ -137,8 +132,6 @@ _NO_CANDIDATES: dict[Candidate, None] = {}
 
 
 class OpenTrace:
-    """The current state of one trace."""
-
     unfinished = 0
     """Number of unfinished candidates: open, or closed while a span below them is open."""
     had_several = False

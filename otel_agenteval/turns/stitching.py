@@ -35,7 +35,6 @@ _LATE_END_NS = 10**9
 
 
 def reader_of(group: Group) -> TurnReader:
-    """Return the group's reader, which is created once."""
     if group.reader is None:
         group.reader = TurnReader(group.root, group.members)
         if group.above is not None:
@@ -97,7 +96,6 @@ def _branch(reader: TurnReader, previous: Step, step: Step) -> Step | None:
 
 
 def _is_of_agent(reader: TurnReader, step: Step, top: Step) -> bool:
-    """Return True if an agent is between a span and ``top``, both included."""
     if AGENT in (step.role, top.role):
         return True
     agent = reader.tree.nearest(step, AGENT, lambda above: above.role == AGENT)
@@ -200,7 +198,6 @@ class _Piece:
 
     @property
     def tenant(self) -> int:
-        """Number of its tenant."""
         return number_in(self.groups[0].root.trace_id)
 
     @property
@@ -230,7 +227,6 @@ class _Piece:
         return whole, part
 
     def replace(self, group: Group, whole: Group) -> None:
-        """Replace one of its groups by a more complete one."""
         at = self.groups.index(group)
         self.groups[at] = whole
         self.end_ns = max(self.end_ns, whole.root.end_ns)
@@ -241,7 +237,6 @@ class _Piece:
             self._ends_with(reader_of(whole))
 
     def joined(self) -> Group:
-        """Return the whole turn."""
         if len(self.groups) == 1:
             return self.groups[0]
         whole = Group(self.groups[0].root, [record for group in self.groups for record in group.members])
@@ -271,8 +266,6 @@ def is_bare_call(group: Group) -> bool:
 
 
 class _Share:
-    """The waiting parts of one tenant, oldest first."""
-
     __slots__ = ("parts", "size")
 
     def __init__(self) -> None:
@@ -379,14 +372,10 @@ class Stitcher:
         return self._whole_or_held(piece, now)
 
     def holds(self, group: Group) -> bool:
-        """Return True if a group is part of a waiting turn."""
         return id(group) in self._piece_of
 
     def replace(self, group: Group, whole: Group, now: float) -> list[Group]:
-        """Replace a waiting group by a more complete one.
-
-        Returns the turns that can be evaluated, like :meth:`add`.
-        """
+        """Replace a waiting group by a more complete one. Returns the turns that can be evaluated, like :meth:`add`."""
         piece = self._release(self._piece_of.pop(id(group)))
         if len(piece.groups) == 1:
             return self._add(whole, now, piece.began)
@@ -413,10 +402,7 @@ class Stitcher:
         return piece
 
     def _whole_or_held(self, piece: _Piece, now: float) -> list[Group]:
-        """Return the turn if it is complete.
-
-        Hold it otherwise, and return the turns released to make room.
-        """
+        """Return the turn if it is complete. Hold it otherwise, and return the turns released to make room."""
         if not (piece.waits or piece.headless) or now - piece.began >= self._max_age:
             return [self._let_go(piece).joined()]
         self._hold(piece)
@@ -437,13 +423,11 @@ class Stitcher:
         return found + self._threads.due(now - self.patience, now - self._max_age)
 
     def release_all(self) -> list[Group]:
-        """Return all waiting turns, by start time."""
         found = [self._let_go(self._release(piece)).joined() for piece in list(self._held.values())]
         found += self._threads.due(math.inf, math.inf)
         return sorted(found, key=lambda group: group.root.start_ns)
 
     def traces(self) -> set[int]:
-        """Return the traces of the waiting parts."""
         held = {record.trace_id for piece in self._held.values() for group in piece.groups for record in group.members}
         return held | self._threads.traces()
 
@@ -454,7 +438,6 @@ class Stitcher:
         return dropped + self._threads.forget_traces(trace_ids)
 
     def forget(self) -> None:
-        """Drop everything in a forked child. The parent process evaluates these turns."""
         self._clear()
         self._threads.forget()
 
@@ -575,7 +558,6 @@ def _facts_before(piece: _Piece) -> Iterator[Hashable]:
 
 
 def _hashes(messages: list[Message]) -> list[int]:
-    """Return the hashes of the first 0, 1, 2, … messages."""
     return list(itertools.accumulate(_said(messages), lambda before, said: hash((before, said)), initial=0))
 
 

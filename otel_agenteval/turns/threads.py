@@ -17,10 +17,7 @@ _Key = tuple[int, str]
 
 
 class Threads:
-    """Groups that wait for further messages of their thread.
-
-    Not thread-safe: the caller serializes the calls.
-    """
+    """Groups that wait for further messages of their thread. Not thread-safe: the caller serializes the calls."""
 
     def __init__(self) -> None:
         self._held: dict[_Key, list[tuple[float, Group]]] = {}
@@ -32,7 +29,6 @@ class Threads:
         return self._count
 
     def add(self, group: Group, thread: str, now: float) -> None:
-        """Hold a group until its turn ends."""
         self._held.setdefault((number_in(group.root.trace_id), thread), []).append((now, group))
         self._count += 1
         self.size += group.size
@@ -56,11 +52,9 @@ class Threads:
         return found
 
     def traces(self) -> set[int]:
-        """Return the traces of the held groups."""
         return {group.root.trace_id for held in self._held.values() for _, group in held}
 
     def forget_traces(self, trace_ids: set[int]) -> list[Group]:
-        """Drop and return the groups of the given traces."""
         found = []
         for key, held in list(self._held.items()):
             found += [group for _, group in held if group.root.trace_id in trace_ids]
@@ -77,7 +71,6 @@ class Threads:
         return groups
 
     def forget(self) -> None:
-        """Drop everything."""
         self._held.clear()
         self._count = self.size = 0
 

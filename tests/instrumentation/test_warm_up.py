@@ -125,10 +125,7 @@ os.waitpid(pid, 0)
 first._thread.join(10)
 print(log)
 """
-    assert output_of(script).splitlines() == [
-        "['begun', 'done'] ['begun', 'done', 'next']",
-        "['begun', 'done', 'next']",
-    ]
+    assert output_of(script).splitlines() == ["['begun', 'done'] ['begun', 'done', 'next']", "['begun', 'done', 'next']"]
 
 
 def test_the_pack_is_warm_once_for_all_processors_of_a_process() -> None:

@@ -194,11 +194,7 @@ def test_turns_that_are_closed_together_know_what_was_said_before_them(order):
     for number in order:
         received.send(*in_conversation(number, 0xC1 + number))
     received.end()
-    assert heard(received.kept) == {
-        "answer 0": [],
-        "answer 1": ["answer 0"],
-        "answer 2": ["answer 0", "answer 1"],
-    }
+    assert heard(received.kept) == {"answer 0": [], "answer 1": ["answer 0"], "answer 2": ["answer 0", "answer 1"]}
 
 
 def test_so_do_turns_of_this_process_whichever_threads_run_them():

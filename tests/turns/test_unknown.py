@@ -274,8 +274,7 @@ def test_unknown_calls_and_texts_stay_unknown_in_form_turn_v1():
 
 
 @pytest.mark.parametrize(
-    ("calls", "expected"),
-    [([[], []], []), ([[], None], None), ([None, None], None), ([None, [ToolCall("search")]], ["search"])],
+    ("calls", "expected"), [([[], []], []), ([[], None], None), ([None, None], None), ([None, [ToolCall("search")]], ["search"])]
 )
 def test_a_conversation_knows_no_more_than_its_turns(calls, expected):
     held = Conversations(60, 10, 10, 10_000, lambda: 0.0)

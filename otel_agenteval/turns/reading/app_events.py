@@ -33,7 +33,6 @@ def stop_kind(root: Step, steps: Iterable[Step]) -> str | None:
 
 
 def handoffs(steps: Iterable[Step]) -> list[Handoff]:
-    """Return the reported hand-offs, by time."""
     found = [_facts(event, ("from", "to", "success", "duration_s")) for event in _events(steps, _HANDOFF)]
     return [
         Handoff(_text(facts.get("from")), _text(facts.get("to")), _flag(facts.get("success")), _seconds(facts.get("duration_s")))
@@ -42,12 +41,10 @@ def handoffs(steps: Iterable[Step]) -> list[Handoff]:
 
 
 def interactions(steps: Iterable[Step]) -> list[dict[str, Any]]:
-    """Return the reported messages between agents, by time, in the form ``turn.v1``."""
     return [_facts(event, _INTERACTION_FACTS) for event in _events(steps, _INTERACTION)]
 
 
 def conflicts(steps: Iterable[Step]) -> list[dict[str, Any]]:
-    """Return the reported conflicts between agents, by time, in the form ``turn.v1``."""
     return [_facts(event, _CONFLICT_FACTS) for event in _events(steps, _CONFLICT)]
 
 

@@ -18,7 +18,6 @@ def _folded(reason: str | None) -> str:
 
 
 def ends_by_itself(reason: str | None) -> bool:
-    """Return True if the model finished its answer."""
     return _folded(reason) in _BY_ITSELF
 
 

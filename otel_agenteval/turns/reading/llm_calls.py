@@ -26,8 +26,6 @@ _LLM_OR_LOOP = (LLM, AGENT, TOOL, WORKFLOW)
 
 
 class CallReader(StepReader):
-    """Reads the model calls."""
-
     llm: list[Step]
     """One span for each model call, by start time."""
 
@@ -133,10 +131,7 @@ class CallReader(StepReader):
                     step.input_tokens, step.output_tokens = given, gave
 
     def _outer_llm(self, step: Step, outermost: dict[int, Step | None]) -> Step | None:
-        """Return the topmost of the nested model spans around a span.
-
-        ``outermost`` caches the results.
-        """
+        """Return the topmost of the nested model spans around a span. ``outermost`` caches the results."""
         path: list[Step] = []
         at = step
         while id(at) not in outermost:
@@ -153,14 +148,12 @@ class CallReader(StepReader):
         return outermost[id(step)]
 
     def _finish_reason(self, step: Step) -> str | None:
-        """Return why a call stopped: the span's attribute or, if unset, the reason in its last output message."""
         if step.finish_reason is not None:
             return step.finish_reason
         outputs = self.outputs(step)
         return (outputs[-1].finish_reason or None) if outputs else None
 
     def llm_calls(self) -> list[LlmCall]:
-        """Return one entry per request to a model."""
         calls = [
             LlmCall(
                 f"{step.record.span_id:016x}", step.model, step.provider, step.input_tokens, step.output_tokens, step.cached_tokens,
@@ -208,7 +201,6 @@ class CallReader(StepReader):
         return rounds
 
     def usage(self) -> Usage | None:
-        """Return the sum of the model calls' tokens."""
         steps = [*self.llm, *self.totals]
         given, answered, cached, reasoning = (
             sum_of(getattr(step, name) for step in steps)
@@ -230,10 +222,7 @@ class CallReader(StepReader):
         return Usage(*sums) if any(count is not None for count in sums) else None
 
     def _used_by_runs(self) -> Usage | None:
-        """Return the sum of the tokens of the outermost agent runs.
-
-        Returns None unless all of them report tokens.
-        """
+        """Return the sum of the tokens of the outermost agent runs. Returns None unless all of them report tokens."""
         runs = [run for run in self.of_role.get(AGENT, ()) if self._nearest(run, (AGENT,)) is None]
         given = [run.input_tokens for run in runs if run.input_tokens is not None]
         answered = [run.output_tokens for run in runs if run.output_tokens is not None]
@@ -242,7 +231,6 @@ class CallReader(StepReader):
         return self._usage(sum(given), sum(answered))
 
     def cost_usd(self) -> float | None:
-        """Return the sum of the model calls' costs or, if unset, the root's cost."""
         costs = [step.cost_usd for step in self.llm if step.cost_usd is not None]
         if not costs:
             return self.root.cost_usd
@@ -285,7 +273,6 @@ class CallReader(StepReader):
 
 
 def fill(target: Step, source: Step, names: Iterable[str]) -> None:
-    """Copy the named attributes from ``source`` that ``target`` lacks."""
     for name in names:
         if getattr(target, name) is None:
             value = getattr(source, name)
@@ -294,10 +281,7 @@ def fill(target: Step, source: Step, names: Iterable[str]) -> None:
 
 
 def _fill_call(target: Step, source: Step) -> None:
-    """Complete a model call with the facts of its duplicate.
-
-    Token counts of a provider's own SDK take precedence.
-    """
+    """Complete a model call with the facts of its duplicate. Token counts of a provider's own SDK take precedence."""
     if source.verbatim or (target.texts_only and not source.texts_only):
         for name in ("input_messages", "output_messages"):
             if getattr(source, name) is not None:
@@ -352,8 +336,6 @@ def _duplicates(steps: list[Step]) -> dict[int, Step]:
 
 
 class _OuterSpans:
-    """Model spans below one parent that may be the outer spans of another scope's spans."""
-
     __slots__ = ("steps",)
 
     def __init__(self) -> None:

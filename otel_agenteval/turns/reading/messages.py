@@ -25,14 +25,11 @@ _AROUND_AN_ERROR = 40
 
 
 class MessageReader(ToolReader):
-    """Reads the messages."""
-
     @abstractmethod
     def error(self) -> ErrorInfo | None:
-        """Return the turn's error, or None if it didn't fail."""
+        pass
 
     def input(self) -> str | None:
-        """Return the user's message."""
         root = self.root
         if root.role != LLM:
             for field in ("input_messages", "input_value"):
@@ -60,7 +57,6 @@ class MessageReader(ToolReader):
         return asked if any(message.content == asked for message in values) else None
 
     def output(self) -> str | None:
-        """Return the turn's output, or None if it isn't known."""
         last = self._answering_call()
         failed = self.error() is not None
         if failed and last is not None and last.error is None and self._last_call_error() is not None:
@@ -76,7 +72,6 @@ class MessageReader(ToolReader):
         return text
 
     def _last_words(self) -> str | None:
-        """Return the output of the last step in an agent's loop without model calls."""
         for step in reversed(self.of_role.get(INNER, ())):
             if step.output_messages is not None and self.root.error is None:
                 text = _last_assistant_text(self._decode(step, "output_messages", "assistant").messages)
@@ -96,7 +91,6 @@ class MessageReader(ToolReader):
         return reason is None or not ends_by_itself(reason) or any(message.content == "" for message in outputs)
 
     def _is_failure(self, text: str, last: Step | None) -> bool:
-        """Return True if the text of a failed run or call describes the failure."""
         text = text.strip()
         for error in (self.error(), last.error if last is not None else None):
             why = (error.message or "").strip() if error is not None else ""
@@ -179,7 +173,6 @@ class MessageReader(ToolReader):
         return jsonio.text_of(given) if given is not None else None
 
     def system(self) -> str | None:
-        """Return the system instructions."""
         for step in (self.root, *self.llm):
             if step.system is not None:
                 texts = [message.content for message in self._decode(step, "system", "system").messages if message.content]
@@ -192,27 +185,21 @@ class MessageReader(ToolReader):
         return None
 
     def messages(self) -> list[Message]:
-        """Return the messages before the answering call, and its answer."""
         step = self._answering_call()
         if step is None:
             return []
         return [message for message in self.inputs(step) if message.role != "system"] + self.outputs(step)[:1]
 
     def reasoning(self) -> str | None:
-        """Return the reasoning that model calls returned."""
         texts = [message.reasoning for step in self.llm for message in self.outputs(step) if message.reasoning]
         return "\n".join(texts) if texts else None
 
     def logprobs(self) -> list[float] | None:
-        """Return the log probabilities of the answer's tokens, if its span has them."""
         step = self._answering_call()
         return logprobs_in(step.logprobs) if step is not None and step.logprobs is not None else None
 
     def attachments(self) -> list[dict[str, Any]]:
-        """Return the media in the answering call's prompt.
-
-        If there are none, returns the media in the agent's input.
-        """
+        """Return the media in the answering call's prompt. If there are none, returns the media in the agent's input."""
         step = self._answering_call()
         found = [item for message in self.inputs(step) for item in message.attachments] if step is not None else []
         root = self.root

@@ -57,8 +57,6 @@ class OrderedResults:
 
 
 class _Left:
-    """Results of one tool that no call has taken, in order."""
-
     def __init__(self, answers: Sequence[_Answer]) -> None:
         self._answers = dict(enumerate(answers))
         self._bare: deque[int] = deque()
@@ -71,7 +69,6 @@ class _Left:
                 self._alike.setdefault(frozen(answer.arguments), deque()).append(place)
 
     def take(self, arguments: Mapping[str, Any] | None) -> Any:
-        """Return the result of the next call with these arguments."""
         if arguments is None:
             place = next(iter(self._answers), None)
         else:
@@ -145,8 +142,6 @@ def _answered(messages: Iterable[Message]) -> Iterator[tuple[ToolRequest, ToolRe
 
 
 class _Waiting:
-    """Requests without a result, in order."""
-
     def __init__(self) -> None:
         self._requests: dict[int, ToolRequest] = {}
         self._of_id: dict[str, deque[int]] = {}

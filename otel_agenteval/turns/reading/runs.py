@@ -13,10 +13,7 @@ from .steps import END
 
 
 def word(name: str) -> str:
-    """Return an agent's name in the form of a tool name.
-
-    For example, ``Billing Agent`` becomes ``billing_agent``.
-    """
+    """Return an agent's name in the form of a tool name. For example, ``Billing Agent`` becomes ``billing_agent``."""
     return name.strip().lower().replace(" ", "_").replace("-", "_")
 
 
@@ -68,7 +65,6 @@ class NamedRuns:
         return any(start >= at and other != besides for other, start in self._latest.get(word(name), {}).items())
 
     def last_before(self, at: int) -> str | None:
-        """Return the agent that started last at or before a time."""
         found = [last for role in self._roles if (last := role.last_before(at)) is not None]
         return max(found, key=lambda last: last[0])[1] if found else None
 

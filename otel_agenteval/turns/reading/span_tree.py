@@ -49,7 +49,6 @@ class SpanTree:
             stack.extend((child, False) for child in children.get(span_id, ()))
 
     def is_above(self, upper: Step, lower: Step) -> bool:
-        """Return True if ``upper`` is an ancestor of ``lower``."""
         at = self._enters.get(lower.record.span_id)
         start = self._enters.get(upper.record.span_id)
         return at is not None and start is not None and start < at <= self._leaves[upper.record.span_id]
@@ -88,7 +87,6 @@ class SpanTree:
         return found
 
     def parent(self, step: Step) -> Step | None:
-        """Return the parent of a span."""
         found = self._by_id.get(step.record.parent_id) if step.record.span_id in self._enters else None
         return None if found is step else found
 

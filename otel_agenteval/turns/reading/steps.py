@@ -74,11 +74,9 @@ class StepReader:
         """End of the turn, if it differs from the end of the root span."""
 
     def share(self, above: SpanRecord) -> None:
-        """Set the span above this turn and others, with the user and the conversation."""
         self.above = read(above)
 
     def conversation_id(self) -> str | None:
-        """Return the id of the turn's conversation."""
         found: str | None = self.root.conversation_id or self._first("conversation_id")
         return found or (self.above.conversation_id if self.above is not None else None)
 
@@ -87,7 +85,6 @@ class StepReader:
 
     @property
     def tree(self) -> SpanTree:
-        """The span tree, created on first use."""
         if self._tree is None:
             self._tree = SpanTree(self.steps, self.by_id)
         return self._tree
@@ -105,7 +102,6 @@ class StepReader:
             at = tree.parent(at)
 
     def _nearest(self, step: Step, roles: tuple[str | None, ...]) -> Step | None:
-        """Return the closest ancestor with one of these roles."""
         by_id = self.by_id
         at = step
         for _ in range(_SHORT):
@@ -124,7 +120,6 @@ class StepReader:
         return found.agent if found is not None else None
 
     def is_nested(self, step: Step) -> bool:
-        """Return True if the span is below a tool call."""
         return self._nearest(step, _TOOLS) is not None
 
     def _decode(self, step: Step, field: str, role: str) -> Decoded:
@@ -141,7 +136,6 @@ class StepReader:
         return found
 
     def inputs(self, step: Step) -> list[Message]:
-        """Return the messages before a model call."""
         return self._decode(step, "input_messages", "user").messages
 
     def outputs(self, step: Step) -> list[Message]:

@@ -51,8 +51,6 @@ _FAILED_TEXT = ("error:", "error executing", "traceback (most recent call last)"
 
 
 class ToolReader(CallReader):
-    """Reads the tool calls and hand-offs."""
-
     _by_order: dict[int, OrderedResults] | None = None
     """Remaining results that are matched by order, by the agent's run. Each result is taken once."""
 
@@ -62,7 +60,6 @@ class ToolReader(CallReader):
         """Tool requests of each model call, by span id."""
 
     def tool_definitions(self) -> list[dict[str, Any]]:
-        """Return the tools that models received."""
         found: dict[str, dict[str, Any]] = {}
         seen: set[str] = set()
         for step in (self.root, *self.of_role.get(AGENT, ()), *self.llm):  # agent spans often have tools that model spans lack
@@ -211,15 +208,11 @@ class ToolReader(CallReader):
         return rules_out_tools(step, is_last)
 
     def _is_no_tool(self, name: str | None) -> bool:
-        """Return True if a call of that name is a hand-off or an output tool."""
         return _is_no_tool(name) or name in self._form_tools
 
     @cached_property
     def _form_tools(self) -> set[str | None]:
-        """A framework's output tools that are named after an answer's type.
-
-        Their spans or results identify them.
-        """
+        """A framework's output tools that are named after an answer's type. Their spans or results identify them."""
         return {
             tool.tool_name
             for tool in self.of_role.get(TOOL, ())
@@ -227,7 +220,6 @@ class ToolReader(CallReader):
         } | {call.name for call, _ in self._requests() if _gave_form(self._results.get(call.call_id or ""))}
 
     def outputs_asked(self, step: Step) -> list[ToolRequest]:
-        """Return the captured tool requests in a model's answer."""
         found = self._asked.get(step.record.span_id)
         if found is None:
             found = self._asked[step.record.span_id] = [call for message in self.outputs(step) for call in message.tool_calls]
@@ -265,7 +257,6 @@ class ToolReader(CallReader):
 
     @cached_property
     def _tool_steps(self) -> list[Step]:
-        """One step for each tool execution."""
         out: list[Step] = []
         merged: dict[int, Step] = {}
         steps: Iterable[Step] = self.of_role.get(TOOL, ())
@@ -290,7 +281,6 @@ class ToolReader(CallReader):
 
     @cached_property
     def _results(self) -> dict[str, Any]:
-        """The tool results in later prompts, by call id."""
         results: dict[str, Any] = {}
         before: Step | None = None
         for step in self.llm:
@@ -359,7 +349,6 @@ class ToolReader(CallReader):
 
     @cached_property
     def _repeated_arguments(self) -> dict[str, Any]:
-        """The tool arguments in later prompts, by call id."""
         found: dict[str, Any] = {}
         for step in self.llm[1:]:
             for message in self.inputs(step):
@@ -380,7 +369,6 @@ class ToolReader(CallReader):
         return [ToolCall(call.name or "", call.arguments, result, _error_in(result), agent=step.agent) for call in found]
 
     def handoffs(self) -> list[Handoff]:
-        """Return the hand-offs from one agent to another."""
         reported = app_events.handoffs(self.steps)
         if reported:
             return reported
@@ -420,10 +408,7 @@ class ToolReader(CallReader):
         return handoff
 
     def _handoff_of(self, step: Step) -> Handoff:
-        """Return the hand-off of a span.
-
-        Most spans have only a name: ``X → Y.handoff`` or ``handoff to Y``.
-        """
+        """Return the hand-off of a span. Most spans have only a name: ``X → Y.handoff`` or ``handoff to Y``."""
         if step.handoff_to is not None:
             return Handoff(self._agent_at(step), step.handoff_to, step.error is None, step.record.duration_s)
         source, arrow, target = step.record.name.removesuffix(".handoff").partition("→")
@@ -507,7 +492,6 @@ def _same_tool(outer: Step, inner: Step) -> bool:
 
 
 def gives_form(name: str | None) -> bool:
-    """Return True if the tool is a framework's output tool."""
     return name in OUTPUT_TOOLS or (name is not None and name.startswith("final_result_"))
 
 
@@ -517,10 +501,7 @@ def _gave_form(result: Any) -> bool:
 
 
 def _from_tool(error: ErrorInfo | None) -> ErrorInfo | None:
-    """Return a turn's error as the error of its last tool.
-
-    Returns None if the loop or its model caused it.
-    """
+    """Return a turn's error as the error of its last tool. Returns None if the loop or its model caused it."""
     text = f"{error.type} {error.message}" if error is not None else ""
     return None if _OTHER_FAILURE.search(text) else error
 
@@ -530,7 +511,6 @@ def _is_handoff(name: str | None) -> bool:
 
 
 def _is_no_tool(name: str | None) -> bool:
-    """Return True if a call of that name is a hand-off or an output tool."""
     return _is_handoff(name) or gives_form(name)
 
 
@@ -540,7 +520,6 @@ def _without_prefix(name: str) -> str:
 
 
 def _target_in(arguments: Any) -> str | None:
-    """Return the agent that a hand-off's arguments name."""
     given = (arguments_of(arguments) or {}) if arguments is not None else {}
     return as_text(given.get("to_agent")) or as_text(given.get("agent_name"))
 
@@ -554,10 +533,7 @@ def _call_key(request: ToolRequest) -> _CallKey:
 
 
 def _more_than(known: Counter[_CallKey], messages: Iterable[Message]) -> Iterable[ToolRequest]:
-    """Yield calls without ids that a prompt contains more often than ``known``.
-
-    Adds the calls to ``known``.
-    """
+    """Yield calls without ids that a prompt contains more often than ``known``. Adds the calls to ``known``."""
     here: Counter[_CallKey] = Counter()
     for message in messages:
         for call in message.tool_calls:
@@ -581,10 +557,7 @@ def _without_copies(asked: list[tuple[ToolRequest, Step]], read_back: list[ToolR
 
 
 class _Requests:
-    """Tool requests of models, which are matched to the spans of the calls.
-
-    Each is matched once.
-    """
+    """Tool requests of models, which are matched to the spans of the calls. Each is matched once."""
 
     def __init__(self, requests: Iterable[ToolRequest]) -> None:
         self._by_id: dict[str, ToolRequest] = {}
@@ -631,8 +604,6 @@ class _Requests:
 
 
 class _RequestsOfTool:
-    """Requests for one tool, by their arguments."""
-
     def __init__(self, requests: Mapping[int, ToolRequest]) -> None:
         self._arguments = {place: arguments_of(request.arguments) for place, request in requests.items()}
         self._places: dict[Hashable, deque[int]] = {}
@@ -667,10 +638,7 @@ class _RequestsOfTool:
 
 
 def _flagged(raw: Any) -> ErrorInfo | None:
-    """Return the failure that a flag on the result reports.
-
-    Unwrapping the result loses the flag.
-    """
+    """Return the failure that a flag on the result reports. Unwrapping the result loses the flag."""
     if raw.__class__ is str:
         if raw[:1] != "{" or ("rror" not in raw[-200:] and "rror" not in raw[:200]):
             return None

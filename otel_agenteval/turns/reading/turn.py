@@ -32,26 +32,18 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 
 
 def turn_id_of(root: SpanRecord) -> str:
-    """Return ``<trace id>-<root span id>`` in hex.
-
-    If the turn has a tenant, its name and a colon come first.
-    """
+    """Return ``<trace id>-<root span id>`` in hex. If the turn has a tenant, its name and a colon come first."""
     return turn_id_in(root.trace_id, root.span_id)
 
 
 def build_turn(
     root: SpanRecord, members: Iterable[SpanRecord], *, close_reason: CloseReason, complete: bool = True, revision: int = 1
 ) -> Turn:
-    """Return the turn of these spans.
-
-    Facts that are cheap to read are read now, content on first use.
-    """
+    """Return the turn of these spans. Facts that are cheap to read are read now, content on first use."""
     return TurnReader(root, members).turn(close_reason, complete, revision)
 
 
 class TurnReader(MessageReader):
-    """Reads the whole turn."""
-
     FIELDS: ClassVar[frozenset[str]] = frozenset((
         "start", "user_id", "framework", "truncated", "error", "input", "output", "system", "messages", "reasoning", "stop_kind",
         "tool_calls", "tool_definitions", "retrievals", "context", "retrieved_ids", "agent_runs", "handoffs", "attachments", "spans",
@@ -60,10 +52,7 @@ class TurnReader(MessageReader):
     _requested: RequestedRuns | None = None
 
     def turn(self, close_reason: CloseReason, complete: bool, revision: int = 1, supersedes: str | None = None) -> Turn:
-        """Return the turn.
-
-        A ``revision`` above 1 replaces the turn that was evaluated before (``supersedes``).
-        """
+        """Return the turn. A ``revision`` above 1 replaces the turn that was evaluated before (``supersedes``)."""
         root, record = self.root, self.root.record
         service = record.resource_attributes.get("service.name")
         known: dict[str, Any] = {
@@ -124,11 +113,9 @@ class TurnReader(MessageReader):
                 known[name] = references[name]
 
     def user_id(self) -> str | None:
-        """Return the user of the turn."""
         return self.root.user_id or self._first("user_id") or (self.above.user_id if self.above is not None else None)
 
     def framework(self) -> str | None:
-        """Return the instrumentation that wrote the spans."""
         return self.root.framework or self._first("framework") or (self.root.record.scope or None)
 
     def stop_kind(self) -> str | None:
@@ -153,7 +140,6 @@ class TurnReader(MessageReader):
         return outermost or steps  # an outer retriever selects from the documents of the inner ones
 
     def retrievals(self) -> list[Retrieval]:
-        """Return the retrieval queries with their documents."""
         found = []
         for step in self._retrieval_steps():
             query = jsonio.text_of(step.query) if step.query is not None and step.query not in REDACTED else None
@@ -164,7 +150,6 @@ class TurnReader(MessageReader):
         return [document for step in self._retrieval_steps() for document in step.documents or ()]
 
     def context(self) -> list[str]:
-        """Return the texts of the retrieved documents."""
         return [document.content for document in self._documents() if document.content]
 
     def retrieved_ids(self) -> list[str] | None:
@@ -179,7 +164,6 @@ class TurnReader(MessageReader):
         return ids if any(step.documents is not None for step in self._retrieval_steps()) else None
 
     def agent_runs(self) -> list[AgentRun]:
-        """Return one entry per agent run."""
         runs = []
         at_work: dict[int, str] = {}
         hidden = self._agents_in_tools()
@@ -209,7 +193,6 @@ class TurnReader(MessageReader):
         return runs
 
     def _is_same_run(self, parent: Step, step: Step) -> bool:
-        """Return True if two agent spans are layers of one run."""
         if step.agent_is_class:
             return self._parent(step) is parent and parent.agent == step.agent
         if step.agent:
@@ -263,15 +246,12 @@ class TurnReader(MessageReader):
         return found
 
     def interactions(self) -> list[dict[str, Any]]:
-        """Return the messages between agents that the application reports."""
         return app_events.interactions(self.steps)
 
     def conflicts(self) -> list[dict[str, Any]]:
-        """Return the conflicts between agents that the application reports."""
         return app_events.conflicts(self.steps)
 
     def error(self) -> ErrorInfo | None:
-        """Return the turn's error, or None if it didn't fail."""
         root = self.root
         if root.error is not None and root.role != LLM:
             return root.error
@@ -299,19 +279,16 @@ class TurnReader(MessageReader):
         return beside if len(beside) > 1 else []
 
     def start(self) -> datetime.datetime | None:
-        """Return the start of the root, in UTC."""
         start = self.root.record.start_ns
         return _EPOCH + datetime.timedelta(microseconds=start // 1000) if 0 < start < 253402300799 * 10**9 else None
 
     def truncated(self) -> bool:
-        """Return True if content was cut before it was received."""
         for step in self.llm:  # cuts are found when content is read
             self.inputs(step)
             self.outputs(step)
         return self._cut
 
     def spans(self) -> list[SpanInfo]:
-        """Return the spans of the turn."""
         start = self.root.record.start_ns
         return [
             SpanInfo(
