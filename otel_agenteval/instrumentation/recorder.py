@@ -34,7 +34,7 @@ def begin() -> None:
     if not path:
         return
     file = RecordFile(path)
-    file.say({"python": sys.executable, "pid": os.getpid()})
+    file.add_fact({"python": sys.executable, "pid": os.getpid()})
     _when_imported(_TRACES, lambda module: _add(module.TracerProvider, "add_span_processor", lambda: _span_processor(file), file))
     _when_imported(
         _LOGS, lambda module: _add(module.LoggerProvider, "add_log_record_processor", lambda: _log_processor(file), file)
@@ -58,7 +58,7 @@ class RecordFile:
         """Append a line to the recording."""
         self._append(self._path, message)
 
-    def say(self, fact: dict[str, Any]) -> None:
+    def add_fact(self, fact: dict[str, Any]) -> None:
         """Append a fact about this process to the second file, for the report."""
         self._append(about(self._path), fact)
 
@@ -89,7 +89,7 @@ def _add(provider: Any, method: str, make: Callable[[], Any], file: RecordFile) 
         make_provider(self, *args, **options)
         try:
             getattr(self, method)(make())
-            file.say({"made": type(self).__name__, "pid": os.getpid()})
+            file.add_fact({"made": type(self).__name__, "pid": os.getpid()})
         except Exception as error:  # never disturb the program
             _log.warning("otel-agenteval can't record spans or logs of a %s: %s", type(self).__name__, error)
 
@@ -102,7 +102,7 @@ def _span_processor(file: RecordFile) -> Any:
     from ..spans.sdk import from_sdk
     from ..spans.writing import as_otlp_json
 
-    class Recorder(SpanProcessor):
+    class SpanRecorder(SpanProcessor):
         """Writes each span when it ends."""
 
         def on_end(self, span: ReadableSpan) -> None:
@@ -112,7 +112,7 @@ def _span_processor(file: RecordFile) -> Any:
             except Exception as error:
                 _log.warning("otel-agenteval can't record a span: %s", error)
 
-    return Recorder()
+    return SpanRecorder()
 
 
 def _log_processor(file: RecordFile) -> Any:
@@ -120,7 +120,7 @@ def _log_processor(file: RecordFile) -> Any:
 
     from ..spans.writing import log_as_json
 
-    class Recorder(LogRecordProcessor):
+    class LogRecorder(LogRecordProcessor):
         """Writes each log record that belongs to a span."""
 
         def on_emit(self, log_record: ReadWriteLogRecord) -> None:
@@ -144,7 +144,7 @@ def _log_processor(file: RecordFile) -> Any:
             """Do nothing, because nothing is buffered."""
             return True
 
-    return Recorder()
+    return LogRecorder()
 
 
 # --- import hook for modules that the program may import later

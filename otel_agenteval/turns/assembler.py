@@ -591,17 +591,17 @@ class Assembler:
         candidate.span = None
 
     def _merge(self, trace: OpenTrace, candidate: Candidate) -> None:
-        above = candidate.parent
-        assert above is not None
+        ancestor = candidate.parent
+        assert ancestor is not None
         self._mark_closed(trace, candidate)
-        if candidate.span_ids and above.span_ids is not None:
-            above.span_ids |= candidate.span_ids
-        above.spans.extend(candidate.spans)
-        above.pruned = above.pruned or candidate.pruned
-        above.size += candidate.size
-        above.references = above.references or candidate.references
+        if candidate.span_ids and ancestor.span_ids is not None:
+            ancestor.span_ids |= candidate.span_ids
+        ancestor.spans.extend(candidate.spans)
+        ancestor.pruned = ancestor.pruned or candidate.pruned
+        ancestor.size += candidate.size
+        ancestor.references = ancestor.references or candidate.references
         candidate.spans = []
-        candidate.merged_into = above
+        candidate.merged_into = ancestor
 
     def _close(self, trace: OpenTrace, candidate: Candidate, reason: CloseReason, complete: bool) -> Closed:
         self._mark_closed(trace, candidate)
@@ -612,15 +612,15 @@ class Assembler:
         alone = trace.unfinished == 1
         if alone and trace.loose:  # loose spans belong to the trace's only open turn
             spans.extend(self._open.take_loose(trace)[0])
-        above = candidate.parent
-        if above is not None:
-            above.closed_turns += 1
+        ancestor = candidate.parent
+        if ancestor is not None:
+            ancestor.closed_turns += 1
         ids = trace.candidate_of if candidate.span_ids is None else candidate.span_ids
         self.late.remember(trace.trace_id, reason, candidate, ids, trace.candidate_of if alone else None)
         return Closed(
             trace.trace_id, spans, reason, complete and not candidate.pruned, root, candidate.role in _TURN_ROLES,
             candidate.closed_turns > 0, trace.logs, candidate.references, candidate.size,
-            ancestor=above.span if above is not None else None, cut_off=candidate.stale_context or above is not None,
+            ancestor=ancestor.span if ancestor is not None else None, cut_off=candidate.stale_context or ancestor is not None,
         )  # fmt: skip
 
     def _leave(self, trace: OpenTrace, candidate: Candidate) -> list[Closed]:
@@ -634,9 +634,9 @@ class Assembler:
                 candidate.parent.children.pop(candidate, None)
             if candidate.merged_into is None:
                 self._drop_ids(trace, candidate)
-            above = candidate.parent.current
-            above.open -= 1
-            return self._complete(trace, above) if above.open == 0 else []
+            ancestor = candidate.parent.current
+            ancestor.open -= 1
+            return self._complete(trace, ancestor) if ancestor.open == 0 else []
         self._open.outermost.pop(candidate, None)
         if trace.unfinished > 0:
             self._drop_ids(trace, candidate)

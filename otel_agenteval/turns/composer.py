@@ -41,7 +41,7 @@ _REVISABLE_SECONDS = 120.0
 """Time for which closed turns are remembered for late data."""
 
 
-class SpanAccount:
+class SpanCounts:
     """Counts of received spans by outcome.
 
     Each span is counted once, as scored or with the reason why it wasn't. Thread-safe.
@@ -81,7 +81,7 @@ class Composer:
         revisable_bytes: int = REVISABLE_BYTES,
         max_age: float = math.inf,
     ) -> None:
-        self.spans = SpanAccount()
+        self.spans = SpanCounts()
         self.readings = Readings()
         self.notes: deque[SpanRecord] = deque()
         """Feedback spans from the closed traces. The caller attaches each to the turn of its parent span, and removes it
@@ -121,7 +121,7 @@ class Composer:
             # If span starts were seen, the assembler decides what is missing. A parent that it never saw was dropped by a sampler.
             group.reason, group.complete = closed.reason, closed.complete and (group.complete or closed.root is not None)
             group.size = closed.size if len(groups) == 1 else closed.size * len(group.members) // len(records)
-            group.above = group.above or ancestor
+            group.ancestor = group.ancestor or ancestor
             found += separate(group)
         return found
 

@@ -118,7 +118,7 @@ class Conversations:
         self._open: OrderedDict[str, _Conversation] = OrderedDict()
         self._ended: OrderedDict[str, _Conversation] = OrderedDict()
         """Conversations that have ended and may be resumed."""
-        self._home: dict[str, str] = {}
+        self._conversation_of: dict[str, str] = {}
         """Conversation of each held turn. A revision may move a turn to another conversation."""
         self._early: OrderedDict[str, dict[str, float]] = OrderedDict()
         self._bytes = 0
@@ -140,11 +140,11 @@ class Conversations:
         """
         key = conversation_of(turn)
         turn_id = turn.turn_id or ""
-        gone = {turn_id, turn.supersedes or "", *replaces}
+        replaced = {turn_id, turn.supersedes or "", *replaces}
         lean = Turn(**{name: getattr(turn, name) for name in _KEPT}) if key else None
         with self._lock:
-            for other in {home for one in gone if (home := self._home.get(one)) is not None}:
-                self._drop_turns(other, gone)
+            for other in {held for one in replaced if (held := self._conversation_of.get(one)) is not None}:
+                self._drop_turns(other, replaced)
                 if other != key:
                     self._drop_empty(other)
             if not key or lean is None:
@@ -154,7 +154,7 @@ class Conversations:
             starts = [_start(earlier) for earlier in found.turns]
             found.turns.insert(bisect.bisect(starts, _start(lean)), lean)
             found.sizes[turn_id] = size
-            self._home[turn_id] = key
+            self._conversation_of[turn_id] = key
             self._bytes += size
             if len(found.turns) > self._max_turns:
                 self._drop_turns(key, {one.turn_id or "" for one in found.turns[: -self._max_turns]})
@@ -165,15 +165,15 @@ class Conversations:
             found.last, found.active_at = last, self._now()
             return self._make_room()
 
-    def _drop_turns(self, key: str, gone: set[str]) -> None:
+    def _drop_turns(self, key: str, replaced: set[str]) -> None:
         found = self._open.get(key) or self._ended.get(key)
         if found is None:
             return
-        found.turns = [turn for turn in found.turns if turn.turn_id not in gone]
-        for turn_id in gone & found.sizes.keys():
+        found.turns = [turn for turn in found.turns if turn.turn_id not in replaced]
+        for turn_id in replaced & found.sizes.keys():
             self._bytes -= found.sizes.pop(turn_id)
             found.signals.pop(turn_id, None)
-            self._home.pop(turn_id, None)
+            self._conversation_of.pop(turn_id, None)
 
     def _drop_empty(self, key: str) -> None:
         for index in (self._open, self._ended):
@@ -183,7 +183,7 @@ class Conversations:
     def _forget_oldest(self) -> None:
         for turn_id, size in self._ended.popitem(last=False)[1].sizes.items():
             self._bytes -= size
-            self._home.pop(turn_id, None)
+            self._conversation_of.pop(turn_id, None)
 
     def note(self, conversation_id: str | None, turn_id: str, signals: Mapping[str, float]) -> None:
         """Keep the signals of a turn, which may be added to its conversation later."""
@@ -335,8 +335,8 @@ def _joined(lists: list[list[Any] | None]) -> list[Any] | None:
 
 
 def _exchange(turn: Turn) -> list[Message]:
-    asked = [Message("user", turn.input)] if turn.input is not None else []
-    return [*asked, Message("assistant", turn.output)] if turn.output is not None else asked
+    messages = [Message("user", turn.input)] if turn.input is not None else []
+    return [*messages, Message("assistant", turn.output)] if turn.output is not None else messages
 
 
 def _span_of(turns: list[Turn]) -> float | None:
@@ -356,6 +356,6 @@ def _usage(turns: list[Turn]) -> Usage | None:
     known = [turn.usage for turn in turns if turn.usage is not None]
     if not known:
         return None
-    given = sum(usage.input_tokens or 0 for usage in known)
-    answered = sum(usage.output_tokens or 0 for usage in known)
-    return Usage(given, answered, given + answered)
+    input_tokens = sum(usage.input_tokens or 0 for usage in known)
+    output_tokens = sum(usage.output_tokens or 0 for usage in known)
+    return Usage(input_tokens, output_tokens, input_tokens + output_tokens)

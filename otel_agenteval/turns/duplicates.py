@@ -94,12 +94,8 @@ def _is_within(inner: SpanRecord, outer: SpanRecord) -> bool:
 def _together(groups: list[Group]) -> Group:
     """Return the first of some groups, extended by the spans of the others."""
     first, *others = sorted(groups, key=order)
-    whole = Group(first.root, [record for group in (first, *others) for record in group.members])
-    whole.root_seen, whole.complete = all(group.root_seen for group in groups), all(group.complete for group in groups)
-    whole.reason, whole.above = groups[-1].reason, first.above
-    whole.size = sum(group.size for group in groups)
-    whole.pending = tuple(spans for group in groups for spans in group.pending)
-    whole.recordings = [recording for group in groups for recording in group.recordings]
+    whole = Group.joined([first, *others])
+    whole.reason, whole.ancestor = groups[-1].reason, first.ancestor
     whole.until_ns = max(group.root.end_ns if group.until_ns is None else group.until_ns for group in groups)
     whole.reader = reader_of(first).extended([reader_of(group) for group in others], whole.until_ns)
     return whole
@@ -263,7 +259,7 @@ class Duplicates:
                 parts.update((id(one), one) for one in waiting.groups)
             if self._stitcher.holds(whole):
                 others += (
-                    part for part in self._stitcher.take_apart(whole) if not any(one in duplicates for one in part.recordings)
+                    part for part in self._stitcher.release_parts(whole) if not any(one in duplicates for one in part.recordings)
                 )
             parts[id(whole)] = whole
         found = self._recorded([_together([*parts.values()])])
@@ -273,11 +269,11 @@ class Duplicates:
         """Return an evaluated turn joined with its duplicates. Returns only the duplicates if the turn was forgotten."""
         groups = self._waiting.pop(recording).groups
         self._bytes -= sum(group.size for group in groups)
-        home = recording.group()
-        if home is None:
+        evaluated = recording.group()
+        if evaluated is None:
             return self._recorded(groups)
-        whole = _together([home, *groups])
-        return self._replaced(home, whole, now) if self._stitcher.holds(home) else self._recorded([whole])
+        whole = _together([evaluated, *groups])
+        return self._replaced(evaluated, whole, now) if self._stitcher.holds(evaluated) else self._recorded([whole])
 
     def _replaced(self, held: Group, whole: Group, now: float) -> list[Group]:
         self._recorded([whole])

@@ -64,8 +64,8 @@ def load_turns(
     if isinstance(paths, (str, Path)):
         paths = [paths]
     seen = reading if reading is not None else Reading()
-    say = report or to_stderr
-    for turn in turns_of(read_items(paths, seen, say)):
+    report = report or to_stderr
+    for turn in turns_of(read_items(paths, seen, report)):
         seen.turns += 1
         yield turn
 
@@ -130,9 +130,9 @@ def to_stderr(line: str) -> None:
     sys.stderr.write(f"{escaped(line)}\n")
 
 
-def read_items(paths: Iterable[str | Path], seen: Reading, say: Report) -> Iterator[SpanRecord | OtlpLog]:
+def read_items(paths: Iterable[str | Path], seen: Reading, report: Report) -> Iterator[SpanRecord | OtlpLog]:
     """Yield the spans and log records in files, which :func:`load_turns` describes."""
-    faults = Faults(say)
+    faults = RecordingErrors(report)
     for path, number, line in read_lines(paths, seen, faults):
         before = seen.spans + seen.logs
         yield from items_in(line, seen, functools.partial(faults, path, number))
@@ -154,18 +154,18 @@ def read_lines(paths: Iterable[str | Path], seen: Reading, faults: Fault) -> Ite
 _MOST_REPORTED = 10
 
 
-class Faults:
+class RecordingErrors:
     """Reports errors in recordings.
 
     On standard error, a file gets at most ten lines and a count of the others. A file without any span or log record gets
     one line.
 
     Args:
-        say: called with one line for each error.
+        report: called with one line for each error.
     """
 
-    def __init__(self, say: Report) -> None:
-        self._say = say
+    def __init__(self, report: Report) -> None:
+        self._report = report
         self._path, self._count, self._is_readable = "", 0, False
         self._held: list[str] = []
 
@@ -173,12 +173,12 @@ class Faults:
         """Report an error in a file or in one of its lines. Files must come one after another."""
         self.more(path, 1)
         line = f"{path}: {why}" if number is None else f"{path}:{number}: {why}"
-        if self._say is not to_stderr:
-            self._say(line)
+        if self._report is not to_stderr:
+            self._report(line)
         elif self._count <= _MOST_REPORTED:
             self._held.append(line)
             if self._is_readable or number is None:
-                self._tell()
+                self._report_held()
 
     def more(self, path: str, count: int) -> None:
         self._begin(path)
@@ -187,14 +187,14 @@ class Faults:
     def readable(self, path: str) -> None:
         self._begin(path)
         self._is_readable = True
-        self._tell()
+        self._report_held()
 
     def end(self) -> None:
         if self._held and not self._is_readable and all(": not JSON" in line or ": not OTLP" in line for line in self._held):
             to_stderr(f"{self._path}: must be recorded traces, got {_kind_of(self._path, self._held[0])}")
         else:
-            self._tell()
-            if self._count > _MOST_REPORTED and self._say is to_stderr:
+            self._report_held()
+            if self._count > _MOST_REPORTED and self._report is to_stderr:
                 to_stderr(f"{self._path}: {self._count - _MOST_REPORTED:,} more lines or records can't be read")
         self._path, self._count, self._is_readable, self._held = "", 0, False, []
 
@@ -203,7 +203,7 @@ class Faults:
             self.end()
             self._path = path
 
-    def _tell(self) -> None:
+    def _report_held(self) -> None:
         for line in self._held:
             to_stderr(line)
         self._held.clear()
@@ -244,22 +244,22 @@ def _is_binary(head: bytes) -> bool:
     return text.count("\ufffd") > len(text) / 20
 
 
-def items_in(line: bytes, seen: Reading, say: Report) -> Iterator[SpanRecord | OtlpLog]:
-    """Yield the spans and log records in one line. ``say`` is called with each error."""
+def items_in(line: bytes, seen: Reading, report: Report) -> Iterator[SpanRecord | OtlpLog]:
+    """Yield the spans and log records in one line. ``report`` is called with each error."""
     try:
         found = list(from_json(jsonio.loads_lenient(line)))
     except NotASpan as problem:
         seen.bad += 1
-        say(f"not OTLP: {problem}")
+        report(f"not OTLP: {problem}")
         return
     except ValueError as problem:
         seen.bad += 1
-        say(f"not JSON: {str(problem)[:120]}")
+        report(f"not JSON: {str(problem)[:120]}")
         return
     for item in found:
         if isinstance(item, NotASpan):
             seen.bad += 1
-            say(f"skipped: {item}")
+            report(f"skipped: {item}")
         elif isinstance(item, OtlpLog):
             seen.logs += 1
             yield item

@@ -190,7 +190,7 @@ class _RevisableTrace:
             if id(part) in found:
                 continue
             found[id(part)] = part
-            to_do += [above for parent_id in part.missing if (above := self._of_span.get(parent_id)) is not None]
+            to_do += [ancestor for parent_id in part.missing if (ancestor := self._of_span.get(parent_id)) is not None]
             if part.group is None or not part.group.root_seen:
                 to_do += [below for record in part.records for below in self._naming(record.span_id)]
         return list(found.values())
@@ -376,12 +376,12 @@ class Revisions:
             return [group for group in split(late) if stands_alone(group) and not self._was_counted(group)]
         known = [record for part in parts for record in part.records]
         groups = [part.group for part in parts if part.group is not None]
-        roots = {group.root.span_id: group.above for group in groups if group.root_seen}
+        roots = {group.root.span_id: group.ancestor for group in groups if group.root_seen}
         ids = {record.span_id for record in known}
         changed = {record.span_id for record in late if record.span_id not in ids} | set(touched)
         found = split(known + late, frozenset(roots), alone=turns <= len(groups))
         for group in found:
-            group.above = group.above or roots.get(group.root.span_id)
+            group.ancestor = group.ancestor or roots.get(group.root.span_id)
         lost_spans = _that_lost_spans(found, groups) if len(found) > 1 else set()
         return [
             group

@@ -13,7 +13,7 @@ started, or the trace's only turn. If no turn fits and it contains a model call 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..core.turn import CloseReason
@@ -31,7 +31,7 @@ _STOPPED_FOR_TOOLS = frozenset(("tool-calls", "tool_calls", "tool_call", "tool_u
 
 class Group:
     __slots__ = (
-        "__weakref__", "above", "complete", "members", "pending", "reader", "reason", "recordings", "root", "root_seen", "size", "until_ns",
+        "__weakref__", "ancestor", "complete", "members", "pending", "reader", "reason", "recordings", "root", "root_seen", "size", "until_ns",
     )  # fmt: skip
 
     def __init__(self, root: SpanRecord, members: list[SpanRecord], root_seen: bool = True) -> None:
@@ -39,7 +39,7 @@ class Group:
         self.members = members
         """All spans of the turn, including its root."""
         self.root_seen = root_seen
-        self.above: SpanRecord | None = None
+        self.ancestor: SpanRecord | None = None
         """A span above this turn, possibly shared with other turns. Only its user and conversation are used."""
         self.reason: CloseReason = "recorded_file"
         self.complete = True
@@ -56,6 +56,17 @@ class Group:
         """The end of a turn in several traces."""
         self.recordings: list[Any] = []
         """Entries by which :class:`~.duplicates.Duplicates` remembers its parts."""
+
+    @classmethod
+    def joined(cls, groups: Sequence[Group]) -> Group:
+        """Return the parts of one turn as one group with the root of the first part. The caller sets the reader."""
+        whole = cls(groups[0].root, [record for group in groups for record in group.members])
+        whole.root_seen, whole.complete = all(group.root_seen for group in groups), all(group.complete for group in groups)
+        whole.reason = groups[-1].reason
+        whole.size = sum(group.size for group in groups)
+        whole.pending = tuple(spans for group in groups for spans in group.pending)
+        whole.recordings = [recording for group in groups for recording in group.recordings]
+        return whole
 
     @property
     def all_seen(self) -> bool:
@@ -102,18 +113,18 @@ def split(records: Iterable[SpanRecord], known_roots: frozenset[int] = frozenset
         unique.setdefault(record.span_id, record)  # a span that was sent twice is one span
     review_roles(unique.values())
     nodes = {span_id: _Node(record) for span_id, record in unique.items()}
-    tops, orphans, leaks = _linked(nodes, known_roots)
-    reached = _annotated([*tops, *orphans, *leaks])
+    local_roots, orphans, leaks = _linked(nodes, known_roots)
+    reached = _annotated([*local_roots, *orphans, *leaks])
     if leaks:
-        tops += _left_contexts(leaks)
-        reached = _annotated([*tops, *orphans])
+        local_roots += _left_contexts(leaks)
+        reached = _annotated([*local_roots, *orphans])
     # Work that another process did for a caller is a turn of that process and a step of the caller's turn.
-    own = set(map(id, tops))
+    own = set(map(id, local_roots))
     served = [
         node for node in nodes.values()
         if node.holds and node.record.remote_parent and id(node) in reached and id(node) not in own and _is_served(node, nodes)
     ]  # fmt: skip
-    groups = [group for top in (*tops, *served) for group in _groups_under(top)]
+    groups = [group for top in (*local_roots, *served) for group in _groups_under(top)]
     groups += _place_orphans(orphans, groups, alone)
     groups = _join_rootless(groups)
     groups.sort(key=lambda group: (group.root.start_ns, group.root.end_ns, group.root.span_id))
@@ -126,7 +137,7 @@ def _linked(nodes: dict[int, _Node], known_roots: frozenset[int]) -> tuple[list[
     Returns spans without a parent, spans whose parent is missing, and spans that may have the wrong parent (see
     :func:`_may_be_leak`).
     """
-    tops, orphans, leaks = [], [], []
+    local_roots, orphans, leaks = [], [], []
     for node in nodes.values():
         record = node.record
         parent = nodes.get(record.parent_id) if record.parent_id and record.parent_id != record.span_id else None
@@ -137,19 +148,19 @@ def _linked(nodes: dict[int, _Node], known_roots: frozenset[int]) -> tuple[list[
             else:
                 parent.children.append(node)
         elif record.parent_id == 0 or record.remote_parent or record.span_id in known_roots:
-            tops.append(node)
+            local_roots.append(node)
         else:
             orphans.append(node)
-    return tops, orphans, leaks
+    return local_roots, orphans, leaks
 
 
-def _annotated(tops: Iterable[_Node]) -> set[int]:
-    """Summarize the subtree of every node below ``tops``, and return the ids of these nodes.
+def _annotated(local_roots: Iterable[_Node]) -> set[int]:
+    """Summarize the subtree of every node below ``local_roots``, and return the ids of these nodes.
 
     A cycle in broken telemetry isn't below any of them.
     """
     order: list[_Node] = []
-    for top in tops:
+    for top in local_roots:
         start = len(order)
         order.append(top)
         at = start
@@ -169,24 +180,24 @@ def _annotated(tops: Iterable[_Node]) -> set[int]:
 
 def _left_contexts(leaks: list[_Node]) -> list[_Node]:
     """Return the requests below ended requests that are roots of their own. The others are attached to their parents."""
-    tops = []
+    local_roots = []
     highest: dict[int, _Node] = {}
     waiting = set(map(id, leaks))
     for leak in sorted(leaks, key=lambda node: node.record.start_ns):
         waiting.discard(id(leak))
         parent = leak.up
         assert parent is not None
-        above = _topmost(parent, waiting, highest)
-        if leak.holds and above.holds:
+        ancestor = _topmost(parent, waiting, highest)
+        if leak.holds and ancestor.holds:
             leak.up = None
-            tops.append(leak)
+            local_roots.append(leak)
         else:
             parent.children.append(leak)
             at: _Node | None = parent
             while at is not None and at.holds | leak.holds != at.holds:
                 at.holds |= leak.holds
                 at = None if id(at) in waiting else at.up
-    return tops
+    return local_roots
 
 
 def _topmost(node: _Node, waiting: set[int], highest: dict[int, _Node]) -> _Node:
@@ -196,14 +207,14 @@ def _topmost(node: _Node, waiting: set[int], highest: dict[int, _Node]) -> _Node
     while True:
         known = highest.get(id(node))
         if known is not None and known is not node:
-            above: _Node | None = known
+            ancestor: _Node | None = known
         else:
-            above = None if id(node) in waiting else node.up
-        if above is None or id(above) in seen:  # broken telemetry can hold a cycle
+            ancestor = None if id(node) in waiting else node.up
+        if ancestor is None or id(ancestor) in seen:  # broken telemetry can hold a cycle
             break
         path.append(node)
         seen.add(id(node))
-        node = above
+        node = ancestor
     for passed in path:
         highest[id(passed)] = node
     return node
@@ -229,7 +240,7 @@ def _groups_under(top: _Node, root_seen: bool = True) -> list[Group]:
         groups = [_group_of(loop, top, root_seen) for loop in _loops(roots)]
     for group in groups:
         if group.root is not top.record:  # the request's span often has a session id that the agent's span lacks
-            group.above = top.record
+            group.ancestor = top.record
     return groups
 
 
@@ -309,24 +320,24 @@ def _records_below(top: _Node) -> list[SpanRecord]:
 def _place_orphans(orphans: list[_Node], groups: list[Group], alone: bool) -> list[Group]:
     """Add each orphan to the turn that it belongs to, and return turns of the other orphans."""
     found: list[Group] = []
-    homes = _Homes(groups, alone)
+    turns = _OrphanTurns(groups, alone)
     for orphan in sorted(orphans, key=lambda node: (not node.holds, node.record.start_ns)):
-        home = homes.of(orphan)
-        if home is not None:
-            home.members.extend(_records_below(orphan))
-            home.complete = False
+        turn = turns.of(orphan)
+        if turn is not None:
+            turn.members.extend(_records_below(orphan))
+            turn.complete = False
         else:
             more = _groups_under(orphan, root_seen=orphan.role in (AGENT, WORKFLOW))
-            if not more and _says_what_was_asked(orphan):
+            if not more and _has_input(orphan):
                 more = [Group(orphan.record, _records_below(orphan), root_seen=False)]
             for group in more:
                 group.complete = False
             found += more
-            homes.add(more)
+            turns.add(more)
     return found
 
 
-def _says_what_was_asked(orphan: _Node) -> bool:
+def _has_input(orphan: _Node) -> bool:
     """Return True if the orphan is an agent's first step with its input.
 
     Some frameworks never send the span of a failed run, so this step is all that remains of it.
@@ -334,7 +345,7 @@ def _says_what_was_asked(orphan: _Node) -> bool:
     return orphan.role == INNER and read(orphan.record).input_messages is not None
 
 
-class _Homes:
+class _OrphanTurns:
     """The turns to which orphans may belong.
 
     Call :meth:`of` by the orphans' start times: first for all with a model call or an agent, then for the others.
@@ -353,7 +364,7 @@ class _Homes:
         self._ends: list[tuple[int, int]] = []
         self._first_stop: int | None = None
         """End of the first model call in the only turn that stopped for tool calls."""
-        self._looked_at = 0
+        self._checked = 0
         self.add(groups)
 
     def add(self, groups: Iterable[Group]) -> None:
@@ -398,10 +409,10 @@ class _Homes:
         if orphan.role != LLM:
             return False
         members = self._groups[0].members
-        for record in members[self._looked_at :]:
+        for record in members[self._checked :]:
             if role_in(record) == LLM and _stopped_for_tools(record):
                 self._first_stop = record.end_ns if self._first_stop is None else min(self._first_stop, record.end_ns)
-        self._looked_at = len(members)
+        self._checked = len(members)
         record = orphan.record
         return self._first_stop is not None and record.start_ns + _CLOCK_STEP_NS >= self._first_stop and _brings_results(record)
 

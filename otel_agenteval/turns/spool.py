@@ -35,7 +35,18 @@ from ..spans.otlp import OtlpLog
 from ..spans.record import SpanRecord
 from .duplicates import order
 from .readings import warn_unread
-from .recordings import Faults, Reading, Report, items_in, read_items, read_lines, to_stderr, traces_of, turn_of, wholes_of
+from .recordings import (
+    Reading,
+    RecordingErrors,
+    Report,
+    items_in,
+    read_items,
+    read_lines,
+    to_stderr,
+    traces_of,
+    turn_of,
+    wholes_of,
+)
 from .roots import Group
 from .stitching import is_bare_call, may_go_on, reader_of, separate
 
@@ -59,7 +70,7 @@ Key = tuple[Any, ...]
 """Sort key of a result."""
 
 
-class Place(NamedTuple):
+class SlotPlace(NamedTuple):
     file: str
     offset: int
     length: int
@@ -67,7 +78,7 @@ class Place(NamedTuple):
 
 class Slot(NamedTuple):
     number: int
-    places: Sequence[Place]
+    places: Sequence[SlotPlace]
     without: frozenset[int] = frozenset()
     """Traces that were moved to another slot."""
 
@@ -79,7 +90,7 @@ class Slot(NamedTuple):
             yield from (item for item in found if item.trace_id not in self.without) if self.without else found
 
 
-class Work(Protocol):
+class TurnWork(Protocol):
     """Computes results from turns that are read together. Must be picklable for several processes."""
 
     def __call__(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, Any]]:
@@ -94,7 +105,7 @@ class _Batch(NamedTuple):
 
 class _Kept(NamedTuple):
     path: str
-    places: Mapping[int, Place]
+    places: Mapping[int, SlotPlace]
     spans: int
     logs: int
     bad: int
@@ -103,13 +114,13 @@ class _Kept(NamedTuple):
 
 def results(
     paths: Sequence[str | Path],
-    work: Work,
+    work: TurnWork,
     *,
     jobs: int = 1,
     alone: bool = False,
     meet: bool = False,
     seen: Reading,
-    say: Report = to_stderr,
+    report: Report = to_stderr,
 ) -> Iterator[Any]:
     """Yield the results of ``work`` for the turns in recorded traces, in order.
 
@@ -120,11 +131,11 @@ def results(
         alone: True if ``work`` must run in this process. Other processes then only read.
         meet: True if all turns of a conversation must be read together.
         seen: counts that are updated during the reading.
-        say: called with one line for each line or span that can't be read.
+        report: called with one line for each line or span that can't be read.
     """
     size = _bytes_of(paths)
     if size <= _SMALL_BYTES:
-        groups = wholes_of(read_items(paths, seen, say), warn_unread)
+        groups = wholes_of(read_items(paths, seen, report), warn_unread)
         seen.turns = len(groups)
         yield from (result for _, result in work((order(group), turn_of(group)) for group in groups))
         return
@@ -133,14 +144,14 @@ def results(
         Processes(jobs if size > 4 * _SMALL_BYTES else 1) as processes,
     ):
         folder, here = Path(name), Processes(1)
-        slots = _kept(paths, folder, processes, seen, say)
+        slots = _kept(paths, folder, processes, seen, report)
         small = sum(place.length for slot in slots for place in slot.places) <= _SMALL_BYTES
         slots = _moved(slots, folder, here if small else processes, meet)
         done = list((here if small or alone else processes).map(functools.partial(_done, work, folder), slots))
         seen.turns = sum(one.turns for one in done)
         for scope in dict.fromkeys(scope for one in done for scope in one.unread):
             warn_unread(scope)
-        with _Files([one.file for one in done]) as files:
+        with _ResultFiles([one.file for one in done]) as files:
             yield from (result for _, result in heapq.merge(*files, key=lambda one: one[0]))
 
 
@@ -163,33 +174,33 @@ def _bytes_of(paths: Iterable[str | Path]) -> float:
 # --- spans by slot
 
 
-def _kept(paths: Iterable[str | Path], folder: Path, processes: Processes, seen: Reading, say: Report) -> list[Slot]:
-    found: dict[int, list[Place]] = defaultdict(list)
-    noted: dict[str, list[tuple[int | None, str]]] = defaultdict(list)
-    untold: Counter[str] = Counter()
+def _kept(paths: Iterable[str | Path], folder: Path, processes: Processes, seen: Reading, report: Report) -> list[Slot]:
+    found: dict[int, list[SlotPlace]] = defaultdict(list)
+    errors: dict[str, list[tuple[int | None, str]]] = defaultdict(list)
+    unreported: Counter[str] = Counter()
     readable: set[str] = set()
 
     def note(path: str, number: int | None, why: str) -> None:
-        noted[path].append((number, why))
+        errors[path].append((number, why))
 
     for kept in processes.map(functools.partial(_keep, folder), _batches(read_lines(paths, seen, note))):
         seen.spans += kept.spans
         seen.logs += kept.logs
         seen.bad += kept.bad
-        noted[kept.path] += kept.faults
-        untold[kept.path] += kept.bad - len(kept.faults)
+        errors[kept.path] += kept.faults
+        unreported[kept.path] += kept.bad - len(kept.faults)
         if kept.spans or kept.logs:
             readable.add(kept.path)
         for slot, place in kept.places.items():
             found[slot].append(place)
-    faults = Faults(say)
+    faults = RecordingErrors(report)
     for path in dict.fromkeys(map(str, paths)):
         if path in readable:
             faults.readable(path)
         # Lines are read ahead, so errors of a whole file are noted before those of its lines.
-        for number, why in sorted(noted[path], key=lambda fault: fault[0] or 0):
+        for number, why in sorted(errors[path], key=lambda fault: fault[0] or 0):
             faults(path, number, why)
-        faults.more(path, untold[path])
+        faults.more(path, unreported[path])
     faults.end()
     return [Slot(number, places) for number, places in sorted(found.items())]
 
@@ -219,13 +230,13 @@ def _keep(folder: Path, batch: _Batch) -> _Kept:
     return _Kept(batch.path, places, seen.spans, seen.logs, seen.bad, faults[:_MOST_FAULTS])
 
 
-def _write(file: Path, by_slot: Mapping[int, Sequence[Item]]) -> dict[int, Place]:
+def _write(file: Path, by_slot: Mapping[int, Sequence[Item]]) -> dict[int, SlotPlace]:
     places = {}
     with open(file, "xb", opener=_private) as stream:
         for slot, items in sorted(by_slot.items()):
             offset = stream.tell()
             pickle.dump(items, stream, pickle.HIGHEST_PROTOCOL)
-            places[slot] = Place(str(file), offset, stream.tell() - offset)
+            places[slot] = SlotPlace(str(file), offset, stream.tell() - offset)
     return places
 
 
@@ -252,22 +263,22 @@ class _Surveyed(NamedTuple):
 def _moved(slots: list[Slot], folder: Path, processes: Processes, meet: bool) -> list[Slot]:
     """Return the slots after moving traces that must be read together into one of them."""
     surveys = list(processes.map(functools.partial(_survey, meet), slots))
-    homes = dict.fromkeys((trace for survey in surveys for trace in survey.open), _MEETING)
+    targets = dict.fromkeys((trace for survey in surveys for trace in survey.open), _MEETING)
     responses = frozenset().union(*(survey.responses for survey in surveys))
     failed = frozenset().union(*(survey.failed for survey in surveys))
     if responses or failed:
         for duplicates in processes.map(functools.partial(_duplicates, responses, failed), slots):
-            homes.update(dict.fromkeys(duplicates, _MEETING))
+            targets.update(dict.fromkeys(duplicates, _MEETING))
     together: dict[str, list[int]] = defaultdict(list)
     for survey in surveys:
         for conversation, traces in survey.conversations.items():
             together[conversation] += traces
-    homes.update(_together(together.values(), homes))
-    if not homes:
+    targets.update(_together(together.values(), targets))
+    if not targets:
         return slots
-    moved: dict[int, list[Place]] = defaultdict(list)
+    moved: dict[int, list[SlotPlace]] = defaultdict(list)
     left = []
-    moves = ((slot, {trace: home for trace, home in homes.items() if trace % SLOTS == slot.number}) for slot in slots)
+    moves = ((slot, {trace: target for trace, target in targets.items() if trace % SLOTS == slot.number}) for slot in slots)
     for slot, places in processes.map(functools.partial(_move, folder), moves):
         left.append(slot)
         for number, place in places.items():
@@ -319,35 +330,35 @@ def _parts(slot: Slot) -> Iterator[Group]:
             yield from separate(group) if roles.count(AGENT) > 1 and roles.count(LLM) > 1 else (group,)
 
 
-def _together(conversations: Iterable[Sequence[int]], homes: Mapping[int, int]) -> dict[int, int]:
+def _together(conversations: Iterable[Sequence[int]], targets: Mapping[int, int]) -> dict[int, int]:
     """Return the slots of traces that share conversations, directly or through other traces."""
     first: dict[int, int] = {}
 
-    def top(trace: int) -> int:
+    def first_of(trace: int) -> int:
         while first.setdefault(trace, trace) != trace:
             first[trace] = trace = first[first[trace]]
         return trace
 
     for traces in conversations:
         for trace in traces[1:]:
-            first[top(trace)] = top(traces[0])
-    meeting = {top(trace) for trace in [*first] if trace in homes}
+            first[first_of(trace)] = first_of(traces[0])
+    meeting = {first_of(trace) for trace in [*first] if trace in targets}
     return {
-        trace: _MEETING if top(trace) in meeting else top(trace) % SLOTS
+        trace: _MEETING if first_of(trace) in meeting else first_of(trace) % SLOTS
         for trace in [*first]
-        if top(trace) in meeting or top(trace) % SLOTS != trace % SLOTS
+        if first_of(trace) in meeting or first_of(trace) % SLOTS != trace % SLOTS
     }
 
 
-def _move(folder: Path, moves: tuple[Slot, Mapping[int, int]]) -> tuple[Slot, dict[int, Place]]:
-    slot, homes = moves
-    if not homes:
+def _move(folder: Path, moves: tuple[Slot, Mapping[int, int]]) -> tuple[Slot, dict[int, SlotPlace]]:
+    slot, targets = moves
+    if not targets:
         return slot, {}
     by_slot: dict[int, list[Item]] = defaultdict(list)
     for item in slot.items():
-        if item.trace_id in homes:
-            by_slot[homes[item.trace_id]].append(item)
-    return slot._replace(without=frozenset(homes)), _write(folder / f"moved-{slot.number}", by_slot)
+        if item.trace_id in targets:
+            by_slot[targets[item.trace_id]].append(item)
+    return slot._replace(without=frozenset(targets)), _write(folder / f"moved-{slot.number}", by_slot)
 
 
 # --- turns
@@ -361,7 +372,7 @@ class _Done(NamedTuple):
     """Scopes whose spans should have produced a turn."""
 
 
-def _done(work: Work, folder: Path, slot: Slot) -> _Done:
+def _done(work: TurnWork, folder: Path, slot: Slot) -> _Done:
     unread: list[str] = []
     groups = wholes_of(slot.items(), unread.append)
     file = folder / f"results-{slot.number}"
@@ -371,7 +382,7 @@ def _done(work: Work, folder: Path, slot: Slot) -> _Done:
     return _Done(str(file), len(groups), unread)
 
 
-class _Files:
+class _ResultFiles:
     def __init__(self, files: Sequence[str]) -> None:
         self._streams = [Path(file).open("rb") for file in files]  # noqa: SIM115 - closed at the exit
 

@@ -37,8 +37,8 @@ _LATE_END_NS = 10**9
 def reader_of(group: Group) -> TurnReader:
     if group.reader is None:
         group.reader = TurnReader(group.root, group.members)
-        if group.above is not None:
-            group.reader.share(group.above)
+        if group.ancestor is not None:
+            group.reader.share(group.ancestor)
         if group.until_ns is not None:
             group.reader.until_ns = group.until_ns
     found: TurnReader = group.reader
@@ -62,7 +62,7 @@ def separate(group: Group) -> list[Group]:
     for step in reader.llm:
         if reader.is_nested(step):
             continue
-        if previous is not None and _answered_then_asked(reader, previous, step):
+        if previous is not None and _answered_before_question(reader, previous, step):
             branch = _branch(reader, previous, step)
             if branch is not None:
                 starts.append(branch)
@@ -70,7 +70,7 @@ def separate(group: Group) -> list[Group]:
     return _cut(group, reader, starts) if starts else [group]
 
 
-def _answered_then_asked(reader: TurnReader, previous: Step, step: Step) -> bool:
+def _answered_before_question(reader: TurnReader, previous: Step, step: Step) -> bool:
     """Return True if a prompt contains the previous call's answer and then a user message."""
     answer = _last(reader.outputs(previous))
     if answer is None or answer.content is None or answer.tool_calls:
@@ -79,8 +79,8 @@ def _answered_then_asked(reader: TurnReader, previous: Step, step: Step) -> bool
     tail = _tail(messages)
     if len(tail) == len(messages) or not _user_spoke(tail):
         return False
-    said = _last(messages[: len(messages) - len(tail)])
-    return said is not None and said.content is not None and answer.content in said.content
+    text = _last(messages[: len(messages) - len(tail)])
+    return text is not None and text.content is not None and answer.content in text.content
 
 
 def _branch(reader: TurnReader, previous: Step, step: Step) -> Step | None:
@@ -98,8 +98,8 @@ def _branch(reader: TurnReader, previous: Step, step: Step) -> Step | None:
 def _is_of_agent(reader: TurnReader, step: Step, top: Step) -> bool:
     if AGENT in (step.role, top.role):
         return True
-    agent = reader.tree.nearest(step, AGENT, lambda above: above.role == AGENT)
-    return agent is not None and reader.tree.is_above(top, agent)
+    agent = reader.tree.nearest(step, AGENT, lambda ancestor: ancestor.role == AGENT)
+    return agent is not None and reader.tree.is_ancestor(top, agent)
 
 
 def _cut(group: Group, reader: TurnReader, starts: list[Step]) -> list[Group]:
@@ -120,7 +120,7 @@ def _cut(group: Group, reader: TurnReader, starts: list[Step]) -> list[Group]:
         root = _top(part, reader)
         if root is not None:
             piece = Group(root.record, [step.record for step in part], group.root_seen)
-            piece.above, piece.pending = group.root, group.pending
+            piece.ancestor, piece.pending = group.root, group.pending
             piece.reason, piece.complete, piece.size = group.reason, group.complete, group.size // len(parts)
             found.append(piece)
     return found
@@ -131,8 +131,8 @@ def _top(part: list[Step], reader: TurnReader) -> Step | None:
     ids = {step.record.span_id for step in part}
     for step in part:
         if step.role in (AGENT, LLM):
-            tops = [at for at in reader.ancestors(step) if at.record.span_id in ids]
-            return tops[-1] if tops else step
+            ancestors = [at for at in reader.ancestors(step) if at.record.span_id in ids]
+            return ancestors[-1] if ancestors else step
     return None
 
 
@@ -239,12 +239,7 @@ class _Piece:
     def joined(self) -> Group:
         if len(self.groups) == 1:
             return self.groups[0]
-        whole = Group(self.groups[0].root, [record for group in self.groups for record in group.members])
-        whole.root_seen = all(group.root_seen for group in self.groups)
-        whole.reason, whole.complete = self.groups[-1].reason, all(group.complete for group in self.groups)
-        whole.size = sum(group.size for group in self.groups)
-        whole.pending = tuple(spans for group in self.groups for spans in group.pending)
-        whole.recordings = [recording for group in self.groups for recording in group.recordings]
+        whole = Group.joined(self.groups)
         whole.until_ns = self.end_ns
         first, *others = self.groups
         whole.reader = reader_of(first).extended([reader_of(group) for group in others], whole.until_ns)
@@ -265,7 +260,7 @@ def is_bare_call(group: Group) -> bool:
     return reader.root.role == LLM and bool(reader.llm)
 
 
-class _Share:
+class _TenantPieces:
     __slots__ = ("parts", "size")
 
     def __init__(self) -> None:
@@ -274,7 +269,7 @@ class _Share:
         """Size of the parts in bytes."""
 
 
-class _Waiting:
+class _PieceIndex:
     """An index of waiting parts by their facts, then by their ends.
 
     A call that continues a part shares a fact with it. The time of a lookup doesn't depend on the number of waiting
@@ -332,8 +327,8 @@ class Stitcher:
         self._bytes = 0
         self._numbers = itertools.count()
         self._held: OrderedDict[int, _Piece] = OrderedDict()
-        self._shares: dict[int, _Share] = {}
-        self._waiting = _Waiting()
+        self._shares: dict[int, _TenantPieces] = {}
+        self._waiting = _PieceIndex()
         self._asked: dict[tuple[int, str], _Piece] = {}
         """Keys are the tenant and call id, because ids are unique only within a tenant. The next two dictionaries have
         such keys too.
@@ -384,7 +379,7 @@ class Stitcher:
         self._piece_of[id(whole)] = piece
         return self._whole_or_held(piece, now)
 
-    def take_apart(self, group: Group) -> Iterable[Group]:
+    def release_parts(self, group: Group) -> Iterable[Group]:
         """Stop holding a group and the groups joined with it, and return all of them."""
         piece = self._release(self._piece_of[id(group)])
         self._let_go(piece)
@@ -487,7 +482,7 @@ class Stitcher:
 
     def _hold(self, piece: _Piece) -> None:
         self._bytes += piece.size
-        share = self._shares.setdefault(piece.tenant, _Share())
+        share = self._shares.setdefault(piece.tenant, _TenantPieces())
         share.size += piece.size
         share.parts[id(piece)] = self._held[id(piece)] = piece
         piece.number = next(self._numbers)
@@ -558,7 +553,7 @@ def _facts_before(piece: _Piece) -> Iterator[Hashable]:
 
 
 def _hashes(messages: list[Message]) -> list[int]:
-    return list(itertools.accumulate(_said(messages), lambda before, said: hash((before, said)), initial=0))
+    return list(itertools.accumulate(_texts(messages), lambda before, text: hash((before, text)), initial=0))
 
 
 def _program(group: Group, call: Step) -> Hashable:
@@ -602,7 +597,7 @@ def _follows(held: _Piece, piece: _Piece) -> bool:
 def _adds_tools_only(before: list[Message], messages: list[Message]) -> bool:
     """Return True if a prompt repeats the one before and adds only tool calls and results."""
     more = messages[len(before) :]
-    repeated = bool(before and more) and _said(messages[: len(before)]) == _said(before)
+    repeated = bool(before and more) and _texts(messages[: len(before)]) == _texts(before)
     return repeated and all(message.tool_calls or message.tool_results for message in more)
 
 
@@ -636,12 +631,12 @@ def _shows_less(held: _Piece, piece: _Piece) -> bool:
     if not held.asks:
         return False
     if any(message.role in ("user", "assistant") for message in messages):
-        return _said(before) == _said(messages)
+        return _texts(before) == _texts(messages)
     kinds = {call_id.partition("_")[0] for call_id in held.asks}  # some APIs give a call both a call id and an item id
     return kinds.isdisjoint(call_id.partition("_")[0] for call_id in piece.answers)
 
 
-def _said(messages: list[Message]) -> list[tuple[str, str | None]]:
+def _texts(messages: list[Message]) -> list[tuple[str, str | None]]:
     return [(message.role, message.content) for message in messages]
 
 

@@ -92,17 +92,12 @@ def _root(group: Group) -> Step:
 
 def _joined(groups: list[Group]) -> Group:
     first = groups[0]
-    members = [record for group in groups for record in group.members]
-    whole = Group(first.root, members, first.root_seen)
-    whole.above, whole.reason = first.above, groups[-1].reason
-    whole.complete = all(group.complete for group in groups)
-    whole.size = sum(group.size for group in groups)
-    whole.pending = tuple(spans for group in groups for spans in group.pending)
-    reader = whole.reader = TurnReader(first.root, members)
-    if whole.above is not None:
-        reader.share(whole.above)
-    whole.recordings = [recording for group in groups for recording in group.recordings]
-    reader.until_ns = whole.until_ns = max(record.end_ns for record in members)
+    whole = Group.joined(groups)
+    whole.root_seen, whole.ancestor = first.root_seen, first.ancestor
+    reader = whole.reader = TurnReader(first.root, whole.members)
+    if whole.ancestor is not None:
+        reader.share(whole.ancestor)
+    reader.until_ns = whole.until_ns = max(record.end_ns for record in whole.members)
     agents = [step for step in reader.steps if step.role == AGENT and step is not reader.root]
     if reader.root.error is None and agents:
         reader.root.error = max(agents, key=lambda step: step.record.end_ns).error

@@ -100,7 +100,7 @@ def test_what_cannot_be_read_is_told_and_counted_alike(tmp_path: Path, spooled: 
 
     def told() -> tuple[list[str], tuple[int, int]]:
         seen = Reading()
-        list(spool.results([file, other], ids, seen=seen, say=to_stderr))
+        list(spool.results([file, other], ids, seen=seen, report=to_stderr))
         return capsys.readouterr().err.splitlines(), (seen.lines, seen.bad)
 
     by_batches = told()

@@ -28,8 +28,8 @@ _CONFLICT_FACTS = ("resolved", "resolution_time_s")
 
 def stop_kind(root: Step, steps: Iterable[Step]) -> str | None:
     """Return the ``agent.stop_kind`` of the root or, if unset, of the last span that has it."""
-    said = [step.record.attributes.get("agent.stop_kind") for step in (*steps, root)]
-    return next((kind for kind in reversed(said) if isinstance(kind, str) and kind in STOP_KINDS), None)
+    kinds = [step.record.attributes.get("agent.stop_kind") for step in (*steps, root)]
+    return next((kind for kind in reversed(kinds) if isinstance(kind, str) and kind in STOP_KINDS), None)
 
 
 def handoffs(steps: Iterable[Step]) -> list[Handoff]:

@@ -76,7 +76,7 @@ class CallReader(StepReader):
         outermost: dict[int, Step | None] = {}
         if any(step.totals is not None for step in steps):
             self._share_totals(steps)
-        any_apart = any(step.apart for step in steps)
+        any_separate = any(step.apart for step in steps)
         senders: dict[tuple[str, int], Step] = {}
         duplicates = _duplicates(steps) if any(step.record.scope != steps[0].record.scope for step in steps) else {}
         for step in steps:
@@ -93,7 +93,7 @@ class CallReader(StepReader):
             leaves.append(step)
             if step.response_id:
                 by_response[step.response_id] = step
-            if any_apart:
+            if any_separate:
                 self._add_sender(step, senders)
         for step in leaves:
             if step.deferred and step.error is None and step.output_messages is None and step.output_tokens is None:
@@ -119,16 +119,16 @@ class CallReader(StepReader):
         for step in steps:
             if step.totals is None:
                 continue
-            above = self._nearest(step, _LLM_OR_LOOP)
-            if above is not None and above.totals is not None:
-                above.input_tokens = above.output_tokens = above.response_id = above.output_messages = None
-                above.finish_reason = "tool_calls"
+            ancestor = self._nearest(step, _LLM_OR_LOOP)
+            if ancestor is not None and ancestor.totals is not None:
+                ancestor.input_tokens = ancestor.output_tokens = ancestor.response_id = ancestor.output_messages = None
+                ancestor.finish_reason = "tool_calls"
             before = latest.get(step.record.parent_id)
             latest[step.record.parent_id] = step
             if before is not None and before.totals is not None and before.finish_reason == "tool_calls":
-                given, gave = step.totals[0] - before.totals[0], step.totals[1] - before.totals[1]
-                if given >= 0 and gave >= 0:
-                    step.input_tokens, step.output_tokens = given, gave
+                input_tokens, output_tokens = step.totals[0] - before.totals[0], step.totals[1] - before.totals[1]
+                if input_tokens >= 0 and output_tokens >= 0:
+                    step.input_tokens, step.output_tokens = input_tokens, output_tokens
 
     def _outer_llm(self, step: Step, outermost: dict[int, Step | None]) -> Step | None:
         """Return the topmost of the nested model spans around a span. ``outermost`` caches the results."""
@@ -137,10 +137,10 @@ class CallReader(StepReader):
         while id(at) not in outermost:
             outermost[id(at)] = None
             path.append(at)
-            above = self._nearest(at, _LLM_OR_LOOP)
-            if above is None or above.role != LLM or (above.totals is not None and at.totals is not None):
+            ancestor = self._nearest(at, _LLM_OR_LOOP)
+            if ancestor is None or ancestor.role != LLM or (ancestor.totals is not None and at.totals is not None):
                 break
-            at = above
+            at = ancestor
         top = outermost[id(at)] or at
         for passed in path:
             if passed is not top:
@@ -202,19 +202,19 @@ class CallReader(StepReader):
 
     def usage(self) -> Usage | None:
         steps = [*self.llm, *self.totals]
-        given, answered, cached, reasoning = (
+        input_tokens, output_tokens, cached, reasoning = (
             sum_of(getattr(step, name) for step in steps)
             for name in ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
         )
-        if given is None and answered is None:  # some instrumentations write only a run's total
-            given, answered = self.root.input_tokens, self.root.output_tokens
-            if given is None and answered is None:
+        if input_tokens is None and output_tokens is None:  # some instrumentations write only a run's total
+            input_tokens, output_tokens = self.root.input_tokens, self.root.output_tokens
+            if input_tokens is None and output_tokens is None:
                 return self._used_by_runs()
-        return self._usage(given, answered, cached, reasoning)
+        return self._usage(input_tokens, output_tokens, cached, reasoning)
 
-    def _usage(self, given: int | None, answered: int | None, *details: int | None) -> Usage | None:
+    def _usage(self, input_tokens: int | None, output_tokens: int | None, *details: int | None) -> Usage | None:
         """Return token counts with their total. Counts out of range are unknown."""
-        sums = [given, answered, sum_of((given, answered)), *details]
+        sums = [input_tokens, output_tokens, sum_of((input_tokens, output_tokens)), *details]
         for place, count in enumerate(sums):
             if count is not None and not is_count(count):
                 sums[place] = None
@@ -224,11 +224,11 @@ class CallReader(StepReader):
     def _used_by_runs(self) -> Usage | None:
         """Return the sum of the tokens of the outermost agent runs. Returns None unless all of them report tokens."""
         runs = [run for run in self.of_role.get(AGENT, ()) if self._nearest(run, (AGENT,)) is None]
-        given = [run.input_tokens for run in runs if run.input_tokens is not None]
-        answered = [run.output_tokens for run in runs if run.output_tokens is not None]
-        if not runs or len(given) != len(runs) or len(answered) != len(runs):
+        input_tokens = [run.input_tokens for run in runs if run.input_tokens is not None]
+        output_tokens = [run.output_tokens for run in runs if run.output_tokens is not None]
+        if not runs or len(input_tokens) != len(runs) or len(output_tokens) != len(runs):
             return None
-        return self._usage(sum(given), sum(answered))
+        return self._usage(sum(input_tokens), sum(output_tokens))
 
     def cost_usd(self) -> float | None:
         costs = [step.cost_usd for step in self.llm if step.cost_usd is not None]
@@ -262,7 +262,7 @@ class CallReader(StepReader):
         for step in sorted(
             (step for step in self.llm if step.record.start_ns > start and step.error is None), key=END, reverse=True
         ):
-            if step.record.start_ns > found.record.start_ns and self.tree.is_above(found, step):
+            if step.record.start_ns > found.record.start_ns and self.tree.is_ancestor(found, step):
                 found = step
                 if found.overwritten:
                     break

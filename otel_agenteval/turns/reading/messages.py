@@ -53,8 +53,8 @@ class MessageReader(ToolReader):
 
     def _among(self, values: list[Message]) -> str | None:
         """Return the function argument that the first model call received as the user message."""
-        asked = _last_user_text(self.inputs(self.llm[0])) if self.llm else None
-        return asked if any(message.content == asked for message in values) else None
+        requested = _last_user_text(self.inputs(self.llm[0])) if self.llm else None
+        return requested if any(message.content == requested for message in values) else None
 
     def output(self) -> str | None:
         last = self._answering_call()
@@ -63,10 +63,10 @@ class MessageReader(ToolReader):
             return None  # an earlier answer isn't the output if the last call failed
         text = self._root_output() if self.root.role != LLM else None
         if not text:
-            said = self._answer_text(last) if last is not None else self._last_words()
-            text = text if said is None else said
+            answer = self._answer_text(last) if last is not None else self._last_words()
+            text = text if answer is None else answer
         if text == "":
-            return text if last is None or self._said_nothing(last) else None
+            return text if last is None or self._is_empty_answer(last) else None
         if text and (failed or (last is not None and last.error is not None)) and self._is_failure(text, last):
             return None
         return text
@@ -79,7 +79,7 @@ class MessageReader(ToolReader):
                     return text
         return None
 
-    def _said_nothing(self, step: Step) -> bool:
+    def _is_empty_answer(self, step: Step) -> bool:
         """Return True if an answer without text is known to be empty, not just uncaptured."""
         tokens, reason, outputs = step.output_tokens, step.finish_reason, self.outputs(step)
         if tokens is not None and tokens <= (step.reasoning_tokens or 0):
@@ -107,7 +107,7 @@ class MessageReader(ToolReader):
             found = self._decode(root, "output_messages", "assistant")
             text = _last_assistant_text(found.messages)
             if text is not None:
-                return text if self._said_instead() is None else None
+                return text if self._error_as_answer() is None else None
         raw = root.output_value
         if raw is None or raw in REDACTED:
             return None
@@ -122,7 +122,7 @@ class MessageReader(ToolReader):
             return found.messages[0].content
         return self._answer_among(raw) or jsonio.text_of(raw)
 
-    def _said_instead(self) -> str | None:
+    def _error_as_answer(self) -> str | None:
         """Return the text of an error in place of the root's answer.
 
         Some frameworks end a failed run without an error status.
@@ -130,8 +130,8 @@ class MessageReader(ToolReader):
         raw = self.root.output_messages
         if raw is None or (raw.__class__ is str and '"error"' not in raw):
             return None
-        said = self._decode(self.root, "output_messages", "assistant").messages
-        return (said[-1].content or "") if said and said[-1].finish_reason == "error" else None
+        answer = self._decode(self.root, "output_messages", "assistant").messages
+        return (answer[-1].content or "") if answer and answer[-1].finish_reason == "error" else None
 
     def _answer_among(self, raw: Any) -> str | None:
         """Return the answer in a function's result.
@@ -144,9 +144,9 @@ class MessageReader(ToolReader):
         if not isinstance(value, dict):
             return None
         last = self._answering_call()
-        said = self._answer_text(last) if last is not None else None
-        if said and said in value.values():
-            return said
+        answer = self._answer_text(last) if last is not None else None
+        if answer and answer in value.values():
+            return answer
         only = next(iter(value.items())) if len(value) == 1 else ("", None)
         return only[1] if only[0] in _ANSWER_KEYS and isinstance(only[1], str) else None
 
@@ -157,20 +157,20 @@ class MessageReader(ToolReader):
             return answer_in(text)
         if found.hidden or step.output_messages is None or step.error is not None:
             return None
-        asked = [call for message in found.messages for call in message.tool_calls]
-        if asked:  # a call that requests a tool has no answer, unless it is an output tool
-            return self._given_form(asked[-1]) if gives_form(asked[-1].name) else None
+        requested = [call for message in found.messages for call in message.tool_calls]
+        if requested:  # a call that requests a tool has no answer, unless it is an output tool
+            return self._form_answer(requested[-1]) if gives_form(requested[-1].name) else None
         return ""
 
-    def _given_form(self, request: ToolRequest) -> str | None:
+    def _form_answer(self, request: ToolRequest) -> str | None:
         """Return the answer in an output tool's arguments.
 
         If the framework ran that tool, its span's arguments take precedence.
         """
         steps = self.of_role.get(TOOL, ())
         written = (step.tool_arguments for step in steps if step.tool_name == request.name and step.tool_arguments)
-        given = next(written, request.arguments)
-        return jsonio.text_of(given) if given is not None else None
+        arguments = next(written, request.arguments)
+        return jsonio.text_of(arguments) if arguments is not None else None
 
     def system(self) -> str | None:
         for step in (self.root, *self.llm):

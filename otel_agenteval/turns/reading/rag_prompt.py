@@ -45,9 +45,9 @@ def question_in(prompt: str) -> str:
     if "\n" not in prompt or len(prompt) > _LONGEST:
         return prompt
     if prompt.startswith("[[ ## "):
-        asked = user_words(_fields(_AFTER_FIELDS.split(prompt, maxsplit=1)[0]))
-        said = asked.get("content") if isinstance(asked, dict) else None
-        return said if isinstance(said, str) else prompt
+        message = user_words(_fields(_AFTER_FIELDS.split(prompt, maxsplit=1)[0]))
+        content = message.get("content") if isinstance(message, dict) else None
+        return content if isinstance(content, str) else prompt
     if prompt.startswith(_TASK):
         return _AFTER_TASK.split(prompt[len(_TASK) :], maxsplit=1)[0].strip() or prompt
     tagged = _TAGGED.findall(prompt)

@@ -6,19 +6,47 @@ This is needed if requests and results have no ids, or other ids than the calls.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, NamedTuple
+from typing import Any, Generic, TypeVar
 
 from ...core.jsonio import frozen
 from ...core.turn import Message, ToolRequest, ToolResponse
 from ...dialects.content import arguments_of
 
+T = TypeVar("T")
 
-class _Answer(NamedTuple):
-    arguments: Mapping[str, Any] | None
-    """Arguments of the tool call, if the prompt contains them."""
-    result: Any
+
+class TakenOnce(Generic[T]):
+    """Items of which each is taken once, found by their keys in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self._left: dict[int, T] = {}
+        self._places: dict[Hashable, deque[int]] = {}
+        self._count = 0
+
+    def add(self, item: T, *keys: Hashable) -> None:
+        self._left[self._count] = item
+        for key in keys:
+            self._places.setdefault(key, deque()).append(self._count)
+        self._count += 1
+
+    def index(self, keys_of: Callable[[T], Iterable[Hashable]]) -> None:
+        """Add further keys to all remaining items."""
+        for place, item in self._left.items():
+            for key in keys_of(item):
+                self._places.setdefault(key, deque()).append(place)
+
+    def take(self, *keys: Hashable) -> T | None:
+        """Remove and return the first remaining item with one of the keys."""
+        found = [place for key in keys if (place := self._first(key)) is not None]
+        return self._left.pop(min(found)) if found else None
+
+    def _first(self, key: Hashable) -> int | None:
+        places = self._places.get(key, deque())
+        while places and places[0] not in self._left:
+            places.popleft()
+        return places[0] if places else None
 
 
 class OrderedResults:
@@ -30,60 +58,29 @@ class OrderedResults:
     """
 
     def __init__(self, prompts: Iterable[Sequence[Message]], known: AbstractSet[str]) -> None:
-        self._left: dict[str, _Left] = {}
-        self._of_tool: dict[str, list[_Answer]] = {}
+        answers: dict[str, list[tuple[ToolRequest, ToolResponse]]] = {}
         for messages in prompts:
-            found: dict[str, list[_Answer]] = {}
+            found: dict[str, list[tuple[ToolRequest, ToolResponse]]] = {}
             for request, response in _answered(since_user(messages)):
                 name = request.name or response.name
                 if name is not None and request.call_id not in known and response.call_id not in known:
-                    found.setdefault(name, []).append(_Answer(arguments_of(request.arguments), response.result))
-            for name, answers in found.items():
-                earlier = self._of_tool.setdefault(name, [])
-                earlier += answers[len(earlier) :]
+                    found.setdefault(name, []).append((request, response))
+            for name, pairs in found.items():
+                earlier = answers.setdefault(name, [])
+                earlier += pairs[len(earlier) :]
+        self._responses: TakenOnce[ToolResponse] = TakenOnce()
+        for name, pairs in answers.items():
+            for request, response in pairs:
+                self._responses.add(response, (name,), (name, frozen(arguments_of(request.arguments))))
 
     def take(self, name: str | None, arguments: Mapping[str, Any] | None) -> Any:
-        """Return the result of the next call of a tool with these arguments.
+        """Return the result of the next call of a tool with these arguments, or with unknown arguments.
 
         Ask for calls in the order in which they were made.
         """
-        answers = self._of_tool.get(name or "")
-        if answers is None:
-            return None
-        left = self._left.get(name or "")
-        if left is None:
-            left = self._left[name or ""] = _Left(answers)
-        return left.take(arguments)
-
-
-class _Left:
-    def __init__(self, answers: Sequence[_Answer]) -> None:
-        self._answers = dict(enumerate(answers))
-        self._bare: deque[int] = deque()
-        """Places of results without known arguments."""
-        self._alike: dict[Hashable, deque[int]] = {}
-        for place, answer in enumerate(answers):
-            if answer.arguments is None:
-                self._bare.append(place)
-            else:
-                self._alike.setdefault(frozen(answer.arguments), deque()).append(place)
-
-    def take(self, arguments: Mapping[str, Any] | None) -> Any:
-        if arguments is None:
-            place = next(iter(self._answers), None)
-        else:
-            place = first_left(self._alike.get(frozen(arguments), deque()), self._answers)
-            bare = first_left(self._bare, self._answers)
-            if place is None or (bare is not None and bare < place):
-                place = bare
-        return self._answers.pop(place).result if place is not None else None
-
-
-def first_left(places: deque[int], among: Container[int]) -> int | None:
-    """Return the first place that isn't taken, and drop those before it."""
-    while places and places[0] not in among:
-        places.popleft()
-    return places[0] if places else None
+        keys = [(name,)] if arguments is None else [(name, frozen(arguments)), (name, frozen(None))]
+        response = self._responses.take(*keys)
+        return response.result if response is not None else None
 
 
 def since_user(messages: Sequence[Message]) -> Sequence[Message]:
@@ -129,37 +126,15 @@ def _answered(messages: Iterable[Message]) -> Iterator[tuple[ToolRequest, ToolRe
 
     Results are matched by id. Those without an id are matched by tool name, and those without either in order.
     """
-    waiting = _Waiting()
+    waiting: TakenOnce[ToolRequest] = TakenOnce()
     for message in messages:
         for request in message.tool_calls:
-            waiting.add(request)
+            waiting.add(request, "any", ("id", request.call_id), ("name", request.name))
         for response in message.tool_results:
-            found = waiting.take(response)
+            found = waiting.take(("id", response.call_id)) if response.call_id else None
+            if found is None:
+                found = waiting.take(("name", response.name) if response.name else "any")
             if found is not None:
                 yield found, response
             elif response.name:  # no message contains the request
                 yield ToolRequest(None, response.name, None), response
-
-
-class _Waiting:
-    def __init__(self) -> None:
-        self._requests: dict[int, ToolRequest] = {}
-        self._of_id: dict[str, deque[int]] = {}
-        self._of_name: dict[str, deque[int]] = {}
-        self._count = 0
-
-    def add(self, request: ToolRequest) -> None:
-        self._requests[self._count] = request
-        if request.call_id:
-            self._of_id.setdefault(request.call_id, deque()).append(self._count)
-        if request.name:
-            self._of_name.setdefault(request.name, deque()).append(self._count)
-        self._count += 1
-
-    def take(self, response: ToolResponse) -> ToolRequest | None:
-        place = first_left(self._of_id.get(response.call_id, deque()), self._requests) if response.call_id else None
-        if place is None and response.name:
-            place = first_left(self._of_name.get(response.name, deque()), self._requests)
-        elif place is None:
-            place = next(iter(self._requests), None)
-        return self._requests.pop(place) if place is not None else None

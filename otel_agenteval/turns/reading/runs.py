@@ -60,7 +60,7 @@ class NamedRuns:
         """Return the first agent, other than ``besides``, that started at or after a time."""
         return next((name for role in self._roles if (name := role.first_after(at, besides))), None)
 
-    def came(self, name: str, at: int, besides: str | None) -> bool:
+    def started(self, name: str, at: int, besides: str | None) -> bool:
         """Return True if the named agent, other than ``besides``, started at or after a time."""
         return any(start >= at and other != besides for other, start in self._latest.get(word(name), {}).items())
 
@@ -100,10 +100,10 @@ class RequestedRuns:
         if not place:
             return None
         end = ends[place - 1]
-        asked = self._calls[caller.record.span_id][bisect_left(ends, end)]
-        names = self._names.get(asked.record.span_id)
+        call = self._calls[caller.record.span_id][bisect_left(ends, end)]
+        names = self._names.get(call.record.span_id)
         if names is None:
-            names = self._names[asked.record.span_id] = self._names_of(asked)
+            names = self._names[call.record.span_id] = self._names_of(call)
         starts = self._starts[step.record.parent_id]
         place = bisect_right(starts, step.record.start_ns) - bisect_left(starts, end)
         return names[place - 1] if place <= len(names) else None

@@ -48,7 +48,7 @@ class SpanTree:
             stack.append((step, True))
             stack.extend((child, False) for child in children.get(span_id, ()))
 
-    def is_above(self, upper: Step, lower: Step) -> bool:
+    def is_ancestor(self, upper: Step, lower: Step) -> bool:
         at = self._enters.get(lower.record.span_id)
         start = self._enters.get(upper.record.span_id)
         return at is not None and start is not None and start < at <= self._leaves[upper.record.span_id]
@@ -58,15 +58,15 @@ class SpanTree:
 
         Returns None if ``step`` is ``other`` or is above it.
         """
-        if step is other or self.is_above(step, other):
+        if step is other or self.is_ancestor(step, other):
             return None
-        while (parent := self.parent(step)) is not None and parent is not other and not self.is_above(parent, other):
-            far = self._far_above[step.record.span_id]
-            step = parent if far is other or self.is_above(far, other) else far
+        while (parent := self.parent(step)) is not None and parent is not other and not self.is_ancestor(parent, other):
+            far = self._far_ancestor[step.record.span_id]
+            step = parent if far is other or self.is_ancestor(far, other) else far
         return step
 
     @cached_property
-    def _far_above(self) -> dict[int, Step]:
+    def _far_ancestor(self) -> dict[int, Step]:
         """Return a distant ancestor of each span.
 
         With steps to either this ancestor or the parent, every path to the root is short.
@@ -99,9 +99,9 @@ class SpanTree:
         if known is None:
             known = self._nearest[kind] = {}
             for one in self._top_down:
-                above = self.parent(one)
-                if above is not None:
-                    known[one.record.span_id] = above if wanted(above) else known[above.record.span_id]
+                ancestor = self.parent(one)
+                if ancestor is not None:
+                    known[one.record.span_id] = ancestor if wanted(ancestor) else known[ancestor.record.span_id]
                 else:
                     known[one.record.span_id] = None
         return known.get(step.record.span_id)

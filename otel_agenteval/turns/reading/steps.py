@@ -61,24 +61,24 @@ class StepReader:
                 of_role[step.role] = [step]
         for step in of_role.get(INNER, ()):  # only the steps of their loop name some agents
             if step.agent:
-                above = self.by_id.get(step.record.parent_id)
-                if above is not None and above.role == AGENT and above.agent is None:
-                    above.agent = step.agent
+                ancestor = self.by_id.get(step.record.parent_id)
+                if ancestor is not None and ancestor.role == AGENT and ancestor.agent is None:
+                    ancestor.agent = step.agent
         self.of_role = of_role
         self.root = self.by_id.get(root.span_id) or read(root)
         self._decoded: dict[tuple[int, str], Decoded] = {}
-        self.above: Step | None = None
+        self.ancestor: Step | None = None
         """A span above this turn and others, with the user and the conversation."""
         self._tree: SpanTree | None = None
         self.until_ns: int | None = None
         """End of the turn, if it differs from the end of the root span."""
 
-    def share(self, above: SpanRecord) -> None:
-        self.above = read(above)
+    def share(self, ancestor: SpanRecord) -> None:
+        self.ancestor = read(ancestor)
 
     def conversation_id(self) -> str | None:
         found: str | None = self.root.conversation_id or self._first("conversation_id")
-        return found or (self.above.conversation_id if self.above is not None else None)
+        return found or (self.ancestor.conversation_id if self.ancestor is not None else None)
 
     def _first(self, field: str) -> Any:
         return next((value for step in self.steps if (value := getattr(step, field)) is not None), None)
@@ -105,13 +105,13 @@ class StepReader:
         by_id = self.by_id
         at = step
         for _ in range(_SHORT):
-            above = by_id.get(at.record.parent_id)
-            if above is None or above is step:
+            ancestor = by_id.get(at.record.parent_id)
+            if ancestor is None or ancestor is step:
                 return None
-            if above.role in roles:
-                return above
-            at = above
-        return self.tree.nearest(step, roles, lambda above: above.role in roles)
+            if ancestor.role in roles:
+                return ancestor
+            at = ancestor
+        return self.tree.nearest(step, roles, lambda ancestor: ancestor.role in roles)
 
     def _agent_of(self, step: Step) -> str | None:
         found = self._nearest(step, _AGENTS)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections import Counter, deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -24,7 +24,7 @@ from ...spans.record import SpanRecord
 from . import app_events
 from .finish_reasons import asks_for_tools, rules_out_tools
 from .llm_calls import CallReader, fill
-from .results import OrderedResults, add_results_by_id, first_left, since_user
+from .results import OrderedResults, TakenOnce, add_results_by_id, since_user
 from .runs import NamedRuns
 from .steps import LONGEST_CONSTANT, START
 
@@ -56,7 +56,7 @@ class ToolReader(CallReader):
 
     def _take(self, root: SpanRecord, steps: list[Step]) -> None:
         super()._take(root, steps)
-        self._asked: dict[int, list[ToolRequest]] = {}
+        self._requests_of_call: dict[int, list[ToolRequest]] = {}
         """Tool requests of each model call, by span id."""
 
     def tool_definitions(self) -> list[dict[str, Any]]:
@@ -86,22 +86,22 @@ class ToolReader(CallReader):
             if self.llm
             else [step for role in ROOT_ROLES for step in self.of_role.get(role, ()) if step.output_messages is not None]
         )
-        return [(call, step) for step in (*self.llm, *runs) for call in self.outputs_asked(step)]
+        return [(call, step) for step in (*self.llm, *runs) for call in self.requests_of(step)]
 
     def _requests_read_back(self) -> list[tuple[ToolRequest, Step]]:
         """Return the requests that only a later prompt contains.
 
         Some instrumentations lose requests if the answer is streamed.
         """
-        asked = self._requests()
-        known = {call.call_id for call, _ in asked}
+        requested = self._requests()
+        known = {call.call_id for call, _ in requested}
         alike: Counter[_CallKey] | None = None
         found = []
         for step in self.llm:
             found += [(call, step) for call in self._with_new_ids(step, known)]
             messages = self.inputs(step)
             if step is not self.llm[0] and any(call.call_id is None for message in messages for call in message.tool_calls):
-                alike = Counter(_call_key(call) for call, _ in asked) if alike is None else alike
+                alike = Counter(_call_key(call) for call, _ in requested) if alike is None else alike
                 found += [(call, step) for call in _more_than(alike, since_user(messages))]
         return found
 
@@ -180,9 +180,9 @@ class ToolReader(CallReader):
         if others or HANDOFF in self.of_role:
             return all(self._is_no_tool(step.tool_name) for step in others)
         last = self._answering_call()
-        return last is not None and all(self._asked_for_none(step, step is last) for step in self.llm)
+        return last is not None and all(self._requested_none(step, step is last) for step in self.llm)
 
-    def _asked_for_none(self, step: Step, is_last: bool) -> bool:
+    def _requested_none(self, step: Step, is_last: bool) -> bool:
         """Return True if a model's answer contains no tool request.
 
         Its content decides or, if unknown, its finish reason.
@@ -192,9 +192,9 @@ class ToolReader(CallReader):
         if step.error is not None:
             return True
         found = self._decode(step, "output_messages", "assistant")
-        asked = self.outputs_asked(step)
-        if asked:
-            return all(self._is_no_tool(call.name) for call in asked)
+        requested = self.requests_of(step)
+        if requested:
+            return all(self._is_no_tool(call.name) for call in requested)
         if asks_for_tools(step.finish_reason):
             return False
         if step.output_tokens == 0:
@@ -219,10 +219,12 @@ class ToolReader(CallReader):
             if tool.gives_form or _gave_form(unwrap_result(tool.tool_result))
         } | {call.name for call, _ in self._requests() if _gave_form(self._results.get(call.call_id or ""))}
 
-    def outputs_asked(self, step: Step) -> list[ToolRequest]:
-        found = self._asked.get(step.record.span_id)
+    def requests_of(self, step: Step) -> list[ToolRequest]:
+        found = self._requests_of_call.get(step.record.span_id)
         if found is None:
-            found = self._asked[step.record.span_id] = [call for message in self.outputs(step) for call in message.tool_calls]
+            found = self._requests_of_call[step.record.span_id] = [
+                call for message in self.outputs(step) for call in message.tool_calls
+            ]
         return found
 
     @cached_property
@@ -240,10 +242,10 @@ class ToolReader(CallReader):
         if not found:
             return found
         names = {definition.get("name") for definition in self.tool_definitions()}
-        asked = {request.name for request, _ in self._requests()}
-        names |= asked
+        requested = {request.name for request, _ in self._requests()}
+        names |= requested
         names.difference_update(step.tool_name for step in self.of_role.get(TOOL, ()))
-        shown = {request.name for request, _ in self._requests_read_back()} - asked
+        shown = {request.name for request, _ in self._requests_read_back()} - requested
         found = [step for step in found if step.record.name in names and (step.record.name not in shown or _has_content(step))]
         for step in found:
             step.tool_name = step.record.name
@@ -285,8 +287,8 @@ class ToolReader(CallReader):
         before: Step | None = None
         for step in self.llm:
             # If the server keeps the history, a prompt has results without their requests.
-            asked = [] if before is None else [call.call_id for call in self.outputs_asked(before) if call.call_id]
-            add_results_by_id(self.inputs(step), asked, results)
+            requested = [] if before is None else [call.call_id for call in self.requests_of(before) if call.call_id]
+            add_results_by_id(self.inputs(step), requested, results)
             before = step
         for step in self.steps:
             if step.role not in ROOT_ROLES:
@@ -302,8 +304,8 @@ class ToolReader(CallReader):
         if self._by_order is None:
             known = {call.call_id for call, _ in self._requests()} | {tool.tool_call_id for tool in self.of_role.get(TOOL, ())}
             prompts: dict[int, list[list[Message]]] = {}
-            for asked in self.llm:
-                prompts.setdefault(self._loop_of(asked), []).append(self.inputs(asked))
+            for requested in self.llm:
+                prompts.setdefault(self._loop_of(requested), []).append(self.inputs(requested))
             ids = {call_id for call_id in known if call_id}
             self._by_order = {loop: OrderedResults(of_loop, ids) for loop, of_loop in prompts.items()}
         found = self._by_order.get(self._loop_of(step))
@@ -319,12 +321,12 @@ class ToolReader(CallReader):
 
         An answer requests each call, and a later prompt contains its result.
         """
-        asked = self._requests()
+        requested = self._requests()
         read_back = self._requests_read_back()
         if read_back:
-            asked = _without_copies(asked, [request for request, _ in read_back if request.call_id])
+            requested = _without_copies(requested, [request for request, _ in read_back if request.call_id])
         calls: list[ToolCall] = []
-        for request, step in asked + read_back:
+        for request, step in requested + read_back:
             if not request.name or self._is_no_tool(request.name):
                 continue
             result = self._results.get(request.call_id or "")
@@ -403,7 +405,7 @@ class ToolReader(CallReader):
             handoff = dataclasses.replace(handoff, to=runs.first_after(at, source))
         if source is None:
             handoff = dataclasses.replace(handoff, from_=runs.last_before(at))
-        if handoff.success is None and handoff.to is not None and runs.came(handoff.to, at, source):
+        if handoff.success is None and handoff.to is not None and runs.started(handoff.to, at, source):
             handoff = dataclasses.replace(handoff, success=True)
         return handoff
 
@@ -544,11 +546,11 @@ def _more_than(known: Counter[_CallKey], messages: Iterable[Message]) -> Iterabl
                 yield call
 
 
-def _without_copies(asked: list[tuple[ToolRequest, Step]], read_back: list[ToolRequest]) -> list[tuple[ToolRequest, Step]]:
+def _without_copies(requested: list[tuple[ToolRequest, Step]], read_back: list[ToolRequest]) -> list[tuple[ToolRequest, Step]]:
     """Drop requests without an id that a later prompt repeats with an id."""
     copies = Counter(map(_call_key, read_back))
     kept = []
-    for request, step in asked:
+    for request, step in requested:
         if request.call_id is None and copies[key := _call_key(request)] > 0:
             copies[key] -= 1
         else:
@@ -561,80 +563,52 @@ class _Requests:
 
     def __init__(self, requests: Iterable[ToolRequest]) -> None:
         self._by_id: dict[str, ToolRequest] = {}
-        self._open: dict[str | None, dict[int, ToolRequest]] = {}
-        """Unmatched requests, by name and place."""
-        for place, request in enumerate(requests):
+        self._left: TakenOnce[ToolRequest] = TakenOnce()
+        self._indexed: set[Callable[[ToolRequest], Iterable[Hashable]]] = set()
+        for request in requests:
             if request.call_id:
                 self._by_id.setdefault(request.call_id, request)
-            self._open.setdefault(request.name, {})[place] = request
-        self._alike: dict[str | None, _RequestsOfTool] = {}
-        self._of_arguments: dict[Hashable, deque[tuple[int, str | None]]] | None = None
-        """Places and names of all requests, by arguments."""
+            self._left.add(request, ("name", request.name))
 
     def behind(self, step: Step, arguments: dict[str, Any] | None) -> ToolRequest | None:
-        """Return the request for a tool span, matched by call id or by name and arguments."""
+        """Return the request for a tool span, matched by call id or by name and arguments.
+
+        A span may lack the name, or have only one argument's value.
+        """
         if step.tool_call_id and step.tool_call_id in self._by_id:
             return self._by_id[step.tool_call_id]
+        name, value = step.tool_name, step.tool_arguments
+        if step.tool_unnamed and arguments is None:
+            return None
+        if arguments is None and value is None:
+            return self._left.take(("name", name))
+        self._index(_argument_keys)
+        frozen = jsonio.frozen(arguments)
         if step.tool_unnamed:
-            return self._of_any_name(arguments)
-        named = self._open.get(step.tool_name)
-        if not named:
-            return None
-        alike = self._alike.get(step.tool_name)
-        if alike is None:
-            alike = self._alike[step.tool_name] = _RequestsOfTool(named)
-        place = alike.first(named, arguments, step.tool_arguments)
-        return named.pop(place) if place is not None else None
-
-    def _of_any_name(self, arguments: dict[str, Any] | None) -> ToolRequest | None:
-        """Return the first request of any tool with these arguments."""
-        if arguments is None:
-            return None
-        if self._of_arguments is None:
-            self._of_arguments = {}
-            entries = [(place, name, request) for name, named in self._open.items() for place, request in named.items()]
-            for place, name, request in sorted(entries, key=lambda entry: entry[0]):
-                self._of_arguments.setdefault(jsonio.frozen(arguments_of(request.arguments)), deque()).append((place, name))
-        places = self._of_arguments.get(jsonio.frozen(arguments), deque())
-        while places:
-            place, name = places.popleft()
-            if place in self._open[name]:
-                return self._open[name].pop(place)
-        return None
-
-
-class _RequestsOfTool:
-    def __init__(self, requests: Mapping[int, ToolRequest]) -> None:
-        self._arguments = {place: arguments_of(request.arguments) for place, request in requests.items()}
-        self._places: dict[Hashable, deque[int]] = {}
-        for place, wanted in self._arguments.items():
-            self._places.setdefault(jsonio.frozen(wanted), deque()).append(place)
-        self._in_order = deque(self._arguments)
-        self._of_value: dict[str, deque[int]] | None = None
-
-    def first(self, requests: Mapping[int, ToolRequest], arguments: dict[str, Any] | None, bare: Any) -> int | None:
-        """Return the place of the first remaining request with these arguments.
-
-        If the span has only a ``bare`` value, it is the first request with that value.
-        """
-        if arguments is None and bare is None:
-            return first_left(self._in_order, requests)
-        found = first_left(self._places.get(jsonio.frozen(arguments), deque()), requests)
+            return self._left.take(("arguments", frozen))
         if arguments is not None:
-            return found
-        holding = self._holding(bare)
-        place = first_left(holding, requests)
-        return place if found is None or (place is not None and place < found) else found
+            return self._left.take(("arguments", name, frozen))
+        self._index(_value_keys)
+        return self._left.take(("arguments", name, frozen), ("value", name, jsonio.text_of(value)))
 
-    def _holding(self, bare: Any) -> deque[int]:
-        """Return requests with a value among their arguments, or as the list of all of them."""
-        if self._of_value is None:
-            self._of_value = {}
-            for place, wanted in self._arguments.items():
-                values = [*(wanted or {}).values()]
-                for text in {*map(jsonio.text_of, values), jsonio.text_of(values)} if wanted is not None else ():
-                    self._of_value.setdefault(text, deque()).append(place)
-        return self._of_value.get(jsonio.text_of(bare), deque())
+    def _index(self, keys_of: Callable[[ToolRequest], Iterable[Hashable]]) -> None:
+        if keys_of not in self._indexed:
+            self._indexed.add(keys_of)
+            self._left.index(keys_of)
+
+
+def _argument_keys(request: ToolRequest) -> Iterable[Hashable]:
+    frozen = jsonio.frozen(arguments_of(request.arguments))
+    return ("arguments", frozen), ("arguments", request.name, frozen)
+
+
+def _value_keys(request: ToolRequest) -> Iterator[Hashable]:
+    """Yield keys for the text of each argument, and of the list of all arguments."""
+    arguments = arguments_of(request.arguments)
+    if arguments is not None:
+        values = [*arguments.values()]
+        for text in {*map(jsonio.text_of, values), jsonio.text_of(values)}:
+            yield "value", request.name, text
 
 
 def _flagged(raw: Any) -> ErrorInfo | None:

@@ -113,7 +113,7 @@ class TurnReader(MessageReader):
                 known[name] = references[name]
 
     def user_id(self) -> str | None:
-        return self.root.user_id or self._first("user_id") or (self.above.user_id if self.above is not None else None)
+        return self.root.user_id or self._first("user_id") or (self.ancestor.user_id if self.ancestor is not None else None)
 
     def framework(self) -> str | None:
         return self.root.framework or self._first("framework") or (self.root.record.scope or None)
@@ -124,9 +124,9 @@ class TurnReader(MessageReader):
         The application's ``agent.stop_kind`` takes precedence. Otherwise, it is ``completed`` if the answering call
         stopped by itself, or ``unknown``.
         """
-        said = app_events.stop_kind(self.root, self.steps)
-        if said is not None:
-            return said
+        reported = app_events.stop_kind(self.root, self.steps)
+        if reported is not None:
+            return reported
         step = self._answering_call()
         if step is None:
             return None
@@ -197,7 +197,7 @@ class TurnReader(MessageReader):
             return self._parent(step) is parent and parent.agent == step.agent
         if step.agent:
             return parent.agent == step.agent
-        return self._parent(step) is parent and self._asked_as(step, parent) is None
+        return self._parent(step) is parent and self._requested_name(step, parent) is None
 
     def _name_of_run(self, step: Step) -> str | None:
         """Return the agent's own name or, if unset, the name of the tool that runs it."""
@@ -208,9 +208,9 @@ class TurnReader(MessageReader):
             return step.agent
         if caller.role == TOOL:
             return caller.tool_name or step.agent
-        return step.agent or self._asked_as(step, caller)
+        return step.agent or self._requested_name(step, caller)
 
-    def _asked_as(self, step: Step, caller: Step) -> str | None:
+    def _requested_name(self, step: Step, caller: Step) -> str | None:
         """Return the tool name that an agent's caller requested, for an agent without a tool span.
 
         It is in the caller's last model call before the run.
@@ -220,14 +220,14 @@ class TurnReader(MessageReader):
         if self._requested is None:
             calls: dict[int, list[Step]] = {}
             for call in self.llm:
-                above = self._nearest(call, _AGENT_ONLY)
-                if above is not None:
-                    calls.setdefault(above.record.span_id, []).append(call)
-            self._requested = RequestedRuns(calls, self.of_role[AGENT], self._names_asked)
+                ancestor = self._nearest(call, _AGENT_ONLY)
+                if ancestor is not None:
+                    calls.setdefault(ancestor.record.span_id, []).append(call)
+            self._requested = RequestedRuns(calls, self.of_role[AGENT], self._requested_names)
         return self._requested.name_of(step, caller)
 
-    def _names_asked(self, step: Step) -> list[str]:
-        return [call.name for call in self.outputs_asked(step) if call.name]
+    def _requested_names(self, step: Step) -> list[str]:
+        return [call.name for call in self.requests_of(step) if call.name]
 
     def _agents_in_tools(self) -> set[int]:
         """Return the tools that called a model, which makes them agents without an agent span."""
@@ -237,12 +237,12 @@ class TurnReader(MessageReader):
         tools = set(map(id, runs))
         if all(tool.role == TOOL for tool in runs):  # the role alone identifies tool runs
             nearest = [self._nearest(step, _AGENT_OR_TOOL) for step in self.llm] if tools else []
-            return {id(above) for above in nearest if above is not None and id(above) in tools}
+            return {id(ancestor) for ancestor in nearest if ancestor is not None and id(ancestor) in tools}
         found: set[int] = set()
         for step in self.llm:
-            above = self.tree.nearest(step, "agent or run of a tool", lambda at: at.role == AGENT or id(at) in tools)
-            if above is not None and above.role != AGENT:
-                found.add(id(above))
+            ancestor = self.tree.nearest(step, "agent or run of a tool", lambda at: at.role == AGENT or id(at) in tools)
+            if ancestor is not None and ancestor.role != AGENT:
+                found.add(id(ancestor))
         return found
 
     def interactions(self) -> list[dict[str, Any]]:
@@ -255,7 +255,7 @@ class TurnReader(MessageReader):
         root = self.root
         if root.error is not None and root.role != LLM:
             return root.error
-        instead = self._said_instead() if root.role != LLM else None
+        instead = self._error_as_answer() if root.role != LLM else None
         if instead is not None:
             return self._last_call_error() or ErrorInfo("error", instead or None)
         if root.output_messages is not None or root.final_result is not None:
