@@ -36,10 +36,7 @@ class Interaction:
 
 
 def interactions_of(turn: Turn) -> list[Interaction]:
-    """Return the turn's interactions in order of time.
-
-    Interactions in the reference data take precedence over those that the spans show.
-    """
+    """Return the turn's interactions in order of time."""
     given: list[Any] = turn.interactions
     if given and isinstance(given[0], Interaction):
         return given
@@ -47,10 +44,7 @@ def interactions_of(turn: Turn) -> list[Interaction]:
 
 
 def read_once(turn: Turn) -> Turn:
-    """Return a reduced turn for multi-agent metrics, with its interactions already read.
-
-    A metric that evaluates many others uses it to read the interactions only once.
-    """
+    """Return a reduced turn, with its interactions already read, for a metric that evaluates many multi-agent metrics."""
     return Turn(
         interactions=interactions_of(turn), agents=turn.agents, agent_runs=turn.agent_runs, handoffs=turn.handoffs,
         conflicts=turn.conflicts,
@@ -126,7 +120,7 @@ def _word(value: Any) -> str:
     return value.strip().lower() if isinstance(value, str) else ""
 
 
-def _seen(sender: str, recipient: str, kind: str, success: bool | None, duration_s: float | None) -> Interaction:
+def _observed(sender: str, recipient: str, kind: str, success: bool | None, duration_s: float | None) -> Interaction:
     return Interaction(sender, (recipient,), kind, kind, success, seconds(duration_s) or None)
 
 
@@ -144,7 +138,7 @@ def _from_spans(turn: Turn) -> list[Interaction]:
             success = found[place].success if handoff.success is None else handoff.success
             found[place] = replace(found[place], kind="handoff", message_type="handoff", success=success)
         else:
-            found.append(_seen(handoff.from_, handoff.to, "handoff", handoff.success, None))
+            found.append(_observed(handoff.from_, handoff.to, "handoff", handoff.success, None))
     return found
 
 
@@ -159,7 +153,7 @@ def _calls(turn: Turn) -> list[Interaction]:
     for tool in turn.tool_calls or ():
         called = names.get(_folded(tool.name))
         if called is not None and tool.agent and tool.agent != called:
-            call = _seen(tool.agent, called, "delegation", tool.error is None, tool.duration_s)
+            call = _observed(tool.agent, called, "delegation", tool.error is None, tool.duration_s)
             through_tools.setdefault(called, deque()).append(call)
     found = []
     for run in runs:
@@ -169,7 +163,7 @@ def _calls(turn: Turn) -> list[Interaction]:
         else:
             caller = run.parent
         if caller and run.name and caller != run.name:
-            found.append(_seen(caller, run.name, "delegation", run.error is None, run.duration_s))
+            found.append(_observed(caller, run.name, "delegation", run.error is None, run.duration_s))
     return found + [call for calls in through_tools.values() for call in calls]
 
 

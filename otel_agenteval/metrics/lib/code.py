@@ -38,8 +38,6 @@ def language_name(name: str) -> str:
 
 @dataclass(frozen=True)
 class Block:
-    """A block of code."""
-
     text: str
     label: str | None
     """Language in the fence's info string, or None."""
@@ -58,7 +56,7 @@ def code_blocks(text: str) -> list[Block]:
     fenced = _fenced(text)
     if fenced is not None:
         return fenced
-    return [Block(text, None)] if _recognise(text, len(text) <= PARSED_CHARS)[1] else []
+    return [Block(text, None)] if _recognize(text, len(text) <= PARSED_CHARS)[1] else []
 
 
 def _fenced(text: str) -> list[Block] | None:
@@ -76,21 +74,13 @@ def _fenced(text: str) -> list[Block] | None:
                 opening, lines, any_fence = mark, [], True
         elif line is None or (mark is not None and mark[2].startswith(opening[2]) and not mark[3].strip()):
             if any(map(str.strip, lines)) and len(found) < MAX_BLOCKS:
-                found.append(Block("\n".join(lines) + "\n", _label(opening[3])))
+                info = _INFO.match(opening[3])
+                found.append(Block("\n".join(lines) + "\n", language_name(info[1]) if info else None))
             opening = None
         else:
-            lines.append(_without_indent(line, len(opening[1])))
+            indent = len(line) - len(line.lstrip(" \t"))
+            lines.append(line[min(indent, len(opening[1])) :].rstrip("\r"))
     return found if any_fence else None
-
-
-def _label(info: str) -> str | None:
-    word = _INFO.match(info)
-    return language_name(word[1]) if word else None
-
-
-def _without_indent(line: str, width: int) -> str:
-    indent = len(line) - len(line.lstrip(" \t"))
-    return line[min(indent, width) :].rstrip("\r")
 
 
 def languages(blocks: Sequence[Block], *, labels: bool = True) -> list[str | None]:
@@ -106,17 +96,17 @@ def languages(blocks: Sequence[Block], *, labels: bool = True) -> list[str | Non
             continue
         parse = len(block.text) <= left
         left -= len(block.text) if parse else 0
-        found.append(_recognise(block.text, parse)[0])
+        found.append(_recognize(block.text, parse)[0])
     return found
 
 
-def _recognise(text: str, parse: bool) -> tuple[str | None, bool]:
+def _recognize(text: str, parse: bool) -> tuple[str | None, bool]:
     """Return the language, and True if the text is clearly code.
 
     A single word or a plain sentence can be valid Python too.
     """
     tree = python_tree(text) if parse else None
-    if tree is not None and not all(map(_says_little, tree.body)):
+    if tree is not None and not all(map(_may_be_prose, tree.body)):
         return "python", True
     if _is_json(text):
         return "json", True
@@ -130,7 +120,7 @@ def _recognise(text: str, parse: bool) -> tuple[str | None, bool]:
     return "yaml" if all(isinstance(statement, ast.AnnAssign) for statement in tree.body) else "python", False
 
 
-def _says_little(statement: ast.stmt) -> bool:
+def _may_be_prose(statement: ast.stmt) -> bool:
     """Return True for a bare expression, or an annotation such as ``Answer: Paris``."""
     return isinstance(statement, ast.Expr) or (isinstance(statement, ast.AnnAssign) and statement.value is None)
 

@@ -70,11 +70,7 @@ def _judged(
         criteria={"criteria": criterion, "evaluation_steps": steps},
         media=media,
     )
-    return {"steps": steps, "score": number_within(reply, 0, 10), "reason": _reason(reply)}
-
-
-def _reason(reply: Mapping[str, Any]) -> str:
-    reason = reason_of(reply)
+    score, reason = number_within(reply, 0, 10), reason_of(reply)
     if reason is None or not reason.strip():
         raise invalid("reason", "a text")
-    return reason
+    return {"steps": steps, "score": score, "reason": reason}

@@ -70,11 +70,19 @@ def usable() -> tuple[Name, ...]:
     Tests them once. Bubblewrap comes first because it runs all of Python.
     """
     found: list[Name] = []
-    if _bubblewrap_holds():
+    if shutil.which("bwrap") is not None and _isolates("bubblewrap", [(_PROBE, 0)]):
         found.append("bubblewrap")
-    if _monty_holds():
+    if _isolates("monty", [("print(1)", 0), ("open('/usr')", 1)]):
         found.append("monty")
     return tuple(found)
+
+
+def _isolates(sandbox: Name, probes: list[tuple[str, int]]) -> bool:
+    """Return True if all programs end with their expected exit codes."""
+    try:
+        return all(run(sandbox, program, "", _PROBE_SECONDS).exit_code == code for program, code in probes)
+    except (MetricError, ConfigError, OSError):
+        return False
 
 
 def run(sandbox: Name, program: str, stdin: str, timeout_s: float) -> ProgramResult:
@@ -84,8 +92,7 @@ def run(sandbox: Name, program: str, stdin: str, timeout_s: float) -> ProgramRes
         MetricError: If the sandbox failed or doesn't support the program. The program itself may be correct.
         MissingExtra: If the sandbox's package isn't installed.
     """
-    runner = _run_in_bubblewrap if sandbox == "bubblewrap" else _run_in_monty
-    return runner(program, stdin, timeout_s)
+    return (_run_in_bubblewrap if sandbox == "bubblewrap" else _run_in_monty)(program, stdin, timeout_s)
 
 
 def require_package(sandbox: Name) -> None:
@@ -124,15 +131,6 @@ else:
 """
 
 
-def _bubblewrap_holds() -> bool:
-    if shutil.which("bwrap") is None:
-        return False
-    try:
-        return _run_in_bubblewrap(_PROBE, "", _PROBE_SECONDS).exit_code == 0
-    except (MetricError, OSError):
-        return False
-
-
 def _run_in_bubblewrap(program: str, stdin: str, timeout_s: float) -> ProgramResult:
     code, given, status = (_memory_file(text) for text in (program, stdin, ""))
     user: dict[str, Any] = {"user": _UID, "group": _UID, "extra_groups": []} if os.geteuid() == 0 else {}
@@ -145,15 +143,16 @@ def _run_in_bubblewrap(program: str, stdin: str, timeout_s: float) -> ProgramRes
                 stderr, timed_out = _attend(process, timeout_s)
             finally:
                 process.kill()  # this also ends all processes inside
-        ended = _exit_code(os.pread(status, 4096, 0))
+        reports = [json.loads(line) for line in os.pread(status, 4096, 0).splitlines()]
     finally:
         for descriptor in (code, given, status):
             os.close(descriptor)
     if timed_out:
         return ProgramResult(None, stderr, timed_out=True)
+    ended = next((report["exit-code"] for report in reports if report.get("exit-code") is not None), None)
     if ended is None:
         raise MetricError("sandbox_failed", "sandbox: bubblewrap could not start the program; run bwrap by hand to see the cause")
-    return ProgramResult(ended, stderr, timed_out=False)
+    return ProgramResult(int(ended), stderr, timed_out=False)
 
 
 def _memory_file(text: str) -> int:
@@ -219,29 +218,11 @@ def _attend(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[str, bo
     return tail.decode("utf-8", "replace")[-STDERR_CHARS:], timed_out
 
 
-def _exit_code(status: bytes) -> int | None:
-    """Return the exit code that bubblewrap reports, or None if the program never started."""
-    for line in status.splitlines():
-        code = json.loads(line).get("exit-code")
-        if code is not None:
-            return int(code)
-    return None
-
-
 # --- monty ---------------------------------------------------------------------------------------------------------
 
 
 def _monty() -> Any:
     return require("pydantic_monty", feature="the sandbox monty", extra="code")
-
-
-def _monty_holds() -> bool:
-    try:
-        good = _run_in_monty("print(1)", "", _PROBE_SECONDS)
-        bad = _run_in_monty("open('/usr')", "", _PROBE_SECONDS)
-    except (MetricError, ConfigError):
-        return False
-    return (good.exit_code, bad.exit_code) == (0, 1)
 
 
 def _run_in_monty(program: str, stdin: str, timeout_s: float) -> ProgramResult:
@@ -257,7 +238,7 @@ def _run_in_monty(program: str, stdin: str, timeout_s: float) -> ProgramResult:
         ):
             session.feed_run(
                 _with_plain_exit(program),
-                print_callback=_discard,
+                print_callback=lambda stream, text: None,
                 external_lookup={"input": outside.input, "exit": outside.exit, "quit": outside.exit},
             )
     except monty.MontyCrashedError as error:
@@ -287,10 +268,6 @@ class _Outside:
     def exit(self, code: Any = None) -> None:
         self.code = code
         raise SystemExit
-
-
-def _discard(stream: str, text: str) -> None:
-    """Ignore printed text, which isn't evaluated."""
 
 
 def _with_plain_exit(program: str) -> str:
