@@ -12,12 +12,10 @@ from typing import Any
 from ..config.loader import load_config
 from ..config.root import Config
 from ..core.errors import ConfigError
-from ..kafka.consumer import Address, KafkaSource
-from ..kafka.pacing import Patience
+from ..kafka.consumer import Address, KafkaSource, Patience
 from ..server.app import Service
-from ..server.main_thread import run_beside
-from ..server.memory import tune
 from ..server.notify import Notifier, Progress
+from ..server.process import run_beside, tune
 from ..server.signals import Signals
 from .exit_codes import FAILED, OK, UNUSABLE
 from .options import add_config, add_logging, check_address

@@ -1,7 +1,7 @@
 """Consumer-group member that passes spans to the engine and commits delivered offsets.
 
 One thread reads, checks which turns are open, and commits. Rebalance callbacks run on that thread, too. They commit finished
-messages and drop the rest, which the partition's next owner reads again.
+messages and drop the rest, which the partition's next member reads again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from ..server.feed import Feed
 from ..server.receiver import FULL
 from ..spans.otlp import Signal
 from .offsets import OtherVersion, Partition, Place
-from .pacing import Patience
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -42,7 +41,7 @@ _SHORTLY, _BREATH = 2.0, 0.05
 """Seconds behind before partitions are paused, which discards the read-ahead buffer, and between checks."""
 _MOVE = 5.0
 """Maximum seconds that a rebalance waits until closed turns are evaluated."""
-_LOOKS = 4
+_MOST_SNAPSHOTS = 4
 """Maximum number of snapshots of open turns that wait for the worker's queue."""
 _BUFFER_KB = 16 * 1024
 _STATISTICS = 1.0
@@ -77,7 +76,6 @@ class Address:
     dead: str | None
     """Topic for messages that can't be read, or None for the source topic's name with ``.agenteval.dead`` appended."""
     every: float
-    """Seconds between two commits."""
     options: Mapping[str, Any] = field(repr=False)
 
     @classmethod
@@ -88,8 +86,8 @@ class Address:
         account, _, brokers = parts.netloc.rpartition("@")
         topics: dict[str, Signal] = {topic: "traces" for topic in parts.path.strip("/").split(",") if topic}
         if parts.scheme not in ("kafka", "kafkas") or not brokers or not topics:
-            said = f"{parts.scheme}://{'***@' if account else ''}{brokers}{parts.path}" if parts.netloc else ""
-            raise ConfigError(f"worker --spans: must be kafka://BROKER:9092/TOPIC?group=NAME, got {said!r}")
+            given_url = f"{parts.scheme}://{'***@' if account else ''}{brokers}{parts.path}" if parts.netloc else ""
+            raise ConfigError(f"worker --spans: must be kafka://BROKER:9092/TOPIC?group=NAME, got {given_url!r}")
         given = {name: values[-1] for name, values in parse_qs(parts.query).items()}
         topics |= {topic: "logs" for topic in given.pop("logs", "").split(",") if topic}
         group, dead, every = given.pop("group", "agenteval"), given.pop("dead", None), given.pop("commit", "2")
@@ -112,12 +110,28 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """Snapshot of the open turns and read positions."""
-
+class _Snapshot:
     checkpoint: Checkpoint
     positions: dict[Key, int]
     """Next offset to read, by partition."""
+
+
+class Patience:
+    """A clock that advances only while messages are read.
+
+    A turn closes some time after its root arrived. Its other spans may be in Kafka while this process doesn't read, for
+    example during a commit, a rebalance or an outage. The clock stops during such a pause, so the pause never splits a turn.
+    """
+
+    def __init__(self) -> None:
+        self._seconds = time.monotonic()
+
+    def __call__(self) -> float:
+        return self._seconds
+
+    def passes(self, seconds: float) -> None:
+        """Advance the clock by seconds of reading. Only the reading thread calls this."""
+        self._seconds += seconds
 
 
 class KafkaSource:
@@ -146,7 +160,7 @@ class KafkaSource:
         self._measured_at = 0.0
         self.messages: Counter[tuple[str, str]] = Counter()
         self.rebalances: Counter[str] = Counter()
-        self._looks: deque[_Look] = deque()
+        self._snapshots: deque[_Snapshot] = deque()
         self._lags: dict[Key, int] = {}
         self._uncommitted: dict[Key, int] = {}
         self._consumer: Any = None
@@ -169,10 +183,7 @@ class KafkaSource:
         self._thread.start()
 
     def stop(self, timeout: float) -> bool:
-        """Commit finished messages and leave the group. Return False on timeout.
-
-        Other members read the messages of open turns again.
-        """
+        """Commit finished messages and leave the group. Return False on timeout."""
         self._stopping.set()
         self._thread.join(timeout)
         return not self._thread.is_alive()
@@ -191,7 +202,6 @@ class KafkaSource:
                 self._stopping.wait(1.0)
 
     def _open(self) -> None:
-        """Create the consumer and the producer, which connect later."""
         logs = logging.getLogger("otel_agenteval.kafka")
         self._consumer = self._kafka.Consumer(
             {
@@ -255,8 +265,11 @@ class KafkaSource:
         self._commit_now_and_then()
         now = time.monotonic()
         if now - self._measured_at >= _STATISTICS:
-            self._measure()
             self._measured_at = now
+            for key, partition in self._partitions.items():
+                _, high = self._consumer.get_watermark_offsets(self._kafka.TopicPartition(*key), cached=True)
+                if high >= 0:
+                    self._lags[key] = max(0, high - partition.position)
 
     def _commit_now_and_then(self) -> None:
         self._producer.poll(0)
@@ -302,7 +315,7 @@ class KafkaSource:
         try:
             batch = self._feed.read(signal, body, is_json)
             if offset < partition.begin:
-                partition.look(offset, batch.traces)
+                partition.skip(offset, batch.traces)
                 self._passed_over |= partition.passed_over
                 self.messages[topic, "replayed"] += 1
                 return
@@ -322,7 +335,7 @@ class KafkaSource:
         """Send an unreadable message to the dead-letter topic. Later offsets wait for it."""
         topic, number, offset = message.topic(), message.partition(), message.offset()
         if offset < partition.begin:
-            partition.look(offset, ())
+            partition.skip(offset, ())
             return  # already in the dead-letter topic
         partition.note(offset, ())
         waiting = self._dead.setdefault((topic, number), set())
@@ -343,8 +356,6 @@ class KafkaSource:
 
         send()
 
-    # --- offsets
-
     def _commit(self, patience: float = 0.0) -> None:
         """Commit the offsets of delivered turns.
 
@@ -354,45 +365,40 @@ class KafkaSource:
         """
         if not self._partitions:
             return
-        if len(self._looks) < _LOOKS or patience:
-            self._looks.append(self._look())
+        if len(self._snapshots) < _MOST_SNAPSHOTS or patience:
+            positions = {key: partition.position for key, partition in self._partitions.items()}
+            self._snapshots.append(_Snapshot(self._engine.status.checkpoint(self._known()), positions))
         if patience:
             self._engine.evaluate_closed(patience)
         done = None
-        while self._looks and self._engine.status.has_passed(self._looks[0].checkpoint):
-            done = self._looks.popleft()
+        while self._snapshots and self._engine.status.has_passed(self._snapshots[0].checkpoint):
+            done = self._snapshots.popleft()
         if done is not None and not self._commit_of(done):
-            self._looks.appendleft(done)
+            self._snapshots.appendleft(done)
         self._uncommitted = {
             key: max(0, partition.position - partition.place.offset) for key, partition in self._partitions.items()
         }
 
-    def _look(self) -> _Look:
-        return _Look(
-            self._engine.status.checkpoint(self._known()),
-            {key: partition.position for key, partition in self._partitions.items()},
-        )
-
     def _known(self) -> set[int]:
         return set().union(*(partition.traces.keys() for partition in self._partitions.values()))
 
-    def _commit_of(self, look: _Look) -> bool:
+    def _commit_of(self, snapshot: _Snapshot) -> bool:
         """Commit what was closed at a snapshot and is evaluated now. Return False on failure."""
-        held = look.checkpoint.held | self._engine.held(
-            self._known()
-        )  # an evaluated part of a turn can still wait for other parts
+        # an evaluated part of a turn can still wait for other parts
+        held = snapshot.checkpoint.held | self._engine.held(self._known())
         partitions = {
             key: self._partitions[key]
-            for key, position in look.positions.items()
+            for key, position in snapshot.positions.items()
             if key in self._partitions and position >= self._partitions[key].begin
         }
         places = {
-            key: partition.done(held, (*self._dead.get(key, ()), look.positions[key])) for key, partition in partitions.items()
+            key: partition.done(held, (*self._dead.get(key, ()), snapshot.positions[key]))
+            for key, partition in partitions.items()
         }
         moved = {key: place for key, place in places.items() if place != partitions[key].place}
         if not moved:
             return True
-        if not self._is_delivered():
+        if not (self._engine.flush_outlets(_FLUSH) and self._engine.flush_jobs()):
             return False
         offsets = [
             self._kafka.TopicPartition(topic, number, place.offset, place.metadata()) for (topic, number), place in moved.items()
@@ -406,19 +412,12 @@ class KafkaSource:
             partitions[key].commit(place)
         return True
 
-    def _is_delivered(self) -> bool:
-        return self._engine.flush_outlets(_FLUSH) and self._engine.flush_jobs()
-
     # --- rebalances, on the same thread
 
     def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
         self._rejoin = True  # stays True if an exception escapes
-        self._begin(consumer, partitions)
-        self._rejoin = False
-
-    def _begin(self, consumer: Any, partitions: list[Any]) -> None:
         self.rebalances["assigned"] += len(partitions)
-        self._looks.clear()
+        self._snapshots.clear()
         for committed in consumer.committed(partitions, timeout=30.0):
             low, high = consumer.get_watermark_offsets(committed, timeout=30.0)
             offset = committed.offset if committed.offset >= 0 else low
@@ -430,17 +429,12 @@ class KafkaSource:
                 _log.error("worker --spans: %s/%d: %s", committed.topic, committed.partition, fault)
                 continue
             place = Place(max(place.offset, low), max(place.since, low))
-            self._partitions[committed.topic, committed.partition] = Partition(place, high)
-            _log.info(
-                "kafka: reading %s/%d from offset %d (looking back from %d)",
-                committed.topic,
-                committed.partition,
-                place.offset,
-                place.since,
-            )
+            where = committed.topic, committed.partition
+            self._partitions[where] = Partition(place, high)
+            _log.info("kafka: reading %s/%d from offset %d (looking back from %d)", *where, *place)
         consumer.assign([self._kafka.TopicPartition(*key, found.position) for key, found in self._partitions.items()])
         consumer.resume(consumer.assignment())  # a partition that was paused when it moved would stay paused
-        self._paused = False
+        self._paused = self._rejoin = False
 
     def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
         self.rebalances["revoked"] += len(partitions)
@@ -454,7 +448,7 @@ class KafkaSource:
     def _let_go(self, partitions: list[Any]) -> None:
         """Forget partitions that other members read from now on, with their open turns."""
         gone: set[int] = set()
-        self._looks.clear()
+        self._snapshots.clear()
         for found in partitions:
             key = found.topic, found.partition
             partition = self._partitions.pop(key, None)
@@ -467,12 +461,6 @@ class KafkaSource:
 
     def _pass_over(self) -> None:
         self._passed_over = set().union(*(partition.passed_over for partition in self._partitions.values()))
-
-    def _measure(self) -> None:
-        for key, partition in self._partitions.items():
-            _, high = self._consumer.get_watermark_offsets(self._kafka.TopicPartition(*key), cached=True)
-            if high >= 0:
-                self._lags[key] = max(0, high - partition.position)
 
 
 def _labels(key: Key) -> dict[str, str]:

@@ -25,28 +25,20 @@ MAX_REPLAY = 1_000_000
 """Maximum messages for which an open trace delays the commit. Its later spans may become a turn of their own."""
 
 
-class OtherVersion(Exception):
-    """A committed offset whose metadata has an unsupported version."""
+class OtherVersion(Exception): ...
 
 
 class Place(NamedTuple):
-    """Committed position of a partition."""
-
     offset: int
-    """First message that isn't done."""
     since: int
     """Offset from which trace ids are collected, at or before ``offset``."""
 
     def metadata(self) -> str:
-        """Return ``since`` as metadata of the committed offset."""
         return f"agenteval.v{_VERSION} from={self.since}"
 
     @classmethod
     def read(cls, offset: int, metadata: str | None) -> Place:
-        """Parse a committed offset and its metadata, which other programs don't write.
-
-        Raises OtherVersion if the metadata has an unsupported version.
-        """
+        """Parse an offset and its metadata. Raises OtherVersion for an unsupported version."""
         found = _MARK.match(metadata or "")
         if found is None:
             return cls(offset, offset)
@@ -76,14 +68,12 @@ class Partition:
         """Offset of the first message to score. Earlier messages only yield trace ids."""
         self.end = end
         self.position = place.since
-        """Next offset to read."""
         self.traces: OrderedDict[int, _Seen] = OrderedDict()
         """First and last message of each relevant trace, ordered by the first."""
         self.passed_over: set[int] = set()
         """Traces that the partition's previous reader closed."""
 
     def note(self, offset: int, trace_ids: Iterable[int]) -> None:
-        """Record a message whose spans were passed to the engine."""
         for trace_id in trace_ids:
             seen = self.traces.get(trace_id)
             if seen is None:
@@ -92,7 +82,7 @@ class Partition:
                 seen.last = offset
         self._read(offset)
 
-    def look(self, offset: int, trace_ids: Iterable[int]) -> None:
+    def skip(self, offset: int, trace_ids: Iterable[int]) -> None:
         """Record a message before ``begin``: its traces are already closed."""
         self.passed_over.update(trace_ids)
         self._read(offset)

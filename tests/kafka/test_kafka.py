@@ -18,8 +18,7 @@ from otel_agenteval.cli.main import main
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.engine.engine import Engine
-from otel_agenteval.kafka.consumer import Address, KafkaSource
-from otel_agenteval.kafka.pacing import Patience
+from otel_agenteval.kafka.consumer import Address, KafkaSource, Patience
 from otel_agenteval.server.feed import Feed
 from tests.support.certificates import Authority
 from tests.support.collector import value

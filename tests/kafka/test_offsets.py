@@ -36,7 +36,7 @@ def test_offset_of_another_version_is_refused(version: int, fix: str) -> None:
 def test_traces_that_were_done_are_passed_over_until_what_was_there_is_read() -> None:
     partition = Partition(Place(5, 2), 9)
     for offset, trace in ((2, 1), (3, 2), (4, 1)):
-        partition.look(offset, [trace])
+        partition.skip(offset, [trace])
     assert partition.passed_over == {1, 2}
     assert partition.done(held=set()) == Place(5, 2)
     partition.note(5, [3])
@@ -90,7 +90,7 @@ def test_however_often_it_dies_every_trace_is_scored_whole_and_never_in_part(see
         alive = chosen.randrange(1, 500)
         for offset in range(partition.position, len(log)):
             if offset < partition.begin:
-                partition.look(offset, [log[offset]])
+                partition.skip(offset, [log[offset]])
                 continue
             trace = log[offset]
             if trace not in partition.passed_over:
@@ -123,7 +123,7 @@ def test_who_looked_back_tells_the_next_to_do_so_until_all_rests_are_behind() ->
     """A trace from 3 on was done; its last message is 8. While the one at 6 is open, whoever reads on meets that rest again."""
     partition = Partition(Place(6, 3), 10)
     for offset in (3, 4, 5):
-        partition.look(offset, [1])
+        partition.skip(offset, [1])
     partition.note(6, [2])
     partition.note(7, [3])
     partition.note(8, [])  # the rest was passed over
