@@ -30,7 +30,7 @@ from traffic import SPANS, TURNS, request, text
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.engine.engine import Engine
 from otel_agenteval.outlets.prometheus import PrometheusOutlet
-from otel_agenteval.server.memory import tune
+from otel_agenteval.server.process import tune
 from otel_agenteval.server.receiver import Receiver, Request
 from otel_agenteval.spans.otlp import _proto_attributes
 from otel_agenteval.spans.split import split_spans

@@ -16,7 +16,7 @@ from ..backfill.turn_scoring import ScoringTotals
 from ..config.loader import load_config
 from ..core.errors import ConfigError, refusal
 from ..core.processes import jobs_of
-from ..server.memory import tune
+from ..server.process import tune
 from .exit_codes import OK, UNUSABLE
 from .options import add_config, add_jobs, add_logging
 

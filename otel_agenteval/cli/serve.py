@@ -70,9 +70,8 @@ def run(args: argparse.Namespace) -> int:
         ConfigError: the configuration is invalid.
     """
     from ..server.app import Service
-    from ..server.main_thread import run_beside
-    from ..server.memory import allow_files, tune
     from ..server.notify import Notifier
+    from ..server.process import allow_files, run_beside, tune
 
     config = configured(args)
     if config.serve.grpc is None and config.serve.http is None:

@@ -6,27 +6,23 @@ import asyncio
 import json
 import urllib.parse
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from contextlib import contextmanager
+from typing import Any
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from ..core.errors import StoreError
 from ..core.tenancy import qualified
+from ..engine.engine import Engine
+from ..outlets.store.reader import LEAST_OF_ID, StoreReader, only_one
 from .guard import Guard
 from .health import Readiness, health
 from .http_server import Exchange, Failure, Head, Response
 from .receiver import Receiver
 from .responses import Refusal
-from .why import scores_of, turn_meant, what_became_of
-
-
-class Faults(Protocol):
-    """Counter of internal errors, implemented by the engine."""
-
-    def failed(self, where: str, error: BaseException) -> None: ...
 
 
 class Page:
@@ -35,12 +31,12 @@ class Page:
     def __init__(
         self,
         guard: Guard,
-        engine: Callable[[], Faults],
+        failed: Callable[[str, Exception], object],
         get: Callable[[Head], Exchange | Response | None],
         readiness: Readiness | None = None,
     ) -> None:
         self._guard = guard
-        self._engine = engine
+        self._failed = failed
         self._get = get
         self._readiness = readiness
 
@@ -60,29 +56,22 @@ class Page:
         return found if found is not None else Response(404, b"not found\n")
 
     def failed(self, error: Exception) -> Response:
-        self._engine().failed("web", error)
+        self._failed("web", error)
         return Response(503, b"internal error\n")
 
 
-class _Later:
-    """Exchange for a request without a body whose response is produced asynchronously."""
-
+class _Later(Exchange):
     max_body = 64 * 1024
     body_timeout = 5.0
 
     def __init__(self, answer: Callable[[], Awaitable[Response]]) -> None:
         self._answer = answer
 
-    def received(self, size: int) -> bool:
-        return True
-
     async def answer(self, body: bytes) -> Response:
         return await self._answer()
 
     def refuse(self, why: Failure) -> Response:
         return Response(400, b"the request must not have a body\n")
-
-    def end(self, size: int) -> None: ...
 
 
 class Metrics:
@@ -121,9 +110,7 @@ _SCRAPERS = ("prometheus", "otelcol", "opentelemetry", "vmagent", "victoriametri
 
 
 def _client_of(user_agent: str) -> str:
-    """Return the scraper's name from its user agent, or ``other``."""
-    said = user_agent.lower()
-    return next((name for name in _SCRAPERS if said.startswith(name)), "other")
+    return next((name for name in _SCRAPERS if user_agent.lower().startswith(name)), "other")
 
 
 def api(receiver: Receiver, status: Callable[[], dict[str, Any]]) -> Callable[[Head], Response | None]:
@@ -140,16 +127,45 @@ def api(receiver: Receiver, status: Callable[[], dict[str, Any]]) -> Callable[[H
             return None
         if tenant is not None and not turn_id.startswith(qualified(tenant.name, "")):
             return _json({"turn_id": turn_id, "metrics": None}, 404)
-        try:
-            turn_id = turn_meant(receiver.engine, turn_id)
-        except StoreError as error:
-            return _json({"turn_id": turn_id, "metrics": None, "error": str(error)}, 409)
-        found = what_became_of(receiver.engine, turn_id)
-        if found is None:
-            return _json({"turn_id": turn_id, "metrics": None}, 404)
-        return _json({"turn_id": turn_id, "metrics": found, "scores": scores_of(receiver.engine, turn_id)})
+        engine = receiver.engine
+        with _store_of(engine) as store:
+            try:
+                turn_id = _full_id(engine, store, turn_id)
+            except StoreError as error:
+                return _json({"turn_id": turn_id, "metrics": None, "error": str(error)}, 409)
+            live, stored = engine.why(turn_id), store.why(turn_id) if store is not None else None
+            if live is None and stored is None:
+                return _json({"turn_id": turn_id, "metrics": None}, 404)
+            scores = store.scores(turn_id) if store is not None else []
+        return _json({"turn_id": turn_id, "metrics": {**(stored or {}), **(live or {})}, "scores": scores})
 
     return get
+
+
+def _full_id(engine: Engine, store: StoreReader | None, short: str) -> str:
+    """Return the full id for a turn id or its beginning. Raises StoreError for several."""
+    if engine.why(short) is not None:
+        return short
+    found = dict.fromkeys(engine.known_turns(short) if len(short) >= LEAST_OF_ID else ())
+    stored = store.find(short) if store is not None else None
+    if stored is not None:
+        found[stored] = None
+    return only_one(short, [*found]) or short
+
+
+@contextmanager
+def _store_of(engine: Engine) -> Iterator[StoreReader | None]:
+    """Open the engine's store for reading. None if it isn't configured or doesn't exist yet."""
+    options = engine.config.outlets.store
+    try:
+        reader = StoreReader(options.path) if options is not None else None
+    except StoreError:
+        reader = None
+    try:
+        yield reader
+    finally:
+        if reader is not None:
+            reader.close()
 
 
 def _json(value: Any, status: int = 200) -> Response:

@@ -32,38 +32,29 @@ class Budget:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._used = 0
-        self._peak = 0
+        self.used = 0
+        self.peak = 0
         self._lock = threading.Lock()
         self._on_room: Callable[[], None] | None = None
 
     @property
-    def used(self) -> int:
-        return self._used
-
-    @property
-    def peak(self) -> int:
-        return self._peak
-
-    @property
     def fill(self) -> float:
         """Share of the limit in use now, from 0 to 1."""
-        return self._used / self.limit
+        return self.used / self.limit
 
     def check(self, announced: int | None) -> None:
         """Raise a Refusal if a request of the announced size doesn't fit now."""
         size = announced or 0
         if size > self.limit:
             raise self.too_large()
-        if self._used + size > self.limit:
+        if self.used + size > self.limit:
             raise self.no_room()
 
     def share(self, size: int = 0) -> Share | None:
         """Reserve ``size`` bytes for one request. Return None if they don't fit now."""
-        return Share(self, size) if self._take(size) else None
+        return Share(self, size) if self.take(size) else None
 
     def when_room(self, call: Callable[[], None]) -> None:
-        """Set a callback that runs, on any thread, whenever bytes are released."""
         self._on_room = call
 
     def too_large(self) -> Refusal:
@@ -76,17 +67,17 @@ class Budget:
     def no_room() -> Refusal:
         return Refusal("overloaded", "requests in progress use all the memory that serve.max_inflight allows; retry later")
 
-    def _take(self, size: int) -> bool:
+    def take(self, size: int) -> bool:
         with self._lock:
-            if self._used + size > self.limit:
+            if self.used + size > self.limit:
                 return False
-            self._used += size
-            self._peak = max(self._peak, self._used)
+            self.used += size
+            self.peak = max(self.peak, self.used)
             return True
 
-    def _give_back(self, size: int) -> None:
+    def release(self, size: int) -> None:
         with self._lock:
-            self._used -= size
+            self.used -= size
         if self._on_room is not None:
             self._on_room()
 
@@ -94,50 +85,43 @@ class Budget:
 class Share:
     """Part of a budget that one request holds. Used by one thread at a time."""
 
-    __slots__ = ("_budget", "_kept", "_size")
+    __slots__ = ("_budget", "_kept", "size")
 
     def __init__(self, budget: Budget | None, size: int = 0) -> None:
         self._budget = budget
-        self._size = size
+        self.size = size
         self._kept = False
-
-    @property
-    def size(self) -> int:
-        return self._size
 
     @property
     def room(self) -> int | None:
         """Bytes by which the share could grow without other requests. None if unlimited."""
-        return None if self._budget is None else self._budget.limit - self._size
+        return None if self._budget is None else self._budget.limit - self.size
 
     def grow(self, size: int) -> None:
         """Reserve ``size`` more bytes, or raise a Refusal if they don't fit."""
         budget = self._budget
         if budget is None:
             return
-        if self._size + size > budget.limit:
+        if self.size + size > budget.limit:
             raise budget.too_large()
-        if not budget._take(size):
+        if not budget.take(size):
             raise budget.no_room()
-        self._size += size
+        self.size += size
 
     def shrink(self, size: int) -> None:
         if self._budget is not None and size:
-            self._size -= size
-            self._budget._give_back(size)
+            self.size -= size
+            self._budget.release(size)
 
     def keep_until(self, work: Future[Any]) -> None:
         """Keep the share until ``work`` ends, even if the response is sent earlier."""
         self._kept = True
-        work.add_done_callback(lambda _: self._close())
+        work.add_done_callback(lambda _: self.shrink(self.size))
 
     def close(self) -> None:
         """Release all bytes at the end of the request. Safe to call twice."""
         if not self._kept:
-            self._close()
-
-    def _close(self) -> None:
-        self.shrink(self._size)
+            self.shrink(self.size)
 
 
 UNBOUNDED = Share(None)

@@ -18,7 +18,6 @@ from ..config.root import Config
 from ..core import semconv
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.errors import ConfigError
-from ..core.telemetry import Telemetry
 from ..core.threads import mark_as_ours
 from ..core.writable import fault_of_folder, warn_of_fault
 from ..engine.engine import BEHIND_OTLP, Engine
@@ -27,13 +26,12 @@ from ..outlets.prometheus import PrometheusOutlet
 from ..page.api import Api, Options, Reader
 from .admin import Metrics, Page, api
 from .auth import is_token
-from .background_server import BackgroundServer
 from .certificates import Validity, tls_context, validities, warn
 from .grpc import GrpcServer
 from .guard import Guard
 from .health import Check, Readiness, delivery
 from .http import OtlpHandler
-from .http_server import Head, HttpServer
+from .http_server import BackgroundServer, Head, HttpServer
 from .journal_folder import ALONE, LOCK_GRACE, JournalFolder
 from .poison import PoisonList
 from .receiver import Receiver
@@ -45,13 +43,11 @@ _log = logging.getLogger("otel_agenteval")
 
 _THREADS = 4
 _MAINTENANCE = 1.0
-"""Seconds between checks for journal segments that can be deleted."""
 _DELIVER_WITHIN = 10.0
 _AT_START = (
     "grpc", "http", "metrics", "web", "insecure", "tls", "allowed_hosts", "allowed_origins", "max_body", "max_inflight", "max_connections",
     "client_connections", "journal", "journal_bytes", "page",
 )  # fmt: skip
-"""Options that are only read at startup."""
 _SHOWN = (
     semconv.BUDGET_REMAINING, semconv.BUDGET_CALLS, semconv.BUDGET_TOKENS, semconv.QUEUE_SIZE, semconv.QUEUE_CAPACITY, semconv.LOAD_LEVEL, semconv.JUDGE_REQUESTS,
     semconv.UNREAD_TRACES,
@@ -61,8 +57,6 @@ _LOSSES = ("queue_full", "shutdown", "fault", "stuck", "too_long", "poisoned", "
 """Drop reasons that mean data loss, not a choice of the configuration."""
 _GRACE = 3.0
 """Seconds that running requests get at shutdown."""
-
-
 _CHECK_EVERY = 15.0
 """Seconds between checks that outlets deliver."""
 
@@ -101,7 +95,7 @@ class Service:
         self._readiness = Readiness(self.unready, self.checks)
         self._threads = ThreadPoolExecutor(_THREADS, "agenteval-receiver", mark_as_ours)
         self._grpc: GrpcServer | None = None
-        self._servers: dict[str, HttpServer | BackgroundServer] = {}
+        self._servers: dict[str, HttpServer] = {}
         self._metrics = Metrics(self.registry)
         self._web: Web | None = None
         self._tls_context: ssl.SSLContext | None = None
@@ -111,13 +105,18 @@ class Service:
         self._clock = clock
         self._delivered = False
         self._is_open = False
-        """True once every address is listened on."""
         self._watch()
 
     def _watch(self) -> None:
         telemetry = self.engine.telemetry
         watch = telemetry.watch
-        watch(semconv.SERVE_REQUESTS, self._requests)
+        watch(
+            semconv.SERVE_REQUESTS,
+            lambda: [
+                ({"transport": transport, "signal": signal, "outcome": outcome}, count)
+                for (transport, signal, outcome), count in self.receiver.outcomes.copy().items()
+            ],
+        )
         watch(semconv.SERVE_SCRAPES, lambda: [({"client": client}, n) for client, n in self._metrics.scrapes.copy().items()])
         watch(semconv.SERVE_BYTES, lambda: [({}, self.receiver.bytes_received)])
         in_flight = self.receiver.in_flight
@@ -133,16 +132,10 @@ class Service:
         listeners = {"grpc": self.options.grpc, "http": self.options.http}
         telemetry.expect(semconv.SERVE_REQUESTS, transport=[name for name, address in listeners.items() if address is not None])
 
-    def _requests(self) -> list[tuple[dict[str, str], float]]:
-        counted = self.receiver.outcomes.copy()
-        return [({"transport": t, "signal": s, "outcome": o}, n) for (t, s, o), n in counted.items()]
-
     @property
     def addresses(self) -> dict[str, str]:
         found = {"grpc": self._grpc.address} if self._grpc is not None else {}
         return {**found, **{name: server.address for name, server in self._servers.items()}}
-
-    # --- life
 
     async def start(self) -> None:
         """Listen on every configured address, or raise ConfigError with everything closed."""
@@ -154,7 +147,7 @@ class Service:
 
     def stop_taking(self) -> None:
         """Refuse further requests, so that senders use another server, and stop replaying."""
-        self.receiver.stopping = True
+        self.receiver.stop()
         if self.journal is not None:
             self.journal.stop_replaying()
 
@@ -167,11 +160,10 @@ class Service:
         self.engine.start()
         self._maintenance.append(loop.create_task(self._check_outlets()))
         self._tls_context = tls_context(options.tls)
-        self._look_at_certificates()
-        self.receiver.replaying = options.journal is not None
+        self._read_certificates()
         if options.metrics is not None:
-            page = Page(self._guard(options.metrics), lambda: self.engine, self._metrics.get, self._readiness)
-            background = BackgroundServer(HttpServer(page, options.max_connections, options.client_connections), self._fault)
+            page = Page(self._guard(options.metrics), self.engine.failed, self._metrics.get, self._readiness)
+            background = BackgroundServer(page, options.max_connections, options.client_connections, self._fault)
             await background.start("serve.metrics", options.metrics)
             self._servers["metrics"] = background
         if options.journal is not None:
@@ -197,7 +189,7 @@ class Service:
             await loop.run_in_executor(None, self.journal.replay, *rounds)
             if self.receiver.stopping:
                 return
-            self.receiver.replaying = False
+            self.receiver.end_replay()
             self._maintenance.append(loop.create_task(self._maintain_journal(self.journal)))
 
     async def _open_journal(self, path: str) -> None:
@@ -209,25 +201,24 @@ class Service:
                 return
             self.engine.reopen_fleet()
             await asyncio.get_running_loop().run_in_executor(None, folder.share_out, ALONE)
-        self.receiver.poison = PoisonList(folder.path)
-        self.engine.keep_in_hand(self.receiver.poison)
-        self.journal = self.receiver.journal = Journal(folder.part(self._number or 0), self.options.journal_bytes)
-        watch_journal(self.engine.telemetry, self.journal, self.options.journal_bytes)
+        poison = PoisonList(folder.path)
+        self.engine.keep_in_hand(poison)
+        journal = self.journal = Journal(folder.part(self._number or 0), self.options.journal_bytes)
+        self.receiver.open_journal(journal, poison)
+        watch = self.engine.telemetry.watch
+        watch(semconv.QUEUE_SIZE, lambda: [({"queue": "journal"}, journal.size)])
+        watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "journal"}, self.options.journal_bytes)])
+        watch(semconv.JOURNAL_SIZE, lambda: [({}, journal.size)])
+        watch(semconv.JOURNAL_AGE, lambda: [({}, journal.age)])
+        watch(semconv.JOURNAL_FAILURES, lambda: [({}, journal.failures)])
+        watch(semconv.JOURNAL_REPLAYED, lambda: [({}, journal.replayed)])
 
     def _page(self, address: str) -> Web:
         store, page = self.engine.config.outlets.store, self.options.page
-        found = (
-            Api(
-                store.path,
-                Options(page.content, page.trace_url, page.labels),
-                self.page_status,
-                self.engine.why,
-                self._parameters,
-                self._clock,
-            )
-            if store is not None
-            else None
-        )
+        found: Api | None = None
+        if store is not None:
+            shown = Options(page.content, page.trace_url, page.labels)
+            found = Api(store.path, shown, self.page_status, self.engine.why, self._parameters, self._clock)
         guard = Guard(address, self.options.allowed_hosts, self.options.allowed_origins, serves_page=True)
         return Web(guard, self._reader, found, self.engine.failed, api(self.receiver, self.ledger))
 
@@ -256,7 +247,7 @@ class Service:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(_MAINTENANCE)
-            for work in (journal.probe, lambda: journal.collect(self.engine.held, self._deliver)):
+            for work in (journal.probe, lambda: journal.collect(self.engine.held, partial(self.engine.flush, _DELIVER_WITHIN))):
                 try:
                     await loop.run_in_executor(None, work)
                 except Exception as error:
@@ -277,14 +268,8 @@ class Service:
             await loop.run_in_executor(None, self.engine.outlets.check)
             await asyncio.sleep(_CHECK_EVERY)
 
-    def _deliver(self) -> bool:
-        return self.engine.flush(_DELIVER_WITHIN)
-
     def reload(self, config: Config) -> list[str]:
-        """Apply another configuration and certificates. Return options that need a restart.
-
-        After a ConfigError, nothing has changed.
-        """
+        """Apply another configuration, or raise and change nothing. Return what needs a restart."""
         self.reload_failed()  # until the reload succeeds
         self._check_ready_outlets(config)
         found, before = config.serve, self.options
@@ -299,10 +284,10 @@ class Service:
         if self._grpc is not None:
             self._grpc.reload()
         self._reloaded = (True, self._clock.time_ns())
-        self._look_at_certificates()
+        self._read_certificates()
         return fixed
 
-    def _look_at_certificates(self) -> None:
+    def _read_certificates(self) -> None:
         self._valid = validities(self.options.tls)
         warn(self.options.tls, self._valid)
 
@@ -363,14 +348,11 @@ class Service:
         self._delivered = done and not kept and self._all_delivered()
 
     def _all_delivered(self) -> bool:
-        """Return True if no data was lost since startup and no record waits in a spool."""
         unused = self.engine.unused_spans()
         accounts = self.engine.outlets.records().values()
         return not any(account.failed or account.waiting for account in accounts) and not any(
             unused.get(reason) for reason in _LOSSES
         )
-
-    # --- status
 
     def unready(self) -> str:
         """Return why senders should pause, or an empty string if the sidecar is ready."""
@@ -429,15 +411,6 @@ class Service:
             "handed_over": self._delivered,
             **({"journal": self.journal.status()} if self.journal is not None else {}),
         }  # fmt: skip
-
-
-def watch_journal(telemetry: Telemetry, journal: Journal, max_bytes: int) -> None:
-    telemetry.watch(semconv.QUEUE_SIZE, lambda: [({"queue": "journal"}, journal.size)])
-    telemetry.watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "journal"}, max_bytes)])
-    telemetry.watch(semconv.JOURNAL_SIZE, lambda: [({}, journal.size)])
-    telemetry.watch(semconv.JOURNAL_AGE, lambda: [({}, journal.age)])
-    telemetry.watch(semconv.JOURNAL_FAILURES, lambda: [({}, journal.failures)])
-    telemetry.watch(semconv.JOURNAL_REPLAYED, lambda: [({}, journal.replayed)])
 
 
 def _by(family: Any, attribute: str) -> dict[str, int]:

@@ -23,13 +23,10 @@ from .responses import Refusal
 
 Quota = Literal["bytes_per_second", "spans_per_second", "open_turns"]
 _LONGEST_WAIT = 300.0
-"""Longest delay that a sender is asked for, in seconds."""
 _SHORTEST_WAIT = 0.1
 
 
 class Tenant:
-    """One tenant and its quota usage. Thread-safe."""
-
     def __init__(self, options: TenantOptions, now: Callable[[], float]) -> None:
         self.name = options.name
         self.number = number_of(options.name)
@@ -38,7 +35,7 @@ class Tenant:
         self.bytes = 0
         """Decompressed bytes of its accepted requests."""
         self.spans = 0
-        self.refused: Counter[str] = Counter(dict.fromkeys(_QUOTAS, 0))
+        self.refused: Counter[str] = Counter(dict.fromkeys((*_RATES, "open_turns"), 0))
         """Number of its refused requests, by quota or other reason."""
         self._now = now
         self._lock = threading.Lock()
@@ -47,8 +44,9 @@ class Tenant:
 
     def set_options(self, options: TenantOptions) -> None:
         self.options = options
+        rates = options.quotas.bytes_per_second, options.quotas.spans_per_second
         with self._lock:
-            for quota, rate in _rates(options):
+            for quota, rate in zip(_RATES, rates, strict=True):
                 if rate is None:
                     self._buckets.pop(quota, None)
                 elif quota in self._buckets:
@@ -65,10 +63,7 @@ class Tenant:
             raise _over(quota, wait)
 
     def admit_turns(self, turns: TenantTurns) -> None:
-        """Admit new turns within the quota of open turns, or raise a Refusal.
-
-        A request with more turns than the quota is accepted while none of the tenant's turns is open.
-        """
+        """Admit turns within the quota, or if none of the tenant's is open, or raise a Refusal."""
         most = self.options.quotas.open_turns
         if most is not None and turns.new and turns.open and turns.open + turns.new > most:
             raise _over("open_turns", turns.next_close)
@@ -94,8 +89,6 @@ class Tenant:
 
 
 class Tenants:
-    """The configured tenants."""
-
     def __init__(self, options: Sequence[TenantOptions], now: Callable[[], float]) -> None:
         self._now = now
         self._by_name: dict[str, Tenant] = {}
@@ -130,7 +123,6 @@ class Tenants:
         return found
 
     def named(self, name: str | None) -> Tenant | None:
-        """Return the tenant with a name from the journal, or None."""
         return self._by_name.get(name) if name is not None else None
 
     @property
@@ -138,7 +130,6 @@ class Tenants:
         return {tenant.name: tenant.options.labels for tenant in self if tenant.options.labels}
 
     def watch(self, telemetry: Telemetry, open_turns: Callable[[int], int]) -> None:
-        """Register metrics for each tenant's traffic and open turns."""
 
         def each(value: Callable[[Tenant], float]) -> Callable[[], list[tuple[Mapping[str, str], float]]]:
             return lambda: [({"tenant": tenant.name}, value(tenant)) for tenant in self]
@@ -156,12 +147,7 @@ class Tenants:
         )
 
 
-_QUOTAS: tuple[Quota, ...] = ("bytes_per_second", "spans_per_second", "open_turns")
-
-
-def _rates(options: TenantOptions) -> list[tuple[Quota, int | None]]:
-    quotas = options.quotas
-    return [("bytes_per_second", quotas.bytes_per_second), ("spans_per_second", quotas.spans_per_second)]
+_RATES: tuple[Quota, Quota] = ("bytes_per_second", "spans_per_second")
 
 
 def _over(quota: Quota, wait: float) -> Refusal:

@@ -27,8 +27,6 @@ _UTC_TIME, _VERSION = 0x17, 0xA0
 
 
 class Validity(NamedTuple):
-    """Validity period of a certificate, in seconds since the Unix epoch."""
-
     begin: float
     end: float
 
@@ -79,7 +77,6 @@ def _validity(der: bytes) -> Validity:
 
 
 def _field(der: bytes, at: int) -> tuple[int, int, int]:
-    """Return the type, content start and end of a DER field."""
     size, begin = der[at + 1], at + 2
     if size >= 0x80:
         count = size & 0x7F
@@ -95,16 +92,16 @@ def _time(der: bytes, at: int) -> float:
     return datetime.datetime.strptime(text, form).replace(tzinfo=datetime.timezone.utc).timestamp()
 
 
-# --- loading
-
-
 def tls_context(options: TlsOptions) -> ssl.SSLContext | None:
     """Return the TLS context for HTTP. None without a certificate, ConfigError for a bad one."""
     if options.cert_file is None:
         return None
     for name, file in vars(options).items():
         if file is not None:
-            _check_readable(f"serve.tls.{name}", file)
+            try:
+                Path(file).open("rb").close()
+            except OSError as error:
+                raise ConfigError(f"serve.tls.{name}: {file}: can't be read: {error.strerror or error}") from None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
@@ -133,14 +130,6 @@ class _KeyIsEncrypted(Exception):
 
 def _no_pass_phrase() -> str:
     raise _KeyIsEncrypted
-
-
-def _check_readable(option: str, file: str) -> None:
-    try:
-        with Path(file).open("rb"):
-            pass
-    except OSError as error:
-        raise ConfigError(f"{option}: {file}: can't be read: {error.strerror or error}") from None
 
 
 def certificate_of(tls: TlsOptions) -> Any:

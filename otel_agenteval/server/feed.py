@@ -22,7 +22,6 @@ from ..spans.wire import Part
 from .routing import Share
 
 _SPANS_AT_ONCE = 256
-"""Spans passed to the engine per acquisition of its lock."""
 _NO_TRACES: frozenset[int] = frozenset()
 
 
@@ -56,8 +55,6 @@ class Batch:
 
 
 class Feed:
-    """Parser of requests that passes their content to the engine."""
-
     def __init__(self, engine: Engine, options: ServeOptions) -> None:
         self._engine = engine
         self.set_options(options)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from contextvars import copy_context
 from typing import Any
@@ -36,12 +35,10 @@ _log = logging.getLogger("otel_agenteval")
 
 ANSWER_WITHIN = 4.5
 """Seconds until a response is sent. A Collector gives up after 5 seconds and retries."""
-_METHODS: dict[str, Signal] = {
-    "/opentelemetry.proto.collector.trace.v1.TraceService/Export": "traces",
-    "/opentelemetry.proto.collector.logs.v1.LogsService/Export": "logs",
+_SERVICES: dict[str, Signal] = {
+    "opentelemetry.proto.collector.trace.v1.TraceService": "traces",
+    "opentelemetry.proto.collector.logs.v1.LogsService": "logs",
 }
-
-
 _PATIENCE = 1.0
 """Seconds that a message can take to arrive while other calls wait for room."""
 _WAIT = 2.0
@@ -166,7 +163,7 @@ class GrpcServer:
                 ("grpc.keepalive_permit_without_calls", 1),
             ]
         )
-        server.add_generic_rpc_handlers((_Methods(self._export),))
+        server.add_generic_rpc_handlers([self._service(name, signal) for name, signal in _SERVICES.items()])
         host, _ = split_address(address)
         try:
             credentials = self._credentials(tls)
@@ -199,16 +196,20 @@ class GrpcServer:
             return None
 
     def reload(self) -> None:
-        """Reload the certificate for new connections."""
         self._renew = True
 
     async def stop(self, grace: float) -> None:
-        """Refuse new calls, and give running calls ``grace`` seconds to end."""
         if self._server is not None:
             await self._server.stop(grace)
 
+    def _service(self, name: str, signal: Signal) -> grpc.GenericRpcHandler:
+        async def export(_: Any, context: Any) -> bytes:
+            return await self._export(signal, context.invocation_metadata() or (), context)
+
+        return grpc.method_handlers_generic_handler(name, {"Export": grpc.stream_unary_rpc_method_handler(export)})
+
     async def _export(self, signal: Signal, metadata: Any, context: Any) -> bytes:
-        request = Caller.of({key: value for key, value in metadata or () if isinstance(value, str)}, client_of(context.peer()))
+        request = Caller.of({key: value for key, value in metadata if isinstance(value, str)}, client_of(context.peer()))
         caller.set(request)
         context.set_trailing_metadata(_id_of(request))
         try:
@@ -224,7 +225,7 @@ class GrpcServer:
             found = FAULT
         if isinstance(found, Accepted):
             self._receiver.count("grpc", signal, "partial" if found.rejected else "ok")
-            return _response(signal, found)
+            return response_of(signal, found).SerializeToString()  # type: ignore[no-any-return]
         self._receiver.refused("grpc", signal, found)
         # Not abort(): gRPC keeps its exception with the call, and so every frame of the traceback.
         context.set_trailing_metadata((*found.trailers(), *_id_of(request)))
@@ -234,7 +235,7 @@ class GrpcServer:
 
     async def _taken(self, signal: Signal, metadata: Any, context: Any) -> Accepted | Refused:
         receiver = self._receiver
-        tenant = receiver.authorize(next((str(value) for key, value in metadata or () if key == "authorization"), None))
+        tenant = receiver.authorize(next((str(value) for key, value in metadata if key == "authorization"), None))
         client = client_of(context.peer())
         receiver.admit(client, tenant)
         size = 0
@@ -275,24 +276,7 @@ def _outcome(receiver: Receiver, request: Request, transport: str) -> Accepted |
         return FAULT
 
 
-class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
-    def __init__(self, export: Callable[[Signal, Any, Any], Awaitable[bytes]]) -> None:
-        self._export = export
-
-    def service(self, handler_call_details: Any) -> Any:
-        signal = _METHODS.get(handler_call_details.method)
-        if signal is None:
-            return None
-        metadata = handler_call_details.invocation_metadata
-
-        async def handler(_: Any, context: Any) -> bytes:
-            return await self._export(signal, metadata, context)
-
-        return grpc.stream_unary_rpc_method_handler(handler)
-
-
 def _id_of(request: Caller) -> tuple[tuple[str, str], ...]:
-    """Return the trailer with the request id that the sidecar logs."""
     return (("x-request-id", request.request_id),)
 
 
@@ -302,22 +286,10 @@ def client_of(peer: str) -> str:
     return address.rpartition(":")[0] if kind in ("ipv4", "ipv6") else peer
 
 
-def _response(signal: Signal, accepted: Accepted) -> bytes:
-    if not accepted.message:
-        return b""
-    response = response_of(signal, accepted)
-    return response.SerializeToString()  # type: ignore[no-any-return]
-
-
 def response_of(signal: Signal, accepted: Accepted) -> Any:
-    if signal == "traces":
-        response: Any = ExportTraceServiceResponse()
-        if accepted.message:
-            response.partial_success.rejected_spans = accepted.rejected
-    else:
-        response = ExportLogsServiceResponse()
-        if accepted.message:
-            response.partial_success.rejected_log_records = accepted.rejected
+    partial: dict[str, Any] | None = None
     if accepted.message:
-        response.partial_success.error_message = accepted.message
-    return response
+        rejected = "rejected_spans" if signal == "traces" else "rejected_log_records"
+        partial = {rejected: accepted.rejected, "error_message": accepted.message}
+    response: Any = ExportTraceServiceResponse if signal == "traces" else ExportLogsServiceResponse
+    return response(partial_success=partial)

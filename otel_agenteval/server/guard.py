@@ -18,7 +18,6 @@ _LOCAL = frozenset(("localhost", "127.0.0.1", "::1"))
 
 
 def is_loopback(address: str) -> bool:
-    """Return True if an address is only reachable from this machine."""
     host = split_address(address)[0]
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -44,7 +43,6 @@ class Guard:
         self._origins = frozenset(origins)
 
     def check(self, head: Head) -> None:
-        """Raise a Refusal if the host name or the origin isn't allowed."""
         origin = head.headers.get("origin")
         own = (f"http://{head.headers.get('host', '')}", f"https://{head.headers.get('host', '')}") if self._serves_page else ()
         allowed = origin is not None and (origin.lower() in self._origins or origin in own)

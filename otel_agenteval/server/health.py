@@ -12,8 +12,6 @@ from .http_server import Head, Response
 
 
 class Check(NamedTuple):
-    """One line of ``/readyz?verbose``."""
-
     name: str
     reason: str = ""
     """The problem, or an empty string. Contains no content of turns."""
@@ -22,15 +20,11 @@ class Check(NamedTuple):
 
 
 class Readiness(NamedTuple):
-    """Callbacks that provide the readiness for probes."""
-
     unready: Callable[[], str]
-    """Returns why senders should pause, or an empty string."""
     checks: Callable[[], Sequence[Check]]
 
 
 def health(head: Head, readiness: Readiness) -> Response | None:
-    """Return the response to ``/healthz`` or ``/readyz``, or None for another path."""
     if head.path not in ("/healthz", "/readyz"):
         return None
     if head.method not in ("GET", "HEAD"):
@@ -41,7 +35,7 @@ def health(head: Head, readiness: Readiness) -> Response | None:
         return Response(status, f"{why or 'ok'}\n".encode())
     checks = readiness.checks()
     if "application/json" in head.headers.get("accept", ""):
-        found = {"ready": not why, "reason": why, "checks": [_as_data(check) for check in checks]}
+        found = {"ready": not why, "reason": why, "checks": [{**check._asdict(), "ok": not check.reason} for check in checks]}
         return Response(status, json.dumps(found, ensure_ascii=False).encode(), "application/json")
     lines = [f"[{'-' if check.reason else '+'}] {_in_words(check)}" for check in checks]
     return Response(status, "\n".join([*lines, f"not ready: {why}" if why else "ready", ""]).encode())
@@ -50,10 +44,6 @@ def health(head: Head, readiness: Readiness) -> Response | None:
 def _in_words(check: Check) -> str:
     optional = "" if check.required else " (not required)"
     return f"{check.name}: {check.reason}{optional}" if check.reason else f"{check.name}: ok"
-
-
-def _as_data(check: Check) -> dict[str, Any]:
-    return {"name": check.name, "ok": not check.reason, "reason": check.reason, "required": check.required}
 
 
 def checks_in(document: Any, prefix: str) -> list[Check]:

@@ -10,8 +10,9 @@ import asyncio
 import contextlib
 import logging
 import ssl
+import threading
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -39,11 +40,8 @@ _BUFFER = 64 * 1024
 
 @dataclass(slots=True)
 class Head:
-    """Request without its body."""
-
     method: str
     path: str
-    """Path without the query."""
     query: str
     headers: dict[str, str]
     """Headers by lowercase name. Of repeated headers, the first counts."""
@@ -54,8 +52,6 @@ class Head:
 
 @dataclass(slots=True)
 class Response:
-    """Response to a request."""
-
     status: int
     body: bytes = b""
     content_type: str = "text/plain; charset=utf-8"
@@ -81,12 +77,12 @@ class Exchange(Protocol):
     """One request, until its response is sent."""
 
     max_body: int
-    """Largest allowed body in bytes."""
     body_timeout: float
     """Seconds in which the body must arrive."""
 
     def received(self, size: int) -> bool:
         """Account for more bytes of the body. Return True to keep them."""
+        return True
 
     async def answer(self, body: bytes) -> Response:
         """Return the response to the complete request."""
@@ -96,16 +92,18 @@ class Exchange(Protocol):
 
     def end(self, size: int) -> None:
         """End the request after ``size`` bytes of its body."""
+        return
 
 
 class Handler(Protocol):
-    """Application that a server runs."""
-
     def begin(self, head: Head) -> Exchange | Response:
         """Return an exchange that reads the body, or the response if it isn't needed."""
 
     def failed(self, error: Exception) -> Response:
         """Return the response after the handler raised an exception."""
+
+
+Fault = Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object]
 
 
 class HttpServer:
@@ -120,7 +118,6 @@ class HttpServer:
         self._clients: Counter[str] = Counter()
         self.stopping = False
         self.refused = 0
-        """Number of connections closed immediately because there were too many."""
         self.address = ""
 
     @property
@@ -179,6 +176,37 @@ class HttpServer:
                 del self._clients[client]
             with contextlib.suppress(Exception):
                 writer.close()
+
+
+class BackgroundServer(HttpServer):
+    """HTTP server with its own event loop, so that probes get a response under load."""
+
+    def __init__(self, handler: Handler, max_connections: int, client_connections: int, fault: Fault) -> None:
+        super().__init__(handler, max_connections, client_connections)
+        self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(fault)
+        self._thread = threading.Thread(target=self._loop.run_forever, name="agenteval-background", daemon=True)
+        self._thread.start()
+
+    async def start(self, option: str, address: str, context: ssl.SSLContext | None = None) -> None:
+        try:
+            await self._there(super().start(option, address, context))
+        except BaseException:
+            await self._end()
+            raise
+
+    async def stop(self, grace: float) -> None:
+        if self._thread.is_alive():
+            await self._there(super().stop(grace))
+            await self._end()
+
+    async def _there(self, work: Coroutine[Any, Any, None]) -> None:
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    async def _end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
+        self._loop.close()
 
 
 class _Connection:
@@ -302,7 +330,7 @@ class _Connection:
             and not self._protocol.they_are_waiting_for_100_continue
         ):
             with contextlib.suppress(asyncio.TimeoutError):
-                whole = isinstance(await asyncio.wait_for(self._body(_READ, _unheeded), _LINGER), bytes)
+                whole = isinstance(await asyncio.wait_for(self._body(_READ, lambda size: True), _LINGER), bytes)
         await self._send(response, close=not whole or self._server.stopping, bodyless=head.method == "HEAD")
         if whole:
             return self._protocol.our_state is h11.DONE
@@ -365,11 +393,6 @@ def _is_ambiguous(request: h11.Request) -> bool:
     """Return True if a proxy could find a different end of the body (RFC 9112, 6.1)."""
     names = {name for name, _ in request.headers}
     return b"transfer-encoding" in names and (b"content-length" in names or request.http_version < b"1.1")
-
-
-def _unheeded(size: int) -> bool:
-    """Accept discarded bytes without accounting."""
-    return True
 
 
 def _head_of(request: h11.Request, client: str) -> Head:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from ..core.errors import MissingExtra
 from ..core.extras import require
@@ -18,12 +19,8 @@ except ImportError:
     _zlib = zlib
 
 _PIECE = 1 << 20
-_FEED = 64 << 10
-"""Compressed bytes passed to zlib at once. It copies the bytes that it doesn't consume."""
-_PACKED_PIECE = 256
 _MAX_PARTS = 10_000
 """Limit of concatenated compressed streams in one body."""
-_WINDOW = 8 << 20
 GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -35,11 +32,11 @@ def inflate(body: bytes, encoding: str, limit: int, share: Share = UNBOUNDED) ->
     if encoding in ("", "identity", "none"):
         found = body
     elif encoding in ("gzip", "x-gzip"):
-        found = _joined(_members(body, 31, limit, share), share)
+        found = _decompressed(body, _zlib_format(31), limit, share)
     elif encoding == "deflate":
-        found = _joined(_members(body, 15, limit, share), share)
+        found = _decompressed(body, _zlib_format(15), limit, share)
     elif encoding == "zstd":
-        found = _joined(_zstd(body, limit, share), share)
+        found = _decompressed(body, _zstd_format(), limit, share)
     else:
         raise Refusal("bad_type", "unknown Content-Encoding; must be gzip, deflate, zstd or identity")
     if len(found) > limit:
@@ -60,31 +57,50 @@ def too_large(limit: int) -> Refusal:
     return Refusal("too_large", f"the request is larger than {limit} bytes (serve.max_body)")
 
 
-def _joined(pieces: list[bytes], share: Share) -> bytes:
-    if len(pieces) == 1:
-        return pieces[0]
-    size = sum(map(len, pieces))
-    share.grow(size)  # during the join, the bytes exist twice
-    whole = b"".join(pieces)
-    pieces.clear()
-    share.shrink(size)
-    return whole
+class _Format(NamedTuple):
+    """Compression whose streams can be concatenated, as gzip allows."""
+
+    open: Callable[[], Any]
+    decompress: Callable[[Any, bytes, int], bytes]
+    """Decompresses a piece of a stream to at most so many bytes, if the format can limit them."""
+    feed: int
+    """Compressed bytes to decompress at once."""
+    errors: tuple[type[Exception], ...]
 
 
-def _members(body: bytes, window: int, limit: int, share: Share) -> list[bytes]:
-    """Decompress concatenated streams, as gzip allows."""
+def _zlib_format(window: int) -> _Format:
+    # zlib copies the bytes that it doesn't consume
+    errors = (zlib.error, _zlib.error)
+    return _Format(
+        lambda: _zlib.decompressobj(window), lambda stream, data, most: stream.decompress(data, most), 64 << 10, errors
+    )
+
+
+def _zstd_format() -> _Format:
+    try:
+        zstandard = require("zstandard", feature="Content-Encoding zstd", extra="serve")
+    except MissingExtra as error:
+        raise Refusal("bad_type", str(error)) from None
+    # Four compressed bytes can hold a block of 128 KiB, so even 256 bytes can exceed the limit before the check.
+    reader = zstandard.ZstdDecompressor(max_window_size=8 << 20)
+    return _Format(reader.decompressobj, lambda stream, data, most: stream.decompress(data), 256, (zstandard.ZstdError,))
+
+
+def _decompressed(body: bytes, form: _Format, limit: int, share: Share) -> bytes:
     pieces: list[bytes] = []
     room, at, parts = limit, 0, 0
     try:
         while at < len(body):
-            parts = _one_more(parts)
-            stream: Any = _zlib.decompressobj(window)
+            if parts == _MAX_PARTS:
+                raise Refusal("bad_data", f"the compressed body has more than {_MAX_PARTS} parts")
+            parts += 1
+            stream = form.open()
             left = b""
             while not stream.eof:
                 if not left:
-                    left = body[at : at + _FEED]
+                    left = body[at : at + form.feed]
                     at += len(left)
-                piece = stream.decompress(left, min(room + 1, _PIECE))
+                piece = form.decompress(stream, left, min(room + 1, _PIECE))
                 left = stream.unconsumed_tail
                 room -= len(piece)
                 if room < 0:
@@ -95,42 +111,13 @@ def _members(body: bytes, window: int, limit: int, share: Share) -> list[bytes]:
                 elif not (stream.eof or left or at < len(body)):
                     raise Refusal("bad_data", "the compressed body is incomplete")
             at -= len(stream.unused_data)
-    except (zlib.error, _zlib.error):
+    except form.errors:
         raise Refusal("bad_data", "the body can't be decompressed with its Content-Encoding") from None
-    return pieces
-
-
-def _one_more(parts: int) -> int:
-    if parts == _MAX_PARTS:
-        raise Refusal("bad_data", f"the compressed body has more than {_MAX_PARTS} parts")
-    return parts + 1
-
-
-def _zstd(body: bytes, limit: int, share: Share) -> list[bytes]:
-    try:
-        zstandard = require("zstandard", feature="Content-Encoding zstd", extra="serve")
-    except MissingExtra as error:
-        raise Refusal("bad_type", str(error)) from None
-    # Four compressed bytes can hold a block of 128 KiB, so a small piece can exceed the limit before the check.
-    pieces: list[bytes] = []
-    room, at, parts = limit, 0, 0
-    reader = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
-    try:
-        while at < len(body):
-            parts = _one_more(parts)
-            stream = reader.decompressobj()
-            while not stream.eof:
-                if at >= len(body):
-                    raise Refusal("bad_data", "the compressed body is incomplete")
-                piece = stream.decompress(body[at : at + _PACKED_PIECE])
-                at += _PACKED_PIECE
-                room -= len(piece)
-                if room < 0:
-                    raise too_large(limit)
-                if piece:
-                    share.grow(len(piece))
-                    pieces.append(piece)
-            at = min(at, len(body)) - len(stream.unused_data)
-    except zstandard.ZstdError:
-        raise Refusal("bad_data", "the body can't be decompressed with its Content-Encoding") from None
-    return pieces
+    if len(pieces) == 1:
+        return pieces[0]
+    size = sum(map(len, pieces))
+    share.grow(size)  # during the join, the bytes exist twice
+    whole = b"".join(pieces)
+    pieces.clear()
+    share.shrink(size)
+    return whole

@@ -61,7 +61,7 @@ class JournalFolder:
             lock = os.open(self.path / "lock", os.O_CREAT | os.O_RDWR, 0o600)
         loop = asyncio.get_running_loop()
         began = loop.time()
-        told = False
+        warned = False
         try:
             while not ended():
                 with contextlib.suppress(BlockingIOError):
@@ -73,11 +73,11 @@ class JournalFolder:
                         f"serve.journal: {self.path}: still in use by another process after {within:g} s. Stop that process"
                         f" (`fuser {self.path / 'lock'}` prints its id), or set another folder"
                     )
-                if not told:
+                if not warned:
                     _log.warning(
                         "serve.journal: %s: in use by another process; waiting up to %g s until it ends", self.path, within
                     )
-                    told = True
+                    warned = True
                 await asyncio.sleep(_LOCK_EVERY)
         finally:
             if lock >= 0:
@@ -101,7 +101,12 @@ class JournalFolder:
         with _usable(self.path):
             segments = list(self.path.rglob(f"*{SUFFIX}"))
             for path in segments:
-                self._refuse_another_version(path)
+                with path.open("rb") as file:
+                    found = version_of(file.read(HEADER_BYTES))
+                if found not in (None, VERSION):  # a damaged or empty segment has none
+                    fix = "run the version of otel-agenteval that wrote it until its journal is empty"
+                    fault = another_version(found, VERSION, fix)
+                    raise ConfigError(f"serve.journal: {path}: segment {fault}, or set another folder")
             if not segments:
                 forget_strikes(self.path)
             for path in self.path.glob(f"*{_UNFINISHED}"):
@@ -112,15 +117,6 @@ class JournalFolder:
                 self._new_round(last, endpoints)
             for number in self._rounds()[:-1]:
                 shutil.rmtree(self.path / str(number))
-
-    def _refuse_another_version(self, path: Path) -> None:
-        with path.open("rb") as file:
-            found = version_of(file.read(HEADER_BYTES))
-        if found is None:  # damaged or empty, or of the first version, which had no header
-            found = VERSION if path.parent.parent.parent == self.path else 1
-        if found != VERSION:
-            fault = another_version(found, VERSION, "run the version of otel-agenteval that wrote it until its journal is empty")
-            raise ConfigError(f"serve.journal: {path}: segment {fault}, or set another folder")
 
     def _rounds(self) -> list[int]:
         return sorted(int(path.name) for path in self.path.iterdir() if path.name.isdigit())

@@ -32,8 +32,6 @@ _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[
 
 
 class Caller(NamedTuple):
-    """Request that is being answered."""
-
     request_id: str
     client: str
 
@@ -52,7 +50,6 @@ class Caller(NamedTuple):
 
 
 caller: ContextVar[Caller | None] = ContextVar("otel_agenteval_caller", default=None)
-"""Request that the current task or thread works on."""
 
 
 class _Formatter(logging.Formatter):
@@ -65,7 +62,7 @@ class _Formatter(logging.Formatter):
     def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
         """Return the traceback and exception type, without the message, which might quote a turn."""
         kind, _, where = ei
-        return _trace(kind, where)
+        return "".join([*traceback.format_tb(where), kind.__name__ if kind is not None else ""])
 
 
 class TextFormatter(_Formatter):
@@ -96,10 +93,7 @@ class JsonFormatter(_Formatter):
 
 
 def set_up(form: str = DEFAULT_FORMAT, level: str = DEFAULT_LEVEL) -> None:
-    """Log to standard error, unless the host application has configured logging.
-
-    ``level`` is for otel-agenteval's records. Other loggers write warnings and errors.
-    """
+    """Log to standard error, unless the host application has configured logging."""
     root = logging.getLogger()
     if root.handlers:
         return
@@ -118,7 +112,3 @@ def set_up(form: str = DEFAULT_FORMAT, level: str = DEFAULT_LEVEL) -> None:
 def _uncaught(kind: type[BaseException], error: BaseException | None, where: TracebackType | None) -> None:
     if not issubclass(kind, (KeyboardInterrupt, SystemExit)):
         _log.critical("uncaught exception: %s", kind.__name__, exc_info=(kind, error or kind(), where))
-
-
-def _trace(kind: type[BaseException] | None, where: TracebackType | None) -> str:
-    return "".join([*traceback.format_tb(where), kind.__name__ if kind is not None else ""])

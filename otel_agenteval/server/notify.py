@@ -47,7 +47,7 @@ class Notifier:
         """
         address = env.pop("NOTIFY_SOCKET", None)
         usec, pid = env.pop("WATCHDOG_USEC", ""), env.pop("WATCHDOG_PID", "")
-        if not address or address[0] not in "/@" or not hasattr(socket, "AF_UNIX"):
+        if not address or address[0] not in "/@":
             return cls()
         for_us = not pid or pid == str(os.getpid())
         return cls(address, int(usec) / 1e6 if for_us and usec.isdigit() and int(usec) > 0 else None)
@@ -57,10 +57,12 @@ class Notifier:
         return self._address is not None
 
     def send(self, **state: str | int) -> None:
-        """Send one message. Never raises."""
         if self._address is None:
             return
-        message = "\n".join(f"{name}={_line(str(value))}" for name, value in state.items()).encode()
+        lines = (
+            f"{name}={value}".replace("\n", " ").replace("\r", " ") for name, value in state.items()
+        )  # a value adds no field
+        message = "\n".join(lines).encode()
         where = f"\0{self._address[1:]}" if self._address.startswith("@") else self._address
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | getattr(socket, "SOCK_CLOEXEC", 0)) as sender:
@@ -113,7 +115,6 @@ class Progress:
         self._last: int | None = None
 
     def __call__(self) -> str:
-        """Return the reason if no work was done since the last check, or an empty string."""
         before, self._last = self._last, self._count()
         return self._reason if self._last is not None and self._last == before else ""
 
@@ -121,8 +122,8 @@ class Progress:
 class Listener:
     """Socket on which one child process reports to its parent, message by message."""
 
-    def __init__(self, heard: Callable[[Mapping[str, str]], None]) -> None:
-        self._heard = heard
+    def __init__(self, on_message: Callable[[Mapping[str, str]], None]) -> None:
+        self._on_message = on_message
         self._folder = tempfile.TemporaryDirectory(prefix="agenteval-")
         self.address = str(Path(self._folder.name) / "notify")
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | getattr(socket, "SOCK_CLOEXEC", 0))
@@ -134,14 +135,9 @@ class Listener:
         with contextlib.suppress(BlockingIOError):
             while True:
                 lines = self._socket.recv(_DATAGRAM).decode("utf-8", "replace").split("\n")
-                self._heard(dict(line.split("=", 1) for line in lines if "=" in line))
+                self._on_message(dict(line.split("=", 1) for line in lines if "=" in line))
 
     def close(self) -> None:
         asyncio.get_running_loop().remove_reader(self._socket)
         self._socket.close()
         self._folder.cleanup()
-
-
-def _line(text: str) -> str:
-    """Return a value on one line, so that it can't add fields to the message."""
-    return text.replace("\n", " ").replace("\r", " ")

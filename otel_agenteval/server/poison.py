@@ -28,7 +28,6 @@ _log = logging.getLogger("otel_agenteval")
 _LIST = "poison.txt"
 _IN_HAND = "in-hand-"
 _SLOT = 256
-"""Bytes for one name. A longer one is truncated."""
 _TURN, _REQUEST = 0, _SLOT
 _POISONED = 2
 """Strikes from which a name is skipped."""
@@ -40,7 +39,7 @@ class PoisonList:
     def __init__(self, folder: Path) -> None:
         collect_strikes(folder)
         self._list = folder / _LIST
-        self._strikes = Counter(_lines(self._list))
+        self._strikes = Counter(self._list.read_text(encoding="utf-8").split("\n")[:-1] if self._list.exists() else ())
         for name in self.poisoned:
             _log.warning("%s: skipped, because it crashed the process or took too long before", name)
         self._file, new = tempfile.mkstemp(dir=folder)
@@ -55,7 +54,6 @@ class PoisonList:
 
     @property
     def has_suspects(self) -> bool:
-        """True if any name has one strike."""
         return 1 in self._strikes.values()
 
     def is_poisoned(self, name: str) -> bool:
@@ -67,7 +65,6 @@ class PoisonList:
 
     @contextmanager
     def reading(self, request: str) -> Iterator[None]:
-        """Record the name of a request while it is read."""
         self._put(_REQUEST, request)
         try:
             yield
@@ -83,13 +80,11 @@ class PoisonList:
         self._names[_TURN] = 0
 
     def set_aside(self, trace_key: int) -> None:
-        """Skip the trace from now on."""
         name = _cut(trace_name(trace_key))
         self._strikes[name] += _POISONED
         _append(self._list, [name] * _POISONED)
 
     def close(self) -> None:
-        """Record that this process ended normally."""
         self._names.close()
         self._own.unlink(missing_ok=True)
         os.close(self._file)
@@ -105,7 +100,6 @@ def forget_strikes(folder: Path) -> None:
 
 
 def collect_strikes(folder: Path) -> None:
-    """Add a strike for the work of each crashed process."""
     for path in folder.glob(f"{_IN_HAND}*"):
         with path.open("rb") as file:
             try:
@@ -120,10 +114,6 @@ def collect_strikes(folder: Path) -> None:
 
 def _cut(name: str) -> str:
     return name.encode()[: _SLOT - 1].decode("utf-8", "replace")
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
 
 
 def _append(path: Path, names: list[str]) -> None:

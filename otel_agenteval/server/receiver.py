@@ -5,6 +5,7 @@ An acknowledged request is in the engine and, if a journal is configured, on dis
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import Counter, OrderedDict
 from typing import NamedTuple
@@ -23,21 +24,22 @@ from .admission import COPIES, LEAST, TURNS_FULL, UNBOUNDED, Arriving, Budget, S
 from .auth import Tenant, Tenants, bearer_in, is_token
 from .feed import Batch, Feed
 from .inflate import inflate
+from .logformat import caller
 from .poison import PoisonList
-from .refusal_log import RefusalLog
 from .responses import Accepted, Refusal, Refused
 from .wal import Journal, Record
+
+_log = logging.getLogger("otel_agenteval")
 
 FULL = 0.75
 """Fill level of the worker's queue from which senders are asked to retry."""
 _MAX_CLIENTS = 10_000
 _LARGE = 512 << 10
 """Size in bytes from which a body's records are counted before parsing, to limit memory."""
+LOG_EVERY = 10.0
 
 
 class Request(NamedTuple):
-    """One export request, as received by a transport."""
-
     signal: Signal
     body: bytes
     encoding: str
@@ -49,8 +51,6 @@ class Request(NamedTuple):
 
 
 class Receiver:
-    """Component that admits requests and passes them to the journal and the engine."""
-
     def __init__(self, engine: Engine, options: ServeOptions, clock: Clock = SYSTEM_CLOCK) -> None:
         self.engine = engine
         self.feed = Feed(engine, options)
@@ -60,17 +60,16 @@ class Receiver:
         self._clock = clock
         self.stopping = False
         """True if senders must use another server."""
-        self.replaying = False
+        self.replaying = options.journal is not None
         """True until the journal is replayed. Other requests are refused until then."""
         self.running = 0
-        """Number of admitted requests without a response."""
         self._bytes = 0
         self._lock = threading.Lock()
         self.outcomes: Counter[tuple[str, str, str]] = Counter()
         """Number of responses by transport, signal and outcome."""
         self.bytes_received = 0
         """Bytes of received bodies, before decompression."""
-        self._refusals = RefusalLog(clock)
+        self._log_refusals = RefusalLog(clock)
         self._clients: OrderedDict[str, TokenBucket] = OrderedDict()
         self.tenants = Tenants((), clock.monotonic)
         self._arriving = Arriving(engine.status, clock.monotonic)
@@ -83,6 +82,16 @@ class Receiver:
         self._clients.clear()
         self.tenants.set_options(options.tenants)
         self.engine.set_tenant_labels(self.tenants.labels)
+
+    def open_journal(self, journal: Journal, poison: PoisonList) -> None:
+        self.journal, self.poison = journal, poison
+
+    def end_replay(self) -> None:
+        self.replaying = False
+
+    def stop(self) -> None:
+        """Refuse further requests, so that senders use another server."""
+        self.stopping = True
 
     # --- admission: before a body is read
 
@@ -98,10 +107,7 @@ class Receiver:
         raise Refusal("unauthenticated", "a valid bearer token is required")
 
     def authorize_reader(self, authorization: str | None) -> Tenant | None:
-        """Return the tenant whose turns the reader can see, or None for all turns.
-
-        Raises a Refusal if the token is missing or wrong.
-        """
+        """Return the tenant whose turns the reader can see, or None for all turns."""
         if self.tenants and self.options.token is not None and is_token(bearer_in(authorization), self.options.token):
             return None
         return self.authorize(authorization)
@@ -138,7 +144,6 @@ class Receiver:
         self.running += 1
 
     def release(self, client: str, size: int) -> None:
-        """End a request after ``size`` bytes of its body."""
         self.running -= 1
         self.bytes_received += size
         rate = self.options.client_rate
@@ -153,7 +158,6 @@ class Receiver:
 
     @property
     def turns_full(self) -> bool:
-        """True if open turns leave no room for more spans."""
         return self._arriving.is_full
 
     def _bucket(self, client: str, rate: int) -> TokenBucket:
@@ -170,15 +174,12 @@ class Receiver:
     def refused(self, transport: str, signal: str, refusal: Refused) -> None:
         """Count a refusal, and log it if the log's rate limit allows."""
         self.count(transport, signal, refusal.kind)
-        self._refusals.note(transport, signal, refusal)
+        self._log_refusals(transport, signal, refusal)
 
     # --- processing: on a separate thread
 
     def take(self, request: Request) -> Accepted:
-        """Decompress, parse and journal a request, and pass it to the engine.
-
-        Raises a Refusal if it is invalid, doesn't fit into memory, or can't be written to the journal.
-        """
+        """Decompress, parse and journal a request, and pass it to the engine, or refuse it."""
         try:
             return self._take(request)
         except Refusal as refusal:
@@ -246,8 +247,8 @@ class Receiver:
             batch = self.feed.read(signal, body, is_json, base)
         except NotOtlp as error:
             raise Refusal("bad_data", str(error)) from None
-        if tenant is not None:
-            self._admit_turns(batch, tenant)
+        if tenant is not None and tenant.options.quotas.open_turns is not None:
+            tenant.admit_turns(self.engine.status.turns_of(tenant.number, [key for key, _ in batch.parts]))
         # The journal comes first. A turn that closes immediately must find its request there, and unsaved requests aren't evaluated.
         if self.journal is None or not body:
             self._give(batch, tenant)
@@ -269,15 +270,38 @@ class Receiver:
         with self._arriving.room(batch.parts):
             self.feed.give(batch)
 
-    def _admit_turns(self, batch: Batch, tenant: Tenant) -> None:
-        """Refuse a request that opens more turns than its tenant's quota allows."""
-        if tenant.options.quotas.open_turns is None:
-            return
-        tenant.admit_turns(self.engine.status.turns_of(tenant.number, [key for key, _ in batch.parts]))
-
 
 def _accepted(batch: Batch, signal: Signal) -> Accepted:
     if not batch.invalid:
         return Accepted()
     what = "spans without valid ids" if signal == "traces" else "unreadable log records"
     return Accepted(batch.invalid, f"dropped {batch.invalid} {what}")
+
+
+class RefusalLog:
+    """Log of at most one refusal per kind and transport in :data:`LOG_EVERY` seconds.
+
+    It helps to find a sender, and no sender can fill a disk with it. It contains nothing from the request's body.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._next: dict[tuple[str, str], float] = {}
+        self._suppressed: Counter[tuple[str, str]] = Counter()
+
+    def __call__(self, transport: str, signal: str, refusal: Refused) -> None:
+        key, now = (transport, refusal.kind), self._clock.monotonic()
+        with self._lock:
+            if now < self._next.get(key, now):
+                self._suppressed[key] += 1
+                return
+            self._next[key] = now + LOG_EVERY
+            suppressed = self._suppressed.pop(key, 0)
+        request = caller.get()
+        _log.log(
+            logging.INFO if refusal.kind == "stopping" else logging.WARNING,
+            "refused %s %s from %s: %s: %s%s",
+            transport, signal, request.client if request is not None else "?", refusal.kind, refusal.message,
+            f" ({suppressed} more since the last line of this kind)" if suppressed else "",
+        )  # fmt: skip

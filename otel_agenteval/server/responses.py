@@ -37,8 +37,6 @@ _RETRYABLE = frozenset(("throttled", "overloaded", "stopping", "error"))
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Response to a refused request."""
-
     kind: Kind
     message: str
     retry_after: float | None

@@ -21,8 +21,6 @@ _ALL = (1 << POSITIONS) - 1
 
 
 class Share:
-    """Set of traces at certain positions of the circle, one bit per position."""
-
     def __init__(self, bits: int) -> None:
         self.bits = bits
         self._bytes = bits.to_bytes((POSITIONS + 7) // 8, "little")

@@ -22,7 +22,14 @@ def as_sidecar(config: Config) -> Config:
     more: dict[str, Any] = {"outlets": {"prometheus": None}}
     if "log_events" not in config.outlets.options_given:  # a sidecar has no application that configures OpenTelemetry logging
         more["outlets"]["log_events"] = "off"
-    more["statistics"] = _statistics(config)
+    more["statistics"] = statistics = dict[str, Any]()
+    if config.statistics.changes.detect == "auto":
+        statistics["changes"] = {"detect": True}
+    if config.statistics.state == "auto":
+        try:
+            statistics["state"] = str(state_folder() / "statistics.json")
+        except ConfigError:  # statistics work without a state file
+            statistics["state"] = None
     judged = any(service.model is not None for service in (config.judge, config.embedder))
     if judged and "backend" not in config.judge.queue.options_given:
         more["judge"] = {"queue": {"backend": "sqlite", "path": str(state_folder() / "queue.db")}}
@@ -31,19 +38,6 @@ def as_sidecar(config: Config) -> Config:
         # without a spool, the journal would keep the requests of every undelivered score
         more["outlets"]["otlp"] = {"spool": {"directory": str(Path(config.serve.journal) / "spool")}}
     return load_config(config, overrides=more)
-
-
-def _statistics(config: Config) -> dict[str, Any]:
-    """Enable change detection and a state file, unless configured otherwise."""
-    wanted, found = config.statistics, dict[str, Any]()
-    if wanted.changes.detect == "auto":
-        found["changes"] = {"detect": True}
-    if wanted.state == "auto":
-        try:
-            found["state"] = str(state_folder() / "statistics.json")
-        except ConfigError:  # statistics work without a state file
-            found["state"] = None
-    return found
 
 
 def state_folder() -> Path:

@@ -20,7 +20,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -49,8 +49,7 @@ LABEL = "process"
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 _LIVED_LONG = 60.0
 _SCRAPE = 2.0
-_LOOK_EVERY = 1.0
-"""Seconds between readiness checks of the processes."""
+_POLL_EVERY = 1.0
 _PORTS_WITHIN = 5.0
 """Seconds for processes whose parent was killed to close their ports."""
 _PORTS_EVERY = 0.1
@@ -133,6 +132,25 @@ class Child:
         elif line.startswith('{"ledger"'):
             self.ledger = json.loads(line)["ledger"]
 
+    def poll_readiness(self) -> None:
+        """Ask the process why it refuses requests, and for all its checks. Blocks."""
+        address, name = self.listening.get("metrics"), f"process {self.number}"
+        if address is None:
+            self.unready, self.checks = "starting", [Check(name, "starting", required=True)]
+            return
+        request = urllib.request.Request(f"http://{address}/readyz?verbose", headers={"Accept": "application/json"})
+        try:
+            try:
+                with urllib.request.urlopen(request, timeout=_SCRAPE) as answer:  # noqa: S310 - http, as above
+                    report = json.load(answer)
+            except urllib.error.HTTPError as error:
+                with error:
+                    report = json.load(error)
+            self.unready, self.checks = str(report["reason"]), checks_in(report, f"{name}: ")
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            reason = f"doesn't answer: {type(error).__name__}"
+            self.unready, self.checks = reason, [Check(name, reason, required=True)]
+
     def alive(self, now: float) -> None:
         self._alive_at = now
 
@@ -145,7 +163,7 @@ class Child:
 
     def signal(self, number: signal.Signals, *, ending: bool = True) -> None:
         """Send a signal to the process. Signals that end it also prevent a restart."""
-        if ending and number != getattr(signal, "SIGHUP", None):
+        if ending and number != signal.SIGHUP:
             self._stop.set()
         if self.process is not None and self.process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
@@ -153,8 +171,6 @@ class Child:
 
 
 class Merged:
-    """Prometheus collector for the metrics of all processes, labeled by process number."""
-
     def __init__(self, children: Sequence[Child]) -> None:
         self._children = children
         self._pool = ThreadPoolExecutor(max(1, len(children)), "agenteval-scrape")
@@ -171,7 +187,9 @@ class Merged:
                 merged = families.get(family.name)
                 if merged is None:
                     merged = families[family.name] = Metric(family.name, family.documentation, family.type, family.unit)
-                merged.samples += [_with(sample, str(child.number)) for sample in family.samples]
+                merged.samples += [
+                    sample._replace(labels={**sample.labels, LABEL: str(child.number)}) for sample in family.samples
+                ]
         yield from families.values()
         up = Metric("agenteval_processes", "1 if the process answers scrapes, otherwise 0.", "gauge")
         restarts = Metric("agenteval_process_restarts", "Restarts of the process.", "counter")
@@ -187,7 +205,6 @@ class Merged:
 
 
 def unready(children: Sequence[Child], stopping: bool) -> str:
-    """Return why senders should pause, or an empty string if all processes are ready."""
     if stopping:
         return "shutting down"
     return "; ".join(f"process {child.number}: {child.unready}" for child in children if child.unready)
@@ -198,29 +215,8 @@ async def _poll_readiness(children: Sequence[Child]) -> None:
     loop = asyncio.get_running_loop()
     with ThreadPoolExecutor(len(children), "agenteval-ready") as pool:
         while True:
-            found = await asyncio.gather(*(loop.run_in_executor(pool, _readiness, child) for child in children))
-            for child, (reason, checks) in zip(children, found, strict=True):
-                child.unready, child.checks = reason, checks
-            await asyncio.sleep(_LOOK_EVERY)
-
-
-def _readiness(child: Child) -> tuple[str, list[Check]]:
-    """Return why a process refuses requests, and all its checks."""
-    address, name = child.listening.get("metrics"), f"process {child.number}"
-    if address is None:
-        return "starting", [Check(name, "starting", required=True)]
-    request = urllib.request.Request(f"http://{address}/readyz?verbose", headers={"Accept": "application/json"})
-    try:
-        try:
-            with urllib.request.urlopen(request, timeout=_SCRAPE) as answer:  # noqa: S310 - http, as above
-                report = json.load(answer)
-        except urllib.error.HTTPError as error:
-            with error:
-                report = json.load(error)
-        return str(report["reason"]), checks_in(report, f"{name}: ")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        reason = f"doesn't answer: {type(error).__name__}"
-        return reason, [Check(name, reason, required=True)]
+            await asyncio.gather(*(loop.run_in_executor(pool, child.poll_readiness) for child in children))
+            await asyncio.sleep(_POLL_EVERY)
 
 
 def _scraped(child: Child) -> list[Metric]:
@@ -234,10 +230,6 @@ def _scraped(child: Child) -> list[Metric]:
     except (OSError, ValueError) as error:
         _log.warning("process %d can't be scraped: %s", child.number, type(error).__name__)
         return []
-
-
-def _with(sample: Sample, number: str) -> Sample:
-    return sample._replace(labels={**sample.labels, LABEL: number})
 
 
 def command_of(config: Config, number: int, arguments: Sequence[str]) -> list[str]:
@@ -257,32 +249,22 @@ def routed_to(config: Config, count: int) -> list[str]:
     return found
 
 
-async def _all_ready(children: Sequence[Child]) -> bool:
-    for child in children:
-        await child.ready.wait()
-    return True
-
-
-class _Faults:
-    """Stand-in for the engine in the parent, which only logs internal errors."""
-
-    @staticmethod
-    def failed(where: str, error: BaseException) -> None:
-        _log.warning("%s failed: %s", where, type(error).__name__)
+def _count_fault(where: str, error: BaseException) -> None:
+    _log.warning("%s failed: %s", where, type(error).__name__)
 
 
 class _Supervision:
     """Receiver of the processes' reports, and reporter to the service manager."""
 
-    def __init__(self, notifier: Notifier, count: int) -> None:
+    def __init__(self, notifier: Notifier, count: int, start: Callable[[int, dict[str, str] | None], Child]) -> None:
         self._notifier = notifier
         self.is_up = False
         """True once every process has listened. Until then, each of them remembers a reload itself."""
-        self.children: list[Child] = []
         self._listeners = [Listener(functools.partial(self._hear, number)) for number in range(count)] if notifier.enabled else []
         self._reloading: set[int] = set()
+        self.children = [start(number, self._environment(number)) for number in range(count)]
 
-    def environment(self, number: int) -> dict[str, str] | None:
+    def _environment(self, number: int) -> dict[str, str] | None:
         """Return the environment in which a process reports to the parent. None to inherit it."""
         if not self._listeners:
             return None
@@ -300,15 +282,15 @@ class _Supervision:
             if not self._reloading:
                 self._notifier.ready("reloaded")
 
+    def begin(self) -> None:
+        self.is_up = True
+
     def reload(self) -> None:
         """Report a reload until all processes have finished it."""
         self._notifier.reloading()
         self._reloading = {child.number for child in self.children if child.listening} if self._listeners else set()
         if not self._reloading:
             self._notifier.ready("reloaded")
-
-    def stopping(self, within: float) -> None:
-        self._notifier.stopping(within)
 
     async def watch(self, status: str) -> None:
         """Report the parent as alive, and kill processes that hang so that they restart."""
@@ -327,8 +309,6 @@ class _Supervision:
 
 
 class _MetricsPage:
-    """Merged ``/metrics`` and readiness of all processes, at the configured address."""
-
     def __init__(self, config: Config, children: Sequence[Child], stop: asyncio.Event) -> None:
         self._options = config.serve
         self._children = children
@@ -350,7 +330,7 @@ class _MetricsPage:
             lambda: unready(self._children, self._stop.is_set()),
             lambda: [check for child in self._children for check in child.checks],
         )
-        page = Page(guard, _Faults, self._metrics.get, readiness)
+        page = Page(guard, _count_fault, self._metrics.get, readiness)
         self._server = HttpServer(page, options.max_connections, options.client_connections)
         self._polling = asyncio.create_task(_poll_readiness(self._children))
         await self._server.start("serve.metrics", options.metrics, None)
@@ -365,23 +345,26 @@ class _MetricsPage:
         self._merged.close()
 
 
-async def serve(
-    config: Config, count: int, arguments: Sequence[str], signals: Signals, notifier: Notifier | None = None
-) -> dict[str, Any]:
-    """Run ``count`` processes until SIGTERM or SIGINT, and return their ledgers.
-
-    Raises ConfigError if a process can't start with its configuration. The others are stopped.
-    """
-    notifier = notifier or Notifier()
-    supervision = _Supervision(notifier, count)
+async def serve(config: Config, count: int, arguments: Sequence[str], signals: Signals, notifier: Notifier) -> dict[str, Any]:
+    """Run ``count`` processes until a signal, and return their ledgers, or raise ConfigError."""
     journal = None if config.serve.journal is None else JournalFolder(config.serve.journal)
-    children = [
-        Child(number, command_of(config, number, arguments), supervision.environment(number), journal) for number in range(count)
-    ]
-    supervision.children = children
+    supervision = _Supervision(
+        notifier, count, lambda number, env: Child(number, command_of(config, number, arguments), env, journal)
+    )
+    children = supervision.children
     running: list[asyncio.Task[None]] = []
     stop = asyncio.Event()
-    _pass_signals_on(signals, supervision, stop, config.serve.drain_timeout)
+
+    def pass_on(number: int) -> None:
+        if number != signal.SIGHUP:
+            notifier.stopping(config.serve.drain_timeout)
+            stop.set()
+        elif supervision.is_up:
+            supervision.reload()
+        for child in children:
+            child.signal(signal.Signals(number))
+
+    signals.pass_to(pass_on)
     page = _MetricsPage(config, children, stop)
     reporting = asyncio.create_task(notifier.while_starting())
     try:
@@ -391,7 +374,7 @@ async def serve(
             running += [asyncio.create_task(child.run()) for child in children]
             await _start_all(children, running, stop)
         if not stop.is_set():
-            supervision.is_up = True
+            supervision.begin()
             if address is not None:
                 print(f"listening: metrics={address}", flush=True)
             print(f"AGENTEVAL_ENDPOINTS='{endpoints([child.listening for child in children])}'", flush=True)
@@ -414,21 +397,6 @@ async def serve(
     return {"processes": ledgers, "handed_over": all(ledger["handed_over"] for ledger in ledgers)}
 
 
-def _pass_signals_on(signals: Signals, supervision: _Supervision, stop: asyncio.Event, drain_timeout: float) -> None:
-    """Forward signals to each process, and set ``stop`` for those that end the service."""
-
-    def pass_on(number: int) -> None:
-        if number != signal.SIGHUP:
-            supervision.stopping(drain_timeout)
-            stop.set()
-        elif supervision.is_up:
-            supervision.reload()
-        for child in supervision.children:
-            child.signal(signal.Signals(number))
-
-    signals.pass_to(pass_on)
-
-
 async def _make_way(config: Config, count: int, journal: JournalFolder | None, stop: asyncio.Event) -> None:
     """Wait until orphaned processes end, and divide what they left in the journal."""
     loop = asyncio.get_running_loop()
@@ -444,7 +412,6 @@ async def _make_way(config: Config, count: int, journal: JournalFolder | None, s
 
 
 def _is_taken(host: str, port: int) -> bool:
-    """Return True if another process listens on the port."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         socket.create_server((host, port), family=family).close()
@@ -455,8 +422,9 @@ def _is_taken(host: str, port: int) -> bool:
 
 async def _start_all(children: Sequence[Child], running: Sequence[asyncio.Task[None]], stop: asyncio.Event) -> None:
     """Wait until every process listens. Raises ConfigError if one can't start."""
-    started = [asyncio.ensure_future(_all_ready(children)), asyncio.ensure_future(stop.wait())]
-    await asyncio.wait([*started, *running], return_when=asyncio.FIRST_COMPLETED)
+    started = asyncio.gather(*(child.ready.wait() for child in children))
+    awaited: list[asyncio.Future[Any]] = [started, asyncio.ensure_future(stop.wait()), *running]
+    await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
     refused = [child.number for child in children if child.refused]
     if refused:
         raise ConfigError(f"process {refused[0]} of {len(children)} can't start. See its error above")

@@ -54,8 +54,6 @@ _KINDS: tuple[tuple[Signal, bool], ...] = (("traces", False), ("logs", False), (
 
 
 class Record(NamedTuple):
-    """One request that an earlier process left in the journal."""
-
     id: str
     """``segment:offset``, the same at every start and in every process."""
     signal: Signal
@@ -86,8 +84,6 @@ class _Segment:
 
 
 class Entry:
-    """One request that is being written to the journal."""
-
     def __init__(self, journal: Journal, data: bytes) -> None:
         self._journal = journal
         self.done = threading.Event()
@@ -98,7 +94,6 @@ class Entry:
         """True if its request doesn't wait for the write anymore."""
 
     def wait(self) -> None:
-        """Wait until the entry is on disk. Raises a Refusal if it couldn't be written."""
         if not self.done.wait(_COMMIT_WITHIN):
             self._journal.withdraw(self)
         if self.segment is None:
@@ -169,15 +164,12 @@ class Journal:
 
     @property
     def trouble(self) -> str:
-        """Why no request can be written at the moment, or an empty string."""
         since = self._writing_since
         if since is not None and self._now() - since > _STUCK_AFTER:
             return "the journal's disk doesn't respond"
         if self.failing:
             return _UNWRITABLE
         return "the journal is full" if self.full else ""
-
-    # --- writing
 
     def append(self, signal: Signal, body: bytes, is_json: bool, tenant: str | None = None) -> Entry:
         """Queue a request for writing. Raises a Refusal if too many bytes wait for the disk."""
@@ -262,7 +254,7 @@ class Journal:
             os.fdatasync(segment.file)
         except BaseException as error:
             self._fail(error)
-            self._take_back(segment)
+            self._undo(segment)
         else:
             self.failing = False
             with self._lock:
@@ -321,7 +313,7 @@ class Journal:
             reason = error.strerror if isinstance(error, OSError) else type(error).__name__
             _log.warning("%s: %s (further failures are only counted)", _UNWRITABLE, reason)
 
-    def _take_back(self, segment: _Segment) -> None:
+    def _undo(self, segment: _Segment) -> None:
         """Remove a partial write, and delete the segment if it contains nothing else."""
         with self._lock:
             self._current = None
@@ -354,7 +346,6 @@ class Journal:
                 segment.ungiven = 0
 
     def stop_replaying(self) -> None:
-        """Leave the remaining requests for the next start."""
         self._stop_replaying = True
 
     def _read(self, path: Path) -> Iterator[Record]:
@@ -379,8 +370,6 @@ class Journal:
                         continue
                 self.broken += 1  # a partial write by a process that died
                 return
-
-    # --- deleting
 
     def collect(self, held: Callable[[set[int]], set[int]], deliver: Callable[[], bool]) -> None:
         """Delete segments whose turns are all delivered.
@@ -443,7 +432,6 @@ def version_of(head: bytes) -> int | None:
 
 
 def share_of(segment: Path) -> Share:
-    """Return the traces of a segment that belong to its process."""
     try:
         return Share(int.from_bytes(segment.with_suffix(SHARE).read_bytes(), "little"))
     except FileNotFoundError:

@@ -14,7 +14,8 @@ import threading
 import time
 import urllib.parse
 from collections.abc import AsyncGenerator, Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 
@@ -39,7 +40,6 @@ _SAFE = [
     ("cross-origin-resource-policy", "same-origin"), ("x-frame-options", "DENY"),
 ]  # fmt: skip
 _VIEWS = frozenset(("", "turns", "turn", "compare", "label", "catalogue", "health"))
-"""First path segments of the page's views."""
 _PACKED_FROM = 1_024
 _THREADS = 4
 _MAX_LIVE = 32
@@ -48,13 +48,11 @@ _SUM_EVERY = 5.0
 
 Authorize = Callable[[Head], Reader]
 Legacy = Callable[[Head], "Response | None"]
+Answer = Callable[[Head, Route, Request], Response]
 
 
 class Web:
-    """Handler for the address of the web UI.
-
-    ``api`` is None if no store is configured. ``older`` handles other paths under ``/api/``.
-    """
+    """Handler for the address of the web UI. Without a store, there is no ``api``."""
 
     def __init__(
         self,
@@ -83,7 +81,7 @@ class Web:
             self._guard.check(head)
             reader = self._authorize(head)
             if head.path.startswith(f"{BASE}/"):
-                return self._asked(head, reader)
+                return self._api_exchange(head, reader)
             if head.method not in ("GET", "HEAD"):
                 raise Problem(405, "GET only", "GET")
             found = self._older(head) if head.path.startswith("/api/") else None
@@ -100,7 +98,7 @@ class Web:
         self._count_fault("web", error)
         return _problem(503, "internal error")
 
-    def _asked(self, head: Head, reader: Reader) -> Exchange | Response:
+    def _api_exchange(self, head: Head, reader: Reader) -> Exchange | Response:
         path = head.path.removeprefix(BASE)
         if path == "/openapi.json":
             return _json(head, jsonio.dumps(document()).encode())
@@ -119,10 +117,7 @@ class Web:
             and head.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json"
         ):
             raise Problem(415, "the body must be application/json")
-        return _Asked(self, head, route, Request(given, reader))
-
-    async def answered(self, head: Head, route: Route, request: Request) -> Response:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._answer, head, route, request)
+        return _ApiExchange(self._threads, self._answer, head, route, Request(given, reader))
 
     def _answer(self, head: Head, route: Route, request: Request) -> Response:
         assert self._api is not None
@@ -137,8 +132,6 @@ class Web:
             named = [("content-disposition", f'attachment; filename="{found.filename}"')] if found.filename is not None else []
             return _sent(head, found.body, found.content_type, named)
         return _json(head, jsonio.dumps(found).encode())
-
-    # --- live
 
     def _live_turns(self, query: dict[str, list[str]], reader: Reader, api: Api) -> Response:
         """Return server-sent events with matching turns, as they arrive and get scores."""
@@ -157,7 +150,7 @@ class Web:
     async def _events(self, api: Api, request: Request) -> AsyncGenerator[bytes, None]:
         loop = asyncio.get_running_loop()
         self._live += 1
-        last, said = None, loop.time()
+        last, sent_at = None, loop.time()
         yield b": listening\n\n"
         try:
             while True:
@@ -167,10 +160,10 @@ class Web:
                     turns = []
                 if turns:
                     yield b"data: " + jsonio.dumps({"turns": turns}).encode() + b"\n\n"
-                    said = loop.time()
-                elif loop.time() - said >= _ALIVE_EVERY:
+                    sent_at = loop.time()
+                elif loop.time() - sent_at >= _ALIVE_EVERY:
                     yield b": alive\n\n"
-                    said = loop.time()
+                    sent_at = loop.time()
                 else:
                     yield b""  # lets the server check if it is stopping
                 await asyncio.sleep(_LIVE_EVERY)
@@ -179,8 +172,6 @@ class Web:
 
 
 class Sums:
-    """Thread that keeps the store's hourly sums up to date while the web UI is served."""
-
     def __init__(self, path: str, time_s: Callable[[], float]) -> None:
         self._summer = Summer(path, time_s)
         with contextlib.suppress(sqlite3.Error, StoreError, OSError):  # readers and the outlet report it
@@ -210,35 +201,28 @@ class Sums:
             self._over.wait(wait)
 
 
-class _Asked:
-    """Exchange for an API request whose response is produced on a thread."""
-
+class _ApiExchange(Exchange):
     max_body = 64 * 1024
     body_timeout = 10.0
 
-    def __init__(self, web: Web, head: Head, route: Route, request: Request) -> None:
-        self._web = web
+    def __init__(self, threads: Executor, answer: Answer, head: Head, route: Route, request: Request) -> None:
+        self._threads = threads
+        self._answer = answer
         self._head = head
         self._route = route
         self._request = request
 
-    def received(self, size: int) -> bool:
-        return True
-
     async def answer(self, body: bytes) -> Response:
+        request = self._request
         if self._route.body is not None:
             try:
-                self._request.body = jsonio.loads(body)
+                request = replace(request, body=jsonio.loads(body))
             except (ValueError, RecursionError):
                 return _problem(400, "the body isn't valid JSON")
-        return await self._web.answered(self._head, self._route, self._request)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._answer, self._head, self._route, request)
 
     def refuse(self, why: Failure) -> Response:
-        return _problem(
-            413 if why == "too_large" else 400, "the body is too large" if why == "too_large" else "the body is incomplete"
-        )
-
-    def end(self, size: int) -> None: ...
+        return _problem(413, "the body is too large") if why == "too_large" else _problem(400, "the body is incomplete")
 
 
 def credentials_in(authorization: str | None) -> tuple[str, str] | None:
@@ -253,9 +237,6 @@ def credentials_in(authorization: str | None) -> tuple[str, str] | None:
     except ValueError:
         return None
     return (name or "token", token) if found and token else None
-
-
-# --- responses -------------------------------------------------------------------------------------------------------
 
 
 def _problem(status: int, message: str, allow: str | None = None) -> Response:
@@ -295,7 +276,6 @@ def _static(head: Head) -> Response:
 
 @cache
 def _files() -> dict[str, bytes]:
-    """Return the files that a browser can request, by path."""
     found: dict[str, bytes] = {}
     folders = [(files("otel_agenteval.page") / "static", "")]
     while folders:

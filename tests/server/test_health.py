@@ -90,8 +90,7 @@ def test_a_page_that_takes_long_is_written_once_and_holds_up_nobody() -> None:
         for scrape in scrapes:
             scrape.start()
         assert slow.entered.wait(10)
-        server: Any = own.service._servers["metrics"]
-        _until(lambda: len(server._server._connections) == 3)
+        _until(lambda: own.service._servers["metrics"].connections == 3)
         assert own.get("/healthz", "metrics") == (200, "ok\n")
         slow.go.set()
         for scrape in scrapes:

@@ -14,7 +14,7 @@ import grpc
 import pytest
 
 from otel_agenteval.server.logformat import Caller, JsonFormatter, TextFormatter, caller
-from otel_agenteval.server.refusal_log import EVERY, RefusalLog
+from otel_agenteval.server.receiver import LOG_EVERY, RefusalLog
 from otel_agenteval.server.responses import Refused
 from tests.support.clock import FakeClock
 from tests.support.process import run
@@ -90,12 +90,12 @@ def test_refusals_of_a_kind_are_logged_once_in_a_while_with_how_many_there_were(
     log = RefusalLog(clock)
     denied, busy = Refused("unauthenticated", "a valid bearer token is required", None), Refused("overloaded", "behind", 1.0)
     for _ in range(100):
-        log.note("http", "traces", denied)
-    log.note("grpc", "traces", denied)
-    log.note("http", "logs", busy)
-    clock.advance(EVERY)
-    log.note("http", "traces", denied)
-    log.note("http", "logs", busy)
+        log("http", "traces", denied)
+    log("grpc", "traces", denied)
+    log("http", "logs", busy)
+    clock.advance(LOG_EVERY)
+    log("http", "traces", denied)
+    log("http", "logs", busy)
     assert caplog.messages == [
         "refused http traces from ?: unauthenticated: a valid bearer token is required",
         "refused grpc traces from ?: unauthenticated: a valid bearer token is required",

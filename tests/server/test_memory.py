@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from otel_agenteval.server.memory import tune
+from otel_agenteval.server.process import tune
 from tests.support.process import run
 from tests.support.service import Sidecar, request
 
 LARGE = """
 import resource, sys
-from otel_agenteval.server.memory import tune
+from otel_agenteval.server.process import tune
 if sys.argv[1] == "tuned":
     assert tune()
 
@@ -53,7 +53,7 @@ from tests.support.service import request
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.engine.engine import Engine
 from otel_agenteval.server.feed import Feed
-from otel_agenteval.server.memory import tune
+from otel_agenteval.server.process import tune
 tune()
 config = load_config({"turn": {"total_bytes": "24MiB"}, "inline": {"metrics": []}, "outlets": {"prometheus": None, "log_events": False}})
 engine = Engine(config)
