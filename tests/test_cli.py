@@ -364,7 +364,7 @@ def test_a_turn_cannot_write_to_the_terminal() -> None:
 def test_colours_are_used_when_asked_for_and_change_no_word() -> None:
     scores = [oa.Score("code_secret_leak", 0.0, False, type="boolean"), oa.Score("code_cost", 0.5, unit="USD", direction="down")]
     turn = oa.Turn(input="Hi", output="Ho")
-    coloured = render_turn(turn, scores, colour=True)
+    coloured = render_turn(turn, scores, color=True)
     assert "\033[31m✗" in coloured
     assert re.sub(r"\033\[\d+m", "", coloured) == render_turn(turn, scores)
 

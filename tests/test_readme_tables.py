@@ -20,7 +20,7 @@ from otel_agenteval.evaluation.redaction import exported
 from otel_agenteval.evaluation.scored_turn import Root, ScoredTurn
 from otel_agenteval.metrics.registry import catalog
 from otel_agenteval.outlets import log_events, span_events
-from otel_agenteval.outlets.jsonl import lines_of
+from otel_agenteval.outlets.jsonl import JsonLinesOutlet
 from scripts import gen_docs
 
 ROOT = Path(__file__).parent.parent
@@ -139,7 +139,7 @@ def test_the_log_event_s_attributes_are_documented() -> None:
 
 
 def test_the_keys_of_a_json_line_are_documented() -> None:
-    written = lines_of(ScoredTurn(TURN, Root(1, 2), [FULL, FAILED], supersedes="u"))
+    written = JsonLinesOutlet("scores.jsonl").lines(ScoredTurn(TURN, Root(1, 2), [FULL, FAILED], supersedes="u"))
     assert first_column(read("docs/reference/events-and-attributes.md"), "<!-- json line keys -->") == {
         key for line in written for key in line
     }

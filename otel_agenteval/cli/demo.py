@@ -28,7 +28,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from ..config.root import Config
 from ..instrumentation.attach import Handle, instrument
 from ..outlets.prometheus import PrometheusOutlet
-from ..outlets.turn_text import colours_wanted, columns, render_turn
+from ..outlets.turn_text import colors_wanted, columns, render_turn
 from ..report.table import OutcomeTable
 from .exit_codes import OK, UNUSABLE
 
@@ -328,11 +328,11 @@ def play_and_serve(once: bool, port: int) -> int:
 
 
 def _show(provider: TracerProvider, handle: Handle) -> None:
-    colour, width = colours_wanted(sys.stdout), columns(sys.stdout)
+    colour, width = colors_wanted(sys.stdout), columns(sys.stdout)
     print("A scripted agent plans train journeys. One line was added to it: otel_agenteval.instrument()\n")
     summary = OutcomeTable()
     for number, (scene, scored) in enumerate(play(provider, handle), 1):
-        print(render_turn(scored.turn, scored.scores, width, title=f"{number} · {scene.title}", colour=colour))
+        print(render_turn(scored.turn, scored.scores, width, title=f"{number} · {scene.title}", color=colour))
         summary.add(scored.scores)
     print(summary.render(width, colour=colour))
     address = metrics_address(handle)

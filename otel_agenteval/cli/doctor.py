@@ -12,7 +12,7 @@ from ..config.loader import load_config
 from ..core.errors import ConfigError, refusal
 from ..core.terminal import escaped
 from ..engine.selected import selected
-from ..outlets.turn_text import colours_wanted
+from ..outlets.turn_text import colors_wanted
 from .diagnosis.configuration import configuration_findings, judge_findings
 from .diagnosis.environment import instrumentation_findings, python_findings
 from .diagnosis.finding import BAD, GOOD, NOTE, Finding
@@ -82,7 +82,7 @@ def _headers(given: Iterable[str]) -> dict[str, str]:
 
 def _show(title: str, findings: Iterable[Finding]) -> int:
     """Print a section of findings, and return FAILED if one is a problem."""
-    colour = colours_wanted(sys.stdout)
+    colour = colors_wanted(sys.stdout)
     print(f"\n{escaped(title)}")
     worst = OK
     for level, text, advice in findings:

@@ -17,7 +17,7 @@ from ..core.terminal import escaped
 from ..core.turn import Turn
 from ..outlets.accounting import outcome
 from ..outlets.store.reader import StoreReader, Wanted, score_of_row, store_path
-from ..outlets.turn_text import BOLD, DIM, RED, Paint, colours_wanted, columns, one_line, short_name
+from ..outlets.turn_text import BOLD, DIM, RED, Paint, colors_wanted, columns, one_line, short_name
 from ..turns.recorded_conversations import RecordedConversations
 from ..turns.recordings import Reading
 from ..turns.spool import Key, results
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _stored(turn: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
     """Return a line with a stored turn's short id, time, agent and failures, and a second line with its input if stored."""
-    paint, width = Paint(colours_wanted(sys.stdout)), columns(sys.stdout)
+    paint, width = Paint(colors_wanted(sys.stdout)), columns(sys.stdout)
     scores = [score_of_row(row) for row in rows]
     wrong = [escaped(short_name(score.metric)) for score in scores if outcome(score) in ("fail", "error")]
     when = datetime.datetime.fromtimestamp(turn["start"] or turn["stored_at"], datetime.timezone.utc)

@@ -21,7 +21,7 @@ from ..core.tenancy import qualified
 from ..core.terminal import escaped
 from ..outlets.store.postgres import without_password
 from ..outlets.store.reader import StoreReader, score_of_row, store_path
-from ..outlets.turn_text import colours_wanted, columns, render_outcomes
+from ..outlets.turn_text import colors_wanted, columns, render_outcomes
 from .exit_codes import FAILED, OK, UNUSABLE
 from .options import add_store
 
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(f"turn {escaped(found.turn_id)}")
         scores_of = [score_of_row(row) for row in found.scores]
-        print(render_outcomes(found.outcomes, scores_of, columns(sys.stdout), colour=colours_wanted(sys.stdout)), end="")
+        print(render_outcomes(found.outcomes, scores_of, columns(sys.stdout), color=colors_wanted(sys.stdout)), end="")
     return OK if found.outcomes is not None else FAILED
 
 

@@ -10,7 +10,7 @@ import os
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableSequence
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
@@ -22,10 +22,9 @@ from ..core.threads import mark_as_ours
 from ..evaluation.names import public_name
 from ..evaluation.redaction import exporter_of
 from ..evaluation.references import ReferenceSources
-from ..outlets.base import Setup
+from ..outlets.base import MemoryOutlet, Setup
 from ..outlets.factory import outlets_from
 from ..outlets.fan_out import FanOut
-from ..outlets.memory import Kept, MemoryOutlet
 from ..turns.assembler import Assembler
 from ..turns.early_logs import EarlyLogs
 from ..turns.live_roles import role_of_span
@@ -41,6 +40,7 @@ from .watchdog import InHand
 from .worker import Worker
 
 if TYPE_CHECKING:
+    from ..evaluation.scored_turn import ScoredTurn
     from ..judging.dispatcher import Dispatcher
 
 _log = logging.getLogger("otel_agenteval")
@@ -260,7 +260,7 @@ class Engine(Intake):
         judged = self.judging.outcomes.of(turn_id) if self.judging is not None else {}
         return {**(found or {}), **judged} if found is not None or judged else None
 
-    def keep_turns(self, kept: Kept) -> MemoryOutlet:
+    def keep_turns(self, kept: MutableSequence[ScoredTurn]) -> MemoryOutlet:
         """Append every scored turn to the caller's list. ``engine.outlets.remove`` ends that."""
         outlet = MemoryOutlet(kept)
         self.outlets.add(outlet)

@@ -7,36 +7,22 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import TypeGuard
 
+from ..core import semconv
 from ..core.score import GATED, SHED, Score
-from ..core.semconv import (
-    DROPPED,
-    MEASURE_COST,
-    MEASURE_DURATION,
-    MEASURE_ITEMS,
-    MEASURE_SEVERITY,
-    MEASURE_TOKENS,
-    RESULTS,
-    SCORE,
-    SKIPPED,
-    TURN_COST,
-    TURN_DURATION,
-    TURN_TOKENS,
-    TURNS,
-)
 from ..core.telemetry import Observation, Plan, Telemetry
 from ..core.turn import LlmCall, Turn
 from ..evaluation.scored_turn import Root, ScoredTurn
 
 HISTOGRAM_OF_UNIT: Mapping[str, str] = {
-    "1": SCORE,
-    "s": MEASURE_DURATION,
-    "{token}": MEASURE_TOKENS,
-    "USD": MEASURE_COST,
-    "{item}": MEASURE_ITEMS,
-    "{level}": MEASURE_SEVERITY,
+    "1": semconv.SCORE,
+    "s": semconv.MEASURE_DURATION,
+    "{token}": semconv.MEASURE_TOKENS,
+    "USD": semconv.MEASURE_COST,
+    "{item}": semconv.MEASURE_ITEMS,
+    "{level}": semconv.MEASURE_SEVERITY,
 }
 """Histogram of a score by its unit. Scores of other units are only counted."""
 
@@ -44,24 +30,9 @@ HISTOGRAM_OF_UNIT: Mapping[str, str] = {
 def account(telemetry: Telemetry, scored: ScoredTurn) -> None:
     """Count one scored turn. Call once per turn and revision, whichever outlets are enabled."""
     again = scored.conversation or not scored.of_turn_itself or not scored.new
-    exemplar = exemplar_of(scored.root)
-    if not scored.new:
-        telemetry.record(observations(scored), exemplar, again=again)
-        return
     labels = _labels_of(scored.turn)
-    found = [] if again else _of_turn(scored.turn, labels)
-    plans = telemetry.plans_of(labels)
-    planned: list[tuple[Plan, float | None]] = []
-    for score in scored.scores:
-        result = outcome(score)
-        key = score.facts, result
-        plan = plans.get(key)
-        if plan is None:
-            plan = plans[key] = _plan(score, result, labels)
-        planned.append((plan, None if plan.histogram is None else _finite(score.value)))
-        if result in _WITH_REASON:
-            found.append(_why(score, result))
-    telemetry.record(found, exemplar, again=again, planned=planned)
+    found, planned = _observed(scored, labels, telemetry.plans_of(labels))
+    telemetry.record(found, exemplar_of(scored.root), again=again, planned=planned)
 
 
 def account_lost(
@@ -74,32 +45,45 @@ def account_lost(
     found: list[Observation] = []
     if turn is not None:
         service, close_reason, complete = turn
-        found.append((TURNS, (agent, service, close_reason, "true" if complete else "false"), 1))
+        found.append((semconv.TURNS, (agent, service, close_reason, "true" if complete else "false"), 1))
     for name in metrics:
-        found += [(RESULTS, (name, agent, "dropped"), 1), (DROPPED, (name, reason), 1)]
+        found += [(semconv.RESULTS, (name, agent, "dropped"), 1), (semconv.DROPPED, (name, reason), 1)]
     telemetry.record(found, again=turn is None)
 
 
 def observations(scored: ScoredTurn) -> list[Observation]:
-    """Return all observations of a scored turn.
+    found, planned = _observed(scored, _labels_of(scored.turn), {})
+    for plan, value in planned:
+        found.append((plan.counter, plan.counted, 1))
+        if plan.histogram is not None and value is not None:
+            found.append((plan.histogram, plan.observed, value))
+    return found
+
+
+def _observed(
+    scored: ScoredTurn, labels: tuple[str, str, str], plans: dict[Hashable, Plan]
+) -> tuple[list[Observation], list[tuple[Plan, float | None]]]:
+    """Return a turn's observations, and its scores' plans with their values.
 
     A revision only adds ``agenteval.results{outcome="superseded"}`` for each score, because its turn was counted the first time.
     """
-    turn = scored.turn
-    agent = turn.agent or ""
     if not scored.new:
-        return [(RESULTS, (score.metric, agent, "superseded"), 1) for score in scored.scores]
-    labels = _labels_of(turn)
-    found = [] if scored.conversation or not scored.of_turn_itself else _of_turn(turn, labels)
+        return [(semconv.RESULTS, (score.metric, labels[0], "superseded"), 1) for score in scored.scores], []
+    found = [] if scored.conversation or not scored.of_turn_itself else _of_turn(scored.turn, labels)
+    planned: list[tuple[Plan, float | None]] = []
     for score in scored.scores:
         result = outcome(score)
-        plan = _plan(score, result, labels)
-        found.append((plan.counter, plan.counted, 1))
-        if result in _WITH_REASON:
-            found.append(_why(score, result))
-        if plan.histogram is not None and (value := _finite(score.value)) is not None:
-            found.append((plan.histogram, plan.observed, value))
-    return found
+        key = score.facts, result
+        plan = plans.get(key)
+        if plan is None:
+            plan = plans[key] = _plan(score, result, labels)
+        value = score.value if plan.histogram is not None and score.value is not None and math.isfinite(score.value) else None
+        planned.append((plan, value))
+        if result == "dropped":
+            found.append((semconv.DROPPED, (score.metric, SHED), 1))
+        elif result == "skipped":
+            found.append((semconv.SKIPPED, (score.metric, _reason(score)), 1))
+    return found, planned
 
 
 def _labels_of(turn: Turn) -> tuple[str, str, str]:
@@ -111,15 +95,7 @@ def _plan(score: Score, result: str, labels: tuple[str, str, str]) -> Plan:
     """Return the observations that each score of a metric adds for this outcome."""
     counted = (score.metric, labels[0], result)
     histogram = HISTOGRAM_OF_UNIT.get(score.unit) if result in _VALUED else None
-    return Plan(RESULTS, counted, histogram, () if histogram is None else (score.metric, score.kind, *labels))
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
-
-
-def _why(score: Score, result: str) -> Observation:
-    return (DROPPED, (score.metric, SHED), 1) if result == "dropped" else (SKIPPED, (score.metric, _reason(score)), 1)
+    return Plan(semconv.RESULTS, counted, histogram, () if histogram is None else (score.metric, score.kind, *labels))
 
 
 _REASON = re.compile(r"[a-z][a-z0-9_]{0,39}(?::[a-z][a-z0-9_.]{0,39})?")
@@ -132,7 +108,6 @@ def _reason(score: Score) -> str:
 
 
 _VALUED = ("pass", "fail", "ok")
-_WITH_REASON = ("dropped", "skipped")
 _NOT_EVALUATED = {GATED: "gated", SHED: "dropped"}
 
 
@@ -168,16 +143,16 @@ def exemplar_of(root: Root) -> dict[str, str] | None:
 def _of_turn(turn: Turn, labels: tuple[str, str, str]) -> list[Observation]:
     agent, _, service = labels
     complete = "true" if turn.complete else "false"
-    found: list[Observation] = [(TURNS, (agent, service, turn.close_reason or "", complete), 1)]
+    found: list[Observation] = [(semconv.TURNS, (agent, service, turn.close_reason or "", complete), 1)]
     if _is_amount(turn.duration_s):
-        found.append((TURN_DURATION, labels, turn.duration_s))
+        found.append((semconv.TURN_DURATION, labels, turn.duration_s))
     if _is_amount(turn.cost_usd):
-        found.append((TURN_COST, labels, turn.cost_usd))
+        found.append((semconv.TURN_COST, labels, turn.cost_usd))
     usage = turn.usage
     if usage is not None:
         for token_type, count in (("input", usage.input_tokens), ("output", usage.output_tokens)):
             if _is_amount(count):
-                found.append((TURN_TOKENS, (*labels, token_type), count))
+                found.append((semconv.TURN_TOKENS, (*labels, token_type), count))
     return found
 
 

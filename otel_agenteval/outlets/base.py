@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, MutableSequence, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def told_of(error: BaseException) -> str:
+def loggable(error: BaseException) -> str:
     """Return an error's type, and its text if that can't contain content of turns."""
     why = ""
     if isinstance(error, OSError) and error.filename:
@@ -106,6 +106,7 @@ class Outlet(ABC):
     """Counts of the records, for an outlet that keeps undelivered ones."""
 
     _trouble: str = ""
+    _keeps_all: bool = False
 
     @property
     def trouble(self) -> str:
@@ -150,6 +151,7 @@ class Outlet(ABC):
 
     def keep_all(self) -> None:
         """Keep all records. The worker then emits nothing while an outlet is :attr:`full`."""
+        self._keeps_all = True
 
     def flush(self, timeout: float) -> bool:
         """Deliver buffered records within ``timeout`` seconds. Return False if some remain."""
@@ -163,6 +165,19 @@ class Outlet(ABC):
 
     def after_fork_in_child(self) -> None:
         """Discard the parent's threads, connections and undelivered records in a forked child."""
+
+
+class MemoryOutlet(Outlet):
+    """Outlet that appends every scored turn to the caller's list or deque."""
+
+    name = "memory"
+    keeps_content = True
+
+    def __init__(self, kept: MutableSequence[ScoredTurn]) -> None:
+        self._kept = kept
+
+    def emit(self, batch: Sequence[ScoredTurn]) -> None:
+        self._kept.extend(batch)
 
 
 @dataclass(frozen=True, slots=True)

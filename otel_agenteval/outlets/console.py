@@ -15,7 +15,7 @@ from ..evaluation.redaction import Redactor
 from ..evaluation.scored_turn import Root, ScoredTurn
 from .accounting import outcome
 from .base import Outlet, Setup
-from .turn_text import colours_wanted, columns, render_scores, render_turn
+from .turn_text import colors_wanted, columns, render_scores, render_turn
 
 if TYPE_CHECKING:
     from ..statistics.changes import Change
@@ -38,8 +38,8 @@ class ConsoleOutlet(Outlet):
         stream = sys.stderr
         if not wanted or stream is None:  # a program without a console has no standard error
             return
-        colour, width = colours_wanted(stream), columns(stream)
-        texts, fault = self.render(wanted, lambda scored: _rendered(scored, width, colour))
+        color, width = colors_wanted(stream), columns(stream)
+        texts, fault = self.render(wanted, lambda scored: _rendered(scored, width, color))
         stream.write("".join(texts))
         stream.flush()
         if fault is not None:
@@ -52,21 +52,21 @@ class ConsoleOutlet(Outlet):
             stream.flush()
 
 
-def _rendered(scored: ScoredTurn, width: int, colour: bool) -> str:
+def _rendered(scored: ScoredTurn, width: int, color: bool) -> str:
     """Return the text of a turn and its scores or, if it was printed before, its new scores."""
     turn = scored.turn
     title = f"{turn.agent or 'agent'} · turn {(turn.turn_id or '')[:_ID]}"
     if scored.judged is not None:
-        return render_scores(scored.scores, width, title=f"{title} · judged by {scored.judged.model or 'a model'}", colour=colour)
+        return render_scores(scored.scores, width, title=f"{title} · judged by {scored.judged.model or 'a model'}", color=color)
     if scored.is_feedback:
-        return render_scores(scored.scores, width, title=f"{title} · user feedback", colour=colour)
+        return render_scores(scored.scores, width, title=f"{title} · user feedback", color=color)
     if scored.conversation:
-        return render_scores(scored.scores, width, title=f"{title} · conversation", colour=colour)
+        return render_scores(scored.scores, width, title=f"{title} · conversation", color=color)
     if scored.supersedes is not None:
         title += f" · revision {turn.revision}"
     redactor = scored.redactor
     clean = redactor.text if isinstance(redactor, Redactor) else str
-    return render_turn(turn, scored.scores, width, title=title, colour=colour, clean=clean)
+    return render_turn(turn, scored.scores, width, title=title, color=color, clean=clean)
 
 
 def outlet_from(wanted: Literal["all", "failed"], setup: Setup) -> Outlet:

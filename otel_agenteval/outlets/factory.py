@@ -26,10 +26,7 @@ MODULES: Mapping[str, str] = {
 
 
 def outlets_from(setup: Setup) -> list[Outlet]:
-    """Return the enabled outlets.
-
-    Raises ConfigError if a file that an outlet needs at startup can't be read.
-    """
+    """Return the enabled outlets. Raises ConfigError if one can't read a file."""
     options = setup.config.outlets
     wanted = {option: getattr(options, option) for option in MODULES}
     made = [

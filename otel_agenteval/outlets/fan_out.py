@@ -16,7 +16,7 @@ from ..evaluation.names import attributes_publicly, named_publicly
 from ..evaluation.redaction import Exporter, Redactor, without_texts
 from ..evaluation.scored_turn import Root, ScoredTurn
 from .accounting import account
-from .base import Outlet, RecordAccount, told_of
+from .base import Outlet, RecordAccount, loggable
 
 if TYPE_CHECKING:
     from ..statistics.changes import Change
@@ -68,8 +68,6 @@ class FanOut:
     def remove(self, outlet: Outlet) -> None:
         """Remove an outlet without closing it."""
         self._outlets.remove(outlet)
-
-    # --- emission of scored turns
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
         batch = [scored for scored in batch if self._prepare(scored)]
@@ -152,10 +150,8 @@ class FanOut:
         self.errors[key] += 1
         if self.errors[key] == 1:
             _log.warning(
-                "outlet %s failed: %s (further failures are only counted)", outlet, reason if error is None else told_of(error)
+                "outlet %s failed: %s (further failures are only counted)", outlet, reason if error is None else loggable(error)
             )
-
-    # --- outlets that cannot deliver at the moment
 
     def start(self) -> None:
         self._each(lambda outlet: outlet.start())
@@ -198,9 +194,7 @@ class FanOut:
 
     def _flush(self, outlets: Iterable[Outlet], timeout: float) -> bool:
         deadline = time.monotonic() + timeout
-        done = [
-            self._flush_one(outlet, max(0.0, deadline - time.monotonic())) for outlet in outlets
-        ]  # a list, to flush all of them
+        done = [self._flush_one(outlet, max(0.0, deadline - time.monotonic())) for outlet in outlets]
         return all(done)
 
     def _flush_one(self, outlet: Outlet, timeout: float) -> bool:
@@ -212,13 +206,10 @@ class FanOut:
             self.count_error(outlet.name, type(error).__name__, error)
             return False
 
-    # --- end of life
-
     def begin_exit(self) -> None:
         self._each(lambda outlet: outlet.begin_exit())
 
     def end_exit(self, timeout: float) -> bool:
-        """Flush, at interpreter exit, the outlets that no provider flushes."""
         return self._flush([outlet for outlet in self._outlets if outlet.flushed_at_exit], timeout)
 
     def close(self) -> None:

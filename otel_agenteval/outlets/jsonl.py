@@ -19,7 +19,7 @@ from ..core.files import private
 from ..core.telemetry import Telemetry
 from ..core.writable import fault_of_file
 from ..evaluation.scored_turn import ScoredTurn
-from .base import Outlet, RecordAccount, Setup, told_of
+from .base import Outlet, RecordAccount, Setup, loggable
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -43,7 +43,6 @@ class JsonLinesOutlet(Outlet):
         self._path = os.fspath(path)
         self._max_waiting = max_waiting
         self.records = RecordAccount(self.name, telemetry)
-        self._keeps_all = False
         self._reset()
 
     def _reset(self) -> None:
@@ -56,9 +55,6 @@ class JsonLinesOutlet(Outlet):
     @property
     def full(self) -> bool:
         return self._bytes >= self._max_waiting
-
-    def keep_all(self) -> None:
-        self._keeps_all = True
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
         made, fault = self.render(batch, lambda scored: [jsonio.dumps(line).encode() + b"\n" for line in self.lines(scored)])
@@ -78,7 +74,32 @@ class JsonLinesOutlet(Outlet):
             raise fault
 
     def lines(self, scored: ScoredTurn) -> Iterator[dict[str, Any]]:
-        return lines_of(scored)
+        """Yield one object per score that wasn't skipped: the turn's keys, then the score's own."""
+        turn, root = scored.turn, scored.root
+        place: dict[str, Any] = {
+            "turn_id": turn.turn_id,
+            "tenant": root.tenant,
+            "labels": dict(root.labels) or None,
+            "trace_id": f"{root.trace_id:032x}",
+            "span_id": f"{root.span_id:016x}",
+            "service": turn.service,
+            "agent": turn.agent,
+            "close_reason": turn.close_reason,
+            "complete": turn.complete,
+            "revision": turn.revision,
+            "supersedes": scored.supersedes,
+        }
+        judged = scored.judged
+        if judged is not None:
+            place |= {
+                "sample_probability": judged.probability, "sample_upstream_probability": judged.upstream, "sample_decided_by": judged.decided_by,
+                "judge_model": judged.model, "judge_cost_usd": judged.cost_usd,
+                "judge_input_truncated": judged.input_truncated or None,
+            }  # fmt: skip
+        known = {key: value for key, value in place.items() if value is not None}
+        for score in scored.scores:
+            if score.status != "skipped":
+                yield {**known, **score.as_sent()}
 
     def check(self) -> None:
         """Write waiting lines, and test if the file can be written without creating it."""
@@ -113,27 +134,22 @@ class JsonLinesOutlet(Outlet):
 
     def _write(self) -> None:
         while self._waiting:
-            lines = self._next_lines()
-            data = b"".join(lines)
+            lines: list[bytes] = []
+            size = 0
+            for line in self._waiting:
+                if lines and size + len(line) > _WRITE_BYTES:
+                    break
+                lines.append(line)
+                size += len(line)
             try:
-                done = self._append(data)  # an almost full disk accepts a part, and the next write raises the reason
+                done = self._append(b"".join(lines))  # an almost full disk accepts a part, and the next write raises the reason
             except OSError as error:
                 self._close_file()
                 error.filename = error.filename or self._path  # errors of a write don't contain the path
-                self._trouble = told_of(error)
+                self._trouble = loggable(error)
                 raise
             self._trouble = ""
             self.records.finish("sent", self._forget_written(done))
-
-    def _next_lines(self) -> list[bytes]:
-        found: list[bytes] = []
-        size = 0
-        for line in self._waiting:
-            if found and size + len(line) > _WRITE_BYTES:
-                break
-            found.append(line)
-            size += len(line)
-        return found
 
     def _forget_written(self, done: int) -> int:
         """Remove whole written lines and return their number. A torn line is written again."""
@@ -155,35 +171,6 @@ class JsonLinesOutlet(Outlet):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path)
             self._torn = False
         return self._file.write(data) or 0
-
-
-def lines_of(scored: ScoredTurn) -> Iterator[dict[str, Any]]:
-    """Yield one object per score that wasn't skipped: the turn's keys, then the score's own."""
-    turn, root = scored.turn, scored.root
-    place: dict[str, Any] = {
-        "turn_id": turn.turn_id,
-        "tenant": root.tenant,
-        "labels": dict(root.labels) or None,
-        "trace_id": f"{root.trace_id:032x}",
-        "span_id": f"{root.span_id:016x}",
-        "service": turn.service,
-        "agent": turn.agent,
-        "close_reason": turn.close_reason,
-        "complete": turn.complete,
-        "revision": turn.revision,
-        "supersedes": scored.supersedes,
-    }
-    judged = scored.judged
-    if judged is not None:
-        place |= {
-            "sample_probability": judged.probability, "sample_upstream_probability": judged.upstream, "sample_decided_by": judged.decided_by,
-            "judge_model": judged.model, "judge_cost_usd": judged.cost_usd,
-            "judge_input_truncated": judged.input_truncated or None,
-        }  # fmt: skip
-    known = {key: value for key, value in place.items() if value is not None}
-    for score in scored.scores:
-        if score.status != "skipped":
-            yield {**known, **score.as_sent()}
 
 
 def outlet_from(wanted: str, setup: Setup) -> Outlet:

@@ -6,27 +6,31 @@ score, including a judged score minutes later. Messages of the turn are only wri
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import datetime
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry._logs import SeverityNumber, get_logger_provider
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, Context, attach, detach, set_value
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
+from ..config.types import LogEvents
 from ..core import semconv
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.score import Score
 from ..evaluation.scored_turn import Root, ScoredTurn
 from .accounting import answering_call
 from .base import Outlet, Setup
-from .change_event import change_attributes
-from .late_outlet import LateOutlet
-from .selection import LogEvents, log_mode, scores_to_log
+from .selection import log_mode, result_attributes, scores_to_log
 
 if TYPE_CHECKING:
-    from opentelemetry._logs import Logger, LoggerProvider
+    from opentelemetry._logs import LoggerProvider
 
     from ..statistics.changes import Change
+
+_log = logging.getLogger("otel_agenteval")
 
 _NO_PROVIDER = (
     "no SDK LoggerProvider is set up, so scores that aren't span events are not exported as events; "
@@ -39,6 +43,16 @@ def usable(provider: object) -> bool:
     return callable(getattr(provider, "force_flush", None))
 
 
+@contextmanager
+def uninstrumented() -> Iterator[None]:
+    """Suppress instrumentation during the block, so that exports make no spans."""
+    token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
+    try:
+        yield
+    finally:
+        detach(token)
+
+
 def context_of(root: Root) -> Context:
     """Return a context in which the evaluated root is the current span, open or not."""
     flags = TraceFlags(TraceFlags.SAMPLED if root.sampled else TraceFlags.DEFAULT)
@@ -47,7 +61,6 @@ def context_of(root: Root) -> Context:
 
 
 def turn_attributes(scored: ScoredTurn, instance_id: str) -> dict[str, Any]:
-    """Return the known attributes that all scores of a turn share."""
     turn = scored.turn
     call = answering_call(turn)
     shared: dict[str, Any] = {
@@ -90,16 +103,34 @@ def event_attributes(score: Score, shared: dict[str, Any]) -> dict[str, Any]:
         attributes[semconv.EXPLANATION] = score.explanation
     if score.threshold is not None:
         attributes[semconv.THRESHOLD] = float(score.threshold)
-    if score.status == "error":
-        attributes[semconv.ERROR_TYPE] = score.error_type or "_OTHER"
-        return attributes
-    if score.value is not None:
-        attributes[semconv.SCORE_VALUE] = float(score.value)
-    if score.label is not None:
-        attributes[semconv.SCORE_LABEL] = score.label
-    if score.verdict is not None:
-        attributes[semconv.PASSED] = score.verdict
-    return attributes
+    return attributes | result_attributes(score)
+
+
+def change_attributes(change: Change, instance_id: str) -> dict[str, Any]:
+    found = change.found
+    low, high = found.difference
+    since = (
+        datetime.datetime.fromtimestamp(found.since, datetime.timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
+    )
+    known = {
+        semconv.EVALUATION_NAME: change.metric,
+        semconv.AGENT_NAME: change.agent or None,
+        semconv.CHANGE_VERDICT: change.verdict,
+        semconv.CHANGE_DETECTOR: found.detector,
+        semconv.CHANGE_BEFORE: found.before,
+        semconv.CHANGE_AFTER: found.after,
+        semconv.CHANGE_DIFFERENCE: found.size,
+        semconv.CHANGE_LOW: low,
+        semconv.CHANGE_HIGH: high,
+        semconv.CHANGE_SINCE: since,
+        semconv.CHANGE_N: round(found.n, 1),
+        semconv.CHANGE_TURNS: [exemplar.turn_id for exemplar in found.exemplars] or None,
+        semconv.CHANGE_TRACES: [exemplar.trace_id for exemplar in found.exemplars] or None,
+        semconv.CHANGE_VERSION_BEFORE: found.version_before,
+        semconv.CHANGE_VERSION: found.version,
+        semconv.INSTANCE_ID: instance_id,
+    }
+    return {name: value for name, value in known.items() if value is not None}
 
 
 class LogEventOutlet(Outlet):
@@ -124,19 +155,15 @@ class LogEventOutlet(Outlet):
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
         """Write the records, with instrumentation of the export suppressed."""
-        token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
-        try:
+        with uninstrumented():
             _, fault = self.render(batch, self._emit_turn)
-        finally:
-            detach(token)
         if fault is not None:
             raise fault
 
     def announce(self, change: Change, root: Root) -> None:
         now = self._clock.time_ns()
-        token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
-        try:
-            self.logger_of(root).emit(
+        with uninstrumented():
+            self._logger.emit(
                 timestamp=now,
                 observed_timestamp=now,
                 context=context_of(root),
@@ -145,27 +172,20 @@ class LogEventOutlet(Outlet):
                 body=change.title,
                 attributes=change_attributes(change, self.instance_id),
             )
-        finally:
-            detach(token)
 
     def flush(self, timeout: float) -> bool:
         """Make the provider export. The SDK finishes a running export, beyond the timeout."""
         return bool(self._provider.force_flush(int(timeout * 1000)))  # type: ignore[attr-defined]  # the SDK's, see usable()
 
-    def logger_of(self, root: Root) -> Logger:
-        """Return the logger whose Resource describes the root's service."""
-        return self._logger
-
     def _emit_turn(self, scored: ScoredTurn) -> None:
         written = scores_to_log(scored, self._mode)
         if not written:
             return
-        logger = self.logger_of(scored.root)
         context = context_of(scored.root)
         shared = turn_attributes(scored, self.instance_id)
         now = self._clock.time_ns()
         for score in written:
-            logger.emit(
+            self._logger.emit(
                 timestamp=now,
                 observed_timestamp=now,
                 context=context,
@@ -173,6 +193,57 @@ class LogEventOutlet(Outlet):
                 event_name=semconv.EVENT,
                 attributes=event_attributes(score, shared),
             )
+
+
+class LateOutlet(Outlet):
+    """Outlet that looks for its provider with each batch until ``make`` returns the outlet.
+
+    ``missing`` is logged once, if ``is_missed`` returns True for a batch that can't be emitted.
+    """
+
+    flushed_at_exit = False
+
+    def __init__(
+        self,
+        name: str,
+        make: Callable[[], Outlet | None],
+        missing: str,
+        is_missed: Callable[[Sequence[ScoredTurn]], bool] = lambda batch: True,
+    ) -> None:
+        self.name = name
+        self._make = make
+        self._missing = missing
+        self._is_missed = is_missed
+        self._logged = False
+        self._outlet: Outlet | None = None
+
+    @property
+    def trouble(self) -> str:
+        return self._outlet.trouble if self._outlet is not None else ""
+
+    def emit(self, batch: Sequence[ScoredTurn]) -> None:
+        outlet = self._outlet = self._outlet or self._make()
+        if outlet is not None:
+            outlet.emit(batch)
+        elif not self._logged and self._is_missed(batch):
+            self._logged = True
+            _log.info("%s", self._missing)
+
+    def announce(self, change: Change, root: Root) -> None:
+        outlet = self._outlet = self._outlet or self._make()
+        if outlet is not None:
+            outlet.announce(change, root)
+
+    def flush(self, timeout: float) -> bool:
+        return self._outlet.flush(timeout) if self._outlet is not None else True
+
+    def close(self) -> None:
+        if self._outlet is not None:
+            self._outlet.close()
+
+    def after_fork_in_child(self) -> None:
+        """Drop the wrapped outlet, so that the child creates one with its own instance id."""
+        self._outlet = None
 
 
 def outlet_from(wanted: LogEvents, setup: Setup) -> Outlet | None:

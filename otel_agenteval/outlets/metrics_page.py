@@ -30,12 +30,12 @@ class MetricsApp:
         registry = _AllProcesses() if shared_folder() is not None else prometheus_client.REGISTRY
         self._asgi = make_asgi_app(registry)
         self._wsgi = make_wsgi_app(registry)
-        self._was_looked_at = False
+        self._was_called = False
 
     def __call__(self, *args: Any) -> Any:
         """Handle a request as ASGI (scope, receive, send) or WSGI (environ, start_response)."""
-        if not self._was_looked_at:
-            self._was_looked_at = True
+        if not self._was_called:
+            self._was_called = True
             if not is_joined():
                 _log.warning(
                     "metrics_app(): this process scores no turns, so /metrics has no scores; call instrument() first, and keep the default outlets.prometheus: {registry: default}"
@@ -45,10 +45,13 @@ class MetricsApp:
         return self._wsgi(*args)
 
     async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "lifespan":  # if it isn't mounted
-            await _live(receive, send)
-        else:
+        if scope["type"] != "lifespan":
             await self._asgi(scope, receive, send)
+            return
+        kind = ""
+        while kind != "lifespan.shutdown":  # if it isn't mounted
+            kind = (await receive())["type"]
+            await send({"type": f"{kind}.complete"})
 
 
 def metrics_app() -> MetricsApp:
@@ -60,36 +63,20 @@ def metrics_app() -> MetricsApp:
     return MetricsApp()
 
 
-async def _live(receive: Any, send: Any) -> None:
-    while True:
-        message = await receive()
-        await send({"type": f"{message['type']}.complete"})
-        if message["type"] == "lifespan.shutdown":
-            return
-
-
 class _AllProcesses(CollectorRegistry):
     """Registry for multi-process mode. Our metrics don't come from files, and keep exemplars."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.register(_Files())
-        self.register(_Ours())
+        self.register(_AllMetrics())
 
 
-class _Files:
+class _AllMetrics:
     def describe(self) -> list[Metric]:
         return []
 
     def collect(self) -> Iterable[Metric]:
         folder = shared_folder()
         files = [str(path) for path in Path(folder).glob("*.db") if not is_ours(path)] if folder is not None else []
-        return MultiProcessCollector.merge(files)  # type: ignore[no-untyped-call, no-any-return]
-
-
-class _Ours:
-    def describe(self) -> list[Metric]:
-        return []
-
-    def collect(self) -> Iterable[Metric]:
-        return evaluation_metrics()
+        yield from MultiProcessCollector.merge(files)  # type: ignore[no-untyped-call]
+        yield from evaluation_metrics()

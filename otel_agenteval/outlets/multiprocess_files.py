@@ -15,7 +15,7 @@ from prometheus_client.mmap_dict import MmapedDict, mmap_key
 from prometheus_client.utils import floatToGoString
 
 from ..core.lineage import Process
-from ..core.semconv import ESTIMATES, Instrument, prometheus_name
+from ..core.semconv import ESTIMATES, prometheus_name
 from ..core.telemetry import Family, Labels
 
 OURS = "agenteval"
@@ -27,7 +27,9 @@ def write_multiprocess_files(folder: Path, process: Process, families: Sequence[
     by_file: dict[str, list[Family]] = {}
     for family in families:
         if family.instrument.name not in ESTIMATES:
-            by_file.setdefault(_kind_of(family.instrument), []).append(family)
+            instrument = family.instrument
+            name = instrument.kind if instrument.kind != "gauge" else f"gauge_live{instrument.over}"
+            by_file.setdefault(name, []).append(family)
     for kind, some in by_file.items():
         path = folder / f"{kind}_{OURS}-{process.name}.db"
         beside = path.with_suffix(f".{os.getpid()}.new")
@@ -40,9 +42,9 @@ def write_multiprocess_files(folder: Path, process: Process, families: Sequence[
         values.close()  # type: ignore[no-untyped-call]
         beside.replace(path)
     for path in folder.glob(f"gauge_*_{OURS}-*.db"):
-        owner = Process.named(path.stem.rpartition(f"{OURS}-")[2])
+        writer = Process.named(path.stem.rpartition(f"{OURS}-")[2])
         is_over = (
-            path.name.partition(f"_{OURS}")[0] not in by_file if owner == process else owner is not None and not owner.is_alive
+            path.name.partition(f"_{OURS}")[0] not in by_file if writer == process else writer is not None and not writer.is_alive
         )
         if is_over:
             path.unlink(missing_ok=True)
@@ -52,12 +54,7 @@ def is_ours(path: Path) -> bool:
     return f"_{OURS}-" in path.name
 
 
-def _kind_of(instrument: Instrument) -> str:
-    return instrument.kind if instrument.kind != "gauge" else f"gauge_live{instrument.over}"
-
-
 def _samples(family: Family) -> Iterator[tuple[str, float]]:
-    """Yield keys and values in the format of the files, with each histogram bucket separately."""
     instrument = family.instrument
     whole = prometheus_name(instrument)
     name = whole.removesuffix("_total")

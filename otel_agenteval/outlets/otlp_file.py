@@ -44,7 +44,10 @@ class OtlpFileOutlet(JsonLinesOutlet):
 
 def _leaving(record: SpanRecord, redactor: Redactor | None) -> SpanRecord:
     """Return a redacted copy of a span without otel-agenteval's scores."""
-    clean = redactor.value if redactor is not None else _as_it_is
+
+    def clean(value: Any) -> Any:
+        return value if redactor is None else redactor.value(value)
+
     left = attributes_publicly(record.resource_attributes, redactor.kinds) if redactor is not None else record.resource_attributes
     resource = record.resource if left is record.resource_attributes else left
     copy = SpanRecord(
@@ -55,10 +58,6 @@ def _leaving(record: SpanRecord, redactor: Redactor | None) -> SpanRecord:
     )  # fmt: skip
     copy.logs = [one._replace(attributes=clean(one.attributes), body=clean(one.body)) for one in record.logs]
     return copy
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
 
 
 def outlet_from(wanted: str, setup: Setup) -> OtlpFileOutlet:

@@ -19,11 +19,10 @@ from ..core.telemetry import Labels, Telemetry, TelemetryGroup
 from ..evaluation.scored_turn import ScoredTurn
 from .accounting import observations
 from .base import Outlet, Setup
-from .late_outlet import LateOutlet
-from .log_events import context_of, usable
+from .log_events import LateOutlet, context_of, usable
 
 if TYPE_CHECKING:
-    from opentelemetry.metrics import Histogram, Meter, MeterProvider
+    from opentelemetry.metrics import Histogram, MeterProvider
 
 _groups: ByIdentity[TelemetryGroup] = ByIdentity()
 """Telemetry by provider. The SDK keeps callbacks of the first instrument of a name, so its engines share them."""
@@ -57,9 +56,16 @@ class OtlpMetricsOutlet(Outlet):
         self._histograms: dict[str, tuple[Histogram, _LabelSets]] = {}
         for instrument in INSTRUMENTS:
             if instrument.kind == "histogram":
-                self._histograms[instrument.name] = (_histogram(meter, instrument), _LabelSets(instrument))
+                histogram = meter.create_histogram(
+                    instrument.name,
+                    instrument.unit,
+                    instrument.description,
+                    explicit_bucket_boundaries_advisory=list(instrument.buckets),
+                )
+                self._histograms[instrument.name] = (histogram, _LabelSets(instrument))
             else:
-                _observable(meter, instrument, self._group)
+                create = meter.create_observable_counter if instrument.kind == "counter" else meter.create_observable_gauge
+                create(instrument.name, [_callback(instrument, self._group)], instrument.unit, instrument.description)
         self._taps = [telemetry.tap(item.name) for item in INSTRUMENTS if item.kind == "histogram" and item.about_us]
         self._group.join(telemetry)
 
@@ -115,20 +121,6 @@ class _LabelSets:
 
     def attributes(self, labels: Labels) -> dict[str, str]:
         return dict(zip(self._names, self.bounded(labels), strict=True))
-
-
-def _histogram(meter: Meter, instrument: Instrument) -> Histogram:
-    return meter.create_histogram(
-        instrument.name,
-        instrument.unit,
-        instrument.description,
-        explicit_bucket_boundaries_advisory=list(instrument.buckets),
-    )
-
-
-def _observable(meter: Meter, instrument: Instrument, group: TelemetryGroup) -> None:
-    create = meter.create_observable_counter if instrument.kind == "counter" else meter.create_observable_gauge
-    create(instrument.name, [_callback(instrument, group)], instrument.unit, instrument.description)
 
 
 def _callback(instrument: Instrument, group: TelemetryGroup) -> Callable[[CallbackOptions], Iterable[Observation]]:

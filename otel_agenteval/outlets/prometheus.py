@@ -13,6 +13,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, ref
 
@@ -75,8 +76,12 @@ class PrometheusOutlet(Outlet):
                 "outlets.prometheus: the registry already has %s, so these evaluation metrics are missing", ", ".join(clashes)
             )
             telemetry.add(EMIT_ERRORS, len(clashes), outlet=self.name, reason="name_clash")
-        if self._wanted is not None:
-            self._serve_or_wait()
+        if self._wanted is None:
+            return
+        error, workers = self._serve(), self._joined.workers
+        if error is None or (workers is not None and _is_in_use(error) and workers.keep_trying(self._take_port)):
+            return  # the program's process that holds the port may end
+        self._warn_of_port(error)
 
     @property
     def port(self) -> int | None:
@@ -111,34 +116,22 @@ class PrometheusOutlet(Outlet):
         if self._joined.workers is not None:
             self._joined.workers.after_fork_in_child(then=None if self._wanted is None else self._take_port)
 
-    def _serve_or_wait(self) -> None:
-        """Open the port, or wait until the program's process that holds it ends."""
-        error = self._serve()
-        if error is None:
-            return
-        workers = self._joined.workers
-        if workers is None or not _is_in_use(error) or not workers.keep_trying(self._take_port):
-            self._warn_of_port(error)
-
     def _take_port(self) -> bool:
         """Try to open the port, once a second. Return True if no further attempt is needed."""
         if self._closed or self._server is not None:
             return True
         error = self._serve()
-        if error is None or not _is_in_use(error):
-            if error is not None:
-                self._warn_of_port(error)
+        if error is None:
             return True
-        now = time.monotonic()
-        workers = self._joined.workers
-        if workers is not None and not workers.is_claimed(workers.view):
-            self._unclaimed_since = self._unclaimed_since or now
-            if now - self._unclaimed_since > _CLAIMED_WITHIN:
-                self._warn_of_port(error)
-                return True
-        else:
+        now, workers = time.monotonic(), self._joined.workers
+        if workers is None or workers.is_claimed(workers.view):
             self._unclaimed_since = 0.0
-        return False
+        else:
+            self._unclaimed_since = self._unclaimed_since or now
+        if _is_in_use(error) and (not self._unclaimed_since or now - self._unclaimed_since <= _CLAIMED_WITHIN):
+            return False
+        self._warn_of_port(error)
+        return True
 
     def _serve(self) -> Exception | None:
         """Open the port. Return the error, or None on success."""
@@ -173,9 +166,6 @@ def outlet_from(wanted: PrometheusOptions, setup: Setup) -> Outlet:
     return PrometheusOutlet(setup.telemetry, port=wanted.port)
 
 
-# --- one set of collectors per registry ------------------------------------------------------------------------------
-
-
 class _InstrumentCollector:
     """Collector for one instrument, so that a name clash affects only that metric."""
 
@@ -205,12 +195,11 @@ class _InstrumentCollector:
 
 
 class _Joined:
-    """Collectors of otel-agenteval in one registry, a ``view`` of all processes or of one."""
-
     def __init__(self, registry: CollectorRegistry, view: str | None) -> None:
         self.group = TelemetryGroup()
         self.collectors: list[_InstrumentCollector] = []
-        self.workers = Workers(view, self.group, self._count_fault) if view is not None else None
+        count_fault = partial(self.group.add, EMIT_ERRORS, outlet=PrometheusOutlet.name, reason="workers_apart")
+        self.workers = Workers(view, self.group, count_fault) if view is not None else None
         self._registry = ref(registry)
 
     def read(self, name: str) -> Family | None:
@@ -224,9 +213,6 @@ class _Joined:
 
         registry = self._registry()
         return registry is not None and any(type(one) is MultiProcessCollector for one in list(registry._collector_to_names))
-
-    def _count_fault(self) -> None:
-        self.group.add(EMIT_ERRORS, outlet=PrometheusOutlet.name, reason="workers_apart")
 
 
 _joined: WeakKeyDictionary[CollectorRegistry, _Joined] = WeakKeyDictionary()
@@ -272,14 +258,11 @@ def is_joined() -> bool:
 
 
 def evaluation_metrics() -> Iterable[Metric]:
-    """Yield otel-agenteval's metrics in the default registry. Empty if no engine uses it."""
     ours = _joined.get(prometheus_client.REGISTRY)
     if ours is not None:
         for collector in ours.collectors:
             yield from collector.rendered(ours.read(collector.instrument.name))
 
-
-# --- rendering -------------------------------------------------------------------------------------------------------
 
 _Rendered = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
 _FAMILIES: dict[str, type[_Rendered]] = {
@@ -297,15 +280,11 @@ def _empty(instrument: Instrument) -> _Rendered:
 
 
 def _buckets(instrument: Instrument, distribution: Distribution) -> list[tuple[str, float] | tuple[str, float, Exemplar]]:
-    """Return cumulative counts with each bucket's exemplar."""
     rendered: list[tuple[str, float] | tuple[str, float, Exemplar]] = []
     total = 0
     bounds = (*instrument.buckets, float("inf"))
     for bound, count, kept in zip(bounds, distribution.counts, distribution.exemplars, strict=True):
         total += count
         le = str(floatToGoString(bound))  # type: ignore[no-untyped-call]
-        if kept is None:
-            rendered.append((le, total))
-        else:
-            rendered.append((le, total, Exemplar(dict(kept.labels), kept.value, kept.time_s)))
+        rendered.append((le, total) if kept is None else (le, total, Exemplar(dict(kept.labels), kept.value, kept.time_s)))
     return rendered

@@ -1,22 +1,35 @@
-"""Selection of a turn's scores for events, shared by span events, log events and OTLP."""
+"""Selection and attributes of a turn's scores for events, shared by span events, log events and OTLP."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..config.types import LogEvents
+from ..core import semconv
 from ..core.score import Score
 from ..evaluation.scored_turn import ScoredTurn
 
 if TYPE_CHECKING:
     from ..config.root import Config
 
-__all__ = ["LogEvents", "is_notable", "log_mode", "scores_sent", "scores_to_log"]
-
 
 def is_notable(score: Score) -> bool:
     """Return True if a score needs attention: it failed, is an error or belongs to a gate."""
     return score.status == "error" or (score.status == "ok" and (score.policy == "gate" or score.verdict is False))
+
+
+def result_attributes(score: Score) -> dict[str, Any]:
+    """Return an event's attributes for a score's result. An error has no others."""
+    if score.status == "error":
+        return {semconv.ERROR_TYPE: score.error_type or "_OTHER"}
+    found: dict[str, Any] = {}
+    if score.value is not None:
+        found[semconv.SCORE_VALUE] = float(score.value)
+    if score.label is not None:
+        found[semconv.SCORE_LABEL] = score.label
+    if score.verdict is not None:
+        found[semconv.PASSED] = score.verdict
+    return found
 
 
 def scores_sent(scored: ScoredTurn) -> list[Score]:

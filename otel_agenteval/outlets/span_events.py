@@ -23,31 +23,24 @@ from opentelemetry.sdk.util import BoundedList
 from ..core import semconv
 from ..core.score import Score
 from ..evaluation.scored_turn import ScoredTurn
-from .selection import is_notable
+from .selection import is_notable, result_attributes
 
 Mode = Literal["all", "notable", "off"]
 
-ENDING, LATE_ORDER, NO_ROOM, ROOT_ALREADY_ENDED, UNSUPPORTED = (
-    "ending",
-    "late_order",
-    "no_room",
-    "root_already_ended",
-    "unsupported",
-)
+ENDING, LATE_ORDER, NO_ROOM = "ending", "late_order", "no_room"
+ROOT_ALREADY_ENDED, UNSUPPORTED = "root_already_ended", "unsupported"
 
 
 class ScoreEvent(Event):
     """Span event for a score. Its attributes are created when an exporter first reads them."""
 
-    _limit: int | None = None
     _made: dict[str, Any] | None = None
 
     def __init__(self, score: Score, time_ns: int, limit: int | None = None) -> None:
         # The base class's fields stay unset, because the properties below replace them.
         self._score = score
         self._time_ns = time_ns
-        if limit is not None:
-            self._limit = limit
+        self._limit = limit
 
     @property
     def name(self) -> str:
@@ -123,8 +116,6 @@ class SpanEventOutlet:
 
     def events_of(self, span: Any, scored: ScoredTurn, time_ns: int) -> list[ScoreEvent]:
         """Return the events that :meth:`defer` promised, as many as the span has room for."""
-        if self.mode == "off":
-            return []
         scores = scored.scores
         chosen = self._chosen(scores)
         if not chosen:
@@ -141,21 +132,26 @@ class SpanEventOutlet:
         if root.trace_state is None or root.span_id != span.context.span_id:
             self.root_already_ended(scored)
         elif still_ending:
-            self.while_ending(span, scored, root.end_ns)
+            self._while_ending(span, scored, root.end_ns)
         else:
-            self.after_end(span, scored.scores, root.end_ns)
+            self._after_end(span, scored.scores, root.end_ns)
 
-    def while_ending(self, span: Any, scored: ScoredTurn, time_ns: int) -> None:
+    def _while_ending(self, span: Any, scored: ScoredTurn, time_ns: int) -> None:
         """Write scores in the SDK's ``_on_ending(span)`` if :meth:`defer` is impossible."""
         chosen = self._chosen(scored.scores)
         if not chosen:
             return
-        if span.is_recording():  # an SDK that complies with the specification
-            self._add_public(span, scored, chosen, time_ns)
+        if not span.is_recording():  # the SDK doesn't comply with the specification
+            self.outcomes[UNSUPPORTED] += len(chosen)
             return
-        self.outcomes[UNSUPPORTED] += len(chosen)
+        most = getattr(getattr(span, "_limits", None), "max_events", None)
+        if most is not None:
+            chosen = self._fitting(scored.scores, chosen, most - len(span.events))
+        for place in chosen:
+            span.add_event(semconv.EVENT, attributes(scored.scores[place], None), time_ns)
+        self._note(scored, chosen)
 
-    def after_end(self, span: ReadableSpan, scores: Sequence[Score], time_ns: int) -> None:
+    def _after_end(self, span: ReadableSpan, scores: Sequence[Score], time_ns: int) -> None:
         """Write scores in ``on_end`` if ``_on_ending`` was never called, for later exporters."""
         chosen = self._chosen(scores)
         try:
@@ -177,29 +173,17 @@ class SpanEventOutlet:
         """Count scores of a turn that closed after its root ended. They only have log events."""
         self.outcomes[ROOT_ALREADY_ENDED] += len(self._chosen(scored.scores))
 
-    def _add_public(self, span: Any, scored: ScoredTurn, chosen: list[int], time_ns: int) -> None:
-        limits = getattr(span, "_limits", None)
-        most = getattr(limits, "max_events", None)
-        room = len(chosen) if most is None else most - len(span.events)
-        chosen = self._fitting(scored.scores, chosen, room)
-        for place in chosen:
-            span.add_event(semconv.EVENT, attributes(scored.scores[place], None), time_ns)
-        self._note(scored, chosen)
-
     def _note(self, scored: ScoredTurn, chosen: Collection[int]) -> None:
         """Record the scores that every exporter gets. An unsampled root isn't exported."""
         self.outcomes[ENDING] += len(chosen)
         scored.on_span = frozenset(chosen) if scored.root.sampled else ()
 
     def _chosen(self, scores: Sequence[Score]) -> list[int]:
-        if self.mode == "off":
-            return []
         if self.mode == "all":
             return [place for place, score in enumerate(scores) if score.status != "skipped"]
-        return [place for place, score in enumerate(scores) if is_notable(score)]
+        return [place for place, score in enumerate(scores) if self.mode == "notable" and is_notable(score)]
 
     def _fitting(self, scores: Sequence[Score], chosen: list[int], room: int) -> list[int]:
-        """Return the most important scores that fit."""
         if len(chosen) <= room:
             return chosen
         room = max(room, 0)
@@ -209,21 +193,8 @@ class SpanEventOutlet:
 
 def attributes(score: Score, limit: int | None) -> dict[str, Any]:
     """Return the event's attributes. There are few, because each costs encoding and storage."""
-    if score.status == "error":
-        return {
-            semconv.EVALUATION_NAME: score.metric,
-            semconv.ERROR_TYPE: score.error_type or "error",
-            semconv.RESULT_ID: score.result_id,
-        }
-    out: dict[str, Any] = {semconv.EVALUATION_NAME: score.metric}
-    if score.value is not None:
-        out[semconv.SCORE_VALUE] = score.value
-    if score.label is not None:
-        out[semconv.SCORE_LABEL] = score.label
-    verdict = score.verdict
-    if verdict is not None:
-        out[semconv.PASSED] = verdict
-        if not verdict and score.explanation:
-            out[semconv.EXPLANATION] = score.explanation[:limit]
-    out[semconv.RESULT_ID] = score.result_id
-    return out
+    found = {semconv.EVALUATION_NAME: score.metric, **result_attributes(score)}
+    if score.status == "ok" and score.verdict is False and score.explanation:
+        found[semconv.EXPLANATION] = score.explanation[:limit]
+    found[semconv.RESULT_ID] = score.result_id
+    return found

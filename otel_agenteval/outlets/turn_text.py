@@ -10,6 +10,7 @@ import os
 import shutil
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, TextIO
 
 from ..core.score import Score
@@ -20,9 +21,10 @@ _LABEL = 12  # width of "  agent     "
 NAME_WIDTH = 30
 _UNITS = {"s": " s", "{token}": " tokens", "{level}": "/10"}
 BOLD, DIM, RED, GREEN, YELLOW = "1", "2", "31", "32", "33"
+_MARKS = {"error": ("!", YELLOW), "fail": ("✗", RED), "ok": ("·", BOLD), "vacuous": ("✓", GREEN), "pass": ("✓", GREEN)}
 
 
-def colours_wanted(stream: TextIO) -> bool:
+def colors_wanted(stream: TextIO) -> bool:
     """Return True if the stream supports color. ``NO_COLOR`` and ``TERM=dumb`` disable it."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
@@ -38,33 +40,44 @@ def render_turn(
     width: int = 100,
     *,
     title: str = "",
-    colour: bool = False,
+    color: bool = False,
     clean: Callable[[str], str] = str,
 ) -> str:
     """Return the text of a turn and its scores. ``clean`` redacts the turn's texts."""
-    paint = Paint(colour)
-    lines = [_heading(title or turn.turn_id or "turn", width, paint)]
-    lines += _labelled("", " · ".join(_facts_of(turn)), width, paint)
-    lines += _labelled("user", _content(turn.input, clean), width, paint)
+    text = _Text(width, color)
+    text.add_heading(title or turn.turn_id or "turn")
+    text.add_line("", " · ".join(_facts_of(turn)))
+    text.add_line("user", _content(turn.input, clean))
     if turn.tool_calls:
-        lines += _labelled("tools", ", ".join(_calls(turn.tool_calls)), width, paint)
-    lines += _labelled("agent", _content(turn.output, clean), width, paint)
+        text.add_line("tools", ", ".join(_calls(turn.tool_calls)))
+    text.add_line("agent", _content(turn.output, clean))
     if turn.error is not None:
-        lines += _labelled("error", _plain(turn.error.type or "unknown"), width, paint)
-    lines.append("")
-    lines += _score_lines(scores, width, paint)
-    return "\n".join(lines) + "\n"
+        text.add_line("error", turn.error.type or "unknown")
+    text.lines.append("")
+    text.add_scores(scores)
+    return str(text)
 
 
-def render_scores(scores: Sequence[Score], width: int = 100, *, title: str, colour: bool = False) -> str:
+def render_scores(scores: Sequence[Score], width: int = 100, *, title: str, color: bool = False) -> str:
     """Return the text of scores alone, for a turn printed before."""
-    paint = Paint(colour)
-    return "\n".join([_heading(title, width, paint), *_score_lines(scores, width, paint)]) + "\n"
+    text = _Text(width, color)
+    text.add_heading(title)
+    text.add_scores(scores)
+    return str(text)
 
 
-def _heading(title: str, width: int, paint: Paint) -> str:
-    heading = f"── {_plain(title)} "
-    return paint(heading + "─" * max(0, width - len(heading)), BOLD)
+def render_outcomes(outcomes: Mapping[str, str], scores: Sequence[Score], width: int = 100, *, color: bool = False) -> str:
+    """Return the text with each metric's outcome on a turn, failed scores first."""
+    text = _Text(width, color)
+    by_metric = {score.metric: score for score in scores}
+    for word, (mark, code) in _MARKS.items():
+        for score in by_metric.values():
+            if outcome(score) == word:
+                text.add_score(mark, code, score, _result_of(score, word))
+    for name, became in sorted(outcomes.items(), key=lambda item: (item[1].startswith("skipped"), item)):
+        if name not in by_metric:
+            text.lines.append(f"  {text.paint(f'- {_plain(name):<{NAME_WIDTH}}', DIM)} {_plain(became)}".rstrip())
+    return str(text)
 
 
 class Paint:
@@ -77,7 +90,63 @@ class Paint:
         return f"\033[{code}m{text}\033[0m" if self._on and text else text
 
 
-# --- the turn --------------------------------------------------------------------------------------------------------
+class _Text:
+    """Lines of a text that is being rendered."""
+
+    def __init__(self, width: int, color: bool) -> None:
+        self.lines: list[str] = []
+        self.paint = Paint(color)
+        self._width = width
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines) + "\n"
+
+    def add_heading(self, title: str) -> None:
+        heading = f"── {_plain(title)} "
+        self.lines.append(self.paint(heading + "─" * max(0, self._width - len(heading)), BOLD))
+
+    def add_line(self, label: str, text: str) -> None:
+        first, *rest = self._wrapped(text, _LABEL, most=2)
+        self.lines.append(f"  {self.paint(f'{label:<{_LABEL - 2}}', DIM)}{first}")
+        self.lines += rest
+
+    def add_scores(self, scores: Sequence[Score]) -> None:
+        by_outcome: dict[str, list[Score]] = {word: [] for word in ("error", "fail", "ok", "pass", "skipped")}
+        for score in scores:
+            by_outcome["pass" if score.vacuous else outcome(score)].append(score)
+        for word in ("error", "fail"):
+            for score in by_outcome[word]:
+                self.add_score(*_MARKS[word], score, _result_of(score, word))
+        measured = [f"{short_name(score.metric)} {_value(score)}" for score in by_outcome["ok"]]
+        passed = [
+            short_name(score.metric) + ("" if score.type == "boolean" or score.vacuous else f" {_value(score)}")
+            for score in by_outcome["pass"]
+        ]
+        skipped = [f"{short_name(score.metric)} ({score.detail.get('reason')})" for score in by_outcome["skipped"]]
+        self._add_list("·", BOLD, "measured", measured)
+        self._add_list("✓", GREEN, f"{len(passed)} passed", passed)
+        self._add_list("-", DIM, "skipped", skipped)
+
+    def add_score(self, mark: str, code: str, score: Score, note: str) -> None:
+        """Add a score with the reason for its result, cut after three lines."""
+        first, *rest = self._wrapped(("gate; " if score.policy == "gate" else "") + note, 4 + NAME_WIDTH, most=3)
+        name = _plain(score.metric)
+        name = name if len(name) < NAME_WIDTH else name + " "
+        self.lines.append(f"  {self.paint(f'{mark} {name:<{NAME_WIDTH}}' if first else f'{mark} {name}', code)}{first}")
+        self.lines += rest
+
+    def _add_list(self, mark: str, code: str, label: str, items: Sequence[str]) -> None:
+        if items:
+            # an item is never broken: its spaces are hidden from the wrapping
+            text = ", ".join(_plain(item).replace(" ", "\0") for item in items)
+            lines = [line.replace("\0", " ") for line in textwrap.wrap(text, self._width - 15, break_on_hyphens=False)]
+            self.lines.append(f"  {self.paint(f'{mark} {label:<11}', code)}{lines[0]}")
+            self.lines += (" " * 15 + line for line in lines[1:])
+
+    def _wrapped(self, text: str, indent: int, most: int) -> list[str]:
+        """Return at most so many lines, of which all but the first are indented."""
+        lines = textwrap.wrap(_plain(text), self._width - indent, max_lines=most, placeholder=" …", break_on_hyphens=False)
+        return [*lines[:1], *(" " * indent + line for line in lines[1:])] or [""]
 
 
 def _facts_of(turn: Turn) -> Iterator[str]:
@@ -88,12 +157,8 @@ def _facts_of(turn: Turn) -> Iterator[str]:
         yield number_of(len(turn.tool_calls), "tool call")
     if turn.duration_s is not None:
         yield f"{turn.duration_s:.2f} s"
-    yield (
-        f"closed: {turn.close_reason or 'unknown'}"
-        + ("" if turn.complete else ", incomplete")
-        + (", truncated" if turn.truncated else "")
-        + (", inferred" if turn.reading == "inferred" else "")
-    )
+    notes = {"incomplete": not turn.complete, "truncated": turn.truncated, "inferred": turn.reading == "inferred"}
+    yield ", ".join([f"closed: {turn.close_reason or 'unknown'}", *(note for note, applies in notes.items() if applies)])
 
 
 def _content(text: str | None, clean: Callable[[str], str]) -> str:
@@ -102,105 +167,34 @@ def _content(text: str | None, clean: Callable[[str], str]) -> str:
 
 def _calls(calls: Sequence[ToolCall]) -> Iterator[str]:
     """Yield tool names in order, with repeated ones counted: ``search ×3, book ✗``."""
-    shown = [_plain(call.name or "?") + (" ✗" if call.error is not None else "") for call in calls]
-    at = 0
-    while at < len(shown):
-        end = at
-        while end < len(shown) and shown[end] == shown[at]:
-            end += 1
-        yield shown[at] if end - at == 1 else f"{shown[at]} ×{end - at}"
-        at = end
+    for name, same in groupby(_plain(call.name or "?") + (" ✗" if call.error is not None else "") for call in calls):
+        count = len([*same])
+        yield name if count == 1 else f"{name} ×{count}"
 
 
-def _labelled(label: str, text: str, width: int, paint: Paint) -> list[str]:
-    first, *rest = textwrap.wrap(_plain(text), width - _LABEL, max_lines=2, placeholder=" …", break_on_hyphens=False) or [""]
-    return [f"  {paint(f'{label:<{_LABEL - 2}}', DIM)}{first}", *(" " * _LABEL + line for line in rest)]
-
-
-# --- its scores ------------------------------------------------------------------------------------------------------
-
-
-def _score_lines(scores: Sequence[Score], width: int, paint: Paint) -> Iterator[str]:
-    by_outcome: dict[str, list[Score]] = {word: [] for word in ("error", "fail", "ok", "pass", "skipped")}
-    for score in scores:
-        by_outcome["pass" if score.vacuous else outcome(score)].append(score)
-    for score in by_outcome["error"]:
-        why = f": {_plain(score.explanation)}" if score.explanation else ""
-        yield from _row("!", YELLOW, score, f"error {score.error_type}{why}", width, paint)
-    for score in by_outcome["fail"]:
-        yield from _row("✗", RED, score, reason_of(score), width, paint)
-    measured = [f"{short_name(score.metric)} {_value(score)}" for score in by_outcome["ok"]]
-    passed = [_passed(score) for score in by_outcome["pass"]]
-    skipped = [f"{short_name(score.metric)} ({_plain(str(score.detail.get('reason')))})" for score in by_outcome["skipped"]]
-    yield from _list("·", BOLD, "measured", measured, width, paint)
-    yield from _list("✓", GREEN, f"{len(passed)} passed", passed, width, paint)
-    yield from _list("-", DIM, "skipped", skipped, width, paint)
-
-
-def render_outcomes(outcomes: Mapping[str, str], scores: Sequence[Score], width: int = 100, *, colour: bool = False) -> str:
-    """Return the text with each metric's outcome on a turn, failed scores first."""
-    paint = Paint(colour)
-    rows = {score.metric: score for score in scores}
-    lines: list[str] = []
-    for word, mark, code in (
-        ("error", "!", YELLOW),
-        ("fail", "✗", RED),
-        ("ok", "·", BOLD),
-        ("vacuous", "✓", GREEN),
-        ("pass", "✓", GREEN),
-    ):
-        for score in (one for one in rows.values() if outcome(one) == word):
-            lines += _row(mark, code, score, _said(score, word), width, paint)
-    for name, became in sorted(outcomes.items(), key=lambda item: (item[1].startswith("skipped"), item)):
-        if name not in rows:
-            lines += [f"  {paint(f'- {_plain(name):<{NAME_WIDTH}}', DIM)} {_plain(became)}".rstrip()]
-    return "\n".join(lines) + "\n"
-
-
-def _said(score: Score, word: str) -> str:
+def _result_of(score: Score, word: str) -> str:
     """Return a score in one line: why it failed, or its value, threshold and explanation."""
-    if word == "error":
-        return f"error {score.error_type}{f': {_plain(score.explanation)}' if score.explanation else ''}"
     if word == "fail":
         return reason_of(score)
-    least = f" (at {'most' if score.direction == 'down' else 'least'} {score.threshold:g})" if score.threshold is not None else ""
-    value = score.label if score.type == "boolean" and score.label else f"{_value(score)}{least}"
-    text = f"{value}{', nothing to evaluate' if word == 'vacuous' else ''}"
+    if word == "error":
+        text = f"error {score.error_type}"
+    elif score.type == "boolean" and score.label:
+        text = score.label
+    else:
+        text = _value(score) + (f" (at {_bound(score)})" if score.threshold is not None else "")
+    text += ", nothing to evaluate" if word == "vacuous" else ""
     return f"{text}: {_plain(score.explanation)}" if score.explanation else text
 
 
-def _row(mark: str, code: str, score: Score, note: str, width: int, paint: Paint) -> Iterator[str]:
-    indent = 4 + NAME_WIDTH
-    gate = "gate; " if score.policy == "gate" else ""
-    first, *rest = textwrap.wrap(_plain(gate + note), width - indent, max_lines=3, placeholder=" …", break_on_hyphens=False) or [
-        ""
-    ]
-    name = _plain(score.metric)
-    name = name if len(name) < NAME_WIDTH else name + " "
-    yield f"  {paint(f'{mark} {name:<{NAME_WIDTH}}' if first else f'{mark} {name}', code)}{first}"
-    yield from (" " * indent + line for line in rest)
-
-
-def _list(mark: str, code: str, label: str, items: Sequence[str], width: int, paint: Paint) -> Iterator[str]:
-    if not items:
-        return
-    indent = 4 + 11
-    # an item is never broken: its spaces are hidden from the wrapping
-    text = ", ".join(_plain(item).replace(" ", "\0") for item in items)
-    lines = [line.replace("\0", " ") for line in textwrap.wrap(text, width - indent, break_on_hyphens=False)]
-    yield f"  {paint(f'{mark} {label:<11}', code)}{lines[0]}"
-    yield from (" " * indent + line for line in lines[1:])
+def _bound(score: Score) -> str:
+    return f"{'most' if score.direction == 'down' else 'least'} {score.threshold:g}"
 
 
 def reason_of(score: Score) -> str:
     """Return why a score failed, in one line: its explanation or threshold, and further facts."""
     about = _plain(score.explanation or "")
     if score.type == "numeric":
-        bound = (
-            f", {'at most' if score.direction == 'down' else 'at least'} {score.threshold:g} passes"
-            if score.threshold is not None
-            else ""
-        )
+        bound = f", at {_bound(score)} passes" if score.threshold is not None else ""
         about = f"{_value(score)}: {about}" if about else _value(score) + bound
     return ": ".join(part for part in (about, "; ".join(_facts(score.detail, about))) if part)
 
@@ -229,12 +223,6 @@ def _fact(item: Any) -> str:
     return _head(item) + (f" ({', '.join(facts)})" if facts else "")
 
 
-def _passed(score: Score) -> str:
-    if score.type == "boolean" or score.vacuous:
-        return short_name(score.metric)
-    return f"{short_name(score.metric)} {_value(score)}"
-
-
 def _value(score: Score) -> str:
     if score.value is None:
         return score.label or "–"
@@ -246,17 +234,14 @@ def _value(score: Score) -> str:
     return number + _UNITS.get(score.unit, "")
 
 
-# --- text ------------------------------------------------------------------------------------------------------------
-
-
-def _plain(text: str) -> str:
+def _plain(text: str, most: int = 2_000) -> str:
     """Return the text on one line, without control characters."""
-    return " ".join("".join(ch if ch.isprintable() else " " if ch.isspace() else "�" for ch in text[:2_000]).split())
+    return " ".join("".join(ch if ch.isprintable() else " " if ch.isspace() else "�" for ch in text[:most]).split())
 
 
 def one_line(text: str, limit: int = 300) -> str:
     """Return text without line breaks or control characters, truncated to ``limit``."""
-    plain = " ".join("".join(ch if ch.isprintable() else " " if ch.isspace() else "�" for ch in text[: 4 * limit]).split())
+    plain = _plain(text, 4 * limit)
     return plain if len(plain) <= limit else plain[: limit - 1] + "…"
 
 

@@ -41,7 +41,7 @@ _AT_LEAST_EVERY = 15.0
 _OLD = 7 * 86_400.0
 """Seconds after which a folder from another machine counts as abandoned."""
 _BY_NAME = {instrument.name: instrument for instrument in INSTRUMENTS}
-_APART = (
+_NOT_SHARED = (
     "outlets.prometheus: the metrics of several worker processes can't be added up: %s. A scrape shows one worker only; "
     "set PROMETHEUS_MULTIPROC_DIR to a folder that all workers can write, or export metrics over OTLP (outlets.otlp)"
 )
@@ -53,10 +53,7 @@ def shared_folder() -> str | None:
 
 
 class Workers:
-    """Metrics of this program's other processes, and the file for those of this one.
-
-    Thread-safe. ``view`` names the metrics that are shown together. ``on_fault`` is called once if they can't be shared.
-    """
+    """Metrics of this program's other processes, and the file for those of this one."""
 
     def __init__(self, view: str, group: TelemetryGroup, on_fault: Callable[[], None]) -> None:
         self.view = view
@@ -73,7 +70,7 @@ class Workers:
         self._faulty = False
         self._counted = False
         self._many = False
-        self._looked = 0.0
+        self._checked_at = 0.0
         self._written = ""
         self._tick: Callable[[], bool] | None = None
         self._thread: threading.Thread | None = None
@@ -82,8 +79,6 @@ class Workers:
         self._known: dict[str, tuple[tuple[int, int, int], Snapshot]] = {}
         self._asked: set[str] = set()
         self._others: list[Snapshot] = []
-
-    # --- counts of this process
 
     def note(self) -> None:
         """Record that counts changed. Costs next to nothing in a program with one process."""
@@ -125,17 +120,12 @@ class Workers:
             self._begin()
             self._changed.set()
 
-    # --- counts of other processes
-
     def others(self, name: str) -> Sequence[Snapshot]:
-        """Return the other processes' counts, read once per scrape.
-
-        A repeated ``name`` of an instrument means that another scrape began.
-        """
+        """Return the other processes' counts, read again if a ``name`` is requested again."""
         with self._reading:
             if name in self._asked or not self._asked:
                 self._asked.clear()
-                self._looked = 0.0  # each scrape checks again, however recent the last check was
+                self._checked_at = 0.0  # each scrape checks again, however recent the last check was
                 self._others = self._read_others()
             self._asked.add(name)
             return self._others
@@ -158,15 +148,15 @@ class Workers:
 
     def _is_one_of_many(self) -> bool:
         """Return True if the program has other processes. Checked once a second until it has."""
-        if self._faulty or os.name != "posix":
+        if self._faulty:
             return False
         if not self._many:
             if self._first is None:
                 self._first = first_of_program()
             self._many = shared_folder() is not None or _has_forked or self._first != self._this
             now = time.monotonic()
-            if not self._many and (not self._looked or now - self._looked >= _PAUSE):
-                self._looked = now
+            if not self._many and (not self._checked_at or now - self._checked_at >= _PAUSE):
+                self._checked_at = now
                 self._many = _folder_of(self._this).is_dir()  # a child process has created the folder
         return self._many
 
@@ -192,7 +182,7 @@ class Workers:
     def _fail(self, error: OSError) -> None:
         if not self._faulty:
             self._faulty = True
-            _log.warning(_APART, error)
+            _log.warning(_NOT_SHARED, error)
             self._on_fault()
 
     def _begin(self) -> None:
@@ -219,21 +209,16 @@ class Workers:
             folder = self._folder_to_use()
             if folder is None:
                 return
-            families = {instrument.name: self._group.read(instrument.name) for instrument in INSTRUMENTS}
-            present = {
-                name: family
-                for name, family in families.items()
-                if family is not None and (live or family.instrument.kind != "gauge")
-            }
-            text = json.dumps(
-                {"format": _FORMAT, "live": live, "families": {name: _as_data(family) for name, family in present.items()}}
-            )
+            families = [self._group.read(instrument.name) for instrument in INSTRUMENTS if live or instrument.kind != "gauge"]
+            present = [family for family in families if family is not None]
+            data = {family.instrument.name: _as_data(family) for family in present}
+            text = json.dumps({"format": _FORMAT, "live": live, "families": data})
             if text == self._written:
                 return
             try:
                 _replace(folder / f"{self.view}.{self._this.name}.json", text)
                 if shared_folder() is not None:
-                    write_multiprocess_files(folder.parent, self._this, list(present.values()))
+                    write_multiprocess_files(folder.parent, self._this, present)
             except OSError as error:
                 self._fail(error)
             else:
@@ -298,9 +283,8 @@ class Workers:
                         members.append(one.without_gauges())
                         of.append(name)
             if len(of) > len(done):
-                families = {
-                    name: _as_data(merged(name, members)) for name in sorted({name for one in members for name in one.names})
-                }
+                names_of_all = sorted({name for one in members for name in one.names})
+                families = {name: _as_data(merged(name, members)) for name in names_of_all}
                 _replace(into, json.dumps({"format": _FORMAT, "live": False, "of": of, "families": families}))
             for name in names:  # already in the sum, so a file that can't be deleted is recognized by its name
                 (folder / f"{self.view}.{name}.json").unlink(missing_ok=True)
@@ -335,13 +319,13 @@ def _as_data(family: Family) -> list[Any]:
     cells = [
         [
             labels,
-            found.counts,
-            found.sum,
-            found.least,
-            found.most,
-            [one and [dict(one.labels), one.value, one.time_s] for one in found.exemplars],
+            one.counts,
+            one.sum,
+            one.least,
+            one.most,
+            [kept and [dict(kept.labels), kept.value, kept.time_s] for kept in one.exemplars],
         ]
-        for labels, found in family.distributions.items()
+        for labels, one in family.distributions.items()
     ]
     values = [[labels, value] for labels, value in family.values.items() if value or family.instrument.kind == "gauge"]
     return [values, cells]
@@ -357,9 +341,6 @@ def _from_data(instrument: Instrument, data: Any) -> Family:
             kept = tuple([None if one is None else Exemplar(*one) for one in exemplars])
             distributions[tuple(labels)] = Distribution(tuple(counts), total, kept, least, most)
     return Family(instrument, values, distributions)
-
-
-# --- folders
 
 
 def _folder_of(first: Process) -> Path:
@@ -419,23 +400,16 @@ def _locked(folder: Path, view: str, *, shared: bool) -> Iterator[None]:
         yield
 
 
-# --- forks
-
 _all: weakref.WeakSet[Workers] = weakref.WeakSet()
 _has_forked = False
 """True if this process forked, or is a fork of one that used otel-agenteval."""
 
 
-def _after_fork_in_parent() -> None:
+def _note_fork(in_parent: bool) -> None:
     global _has_forked
     _has_forked = True
-    for one in list(_all):
+    for one in list(_all) if in_parent else ():
         one.after_fork_in_parent()
 
 
-def _after_fork_in_child() -> None:
-    global _has_forked
-    _has_forked = True
-
-
-at_fork(Step.OUTLETS, in_parent=_after_fork_in_parent, in_child=_after_fork_in_child)
+at_fork(Step.OUTLETS, in_parent=lambda: _note_fork(True), in_child=lambda: _note_fork(False))

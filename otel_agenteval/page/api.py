@@ -394,7 +394,7 @@ class Api:
             scores = views.scores_of(ids) if ids else {}
             turns: dict[str, dict[str, str | None]] = {turn_id: {"turn_id": turn_id} for turn_id in ids}
             if self.options.content and ids:
-                for turn_id, asked, answered in views.said_in(ids, _SAID):
+                for turn_id, asked, answered in views.texts_of(ids, _SAID):
                     turns[turn_id] |= {"asked": _short(asked), "answered": _short(answered)}
         return {
             "cases": [
@@ -533,7 +533,7 @@ class Api:
         """Return the beginnings of the turns' inputs and outputs."""
         return {
             turn_id: {"asked": _short(asked), "answered": _short(answered)}
-            for turn_id, asked, answered in views.said_in([turn["turn_id"] for turn in turns], _SAID)
+            for turn_id, asked, answered in views.texts_of([turn["turn_id"] for turn in turns], _SAID)
         }
 
     def _trace_url(self, turn: Mapping[str, Any]) -> str | None:

@@ -20,7 +20,7 @@ from ..core.terminal import LINES, escaped
 from ..core.turn import Turn
 from ..core.wellformed import well_formed
 from ..evaluation.redaction import Redactor, leaving
-from ..outlets.turn_text import colours_wanted, columns, render_turn
+from ..outlets.turn_text import colors_wanted, columns, render_turn
 from .formatting import Report
 from .html import render_html
 from .junit import render_junit
@@ -58,7 +58,7 @@ class _Tabulated:
     def __call__(self, turn: Turn, about: About, scored: Scored, redactor: Redactor) -> str:
         clean = str if self.content else _left_out
         return (
-            render_turn(leaving(turn, redactor), [score for score, _ in scored], self.width, colour=self.colour, clean=clean)
+            render_turn(leaving(turn, redactor), [score for score, _ in scored], self.width, color=self.colour, clean=clean)
             + "\n"
         )
 
@@ -85,7 +85,7 @@ class _Table:
 
     def __init__(self, out: TextIO, content: bool) -> None:
         self._out, self._summary = out, OutcomeTable()
-        self._colour, self._width = colours_wanted(out), columns(out)
+        self._colour, self._width = colors_wanted(out), columns(out)
         self.rendering: Rendering = _Tabulated(self._width, self._colour, content)
 
     def add(self, text: str, scored: Scored) -> None:

@@ -22,10 +22,10 @@ from otel_agenteval.core import semconv
 from otel_agenteval.core.telemetry import Telemetry
 from otel_agenteval.evaluation.scored_turn import Root, ScoredTurn
 from otel_agenteval.outlets.accounting import account
+from otel_agenteval.outlets.base import MemoryOutlet
 from otel_agenteval.outlets.fan_out import FanOut
 from otel_agenteval.outlets.jsonl import JsonLinesOutlet
 from otel_agenteval.outlets.log_events import LogEventOutlet
-from otel_agenteval.outlets.memory import MemoryOutlet
 from otel_agenteval.outlets.otlp.metrics import MetricsEncoder
 from otel_agenteval.outlets.otlp.outlet import OtlpOutlet
 from otel_agenteval.outlets.otlp_metrics import OtlpMetricsOutlet

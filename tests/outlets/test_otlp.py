@@ -27,7 +27,6 @@ from otel_agenteval.core.sqlite import open_file
 from otel_agenteval.core.telemetry import Telemetry
 from otel_agenteval.evaluation.scored_turn import Root, ScoredTurn
 from otel_agenteval.outlets.accounting import account
-from otel_agenteval.outlets.otlp import sender
 from otel_agenteval.outlets.otlp.outlet import OtlpOutlet
 from otel_agenteval.outlets.otlp.spool import SCHEMA, Batch, SpoolFile
 from otel_agenteval.spans.otlp import from_json, from_proto
@@ -84,7 +83,9 @@ def make() -> Iterator[Make]:
         wanted = {"endpoint": address, "protocol": "http" if over_http else "grpc", "metrics_interval": 0, **options}
         config = load_config({"outlets": {"otlp": wanted}}, {})
         assert config.outlets.otlp is not None
-        outlet = OtlpOutlet(config.outlets.otlp, telemetry or Telemetry(), lambda: "engine-1", "0.1.0", pauses=(0.02, 0.1))
+        outlet = OtlpOutlet(
+            config.outlets.otlp, telemetry or Telemetry(), lambda: "engine-1", "0.1.0", pauses=(0.02, 0.1), adopt_every=0.1
+        )
         made.append(outlet)
         return outlet
 
@@ -499,10 +500,7 @@ def test_a_killed_process_leaves_its_scores_to_the_next(make: Make, tmp_path: Pa
         receiver.close()
 
 
-def test_what_a_killed_process_leaves_is_sent_by_those_that_run(
-    grpc_receiver: GrpcReceiver, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sender, "_ADOPTION", 0.1)
+def test_what_a_killed_process_leaves_is_sent_by_those_that_run(grpc_receiver: GrpcReceiver, make: Make, tmp_path: Path) -> None:
     outlet = make(grpc_receiver, spool={"directory": str(tmp_path)})
     outlet.start()
     outlet.emit([one(100)])

@@ -89,14 +89,14 @@ def test_a_list_has_what_its_filter_says_in_order(
 
 def test_nothing_is_known_of_no_turns(path: str) -> None:
     with Views(path) as views:
-        assert (views.scores_of([]), views.said_in([], 10), list(views.values("agent", []))) == ({}, [], [])
+        assert (views.scores_of([]), views.texts_of([], 10), list(views.values("agent", []))) == ({}, [], [])
 
 
 @pytest.mark.parametrize("text", ["a \0 b", "\\u0000", "\u2028", '"', "\\"])
 def test_texts_are_shown_whatever_is_in_them(text: str, empty: str) -> None:
     turn = turn_row(1, content={"input": f"{text}!", "output": text})
     with Views(filled(empty, [(turn, [])])) as views:
-        ((_, asked, answered),) = views.said_in([turn["turn_id"]], 100)
+        ((_, asked, answered),) = views.texts_of([turn["turn_id"]], 100)
     assert answered in asked  # SQLite ends a text at a zero byte
 
 

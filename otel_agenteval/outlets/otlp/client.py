@@ -9,8 +9,9 @@ import gzip
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
@@ -51,19 +52,6 @@ class Result(NamedTuple):
         return self.reason in _ABOUT_THE_BODY
 
 
-class Client(Protocol):
-    def send(self, signal: str, body: bytes, timeout: float) -> Result:
-        """Send one request within ``timeout`` seconds. Doesn't raise network errors."""
-
-    def close(self) -> None:
-        """Close the connection. A running request ends as cancelled."""
-
-
-def client_for(wanted: OtlpOptions) -> Client:
-    """Return a client for the configured protocol. It connects at the first request."""
-    return GrpcClient(wanted) if wanted.protocol == "grpc" else HttpClient(wanted)
-
-
 class GrpcClient:
     def __init__(self, wanted: OtlpOptions) -> None:
         import grpc
@@ -78,9 +66,8 @@ class GrpcClient:
         ]  # fmt: skip
         compression = grpc.Compression.Gzip if wanted.compression == "gzip" else grpc.Compression.NoCompression
         if wanted.endpoint.startswith("https:"):
-            credentials = grpc.ssl_channel_credentials(
-                *(_content(f) for f in (wanted.ca_file, wanted.key_file, wanted.cert_file))
-            )
+            files = (wanted.ca_file, wanted.key_file, wanted.cert_file)
+            credentials = grpc.ssl_channel_credentials(*(None if file is None else Path(file).read_bytes() for file in files))
             self._channel = grpc.secure_channel(target, credentials, options, compression)
         else:
             self._channel = grpc.insecure_channel(target, options, compression)
@@ -92,33 +79,25 @@ class GrpcClient:
         self._error: type[grpc.RpcError] = grpc.RpcError
 
     def send(self, signal: str, body: bytes, timeout: float) -> Result:
+        """Send one request within ``timeout`` seconds. Doesn't raise network errors."""
         try:
             response = self._calls[signal](body, timeout=timeout, metadata=self._metadata)
         except self._error as error:
-            return _result_of(error)
+            code, wait = error.code().name, _retry_info(error.trailing_metadata() or ())
+            if code in _RETRYABLE_CODES or (code == "RESOURCE_EXHAUSTED" and wait is not None):
+                return Result("retry", code, wait or 0.0)
+            return Result("refused", code)
         except ValueError:  # the channel was closed in the meantime
             return Result("retry", "CANCELLED")
         return _accepted(signal, response)
 
     def close(self) -> None:
+        """Close the connection. A running request ends as cancelled."""
         self._channel.close()
-
-
-def _content(file: str | None) -> bytes | None:
-    return None if file is None else Path(file).read_bytes()
-
-
-def _result_of(error: grpc.RpcError) -> Result:
-    code = error.code().name
-    wait = _retry_info(error.trailing_metadata() or ())
-    if code in _RETRYABLE_CODES or (code == "RESOURCE_EXHAUSTED" and wait is not None):
-        return Result("retry", code, wait or 0.0)
-    return Result("refused", code)
 
 
 def _retry_info(metadata: Sequence[tuple[str, str | bytes]]) -> float | None:
     """Return the seconds of a RetryInfo in the status details or a trailer. None without one."""
-    from google.protobuf.message import DecodeError
     from google.rpc.error_details_pb2 import RetryInfo
     from google.rpc.status_pb2 import Status
 
@@ -177,21 +156,16 @@ class HttpClient:
         except RuntimeError:  # the client was closed in the meantime
             return Result("retry", "CANCELLED")
         if response.is_success:
-            return _accepted(signal, self._read(signal, response, answer))
+            message = _SERVICES[signal][1]()
+            try:
+                if response.headers.get("content-type", "").startswith("application/x-protobuf"):
+                    message.ParseFromString(answer)
+            except DecodeError:  # the status says that the request was accepted
+                message.Clear()
+            return _accepted(signal, message)
         if response.status_code in _RETRYABLE_STATUSES:
             return Result("retry", str(response.status_code), retry_after(response.headers.get("retry-after")))
         return Result("refused", str(response.status_code))
-
-    def _read(self, signal: str, response: httpx.Response, answer: bytes) -> Any:
-        from google.protobuf.message import DecodeError
-
-        message = _SERVICES[signal][1]()
-        try:
-            if response.headers.get("content-type", "").startswith("application/x-protobuf"):
-                message.ParseFromString(answer)
-        except DecodeError:  # the status says that the request was accepted
-            message.Clear()
-        return message
 
     def close(self) -> None:
         self._client.close()
@@ -200,3 +174,11 @@ class HttpClient:
 def _accepted(signal: str, message: Any) -> Result:
     rejected = int(getattr(message.partial_success, _SERVICES[signal][2]))
     return Result("sent", "partial_success" if rejected else "", rejected=max(0, rejected))
+
+
+Client = GrpcClient | HttpClient
+
+
+def client_for(wanted: OtlpOptions) -> Client:
+    """Return a client for the configured protocol. It connects at the first request."""
+    return GrpcClient(wanted) if wanted.protocol == "grpc" else HttpClient(wanted)

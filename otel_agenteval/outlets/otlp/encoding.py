@@ -10,12 +10,12 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...config.types import LogEvents
 from ...core import semconv
 from ...core.score import Facts, Score
 from ...evaluation.scored_turn import Root, ScoredTurn
-from ..change_event import change_attributes
-from ..log_events import turn_attributes
-from ..selection import LogEvents, scores_sent, scores_to_log
+from ..log_events import change_attributes, turn_attributes
+from ..selection import scores_sent, scores_to_log
 from .protobuf import BYTES, FIXED32, FIXED64, AttributeWriter, as_double, as_fixed32, as_fixed64, delimited, tag, utf8, varint
 
 if TYPE_CHECKING:
@@ -43,10 +43,7 @@ _SPAN_EVENT_NAME = delimited(2, utf8(semconv.EVENT))
 
 
 class ScoreWriter:
-    """Encoder for a score's attributes in a repeated field of its message.
-
-    They equal those of :func:`~otel_agenteval.outlets.log_events.event_attributes`.
-    """
+    """Encoder for a score's attributes, which equal those of ``event_attributes``."""
 
     def __init__(self, field: int) -> None:
         pairs = AttributeWriter(field)
@@ -108,10 +105,7 @@ class ScoreEncoder:
         self._of_span, self._of_event = AttributeWriter(9), ScoreWriter(3)
 
     def log_records(self, batch: Sequence[ScoredTurn], now: int, instance_id: str, mode: LogEvents = "all") -> tuple[bytes, int]:
-        """Return a request with a log record per selected score, and their number.
-
-        ``now`` is in nanoseconds since the Unix epoch.
-        """
+        """Return a log record per selected score, made at ``now`` in Unix ns, and their number."""
         groups = _Groups(self._of_resource)
         times = b"".join((_RECORD_TIME, as_fixed64(now), _OBSERVED_TIME, as_fixed64(now), _EVENT_NAME))
         count = 0
@@ -129,7 +123,6 @@ class ScoreEncoder:
         return b"".join(groups.requests(self._scope)), count
 
     def _frame(self, scored: ScoredTurn, times: bytes, instance_id: str) -> bytes:
-        """Return the fields that all records of a turn share."""
         root = scored.root
         ids = delimited(9, root.trace_id.to_bytes(16, "big")) + delimited(10, root.span_id.to_bytes(8, "big"))
         shared = self._of_record.write(turn_attributes(scored, instance_id))

@@ -37,16 +37,14 @@ class MetricsEncoder:
         self._views = [_InstrumentView(instrument, since, exemplars=exemplars) for instrument in INSTRUMENTS]
 
     def request(self, now: int, instance_id: str) -> bytes:
-        """Return a request with all metrics that have a value, or an empty one.
-
-        ``now`` is in nanoseconds since the Unix epoch.
-        """
+        """Return a request with all metrics at ``now``, in Unix nanoseconds, or an empty one."""
         with late_imports():  # only few processes export metrics
             from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
             from opentelemetry.sdk.metrics import export
 
         if self._resource is None:
-            self._resource = _about_us(self._version, instance_id)
+            about = {"service.name": "otel-agenteval", "service.version": self._version, "service.instance.id": instance_id}
+            self._resource = Resource(about).merge(OTELResourceDetector().detect())  # environment variables take precedence
         metrics = [metric for view in self._views if (metric := view.metric(self._telemetry.read(view.name), now)) is not None]
         if not metrics:
             return b""
@@ -54,12 +52,6 @@ class MetricsEncoder:
         data = export.MetricsData([export.ResourceMetrics(self._resource, [scope], "")])
         body: bytes = encode_metrics(data).SerializeToString()
         return body
-
-
-def _about_us(version: str, instance_id: str) -> Resource:
-    """Return the Resource of otel-agenteval. Environment variables take precedence."""
-    about = {"service.name": "otel-agenteval", "service.version": version, "service.instance.id": instance_id}
-    return Resource(about).merge(OTELResourceDetector().detect())
 
 
 class _InstrumentView:

@@ -7,12 +7,12 @@ its scope and attributes (see :func:`otel_agenteval.spans.otlp.is_ours`), and is
 from __future__ import annotations
 
 import itertools
-import logging
 import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ...config.otlp import OtlpOptions
+from ...config.types import LogEvents
 from ...core import semconv
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.errors import ConfigError
@@ -21,17 +21,13 @@ from ...core.writable import fault_of_folder
 from ...evaluation.scored_turn import Root, ScoredTurn
 from ...spans.otlp import Signal
 from ..base import Outlet, RecordAccount, Setup
-from ..selection import LogEvents, log_mode
-from .client import client_for
+from ..selection import log_mode
 from .encoding import ScoreEncoder
 from .metrics import MetricsEncoder
 from .sender import Sender
-from .spool import Spool, SpoolFile
 
 if TYPE_CHECKING:
     from ...statistics.changes import Change
-
-_log = logging.getLogger("otel_agenteval")
 
 
 class OtlpOutlet(Outlet):
@@ -40,7 +36,7 @@ class OtlpOutlet(Outlet):
     The worker's thread encodes records, and the outlet's own thread sends them. A slow or unavailable receiver fills a bounded
     queue and delays nothing else. Raises ConfigError if a certificate file can't be read.
 
-    ``mode`` overrides the option ``log_events``. ``pauses`` are the first and the longest one between attempts, in seconds.
+    ``mode`` overrides the option ``log_events``. For ``pauses`` and ``adopt_every``, see :class:`Sender`.
     """
 
     name = "otlp"
@@ -55,6 +51,7 @@ class OtlpOutlet(Outlet):
         clock: Clock = SYSTEM_CLOCK,
         mode: LogEvents | None = None,
         pauses: tuple[float, float] = (1.0, 30.0),
+        adopt_every: float = 15.0,
     ) -> None:
         for option in ("ca_file", "cert_file", "key_file"):
             file = getattr(wanted, option)
@@ -69,29 +66,10 @@ class OtlpOutlet(Outlet):
         self._encoder = ScoreEncoder(version)
         self._metrics = MetricsEncoder(telemetry, version, clock.time_ns())
         self.records = RecordAccount(self.name, telemetry)
-        self._keeps_all = False
-        self._warned_of: set[str] = set()
         self._begun = False
-        """True once metrics are sent, from the first turn on."""
-        spool = wanted.spool
-        self._sender = Sender(
-            wanted,
-            lambda: client_for(wanted),
-            lambda: Spool(
-                wanted.queue_bytes,
-                None if spool is None else lambda: SpoolFile(spool.directory, spool.max_bytes),
-                self.failed,
-                self.records.add,
-            ),
-            self,
-            self._collected,
-            clock,
-            pauses,
-        )
+        self._sender = Sender(wanted, self.records, telemetry, self._collected, clock, pauses, adopt_every)
         telemetry.watch(semconv.QUEUE_SIZE, lambda: [({"queue": "otlp"}, self._sender.spool.bytes)])
         telemetry.watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "otlp"}, self._sender.spool.max_bytes)])
-
-    # --- methods for the pipeline
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
         fault: Exception | None = None
@@ -135,9 +113,6 @@ class OtlpOutlet(Outlet):
     def full(self) -> bool:
         return self._sender.spool.full
 
-    def keep_all(self) -> None:
-        self._keeps_all = True
-
     def flush(self, timeout: float) -> bool:
         return self._sender.flush(timeout)
 
@@ -156,24 +131,6 @@ class OtlpOutlet(Outlet):
         self._metrics = MetricsEncoder(self._telemetry, self._version, self._clock.time_ns())
         self.records.reset()
         self._sender.after_fork_in_child()
-
-    # --- the account
-
-    def finished(self, outcome: str, items: int) -> None:
-        self.records.finish(outcome, items)
-        if outcome != "sent":
-            self._warn_once(outcome, f"{items} records were dropped for")
-
-    def failed(self, reason: str) -> None:
-        self._telemetry.add(semconv.EMIT_ERRORS, outlet=self.name, reason=reason)
-        self._warn_once(reason, "can't send to")
-
-    def _warn_once(self, reason: str, what: str) -> None:
-        if reason not in self._warned_of:
-            self._warned_of.add(reason)
-            _log.warning("outlet otlp: %s %s: %s (further failures are only counted)", what, self._wanted.endpoint, reason)
-
-    # --- metrics
 
     def _collected(self) -> bytes:
         return self._metrics.request(self._clock.time_ns(), self._instance_id()) if self._begun else b""

@@ -12,11 +12,10 @@ from typing import Any
 
 from ...core.wellformed import well_formed
 
-VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+FIXED64, BYTES, FIXED32 = 1, 2, 5
 """Wire types, the lower three bits of a field's tag."""
 
 as_fixed64: Callable[[int], bytes] = struct.Struct("<Q").pack
-as_sfixed64: Callable[[int], bytes] = struct.Struct("<q").pack
 as_fixed32: Callable[[int], bytes] = struct.Struct("<I").pack
 as_double: Callable[[float], bytes] = struct.Struct("<d").pack
 

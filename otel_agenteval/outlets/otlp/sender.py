@@ -11,17 +11,19 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Protocol
-
-from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, detach, set_value
+from functools import partial
 
 from ...config.otlp import OtlpOptions
-from ...core.clock import SYSTEM_CLOCK, Clock
+from ...core import semconv
+from ...core.clock import Clock
 from ...core.retry import backoff
+from ...core.telemetry import Telemetry
 from ...core.threads import is_meant_for_host, started
 from ...spans.otlp import Signal
-from .client import Client, Result
-from .spool import SIGNALS, Batch, Spool
+from ..base import RecordAccount
+from ..log_events import uninstrumented
+from .client import Client, Result, client_for
+from .spool import SIGNALS, Batch, Spool, SpoolFile
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -30,23 +32,10 @@ LINGER = 0.5
 MAX_REQUEST = 4 * 1024 * 1024
 """Bytes of one request. A larger batch is sent alone."""
 _MOST_BATCHES = 512
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
 _JOIN = 1.0
-_ADOPTION = 15.0
-"""Seconds between checks for batches that a dead process left in a file."""
-
-
-class DeliveryAccount(Protocol):
-    def finished(self, outcome: str, items: int) -> None:
-        """Count records or spans that were ``sent``, or dropped for the reason ``outcome``."""
-
-    def failed(self, reason: str) -> None:
-        """Count a failed request, whether it is retried or not."""
 
 
 class _Lane:
-    """State of one signal."""
-
     def __init__(self, signal: Signal) -> None:
         self.signal = signal
         self.due: float | None = None
@@ -60,33 +49,36 @@ class _Lane:
 class Sender:
     """Sender of batches on a thread that starts with the first of them.
 
-    ``make_client`` and ``make_spool`` are called again in a forked child. ``collect`` returns the body of a metrics request, or
-    b"" to send none. ``pauses`` are the first and the longest one between attempts, in seconds.
+    ``collect`` returns the body of a metrics request, or b"" to send none. ``pauses`` are the first and the longest one between
+    attempts, and ``adopt_every`` the one between checks for batches that a dead process left in a file, in seconds.
     """
 
     def __init__(
         self,
         wanted: OtlpOptions,
-        make_client: Callable[[], Client],
-        make_spool: Callable[[], Spool],
-        account: DeliveryAccount,
+        records: RecordAccount,
+        telemetry: Telemetry,
         collect: Callable[[], bytes],
-        clock: Clock = SYSTEM_CLOCK,
-        pauses: tuple[float, float] = (_FIRST_PAUSE, _LONGEST_PAUSE),
+        clock: Clock,
+        pauses: tuple[float, float],
+        adopt_every: float,
     ) -> None:
         self._wanted = wanted
-        self._make_client = make_client
-        self._make_spool = make_spool
-        self._account = account
+        self._records = records
+        self._telemetry = telemetry
         self._collect = collect
         self._clock = clock
         self._pauses = pauses
+        self._adopt_every = adopt_every
+        self._warned_of: set[str] = set()
         self.may_start = True
         """False at interpreter exit, when no thread can be started."""
         self._reset()
 
     def _reset(self) -> None:
-        self.spool = self._make_spool()
+        wanted = self._wanted
+        file = None if wanted.spool is None else partial(SpoolFile, wanted.spool.directory, wanted.spool.max_bytes)
+        self.spool = Spool(wanted.queue_bytes, file, self._failed, self._records.add)
         self._client: Client | None = None
         self._lanes = {signal: _Lane(signal) for signal in SIGNALS}
         self.trouble: dict[str, str] = {}
@@ -104,10 +96,10 @@ class Sender:
     def put(self, signal: Signal, body: bytes, items: int, *, must: bool = False) -> None:
         """Queue a request. If it doesn't fit, it is dropped, unless it ``must`` be kept."""
         if self._stopping:
-            self._account.finished("shutdown", items)
+            self._finish("shutdown", items)
             return
         if not self.spool.put(Batch(signal, items, self._clock.time_ns() / 1e9, body), must=must):
-            self._account.finished("queue_full", items)
+            self._finish("queue_full", items)
         lane = self._lanes[signal]
         if lane.due is None:
             lane.due = time.monotonic() + LINGER
@@ -155,15 +147,13 @@ class Sender:
             return
         self._stopping = True
         self._wake.set()
-        client = self._client
-        thread = self._thread
-        if client is not None:
-            client.close()  # cancels a running request
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(_JOIN)
+        if self._client is not None:
+            self._client.close()  # cancels a running request
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(_JOIN)
         lost = self.spool.close()
         if lost:
-            self._account.finished("shutdown", lost)
+            self._finish("shutdown", lost)
             _log.warning("outlet otlp: %d scores were not sent before shutdown and are dropped", lost)
 
     def after_fork_in_child(self) -> None:
@@ -174,33 +164,26 @@ class Sender:
     # --- the thread
 
     def _run(self) -> None:
-        token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
-        try:
+        with uninstrumented():
             adopts = self._adopt()
-            looked = time.monotonic()
+            adopted_at = time.monotonic()
             while not self._stopping:
                 wait = self._step_safely()
                 if adopts:
-                    if time.monotonic() - looked >= _ADOPTION:
+                    if time.monotonic() - adopted_at >= self._adopt_every:
                         self._adopt()
-                        looked = time.monotonic()
-                    wait = min(wait, _ADOPTION)
+                        adopted_at = time.monotonic()
+                    wait = min(wait, self._adopt_every)
                 if wait > 0:
                     self._wake.wait(None if wait == _FOREVER else wait)
                     self._wake.clear()
-        finally:
-            detach(token)
 
     def _work_here(self, until: float) -> None:
-        """Do the thread's work on the caller's thread."""
-        token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
-        try:
+        with uninstrumented():
             while not self._stopping and not self._all_sent() and time.monotonic() < until:
                 wait = self._step_safely(until)
                 if wait > 0:
                     time.sleep(min(wait, max(0.0, until - time.monotonic())))
-        finally:
-            detach(token)
 
     def _adopt(self) -> bool:
         """Take over batches that other processes left. Return False without spool files."""
@@ -218,7 +201,7 @@ class Sender:
         except BaseException as error:  # an internal error must not end the thread and drop waiting batches
             if is_meant_for_host(error):
                 raise
-            self._account.failed(type(error).__name__)
+            self._failed(type(error).__name__)
             return self._pauses[1]
 
     def _step(self, until: float) -> float:
@@ -237,7 +220,9 @@ class Sender:
             if self._metrics_due <= now:
                 self._metrics_due, self._collecting = now + self._wanted.metrics_interval, True
                 try:
-                    self._send_metrics(until)
+                    body = self._collect()  # cumulative, so the next request makes up for a failed one
+                    if body:
+                        self._attempt("metrics", body, until)
                 finally:
                     self._collecting = False
                     self._notify()
@@ -268,50 +253,53 @@ class Sender:
         lane.most = min(_MOST_BATCHES, lane.most * 2)
         self.spool.remove(batches)
         if result.kind == "refused":
-            self._account.finished("refused", items)
+            self._finish("refused", items)
         else:
             rejected = min(result.rejected, items)
             if rejected:
-                self._account.finished("rejected", rejected)
-            self._account.finished("sent", items - rejected)
+                self._finish("rejected", rejected)
+            self._finish("sent", items - rejected)
         self._notify()
 
     def _give_up(self, batches: list[Batch]) -> None:
-        """Drop batches that were retried for too long."""
         oldest = self._clock.time_ns() / 1e9 - self._wanted.retry_for
         expired = [batch for batch in batches if batch.at < oldest]
         if expired:
             self.spool.remove(expired)
-            self._account.finished("expired", sum(batch.items for batch in expired))
+            self._finish("expired", sum(batch.items for batch in expired))
             self._notify()
-
-    def _send_metrics(self, until: float) -> None:
-        """Send the metrics. They are cumulative, so the next request makes up for a failed one."""
-        body = self._collect()
-        if body:
-            self._attempt("metrics", body, until)
 
     def _attempt(self, signal: str, body: bytes, until: float) -> Result:
         if self._client is None:
-            self._client = self._make_client()
+            self._client = client_for(self._wanted)
         result = self._client.send(signal, body, min(self._wanted.timeout, max(0.1, until - time.monotonic())))
         if result.kind == "sent":
             self.trouble.pop(signal, None)
         elif result.kind == "retry" or not result.about_the_body:
             self.trouble[signal] = result.reason
         if result.kind != "sent" or result.rejected:
-            self._account.failed(result.reason)
+            self._failed(result.reason)
         return result
 
-    # --- for callers that wait
+    def _finish(self, outcome: str, items: int) -> None:
+        """Count records or spans that were ``sent``, or dropped for the reason ``outcome``."""
+        self._records.finish(outcome, items)
+        if outcome != "sent":
+            self._warn_once(outcome, f"{items} records were dropped for")
 
-    def _any_waits(self) -> bool:
-        return any(lane.due is not None for lane in self._lanes.values())
+    def _failed(self, reason: str) -> None:
+        self._telemetry.add(semconv.EMIT_ERRORS, outlet="otlp", reason=reason)
+        self._warn_once(reason, "can't send to")
+
+    def _warn_once(self, reason: str, what: str) -> None:
+        if reason not in self._warned_of:
+            self._warned_of.add(reason)
+            _log.warning("outlet otlp: %s %s: %s (further failures are only counted)", what, self._wanted.endpoint, reason)
 
     def _all_sent(self) -> bool:
         if self._collecting or (self._metrics_due is not None and self._metrics_due <= time.monotonic()):
             return False
-        return not self._any_waits() and self.spool.bytes == 0
+        return all(lane.due is None for lane in self._lanes.values()) and self.spool.bytes == 0
 
     def _notify(self) -> None:
         with self._progress:

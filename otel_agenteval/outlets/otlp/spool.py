@@ -43,6 +43,7 @@ class Batch(NamedTuple):
     """Time of creation in seconds since the Unix epoch."""
     body: bytes
     number: int = 0
+    """Its id in the storage, negative in memory."""
 
 
 class SpoolMemory:
@@ -60,7 +61,7 @@ class SpoolMemory:
         with self._lock:
             if self.bytes + len(batch.body) > self.max_bytes and not must:
                 return False
-            self._number += 1
+            self._number -= 1
             self.bytes += len(batch.body)
             self._waiting[batch.signal].append(batch._replace(number=self._number))
             return True
@@ -88,9 +89,6 @@ class SpoolMemory:
         with self._lock:
             return sum(batch.items for waiting in self._waiting.values() for batch in waiting)
 
-    def close(self) -> None:
-        """Do nothing. Batches in memory are lost with the process."""
-
 
 class SpoolFile:
     """Storage in an SQLite file, readable only by its owner, because of explanations.
@@ -104,13 +102,12 @@ class SpoolFile:
         Path(directory).mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = threading.Lock()
         self._directory = directory
-        self._adopted = 0
         self._refused: set[Path] = set()
         """Unreadable files: damaged ones, and those of another version."""
         self._slot, self._db = self._first_free()
         row = self._db.execute("SELECT coalesce(sum(length(body)), 0), coalesce(sum(items), 0) FROM batches").fetchone()
         self.bytes: int = row[0]
-        self._items: int = row[1]
+        self.items: int = row[1]
 
     def put(self, batch: Batch, *, must: bool = False) -> bool:
         with self._lock:
@@ -118,7 +115,7 @@ class SpoolFile:
                 return False
             self._db.execute("INSERT INTO batches (signal, items, at, body) VALUES (?, ?, ?, ?)", batch[:4])
             self.bytes += len(batch.body)
-            self._items += batch.items
+            self.items += batch.items
             return True
 
     def first(self, signal: Signal, most: int, max_bytes: int) -> list[Batch]:
@@ -144,24 +141,22 @@ class SpoolFile:
                 raise
             self._db.execute("COMMIT")
             self.bytes -= sum(len(batch.body) for batch in batches)
-            self._items -= sum(batch.items for batch in batches)
+            self.items -= sum(batch.items for batch in batches)
 
     def adopt(self) -> int:
         """Take over batches from files that no process holds. Return their number of records."""
-        before = self._adopted
+        adopted = 0
         for slot in range(_SLOTS):
             path = Path(self._directory, f"outbox-{slot}.db")
-            if slot == self._slot or not path.exists():
-                continue
-            db = self._opened(path)
+            db = self._opened(path) if slot != self._slot and path.exists() else None
             if db is None:
                 continue
             with suppress(sqlite3.DatabaseError), closing(db):
                 rows = db.execute("SELECT signal, items, at, body, number FROM batches ORDER BY number").fetchall()
                 taken = [row for row in rows if self.put(Batch(*row))]  # added before it is removed there, so none is lost
-                self._adopted += sum(row[1] for row in taken)
+                adopted += sum(row[1] for row in taken)
                 db.executemany("DELETE FROM batches WHERE number = ?", [(row[4],) for row in taken])
-        return self._adopted - before
+        return adopted
 
     def _first_free(self) -> tuple[int, sqlite3.Connection]:
         """Lock the first file that no process holds. Return its number and connection."""
@@ -185,30 +180,23 @@ class SpoolFile:
                 _log.warning("outlets.otlp.spool: %s; its batches are not sent", error)
             return None
 
-    def items(self) -> int:
-        return self._items
-
     def close(self) -> None:
         with self._lock:
             self._db.close()
 
     def leave_to_the_parent(self) -> None:
-        """Keep a forked child from using or closing the connection."""
         _LEFT_TO_THE_PARENT.append(self._db)
 
 
 class Spool:
-    """Storage in a file, and in memory if no file is configured or it fails.
-
-    ``failed`` is called with a reason if the file fails, and ``found`` with the number of records left over in it.
-    """
+    """Storage in a file, and in memory if no file is configured or it fails."""
 
     def __init__(
         self,
         memory: int,
         open_spool_file: Callable[[], SpoolFile] | None,
         failed: Callable[[str], None],
-        found: Callable[[int], None] = lambda items: None,
+        found: Callable[[int], None],
     ) -> None:
         self._memory = SpoolMemory(memory)
         self._open_spool_file = open_spool_file
@@ -229,15 +217,16 @@ class Spool:
     def open(self) -> None:
         """Open the file, if configured. Leftover batches then wait for delivery."""
         with self._opening:
-            if self._open_spool_file is not None:
-                open_spool_file, self._open_spool_file = self._open_spool_file, None
-                try:
-                    file = open_spool_file()
-                    self._found(file.items())
-                    self._file = file
-                except (OSError, sqlite3.Error) as error:
-                    _log.warning("outlets.otlp.spool: can't be opened, so scores wait in memory: %s", error)
-                    self._failed("spool_not_opened")
+            open_spool_file, self._open_spool_file = self._open_spool_file, None
+            if open_spool_file is None:
+                return
+            try:
+                file = open_spool_file()
+                self._found(file.items)
+                self._file = file
+            except (OSError, sqlite3.Error) as error:
+                _log.warning("outlets.otlp.spool: can't be opened, so scores wait in memory: %s", error)
+                self._failed("spool_not_opened")
 
     def put(self, batch: Batch, *, must: bool = False) -> bool:
         """Add a batch. Return False if it doesn't fit, unless it ``must`` be kept."""
@@ -251,9 +240,7 @@ class Spool:
 
     @property
     def full(self) -> bool:
-        return self._memory.bytes >= self._memory.max_bytes or (
-            self._file is not None and self._file.bytes >= self._file.max_bytes
-        )
+        return any(store is not None and store.bytes >= store.max_bytes for store in (self._memory, self._file))
 
     def adopt(self) -> bool:
         """Take over batches from other processes' files. Return False without files."""
@@ -273,20 +260,16 @@ class Spool:
                 return self._file.first(signal, most, max_bytes)
             except sqlite3.Error:
                 self._give_up_file()
-        # numbers in memory are made negative, to tell them from those in the file
-        return [batch._replace(number=-batch.number) for batch in found]
+        return found
 
     def remove(self, batches: Sequence[Batch]) -> None:
-        in_memory = [batch._replace(number=-batch.number) for batch in batches if batch.number < 0]
-        self._memory.remove(in_memory)
-        if self._file is not None and len(in_memory) < len(batches):
+        self._memory.remove([batch for batch in batches if batch.number < 0])
+        in_file = [batch for batch in batches if batch.number > 0]
+        if self._file is not None and in_file:
             try:
-                self._file.remove(batches)
+                self._file.remove(in_file)
             except sqlite3.Error:  # with the file still in use, the batches would be sent again and again
                 self._give_up_file()
-
-    def items(self) -> int:
-        return self._memory.items() + (self._file.items() if self._file is not None else 0)
 
     @property
     def outlives_us(self) -> bool:

@@ -46,7 +46,6 @@ def write_file(rows: Iterator[dict[str, Any]], kind: str, out: Path) -> int:
 
 
 def write_text(rows: Iterable[dict[str, Any]], kind: str, stream: TextIO) -> int:
-    """Write the rows as ``jsonl`` or ``csv``, and return their number."""
     count = 0
     if kind == "csv":
         table = csv.writer(stream, lineterminator="\n")
@@ -58,7 +57,10 @@ def write_text(rows: Iterable[dict[str, Any]], kind: str, stream: TextIO) -> int
             count += 1
         return count
     for row in rows:
-        known = {name: _iso(value) if name in _TIMES else value for name, value in row.items() if value is not None}
+        known = {name: value for name, value in row.items() if value is not None}
+        for name in known.keys() & set(_TIMES):
+            moment = datetime.datetime.fromtimestamp(known[name], datetime.timezone.utc)
+            known[name] = moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
         stream.write(f"{escaped(jsonio.dumps({**known, 'value': row['value']}))}\n")
         count += 1
     return count
@@ -72,16 +74,8 @@ def _cell(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     plain = value.replace("\r\n", "\n").replace("\r", "\n")  # a lone carriage return would end the row
-    return f"'{plain}" if _is_formula(value) else plain
-
-
-def _is_formula(text: str) -> bool:
-    """Return True if a spreadsheet would evaluate a cell. Plain numbers aren't formulas."""
-    return text.lstrip(" \ufeff\u200b\n")[:1] in _FORMULA_SIGNS and _NUMBER.fullmatch(text) is None
-
-
-def _iso(value: float) -> str:
-    return datetime.datetime.fromtimestamp(value, datetime.timezone.utc).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    is_formula = value.lstrip(" \ufeff\u200b\n")[:1] in _FORMULA_SIGNS and _NUMBER.fullmatch(value) is None
+    return f"'{plain}" if is_formula else plain
 
 
 def _write_parquet(rows: Iterator[dict[str, Any]], file: Path) -> int:

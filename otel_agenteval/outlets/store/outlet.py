@@ -28,7 +28,7 @@ from ...evaluation.names import public_id, public_name
 from ...evaluation.redaction import Redactor
 from ...evaluation.scored_turn import Root, ScoredTurn
 from ..accounting import answering_call
-from ..base import Outlet, RecordAccount, Setup, told_of
+from ..base import Outlet, RecordAccount, Setup, loggable
 from .postgres import NotStorable, is_address
 from .sqlite import SCHEMA
 from .statements import REQUIRED, SCORE_COLUMNS, TURN_COLUMNS
@@ -43,8 +43,6 @@ _MAX_OUTCOMES = 50_000
 _HOUSEKEEPING = 60.0
 """Seconds between deletions of old rows."""
 _BYTES_OF_TURN, _BYTES_OF_SCORE = 3_000, 500
-"""Memory of the rows of one turn and one score, without their texts."""
-
 
 _LONGEST_PAUSE = 10.0
 """Longest pause in seconds, after a slow failure, before a new turn triggers another attempt."""
@@ -60,13 +58,10 @@ _TRIAL = Rows(
     ],
     outcomes=[("trial", "trial", "trial")],
 )  # fmt: skip
-"""Rows that are written as a test and rolled back."""
 
 
 @dataclass(slots=True)
 class _Unit:
-    """Rows of one turn, or a change of scores, until they are written."""
-
     turns: Sequence[dict[str, Any]] = ()
     absorbed: Sequence[tuple[str, str]] = ()
     scores: Sequence[tuple[Any, ...]] = ()
@@ -74,7 +69,6 @@ class _Unit:
     questions: Sequence[dict[str, Any]] = ()
     changes: Sequence[dict[str, Any]] = ()
     size: int = 0
-    """Approximate memory in bytes."""
 
 
 def _together(units: Iterable[_Unit], outcomes: Sequence[tuple[str, str, str]] = ()) -> Rows:
@@ -90,10 +84,7 @@ def _together(units: Iterable[_Unit], outcomes: Sequence[tuple[str, str, str]] =
 
 
 class StoreOutlet(Outlet):
-    """Outlet that keeps every turn and score.
-
-    ``redact`` are the kinds of data to redact in content if the turn has no redactor.
-    """
+    """Outlet that keeps every turn and score, redacted."""
 
     name = "store"
     records: RecordAccount
@@ -116,7 +107,6 @@ class StoreOutlet(Outlet):
         self._clock = clock
         self.records = RecordAccount(self.name, telemetry)
         self._max_waiting = wanted.queue_bytes
-        self._keeps_all = False
         self._reset()
 
     def _reset(self) -> None:
@@ -127,7 +117,6 @@ class StoreOutlet(Outlet):
         self._outcomes: deque[tuple[str, str, str]] = deque(maxlen=_MAX_OUTCOMES)
         self._housekeeping: float | None = None
         self._written: float | None = None
-        """Time of the last successful write or test."""
         self._fault: BaseException | None = None
         """Error of the last write. None if it succeeded."""
         self._next_try = 0.0
@@ -137,9 +126,6 @@ class StoreOutlet(Outlet):
     @property
     def full(self) -> bool:
         return self._bytes >= self._max_waiting
-
-    def keep_all(self) -> None:
-        self._keeps_all = True
 
     def note_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
         self._outcomes.append((turn_id, metric, outcome))
@@ -152,7 +138,10 @@ class StoreOutlet(Outlet):
             if self._fault is not None and self._clock.monotonic() < self._next_try:
                 raise self._fault.with_traceback(None)
             self._write()
-            self._keep_house()
+            now = self._clock.monotonic()
+            if self._housekeeping is None or now >= self._housekeeping:
+                done = self._store.retain()
+                self._housekeeping = now + (_HOUSEKEEPING if done else 1.0)
         if fault is not None:
             raise fault
 
@@ -208,12 +197,16 @@ class StoreOutlet(Outlet):
                 self._store.write(*_together(units, outcomes))
             except NotStorable:
                 self._write_apart(units)
-                self._write_outcomes(outcomes)
+                for outcome in outcomes:
+                    try:
+                        self._store.write([], [], [outcome])
+                    except NotStorable:
+                        self._count_left_out("an outcome")
             else:
                 self.records.finish("sent", self._forget(units))
         except BaseException as error:
             self._outcomes.extendleft(reversed(outcomes))
-            self._trouble = told_of(error)
+            self._trouble = loggable(error)
             now = self._clock.monotonic()
             self._fault, self._next_try = error, now + min(_LONGEST_PAUSE, 2 * (now - began))
             raise
@@ -227,7 +220,7 @@ class StoreOutlet(Outlet):
                 try:
                     self._store.would_take(_TRIAL)
                 except Exception as error:
-                    self._trouble = told_of(error)
+                    self._trouble = loggable(error)
                     raise
                 self._trouble, self._written = "", self._clock.monotonic()
 
@@ -237,8 +230,6 @@ class StoreOutlet(Outlet):
             self._waiting.popleft()
             self._bytes -= unit.size
         return sum(len(unit.scores) for unit in units)
-
-    # --- values that the database can't store
 
     def _write_apart(self, units: Sequence[_Unit]) -> None:
         """Write units in halves to isolate one with a value that the database can't store."""
@@ -257,13 +248,8 @@ class StoreOutlet(Outlet):
     def _write_rest(self, unit: _Unit) -> None:
         """Write the storable part of a unit. Without its turn's row, nothing is written."""
         given = _together([unit])
-        kept = Rows(
-            turns=self._storable(given.turns, lambda row: Rows(turns=[row])),
-            scores=self._storable(given.scores, lambda row: Rows(scores=[row])),
-            absorbed=given.absorbed,
-            questions=self._storable(given.questions, lambda row: Rows(questions=[row])),
-            changes=self._storable(given.changes, lambda row: Rows(changes=[row])),
-        )
+        fields = ("turns", "scores", "questions", "changes")
+        kept = given._replace(**{field: self._storable(field, getattr(given, field)) for field in fields})
         try:
             if len(kept.turns) < len(given.turns):
                 raise NotStorable
@@ -273,21 +259,25 @@ class StoreOutlet(Outlet):
         self.records.finish("not_storable", self._forget([unit]) - len(kept.scores))
         self.records.finish("sent", len(kept.scores))
 
-    def _storable(self, rows: Iterable[Mapping[str, Any]], alone: Callable[[Mapping[str, Any]], Rows]) -> list[Mapping[str, Any]]:
+    def _storable(self, field: str, rows: Iterable[Mapping[str, Any]]) -> list[Any]:
         """Return the rows without values, or required values' rows, that can't be stored."""
+
+        def can_be_stored(row: Any) -> bool:
+            return self._store.would_take(Rows()._replace(**{field: [row]}))
+
         found: list[Mapping[str, Any]] = []
         for row in rows:
-            if self._store.would_take(alone(row)):
+            if can_be_stored(row):
                 found.append(row)
                 continue
             kept = {name: value if name in REQUIRED else None for name, value in row.items()}
-            if not self._store.would_take(alone(kept)):
+            if not can_be_stored(kept):
                 self._count_left_out("a row")
                 continue
             for name, value in row.items():
                 if value is not None and name not in REQUIRED:
                     tried = {**kept, name: well_formed(value) if isinstance(value, str) else value}
-                    if self._store.would_take(alone(tried)):
+                    if can_be_stored(tried):
                         kept = tried
                     else:
                         self._count_left_out(f"the {name} of a row")
@@ -299,21 +289,6 @@ class StoreOutlet(Outlet):
         if what not in self._warned_of:
             self._warned_of.add(what)
             _log.warning("outlet store: the database can't store %s, so it is left out (further cases are only counted)", what)
-
-    def _write_outcomes(self, outcomes: Sequence[tuple[str, str, str]]) -> None:
-        for outcome in outcomes:
-            try:
-                self._store.write([], [], [outcome])
-            except NotStorable:
-                self._count_left_out("an outcome")
-
-    def _keep_house(self) -> None:
-        now = self._clock.monotonic()
-        if self._housekeeping is None or now >= self._housekeeping:
-            done = self._store.retain()
-            self._housekeeping = now + (_HOUSEKEEPING if done else 1.0)
-
-    # --- rows
 
     def _unit(self, scored: ScoredTurn) -> _Unit:
         turn, questions = self._turn_row(scored), self._question_rows(scored)
@@ -328,8 +303,9 @@ class StoreOutlet(Outlet):
         turn, root = scored.turn, scored.root
         call, usage = answering_call(turn), turn.usage
         skipped = {score.metric: str(score.detail.get("reason", "")) for score in scored.scores if score.status == "skipped"}
+        tools = dict.fromkeys(call.name for call in turn.tool_calls or () if call.name)
         return {
-            "turn_id": turn.turn_id, "tenant": root.tenant, "labels": jsonio.dumps(dict(root.labels)) if root.labels else None, "trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}",
+            "turn_id": turn.turn_id, "tenant": root.tenant, "labels": _json(dict(root.labels)), "trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}",
             "revision": turn.revision, "supersedes": scored.supersedes, "superseded_by": None,
             "conversation_id": turn.conversation_id, "service": turn.service, "service_version": _name(root.resource.get(semconv.SERVICE_VERSION)), "agent": turn.agent,
             "model": call.model if call is not None else None, "start": turn.start.timestamp() if turn.start is not None else None,
@@ -337,14 +313,13 @@ class StoreOutlet(Outlet):
             "input_tokens": usage.input_tokens if usage is not None else None,
             "output_tokens": usage.output_tokens if usage is not None else None,
             "close_reason": turn.close_reason, "complete": turn.complete, "is_conversation": scored.conversation,
-            "skipped": jsonio.dumps(skipped) if skipped else None, "content": self._content(scored),
+            "skipped": _json(skipped), "content": self._content(scored),
             "attributes": self._attributes_of(scored) if self._attributes else None,
-            "tools": _names(call.name for call in turn.tool_calls or ()), "error": _error_of(turn), "case_key": self._case_of(turn),
+            "tools": _json([*tools]), "error": None if turn.error is None else turn.error.type or "error", "case_key": self._case_of(turn),
             "instance_id": self._instance_id(), "stored_at": self._clock.time_ns() / 1e9,
         }  # fmt: skip
 
     def _case_of(self, turn: Turn) -> str | None:
-        """Return the key that turns of the same case share."""
         case = turn.references.get("case_id")
         if case is not None:
             return public_name(bounded_name(str(case)), self._redact)
@@ -353,7 +328,6 @@ class StoreOutlet(Outlet):
         return f"#{hashlib.blake2b(turn.input.encode(errors='replace'), digest_size=8).hexdigest()}"
 
     def _attributes_of(self, scored: ScoredTurn) -> str | None:
-        """Return the configured attributes from the turn's spans, the root's first."""
         found: dict[str, Any] = {}
         for name in self._attributes:
             places = (*(span.attributes for span in scored.spans), scored.root.resource)
@@ -412,21 +386,11 @@ class StoreOutlet(Outlet):
         }  # fmt: skip
 
 
-def _names(names: Iterable[str | None]) -> str | None:
-    found = dict.fromkeys(name for name in names if name)
-    return jsonio.dumps([*found]) if found else None
-
-
-def _error_of(turn: Turn) -> str | None:
-    """Return the type of the turn's error. Its message is content."""
-    return None if turn.error is None else turn.error.type or "error"
-
-
 def _name(value: Any) -> str | None:
     return bounded_name(well_formed(value)) if isinstance(value, str) and value else None
 
 
-def _json(value: dict[str, Any]) -> str | None:
+def _json(value: dict[str, Any] | list[Any]) -> str | None:
     return jsonio.dumps(value) if value else None
 
 

@@ -25,7 +25,7 @@ _MIGRATING = 0x4F414556
 _WRITING = _MIGRATING + 1
 """Advisory lock for writing, held for milliseconds."""
 
-POSTGRES = Syntax(
+SYNTAX = Syntax(
     p="%s",
     types={"REAL": "DOUBLE PRECISION", "INTEGER": "BIGINT"},
     by_key_only="",
@@ -54,8 +54,6 @@ def without_password(address: str) -> str:
 
 
 class Row(Sequence[Any]):
-    """Row with access by index and by name."""
-
     __slots__ = ("_names", "_values")
 
     def __init__(self, names: Mapping[str, int], values: Sequence[Any]) -> None:
@@ -90,7 +88,7 @@ def _parameters(values: Iterable[Any]) -> list[Any]:
     return [_given(value) for value in values]
 
 
-def _said_by(error: Any) -> str:
+def _loggable(error: Any) -> str:
     """Return the loggable part of an error message, without values and addresses."""
     code = error.sqlstate
     if code is not None:
@@ -128,7 +126,7 @@ class Connection:
         except self._psycopg.Error as error:  # its message can quote written values
             if not self._read_only and self._lies_in_a_value(error):
                 raise NotStorable(f"PostgreSQL: {type(error).__name__}") from None
-            raise Unusable(f"PostgreSQL: {type(error).__name__}", _said_by(error)) from None
+            raise Unusable(f"PostgreSQL: {type(error).__name__}", _loggable(error)) from None
 
     def _lies_in_a_value(self, error: Any) -> bool:
         if error.sqlstate is None:  # raised by the client
@@ -197,11 +195,14 @@ class PostgresDatabase:
                 raise
 
     def close(self, *, for_good: bool = False) -> None:
-        """Close the connection. A later use opens another one."""
         with self._lock:
             connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+
+
+def open_writer(address: str) -> PostgresDatabase:
+    return PostgresDatabase(address)
 
 
 def open_reader(address: str) -> Connection:
@@ -232,7 +233,7 @@ def _migrate(db: Connection) -> None:
             return
         if version > VERSION:
             raise _other_version("PostgreSQL", version)
-        for step in migrations(POSTGRES)[version - 1 :] if version else [create_tables(POSTGRES)]:
+        for step in migrations(SYNTAX)[version - 1 :] if version else [create_tables(SYNTAX)]:
             for statement in step:
                 db.execute(statement)
         db.execute("DELETE FROM version")
@@ -245,6 +246,5 @@ def _other_version(address: str, found: int) -> StoreError:
 
 
 def _version_of(db: Connection) -> int:
-    """Return the version of the tables. 0 if there are none."""
     row = db.execute("SELECT max(number) FROM version").fetchone()
     return int(row[0] or 0) if row is not None else 0

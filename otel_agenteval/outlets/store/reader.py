@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...core import jsonio
 from ...core.errors import ConfigError, StoreError
 from ...core.score import FIELDS, Direction, Score
-from .database import reader_at, syntax_of
+from .database import backend_of
 from .statements import CURRENT, SCORE_COLUMNS, Syntax, Where, among, is_vacuous
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ...config.root import Config
 
 LEAST_OF_ID = 4
-"""Smallest number of characters of a shortened id."""
 
 
 def only_one(short: str, found: Sequence[str]) -> str | None:
@@ -38,7 +37,6 @@ class Wanted:
     since: float | None = None
     """Earliest time of storage, in seconds since the Unix epoch."""
     until: float | None = None
-    """Time before which the turn was stored."""
     agents: Sequence[str] = ()
     services: Sequence[str] = ()
     metrics: Sequence[str] = ()
@@ -60,15 +58,13 @@ _JSON = ("detail", "also", "skipped", "content", "labels", "turns", "attributes"
 
 
 class StoreReader:
-    """Store for reading, used by the web UI, exports and ``why``. Serves one thread.
-
-    Raises StoreError if the file doesn't exist, or isn't a store of a readable version.
-    """
+    """Store for reading, used by the web UI, exports and ``why``. Serves one thread."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
-        self._sql = syntax_of(path)
-        self._db = reader_at(path)
+        backend = backend_of(path)
+        self._sql: Syntax = backend.SYNTAX
+        self._db = backend.open_reader(self.path)
 
     def __enter__(self) -> Self:
         return self
@@ -174,9 +170,6 @@ class StoreReader:
         )
         return [plain(row) for row in rows]
 
-    def agents(self) -> list[str]:
-        return [row[0] for row in self._db.execute("SELECT DISTINCT agent FROM turns WHERE agent IS NOT NULL ORDER BY agent")]
-
     def why(self, turn_id: str) -> dict[str, str] | None:
         """Return each metric's outcome, such as ``skipped: …``, or None for an unknown turn."""
         turn = self.turn(turn_id)
@@ -194,8 +187,6 @@ class StoreReader:
 
 
 class Value(NamedTuple):
-    """One value for the comparison of groups."""
-
     group: str
     metric: str
     unit: str
@@ -214,7 +205,6 @@ GROUPED_BY: Mapping[str, str] = {
 
 
 def _grouping(by: str, sql: Syntax) -> tuple[str, list[str]]:
-    """Return the SQL expression of a group, and its parameters."""
     column = GROUPED_BY.get(by)
     return (column, []) if column is not None else (sql.field.format("turns.attributes", sql.p), [sql.field_name(by)])
 

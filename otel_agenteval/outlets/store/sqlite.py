@@ -14,7 +14,7 @@ from .statements import Syntax, create_tables, migrations
 _BUSY_SECONDS = 2.0
 _FREED_PAGES = 4_000
 
-SQLITE = Syntax(
+SYNTAX = Syntax(
     p="?",
     types={},
     by_key_only=" WITHOUT ROWID",
@@ -36,7 +36,7 @@ def _script(statements: Sequence[str]) -> str:
 
 SCHEMA = Schema(
     "score store", 0x4F414556,  # "OAEV"
-    _script(create_tables(SQLITE)), tuple(_script(step) for step in migrations(SQLITE)), shrinks=True,
+    _script(create_tables(SYNTAX)), tuple(_script(step) for step in migrations(SYNTAX)), shrinks=True,
 )  # fmt: skip
 
 
@@ -52,15 +52,14 @@ def open_reader(path: str) -> sqlite3.Connection:
     try:
         db = open_to_read(path, SCHEMA, _BUSY_SECONDS)
     except sqlite3.Error as error:
-        said = str(error)  # complete for a file of another version
-        said = said if said.startswith(f"{path}: ") else f"{path}: can't be read as a score store: {said}"
-        raise StoreError(said) from None
+        text = str(error)  # complete for a file of another version
+        text = text if text.startswith(f"{path}: ") else f"{path}: can't be read as a score store: {text}"
+        raise StoreError(text) from None
     db.row_factory = sqlite3.Row
     return db
 
 
 def bytes_used(db: sqlite3.Connection) -> int:
-    """Return the size of the file without its free pages."""
     pages, free, size = (
         int(db.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "freelist_count", "page_size")
     )

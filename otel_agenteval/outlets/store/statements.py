@@ -34,7 +34,6 @@ class Syntax:
     total: str
     """Sum of a group as a float, 0.0 without values."""
     unindexed: str
-    """Column or expression whose index isn't used."""
     score_order: str
     """Order in which a turn's scores were inserted."""
 
@@ -189,8 +188,6 @@ def among(column: str, values: Sequence[Any], sql: Syntax) -> str:
 
 
 class Where:
-    """Conditions that are joined with AND, and the values bound to them."""
-
     def __init__(self, sql: Syntax, *conditions: str) -> None:
         self.sql = sql
         self.values: list[Any] = []
@@ -209,6 +206,5 @@ class Where:
             self.add(f"{left} {self.sql.p}", value)
 
     def among(self, column: str, values: Sequence[Any]) -> None:
-        """Add the condition that a column has one of the values, unless there are none."""
         if values:
             self.add(among(column, values, self.sql), *values)

@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 from ...core import jsonio
 from ...statistics.weighted import Estimate, Sums
-from .database import database_at, syntax_of
+from .database import backend_of
 from .reader import StoreReader, plain
 from .statements import AT, CURRENT, DAY, HOUR, HOURLY_COLUMNS, MINUTE, TURN_COLUMNS, Syntax, Where, among, is_vacuous
 
@@ -44,7 +44,6 @@ class Filter:
     since: float | None = None
     """Earliest start, in seconds since the Unix epoch."""
     until: float | None = None
-    """Time before which the turn started."""
     agents: tuple[str, ...] = ()
     services: tuple[str, ...] = ()
     versions: tuple[str, ...] = ()
@@ -122,14 +121,8 @@ class _Block(NamedTuple):
 _WAYS: dict[Order, tuple[str, str]] = {"newest": ("DESC", "<"), "oldest": ("ASC", ">")}
 """Sort direction, and the comparison of a later turn in the list with an earlier one."""
 GROUPS = {
-    "agent": "agent",
-    "service": "service",
-    "version": "service_version",
-    "model": "model",
-    "tenant": "tenant",
-    "judge": "judge_model",
-}
-"""Columns by which sums can be grouped."""
+    "agent": "agent", "service": "service", "version": "service_version", "model": "model", "tenant": "tenant", "judge": "judge_model",
+}  # fmt: skip
 _SUMMED = ("turns", "scored", "passed", "failed", "errors", "cost_usd", "tokens", "duration_s")
 _FACTS = ("kind", "unit", "direction", "type", "threshold", "policy", "version")
 _LATEST = 200
@@ -174,8 +167,6 @@ class Views(StoreReader):
         super().__init__(path)
         self._now = now
         self._db.execute("BEGIN")  # all reads see one state, although sums change in the meantime
-
-    # --- lists
 
     def listed(self, wanted: Filter, limit: int = 100, start: Cursor | None = None, order: Order = "newest") -> Page:
         """Return matching turns after ``start``, as many as are found in the request's time."""
@@ -223,11 +214,8 @@ class Views(StoreReader):
 
     def _few(self, wanted: Filter) -> list[str] | None:
         """Return the turns with a matching score if there are few, or None."""
-        if (
-            wanted.metric is None
-            or wanted.conversation is not None
-            or (wanted.outcome, wanted.below, wanted.above) == (None, None, None)
-        ):
+        by_score = wanted.metric is not None and (wanted.outcome, wanted.below, wanted.above) != (None, None, None)
+        if not by_score or wanted.conversation is not None:
             return None
         where = _of_score(wanted, self._sql)
         rows = self._db.execute(
@@ -262,7 +250,7 @@ class Views(StoreReader):
             found.setdefault(row["turn_id"], []).append(plain(row))
         return found
 
-    def said_in(self, turn_ids: Sequence[str], length: int) -> list[tuple[str, str | None, str | None]]:
+    def texts_of(self, turn_ids: Sequence[str], length: int) -> list[tuple[str, str | None, str | None]]:
         """Return the beginnings of input and output of turns with stored content."""
         sql = self._sql
         field = sql.field.format("content", sql.p)
@@ -286,13 +274,8 @@ class Views(StoreReader):
         """Return the time when the last turn arrived or got a score. 0 for an empty store."""
         return float(self._db.execute("SELECT coalesce(max(stored_at), 0) FROM turns").fetchone()[0])
 
-    # --- sums
-
     def cells(self, wanted: Filter, by: str | None = None, step: int | None = None) -> list[Cell]:
-        """Return sums of the filtered turns by group, of ``step`` hours each or of all.
-
-        Conversation, outcome, values, tools, errors and text of the filter are ignored.
-        """
+        """Return sums by group and time, filtered by the time and the facts of turns."""
         where = _of_hours(wanted, self._sql)
         group = GROUPS[by] if by is not None else "CAST(NULL AS TEXT)"
         hour = f"hour / {step} * {step}" if step is not None else "0"
@@ -342,9 +325,8 @@ class Views(StoreReader):
         """Return the first and last start, rounded to hours for one tenant. None without turns."""
         if tenant is not None:
             sums = self._sums(Filter())
-            low, high = self._db.execute(
-                f"SELECT min(hour), max(hour) FROM ({sums}) AS sums WHERE tenant = {self._sql.p}", (tenant,)
-            ).fetchone()
+            query = f"SELECT min(hour), max(hour) FROM ({sums}) AS sums WHERE tenant = {self._sql.p}"
+            low, high = self._db.execute(query, (tenant,)).fetchone()
             return (low * HOUR, (high + 1) * HOUR) if low is not None else None
         first = self._db.execute(f"SELECT {AT} FROM turns ORDER BY {AT} LIMIT 1").fetchone()
         last = self._db.execute(f"SELECT {AT} FROM turns ORDER BY {AT} DESC LIMIT 1").fetchone()
@@ -388,9 +370,8 @@ class Views(StoreReader):
             if row[0] not in changing and row[0] * DAY >= first and (row[0] + 1) * DAY <= last
         ] if step is None or step % DAY == 0 else []  # fmt: skip
         names = ", ".join(HOURLY_COLUMNS)
-        within = (
-            " OR ".join(f"hour BETWEEN {low * DAY} AND {(high + 1) * DAY - 1}" for low, high in _runs(sorted(days))) or "1 = 0"
-        )
+        runs = _runs(sorted(days))
+        within = " OR ".join(f"hour BETWEEN {low * DAY} AND {(high + 1) * DAY - 1}" for low, high in runs) or "1 = 0"
         found = (
             f"SELECT {names} FROM daily WHERE {within} UNION ALL SELECT {names} FROM hourly "
             f"WHERE hour BETWEEN {first} AND {last} AND NOT ({within}) AND hour NOT IN (SELECT minute / {MINUTE} FROM stale_minutes)"
@@ -422,10 +403,7 @@ WITH RECURSIVE names(name) AS (
 
 
 class Summer:
-    """Writer of sums for completed hours and quiet minutes, which requests then don't compute.
-
-    It holds write locks only for moments. Serves one thread.
-    """
+    """Writer of sums of completed hours and quiet minutes. Serves one thread."""
 
     _REST = 600.0
     """Seconds after an hour's end until its sums are stored, because late turns still arrive."""
@@ -433,8 +411,9 @@ class Summer:
     def __init__(self, path: str | os.PathLike[str], time_s: Callable[[], float]) -> None:
         self._path = path
         self._time_s = time_s
-        self._file = database_at(path)
-        self._sql = syntax_of(path)
+        backend = backend_of(path)
+        self._file = backend.open_writer(os.fspath(path))
+        self._sql: Syntax = backend.SYNTAX
         self._marks: dict[int, int] = {}
         """Marks of the minutes that had no current sums at the last call."""
 
@@ -473,9 +452,8 @@ class Summer:
         for minute, rows in sums.items():
             with self._file.transaction() as db:
                 marks = found[minute]
-                if db.execute(
-                    f"UPDATE stale_minutes SET summed = {p} WHERE minute = {p} AND marks = {p}", (marks, minute, marks)
-                ).rowcount:
+                update = f"UPDATE stale_minutes SET summed = {p} WHERE minute = {p} AND marks = {p}"
+                if db.execute(update, (marks, minute, marks)).rowcount:
                     db.execute(f"DELETE FROM minutely WHERE minute = {p}", (minute,))
                     self._insert(db, "minutely", ("minute", *HOURLY_COLUMNS), [(minute, *row) for row in rows])
         self._marks = found
@@ -544,13 +522,19 @@ def _cell(row: sqlite3.Row) -> Cell:
     return Cell(found.pop("name"), **found)
 
 
+def _of_facts(wanted: Filter, sql: Syntax, table: str = "", *conditions: str) -> Where:
+    """Return the condition on the facts of turns that their sums have too."""
+    where = Where(sql, *conditions)
+    where.among(f"{table}agent", wanted.agents)
+    where.among(f"{table}service", wanted.services)
+    where.among(f"{table}service_version", wanted.versions)
+    where.among(f"{table}model", wanted.models)
+    where.compare(f"{table}tenant =", wanted.tenant)
+    return where
+
+
 def _of_hours(wanted: Filter, sql: Syntax) -> Where:
-    where = Where(sql)
-    where.among("agent", wanted.agents)
-    where.among("service", wanted.services)
-    where.among("service_version", wanted.versions)
-    where.among("model", wanted.models)
-    where.compare("tenant =", wanted.tenant)
+    where = _of_facts(wanted, sql)
     if wanted.metric is not None:
         where.among("metric", ("", wanted.metric))
     where.compare("hour >=", int(wanted.since // HOUR) if wanted.since is not None else None)
@@ -569,12 +553,7 @@ def _of_time(wanted: Filter, sql: Syntax, start: Cursor | None = None, order: Or
 
 def _of_turns(wanted: Filter, sql: Syntax) -> Where:
     """Return the condition on rows of ``turns``, except for time."""
-    where = Where(sql, "turns.superseded_by IS NULL")
-    where.among("turns.agent", wanted.agents)
-    where.among("turns.service", wanted.services)
-    where.among("turns.service_version", wanted.versions)
-    where.among("turns.model", wanted.models)
-    where.compare("turns.tenant =", wanted.tenant)
+    where = _of_facts(wanted, sql, "turns.", "turns.superseded_by IS NULL")
     where.compare("turns.conversation_id =", wanted.conversation)
     if wanted.error:
         where.add("turns.error IS NOT NULL")

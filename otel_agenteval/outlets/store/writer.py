@@ -16,18 +16,9 @@ from typing import Any, NamedTuple
 
 from ...core.clock import SYSTEM_CLOCK, Clock
 from . import sqlite
-from .database import database_at, syntax_of
+from .database import backend_of
 from .postgres import NotStorable
-from .statements import (
-    AT,
-    CHANGE_COLUMNS,
-    MINUTE,
-    OUTCOME_COLUMNS,
-    QUESTION_COLUMNS,
-    SCORE_COLUMNS,
-    TURN_COLUMNS,
-    Syntax,
-)  # fmt: skip
+from .statements import AT, CHANGE_COLUMNS, MINUTE, OUTCOME_COLUMNS, QUESTION_COLUMNS, SCORE_COLUMNS, TURN_COLUMNS, Syntax
 
 _SLICE = 100
 _SLICES = 50
@@ -57,7 +48,12 @@ class Rows(NamedTuple):
     changes: Sequence[Mapping[str, Any]] = ()
 
 
-class _TakenBack(Exception):
+_FAULTS_OF_VALUES = (
+    sqlite3.DataError, sqlite3.IntegrityError, sqlite3.InterfaceError, sqlite3.ProgrammingError, ValueError, TypeError, OverflowError,
+)  # fmt: skip
+
+
+class _RolledBack(Exception):
     """Raised to roll back a test transaction."""
 
 
@@ -69,9 +65,10 @@ class ScoreStore:
     """
 
     def __init__(self, path: str | os.PathLike[str], retention: Retention, clock: Clock = SYSTEM_CLOCK) -> None:
-        self._file = database_at(path)
-        self._sql = _Statements(syntax_of(path))
-        self._is_file = self._sql.syntax is sqlite.SQLITE
+        backend = backend_of(path)
+        self._file = backend.open_writer(os.fspath(path))
+        self._sql = _Statements(backend.SYNTAX)
+        self._is_file = backend is sqlite
         self._retention = retention
         self._clock = clock
 
@@ -93,8 +90,8 @@ class ScoreStore:
         try:
             with self._file.transaction() as db:
                 self._put(db, rows)
-                raise _TakenBack
-        except _TakenBack:
+                raise _RolledBack
+        except _RolledBack:
             return True
         except NotStorable:
             return False
@@ -163,15 +160,7 @@ def _faults_of_values() -> Iterator[None]:
         yield
     except NotStorable:
         raise
-    except (
-        sqlite3.DataError,
-        sqlite3.IntegrityError,
-        sqlite3.InterfaceError,
-        sqlite3.ProgrammingError,
-        ValueError,
-        TypeError,
-        OverflowError,
-    ) as error:
+    except _FAULTS_OF_VALUES as error:
         raise NotStorable(type(error).__name__) from None
 
 

@@ -14,13 +14,8 @@ _MOST_NOTICES = 20
 _MOST_CHARS = 300
 """Characters of an explanation."""
 _SEVERITY = {
-    "gate": "critical",
-    "failed": "error",
-    "error": "warning",
-    "floor": "error",
-    "recovered": "info",
-    "change": "warning",
-}
+    "gate": "critical", "failed": "error", "error": "warning", "floor": "error", "recovered": "info", "change": "warning",
+}  # fmt: skip
 _SIGN = {"gate": "🛑", "failed": "❌", "error": "⚠️", "floor": "📉", "recovered": "✅", "change": "📈"}
 
 
@@ -51,12 +46,12 @@ def link_of(example: Example, options: WebhookOptions) -> str | None:
 def _generic(notices: Sequence[Notice], context: Context) -> Bodies:
     found = []
     for notice in notices:
-        said = notice.to_dict()
-        for example, shown in zip(notice.examples, said.get("examples", ()), strict=False):
+        shown_notice = notice.to_dict()
+        for example, shown in zip(notice.examples, shown_notice.get("examples", ()), strict=False):
             link = link_of(example, context.options)
             if link is not None:
                 shown["link"] = link
-        found.append(said)
+        found.append(shown_notice)
     return [{"type": "agenteval.notices", "version": 1, "time": context.time, "sender": context.sender, "notices": found}]
 
 
@@ -64,18 +59,16 @@ def _slack(notices: Sequence[Notice], context: Context) -> Bodies:
     blocks: list[dict[str, Any]] = []
     for notice in notices[:_MOST_NOTICES]:
         lines = [f"{_SIGN[notice.kind]} *{_mrkdwn(notice.title)}*"]
-        lines += [_slack_example(example, context.options) for example in notice.examples]
+        for example in notice.examples:
+            link, short = link_of(example, context.options), example.turn_id[:8]
+            where = f"<{link}|{short}>" if link is not None else f"`{short}`"
+            lines.append(f"• {where} {_mrkdwn(_explanation(example))}".rstrip())
         blocks.append({"type": "section", "text": {"type": "mrkdwn", "text": "\n".join(lines)[:2_900]}})
     rest = _rest(notices)
     if rest:
         blocks.append({"type": "context", "elements": [{"type": "mrkdwn", "text": rest}]})
-    return [{"text": _mrkdwn(_summary(notices)), "blocks": blocks}]
-
-
-def _slack_example(example: Example, options: WebhookOptions) -> str:
-    link = link_of(example, options)
-    where = f"<{link}|{example.turn_id[:8]}>" if link is not None else f"`{example.turn_id[:8]}`"
-    return f"• {where} {_mrkdwn(_said(example))}".rstrip()
+    more = f" and {len(notices) - 1} more" if len(notices) > 1 else ""
+    return [{"text": _mrkdwn(f"{notices[0].title}{more}"), "blocks": blocks}]
 
 
 def _mrkdwn(text: str) -> str:
@@ -86,31 +79,16 @@ def _teams(notices: Sequence[Notice], context: Context) -> Bodies:
     body: list[dict[str, Any]] = []
     actions: list[dict[str, Any]] = []
     for notice in notices[:_MOST_NOTICES]:
-        colour = {"recovered": "good", "error": "warning"}.get(notice.kind, "attention")
-        body.append(
-            {
-                "type": "TextBlock",
-                "text": f"{_SIGN[notice.kind]} {_plain(notice.title)}",
-                "wrap": True,
-                "weight": "bolder",
-                "color": colour,
-            }
-        )
+        color = {"recovered": "good", "error": "warning"}.get(notice.kind, "attention")
+        body.append(_text_block(f"{_SIGN[notice.kind]} {_markdown(notice.title)}", weight="bolder", color=color))
         for example in notice.examples:
-            body.append(
-                {
-                    "type": "TextBlock",
-                    "text": f"{example.turn_id[:8]} {_plain(_said(example))}".rstrip(),
-                    "wrap": True,
-                    "isSubtle": True,
-                }
-            )
+            body.append(_text_block(f"{example.turn_id[:8]} {_markdown(_explanation(example))}".rstrip(), isSubtle=True))
             link = link_of(example, context.options)
             if link is not None and len(actions) < 6:
                 actions.append({"type": "Action.OpenUrl", "title": f"Turn {example.turn_id[:8]}", "url": link})
     rest = _rest(notices)
     if rest:
-        body.append({"type": "TextBlock", "text": rest, "wrap": True, "isSubtle": True})
+        body.append(_text_block(rest, isSubtle=True))
     card = {
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
         "type": "AdaptiveCard",
@@ -121,7 +99,11 @@ def _teams(notices: Sequence[Notice], context: Context) -> Bodies:
     return [{"type": "message", "attachments": [{"contentType": "application/vnd.microsoft.card.adaptive", "content": card}]}]
 
 
-def _plain(text: str) -> str:
+def _text_block(text: str, **style: Any) -> dict[str, Any]:
+    return {"type": "TextBlock", "text": text, "wrap": True, **style}
+
+
+def _markdown(text: str) -> str:
     """Escape Markdown for an adaptive card."""
     return "".join(f"\\{one}" if one in "\\`*_[]#" else one for one in text)
 
@@ -148,17 +130,12 @@ def _pagerduty(notices: Sequence[Notice], context: Context) -> Bodies:
     return found
 
 
-def _summary(notices: Sequence[Notice]) -> str:
-    more = f" and {len(notices) - 1} more" if len(notices) > 1 else ""
-    return f"{notices[0].title}{more}"
-
-
 def _rest(notices: Sequence[Notice]) -> str:
     left = len(notices) - _MOST_NOTICES
     return f"and {left:,} more" if left > 0 else ""
 
 
-def _said(example: Example) -> str:
+def _explanation(example: Example) -> str:
     text = " ".join((example.explanation or "").split())
     return text if len(text) <= _MOST_CHARS else f"{text[: _MOST_CHARS - 1]}…"
 

@@ -14,7 +14,7 @@ from ...core.score import Score
 from ...evaluation.scored_turn import ScoredTurn
 from ...metrics.registry import EPSILON
 from ..accounting import outcome
-from ..change_event import change_attributes
+from ..log_events import change_attributes
 
 if TYPE_CHECKING:
     from ...statistics.changes import Change
@@ -124,10 +124,7 @@ class _Mean:
 
 
 class Watch:
-    """Selector of scores that need a notice. Used by one thread.
-
-    ``window`` is in seconds. A mean of fewer than ``least`` turns isn't compared.
-    """
+    """Selector of scores that need a notice. Used by one thread. ``window`` is in seconds."""
 
     def __init__(self, about: Collection[str], floors: Mapping[str, float], window: float, least: int) -> None:
         self._about = frozenset(about)
@@ -154,10 +151,10 @@ class Watch:
         return found
 
     def _kind(self, score: Score) -> Kind | None:
-        said = outcome(score)
-        if said == "error":
+        result = outcome(score)
+        if result == "error":
             return "error" if "errors" in self._about else None
-        if said != "fail":
+        if result != "fail":
             return None
         if score.policy == "gate" and "gates" in self._about:
             return "gate"

@@ -11,8 +11,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, detach, set_value
-
 from ...config.webhook import WebhookOptions
 from ...core import jsonio
 from ...core.errors import ConfigError
@@ -22,6 +20,7 @@ from ...core.threads import started
 from ...evaluation.scored_turn import Root, ScoredTurn
 from ...metrics.registry import resolve
 from ..base import Outlet, RecordAccount, Setup
+from ..log_events import uninstrumented
 from .formats import ONE_EACH, Context, bodies
 from .notices import Notice, Watch, notice_of
 
@@ -94,36 +93,33 @@ class WebhookOutlet(Outlet):
         self._thread: threading.Thread | None = None
         self._closed = False
         self._client: Any = None
-        self._said: set[str] = set()
+        self._warned_of: set[str] = set()
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
         now = self._monotonic()
         found, fault = self.render(batch, lambda scored: self._watch.notices(scored, now))
-        self._gather_all([notice for notices in found for notice in notices], now)
+        self._gather([notice for notices in found for notice in notices], now)
         if fault is not None:
             raise fault
 
     def announce(self, change: Change, root: Root) -> None:
         if "changes" in self._options.about:
-            self._gather_all([notice_of(change, str(root.resource.get("service.name") or ""))], self._monotonic())
+            self._gather([notice_of(change, str(root.resource.get("service.name") or ""))], self._monotonic())
 
-    def _gather_all(self, found: Sequence[Notice], now: float) -> None:
+    def _gather(self, found: Sequence[Notice], now: float) -> None:
         if not found:
             return
         self.records.add(len(found))
         with self._lock:
             for notice in found:
-                self._gather(notice)
+                known = self._waiting.get(notice.key)
+                if known is None and len(self._waiting) >= _MOST_WAITING:
+                    self.records.finish("queue_full", 1)
+                else:
+                    self._waiting[notice.key] = notice if known is None else known.merged(notice)
             if self._due is None and self._waiting:
                 self._since, self._due = now, max(now + min(_GATHERING, self._options.every), self._next)
         self._start()
-
-    def _gather(self, notice: Notice) -> None:
-        known = self._waiting.get(notice.key)
-        if known is None and len(self._waiting) >= _MOST_WAITING:
-            self.records.finish("queue_full", 1)
-            return
-        self._waiting[notice.key] = notice if known is None else known.merged(notice)
 
     def flush(self, timeout: float) -> bool:
         deadline = time.monotonic() + timeout
@@ -141,9 +137,8 @@ class WebhookOutlet(Outlet):
             return
         self._closed = True
         self._wake.set()
-        thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(_JOIN)
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(_JOIN)
         with self._lock:
             lost = _records(self._waiting.values())
             self._waiting = {}
@@ -177,7 +172,7 @@ class WebhookOutlet(Outlet):
                 try:
                     self._send(self._options.timeout)
                 except Exception as error:  # an internal error must not end the thread
-                    self._say(type(error).__name__)
+                    self._warn_once(type(error).__name__)
                     self._pause(_LONGEST_PAUSE)
 
     def _send(self, timeout: float) -> bool:
@@ -185,7 +180,8 @@ class WebhookOutlet(Outlet):
         if not self._sending.acquire(timeout=timeout):
             return False
         try:
-            return self._send_alone(timeout)
+            with uninstrumented():
+                return self._send_alone(timeout)
         finally:
             self._sending.release()
 
@@ -195,37 +191,37 @@ class WebhookOutlet(Outlet):
             if not left:
                 self._due = None
                 return True
-        token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
         fault: Exception | None = None
-        try:
-            all_sent = True
-            while left:
-                part = left[: self._together]
-                try:
-                    self._post_all(part, timeout)
-                    outcome, self._trouble = "sent", ""
-                except _Refused as refused:
-                    if refused.about_the_body and self._split(part):
-                        continue
-                    self._trouble = str(refused)
-                    self._say(self._trouble)
-                    ended = self._outcome_of(refused)
-                    if ended is None:
-                        self._wait_again(refused, left)
-                        return False
-                    outcome = ended
-                    part = part if refused.about_the_body else left
-                except Exception as error:
-                    if self._split(part):
-                        continue
-                    outcome, fault = "fault", error
-                self.records.finish(outcome, _records(part))
-                all_sent = all_sent and outcome == "sent"
-                self._together = min(self._most_together, self._together * 2)
-                del left[: len(part)]
-        finally:
-            detach(token)
-        self._begin_anew()
+        all_sent = True
+        while left:
+            part = left[: self._together]
+            try:
+                self._post_all(part, timeout)
+                outcome, self._trouble = "sent", ""
+            except _Refused as refused:
+                if refused.about_the_body and self._split(part):
+                    continue
+                self._trouble = str(refused)
+                self._warn_once(self._trouble)
+                ended = self._outcome_of(refused)
+                if ended is None:
+                    self._wait_again(refused, left)
+                    return False
+                outcome = ended
+                part = part if refused.about_the_body else left
+            except Exception as error:
+                if self._split(part):
+                    continue
+                outcome, fault = "fault", error
+            self.records.finish(outcome, _records(part))
+            all_sent = all_sent and outcome == "sent"
+            self._together = min(self._most_together, self._together * 2)
+            del left[: len(part)]
+        now = self._monotonic()
+        with self._lock:
+            self._failures = 0
+            self._next = now + self._options.every
+            self._since, self._due = (now, self._next) if self._waiting else (None, None)
         if fault is not None:  # the caller counts it
             raise fault
         return all_sent and not self._waiting
@@ -239,16 +235,8 @@ class WebhookOutlet(Outlet):
         """Return the final outcome of refused notices, or None to retry them."""
         if refused.for_good:
             return "rejected"
-        waited = self._monotonic() - (self._monotonic() if self._since is None else self._since)
-        return "expired" if waited > self._options.retry_for else None
-
-    def _begin_anew(self) -> None:
-        """Reset the state after all waiting notices were sent or dropped."""
-        now = self._monotonic()
-        with self._lock:
-            self._failures = 0
-            self._next = now + self._options.every
-            self._since, self._due = (now, self._next) if self._waiting else (None, None)
+        has_expired = self._since is not None and self._monotonic() - self._since > self._options.retry_for
+        return "expired" if has_expired else None
 
     def _wait_again(self, refused: _Refused, notices: Sequence[Notice]) -> None:
         """Queue refused notices again, before newer ones."""
@@ -265,12 +253,10 @@ class WebhookOutlet(Outlet):
         with self._lock:
             self._due = self._monotonic() + max(seconds, self._options.every)
 
-    def _say(self, reason: str) -> None:
-        if reason not in self._said:
-            self._said.add(reason)
+    def _warn_once(self, reason: str) -> None:
+        if reason not in self._warned_of:
+            self._warned_of.add(reason)
             _log.warning("outlet webhook: the receiver refused a message: %s (further failures are only counted)", reason)
-
-    # --- one request
 
     def _post_all(self, notices: Sequence[Notice], timeout: float) -> None:
         moment = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
