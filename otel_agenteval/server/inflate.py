@@ -32,9 +32,9 @@ def inflate(body: bytes, encoding: str, limit: int, share: Share = UNBOUNDED) ->
     if encoding in ("", "identity", "none"):
         found = body
     elif encoding in ("gzip", "x-gzip"):
-        found = _decompressed(body, _zlib_format(31), limit, share)
+        found = _decompressed(body, _GZIP, limit, share)
     elif encoding == "deflate":
-        found = _decompressed(body, _zlib_format(15), limit, share)
+        found = _decompressed(body, _DEFLATE, limit, share)
     elif encoding == "zstd":
         found = _decompressed(body, _zstd_format(), limit, share)
     else:
