@@ -39,9 +39,9 @@ _SERVICES: dict[str, Signal] = {
     "opentelemetry.proto.collector.trace.v1.TraceService": "traces",
     "opentelemetry.proto.collector.logs.v1.LogsService": "logs",
 }
-_PATIENCE = 1.0
+SLOW_AFTER = 1.0
 """Seconds that a message can take to arrive while other calls wait for room."""
-_WAIT = 2.0
+ROOM_WITHIN = 2.0
 """Seconds that a call waits for room before its sender is asked to retry."""
 
 
@@ -71,7 +71,7 @@ class _Reading:
         self._waiting.append(waiter)
         self._watch()
         try:
-            await asyncio.wait((waiter,), timeout=_WAIT)
+            await asyncio.wait((waiter,), timeout=ROOM_WITHIN)
         except asyncio.CancelledError:
             if waiter.done():
                 waiter.result().close()
@@ -118,13 +118,13 @@ class _Reading:
     def _watch(self) -> None:
         if self._timer is None and self._waiting and self._readers:
             oldest = next(iter(self._readers.values()))
-            self._timer = self._loop.call_at(max(oldest + _PATIENCE, self._loop.time()), self._give_up_the_oldest)
+            self._timer = self._loop.call_at(max(oldest + SLOW_AFTER, self._loop.time()), self._give_up_the_oldest)
 
     def _give_up_the_oldest(self) -> None:
         self._timer = None
         if self._waiting and self._readers:
             reading, began = next(iter(self._readers.items()))
-            if began + _PATIENCE <= self._loop.time():
+            if began + SLOW_AFTER <= self._loop.time():
                 del self._readers[reading]
                 reading.cancel()
         self._watch()

@@ -102,11 +102,6 @@ def test_a_new_outlet_implements_its_name_and_emit_alone() -> None:
     assert not all_of_it.errors
 
 
-def test_an_outlet_without_emit_is_none() -> None:
-    with pytest.raises(TypeError, match="emit"):
-        type("Nothing", (Outlet,), {"name": "nothing"})()
-
-
 def test_every_outlet_is_asked_for_everything_in_its_order() -> None:
     outlets = [Asked(), Asked()]
     all_of_it = FanOut(outlets, Telemetry())

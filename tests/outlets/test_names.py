@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from pathlib import Path
 from typing import get_args
@@ -96,14 +95,6 @@ def test_names_are_the_convention_s_or_under_our_own_prefix() -> None:
     wire = [value for key, value in vars(semconv).items() if key.isupper() and isinstance(value, str) and "." in value]
     assert len(wire) > 20
     assert [value for value in wire if not value.startswith(("gen_ai.", "agenteval.", "error.", "service."))] == []
-
-
-def test_the_module_stands_below_all_others() -> None:
-    tree = ast.parse(Path(semconv.__file__).read_text())
-    imports = [
-        node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and (node.level or "agenteval" in (node.module or ""))
-    ]
-    assert imports == []
 
 
 # --- what is 0 before it happens --------------------------------------------------------------------------------------

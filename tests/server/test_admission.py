@@ -158,7 +158,7 @@ async def _nothing() -> None:
 
 
 def test_who_finds_no_room_is_asked_to_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("otel_agenteval.server.grpc._WAIT", 0.05)
+    monkeypatch.setattr("otel_agenteval.server.grpc.ROOM_WITHIN", 0.05)
     with Sidecar({"serve": {"max_body": "1MiB", "max_inflight": "1MiB", "body_timeout": "10s"}}) as own:
         host, _, port = own.addresses["http"].rpartition(":")
         with socket.create_connection((host, int(port)), timeout=10) as slow:
@@ -240,7 +240,7 @@ def test_connections_over_grpc_are_bounded_in_number() -> None:
 
 
 def test_calls_whose_messages_do_not_come_make_room_for_those_whose_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("otel_agenteval.server.grpc._PATIENCE", 0.05)
+    monkeypatch.setattr("otel_agenteval.server.grpc.SLOW_AFTER", 0.05)
     with (
         Sidecar({"serve": {"max_body": "1MiB", "max_inflight": "4MiB", "body_timeout": "1m"}}) as own,
         grpc.insecure_channel(own.addresses["grpc"]) as channel,
