@@ -76,6 +76,9 @@ def _zlib_format(window: int) -> _Format:
     )
 
 
+_GZIP, _DEFLATE = _zlib_format(31), _zlib_format(15)
+
+
 def _zstd_format() -> _Format:
     try:
         zstandard = require("zstandard", feature="Content-Encoding zstd", extra="serve")
