@@ -6,6 +6,7 @@ import json
 import threading
 import urllib.request
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,7 @@ def is_released(sidecar: Sidecar) -> bool:
     journal, engine = sidecar.service.journal, sidecar.engine
     assert journal is not None
     engine.flush(10)
-    journal.collect(engine.held, sidecar.service._deliver)
+    journal.collect(engine.held, partial(sidecar.engine.flush, 10))
     return bool(journal.size == 0)
 
 

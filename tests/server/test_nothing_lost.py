@@ -8,6 +8,7 @@ import resource
 import sqlite3
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -115,12 +116,12 @@ def test_a_disk_that_takes_no_lines_holds_the_journal_back_and_nothing_is_lost(t
             closed = engine.assembler.close_all("delay")
         engine.take(closed)
         assert engine.worker.drain(30)
-        journal.collect(engine.held, sidecar.service._deliver)
+        journal.collect(engine.held, partial(sidecar.engine.flush, 10))
         assert journal.size > 0
         account = sidecar.service.ledger()["outlets"]["jsonl"]
         assert (account["delivered"], account["waiting"], account["failed"]) == (0, account["made"], {})
         lines.parent.mkdir()
-        journal.collect(engine.held, sidecar.service._deliver)
+        journal.collect(engine.held, partial(sidecar.engine.flush, 10))
         assert journal.size == 0
         assert len(lines.read_text().splitlines()) == account["made"] > 0
 

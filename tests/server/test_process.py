@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import threading
+from functools import partial
 from pathlib import Path
 
 import grpc
@@ -192,7 +193,7 @@ def test_a_segment_is_kept_until_its_turns_have_left(tmp_path: Path) -> None:
         engine.take(closed)
         journal.collect(sidecar.engine.held, lambda: False)
         assert journal.size > 0  # an outlet could not hand it over
-        journal.collect(sidecar.engine.held, sidecar.service._deliver)
+        journal.collect(sidecar.engine.held, partial(sidecar.engine.flush, 10))
         assert (journal.size, list(tmp_path.rglob("*.requests"))) == (0, [])
         assert sidecar.post("/v1/traces", turn_of(2))[0] == 200
         assert journal.size > 0
