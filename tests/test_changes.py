@@ -17,8 +17,8 @@ from otel_agenteval.core.turn import Turn
 from otel_agenteval.engine.engine import Engine
 from otel_agenteval.engine.fleet import StateFile
 from otel_agenteval.evaluation.scored_turn import Judged, Root, ScoredTurn
-from otel_agenteval.outlets.log_events import change_attributes
 from otel_agenteval.outlets.console import ConsoleOutlet
+from otel_agenteval.outlets.log_events import change_attributes
 from otel_agenteval.outlets.otlp.encoding import ScoreEncoder
 from otel_agenteval.outlets.store.reader import StoreReader
 from otel_agenteval.outlets.webhook.formats import Context, bodies
