@@ -12,7 +12,6 @@ from typing import Any
 
 from ..spans.record import ERROR, SpanRecord
 from .content import object_in, unquoted
-from .langfuse import call_arguments
 from .step import CHAIN, CONVERSATION_NAMES, GUARDRAIL, INNER, LLM, TOOL, Step, as_float, as_int, as_text
 
 KINDS = {
@@ -61,7 +60,7 @@ def read(record: SpanRecord, step: Step) -> None:
             step.tool_result = unquoted(answered)
     else:
         if step.input_value is None:
-            step.input_value = call_arguments(unquoted(given))
+            step.input_value = {"kwargs": given} if given.__class__ is str and given[:1] == "{" else unquoted(given)
         if step.output_value is None:
             step.output_value = unquoted(answered)
     if step.conversation_id is None:

@@ -44,6 +44,7 @@ _MEDIA = {"image_url": "image", "image": "image", "input_image": "image", "image
           "media": None, "input_file": "document"}  # fmt: skip
 _UNTYPED_PARTS = frozenset((
     "text", "toolUse", "toolResult", "reasoningContent", "function_call", "functionCall", "function_response", "functionResponse",
+    "toolRequest", "toolResponse",
 ))  # fmt: skip
 """Keys that identify parts without a type: Bedrock's and Google's."""
 _FRAMEWORK_WORDS = (
@@ -336,7 +337,7 @@ def _message(value: Mapping[str, Any], role: str, out: Decoded) -> Message:
         if message.role == "tool" and not message.tool_results:
             message.tool_results = [_answer_to_call(value, texts)]
     if texts:
-        content = message.content = "\n".join(texts) if len(texts) > 1 else texts[0]
+        content = message.content = texts[0] if len(texts) == 1 else _joined(texts)
         if message.role == "user":
             if content.startswith(_FRAMEWORK_WORDS):
                 message.role = "system"
@@ -351,6 +352,14 @@ def _message(value: Mapping[str, Any], role: str, out: Decoded) -> Message:
     if reason and reason.__class__ is str:
         message.finish_reason = reason
     return message
+
+
+def _joined(texts: list[str]) -> str:
+    """Join the texts of parts. Pieces of a streamed text keep the space between them at one of their ends."""
+    whole = texts[0]
+    for text in texts[1:]:
+        whole += text if text[:1].isspace() or whole[-1:].isspace() else f"\n{text}"
+    return whole
 
 
 def _answer_to_call(value: Mapping[str, Any], texts: list[str]) -> ToolResponse:
@@ -412,6 +421,9 @@ def _read_part(part: Mapping[str, Any], message: Message, texts: list[str], out:
         if kind is None and part.get("thought") is True:
             _reasoning(part, message)
             return
+        about = part.get("metadata") if kind is None else None
+        if isinstance(about, Mapping) and about.get("purpose") == "context":
+            return  # documents that Genkit adds to the user's words
         text = part.get("content")
         if text is None:
             text = part.get("text")
@@ -486,6 +498,7 @@ def _tool_request(part: Mapping[str, Any], message: Message) -> None:
     elif function.__class__ is str and part.get("name") is None:  # the function's name as text
         part = {**part, "name": function}
     call_id = part.get("id") or part.get("call_id") or part.get("toolUseId") or part.get("tool_call_id") or part.get("toolCallId")
+    call_id = call_id or part.get("ref")
     if part.get("type") == "function_call":
         call_id = part.get("call_id") or call_id
     arguments = part.get("arguments")
@@ -509,7 +522,7 @@ def _tool_response(part: Mapping[str, Any], message: Message) -> None:
     result = unwrap_result(result)
     if says_failed(part) and not isinstance(result, Mapping):
         result = {"error": result}
-    call_id = part.get("call_id") or part.get("id") or part.get("tool_use_id") or part.get("toolUseId")
+    call_id = part.get("call_id") or part.get("id") or part.get("tool_use_id") or part.get("toolUseId") or part.get("ref")
     found = ToolResponse(_text_or_none(call_id), _text_or_none(part.get("name")), result)
     message.tool_results = _and(message.tool_results, found)
     _media_in(result, message)
@@ -682,6 +695,7 @@ _PART_READERS = {
 _GOOGLE_READERS: dict[str, Callable[[Mapping[str, Any], Message], None]] = {
     "function_call": _tool_request, "functionCall": _tool_request,
     "function_response": _tool_response, "functionResponse": _tool_response,
+    "toolRequest": _tool_request, "toolResponse": _tool_response,
     "tool_call": _tool_request, "tool_call_result": _result_with_origin, "reasoning": _reasoning,
     **dict.fromkeys(
         ("inline_data", "inlineData", "file_data", "fileData"), lambda part, message: _attachment(part, message, None)
@@ -744,6 +758,22 @@ def object_in(raw: Any) -> Mapping[str, Any]:
 def unquoted(raw: Any) -> Any:
     """Return the text in a JSON string, or any other value unchanged."""
     return jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] == '"' else raw
+
+
+def first_argument(raw: Any) -> Any:
+    """Return a retriever's query: the text, or the first text among a call's arguments."""
+    if raw.__class__ is not str or raw[:1] not in '{["':
+        return raw
+    value, _ = jsonio.loads_or_text(raw)
+    if isinstance(value, Mapping):
+        args, kwargs = value.get("args"), value.get("kwargs")
+        if isinstance(args, list) or isinstance(kwargs, Mapping):
+            value = [*(args if isinstance(args, list) else ()), *(kwargs.values() if isinstance(kwargs, Mapping) else ())]
+        else:
+            value = [value[key] for key in ("query", "question", "input") if key in value] + list(value.values())
+    if isinstance(value, list):
+        return next((item for item in value if isinstance(item, str)), None)
+    return value
 
 
 _LONGEST_LITERAL = 1_000_000

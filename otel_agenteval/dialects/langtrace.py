@@ -13,7 +13,7 @@ from typing import Any
 from ..core import jsonio
 from ..core.later import Later
 from ..spans.record import SpanRecord
-from .langfuse import first_argument
+from .content import first_argument
 from .otel_genai import documents
 from .step import CHAIN, EMBEDDING, INNER, LLM, RERANK, RETRIEVAL, SETUP, TOOL, Step, as_int, as_text
 

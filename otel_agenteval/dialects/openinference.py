@@ -13,7 +13,7 @@ from ..core import jsonio
 from ..core.later import Later
 from ..core.turn import Document
 from ..spans.record import SpanRecord
-from .content import REDACTED
+from .content import REDACTED, literal
 from .otel_genai import document, documents
 from .step import (  # fmt: skip
     AGENT,
@@ -105,7 +105,7 @@ def _agent_name(get: Any, span_name: str) -> str | None:
         return name
     if span_name.endswith("Agent.run") or span_name.startswith("ai."):  # a class and its method, or an operation of the AI SDK
         return None
-    return span_name.removeprefix("invoke_agent ") or None
+    return span_name.removeprefix("invoke_agent ").removesuffix(".run") or None
 
 
 _LANGGRAPH_AGENT = re.compile(r'"lc_agent_name": ?"((?:[^"\\]|\\.)+)"')
@@ -153,8 +153,17 @@ def _read_llm(attributes: dict[str, Any], step: Step) -> None:
 
 
 def _said(value: Any) -> Any:
-    """Return the output, or None if it is only the ``repr`` of an unread stream."""
-    return None if value.__class__ is str and value[:1] == "<" and value[-1:] == ">" and " object at 0x" in value else value
+    """Return the output, or None if it is only the ``repr`` of a stream. smolagents' last object contains the answer."""
+    if value.__class__ is not str:
+        return value
+    if _OBJECTS.match(value):
+        _, found, answer = value.rpartition("FinalAnswerStep(output=")
+        return literal(answer[:-1]) if found else None
+    return None if value[:1] == "<" and value[-1:] == ">" and " object at 0x" in value else value
+
+
+_OBJECTS = re.compile(r"[A-Z]\w*\(\w+=")
+"""Start of the ``repr`` of a streamed run's objects."""
 
 
 def _model_in(parameters: Any) -> str | None:

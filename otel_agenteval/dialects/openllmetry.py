@@ -13,6 +13,7 @@ from ..core import jsonio
 from ..spans.record import SpanRecord
 from .content import literal
 from .openinference import unflatten
+from .otel_genai import OPERATIONS
 from .step import AGENT, CHAIN, EMBEDDING, LLM, RERANK, RETRIEVAL, TOOL, WORKFLOW, Step, as_int, as_text
 
 KINDS = {"workflow": WORKFLOW, "task": CHAIN, "agent": AGENT, "tool": TOOL}
@@ -39,6 +40,11 @@ SCOPES = re.compile(
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     """Return the role from the entity's kind or the request's type, or None without either."""
     kind = attributes.get("traceloop.span.kind")
+    operation = attributes.get("gen_ai.operation.name")
+    if operation == "invoke_agent" and scope.startswith(_LANGCHAIN):
+        return _graph_role(attributes, kind)
+    if operation.__class__ is str and operation in OPERATIONS:
+        return None
     if kind is not None:
         if kind == "workflow" == attributes.get("gen_ai.operation.name"):  # LangChain.js: any chain
             return CHAIN
@@ -47,10 +53,34 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     return REQUEST_TYPES.get(request) if request.__class__ is str else None
 
 
+_LANGCHAIN = "opentelemetry.instrumentation.langchain"
+_NODES = "gen_ai.workflow.nodes"
+_AGENT_NAME = "traceloop.association.properties.lc_agent_name"
+_LOOP = frozenset(("model", "agent", "tools"))
+"""Nodes of the graph of LangChain's agents. Graphs of several agents or steps have other nodes."""
+
+
+def _graph_role(attributes: Mapping[str, Any], kind: Any) -> str | None:
+    """Return the role of LangChain's topmost runnable, which OpenLLMetry always calls an agent."""
+    nodes = attributes.get(_NODES)
+    if nodes is not None:
+        found, _ = jsonio.loads_or_text(nodes) if nodes.__class__ is str else (nodes, False)
+        known = isinstance(found, (list, tuple)) and bool(found) and not any(as_text(node) in _LOOP for node in found)
+        return WORKFLOW if known else AGENT
+    if kind != "workflow":
+        return None
+    agent = attributes.get("traceloop.association.properties.ls_integration") == "langchain_create_agent"
+    return AGENT if agent or _AGENT_NAME in attributes else WORKFLOW
+
+
 def read(record: SpanRecord, step: Step) -> None:
     """Fill the fields that no earlier dialect has filled."""
     attributes = record.attributes
     get = attributes.get
+    if step.role == WORKFLOW and record.scope.startswith(_LANGCHAIN):
+        step.workflow = as_text(get("gen_ai.agent.name"))  # the convention names graphs as agents
+    elif step.role in (LLM, TOOL):
+        step.agent = as_text(get(_AGENT_NAME)) or step.agent
     if step.conversation_id is None:
         for key in _CONVERSATIONS:
             step.conversation_id = as_text(get(key))

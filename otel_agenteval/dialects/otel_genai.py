@@ -63,10 +63,18 @@ WHOLE = frozenset((
     "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instructions", "gen_ai.tool.definitions",
     "gen_ai.agent.id", "gen_ai.agent.name", "gen_ai.agent.description", "gen_ai.agent.version", "gen_ai.workflow.name",
     "gen_ai.tool.name", "gen_ai.tool.type", "gen_ai.tool.description", "gen_ai.tool.call.id", "gen_ai.tool.call.arguments", "gen_ai.tool.call.result",
-    "gen_ai.retrieval.query.text", "gen_ai.retrieval.documents", "gen_ai.retrieval.top_k",
+    "gen_ai.retrieval.query.text", "gen_ai.retrieval.documents", "gen_ai.retrieval.top_k", "operation.cost",
+    "pydantic_ai.all_messages", "final_result", "model_request_parameters", "model_name", "agent_name",
 ))  # fmt: skip
-"""Attributes of the convention's newest form, which is complete. Nothing is inferred from other names beside them."""
-WHOLE_PREFIXES = ("gen_ai.request.", "gen_ai.usage.", "gen_ai.response.time", "gen_ai.server.")
+"""Attributes of the convention's newest form and of pydantic-ai. They are complete, so nothing is inferred beside them."""
+WHOLE_PREFIXES = (
+    "logfire.",
+    "gen_ai.aggregated_usage.",
+    "gen_ai.request.",
+    "gen_ai.usage.",
+    "gen_ai.response.time",
+    "gen_ai.server.",
+)
 EVENTS = frozenset((*_MESSAGE_EVENTS, "gen_ai.client.inference.operation.details", "exception", EVALUATION))
 """Span events and log records that this dialect reads completely."""
 _MERGED = "(merged tools)"
@@ -91,6 +99,8 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     if "gen_ai.request.model" in attributes or "gen_ai.response.model" in attributes:
         if "traceloop.span.kind" in attributes:  # OpenLLMetry writes an agent's model on the agent's span
             return None
+        if name.endswith(("embedding", "embeddings")):
+            return EMBEDDING
         return LLM if attributes.get("llm.request.type") not in ("embedding", "rerank") else None
     return None
 
@@ -113,6 +123,11 @@ def read(record: SpanRecord, step: Step) -> None:
         _read_tool(get, step)
     elif role == RETRIEVAL:
         _read_retrieval(get, step)
+    elif role == AGENT:  # pydantic-ai's result and history
+        if step.final_result is None:
+            step.final_result = get("final_result")
+        if step.input_value is None:
+            step.input_value = get("pydantic_ai.all_messages")
     elif role == WORKFLOW and step.workflow is None:
         step.workflow = as_text(get("gen_ai.workflow.name"))
     elif role == HANDOFF:
@@ -222,6 +237,8 @@ def _read_content(get: Any, step: Step) -> None:
         step.system = get("gen_ai.system_instructions")
     if step.tool_definitions is None:
         step.tool_definitions = get("gen_ai.tool.definitions")
+        if step.tool_definitions is None:
+            step.tool_definitions = get("model_request_parameters")  # pydantic-ai before version 3 of its format
 
 
 _NOTHING = frozenset(("", "{}", "[]", "null", "None", '[""]', '{"output":null}'))
@@ -362,6 +379,8 @@ def document(item: Mapping[str, Any]) -> Document:
         None,
     )
     content = next((item[key] for key in ("content", "page_content", "text") if item.get(key) is not None), None)
+    if isinstance(content, list) and all(isinstance(part, Mapping) and isinstance(part.get("text"), str) for part in content):
+        content = "".join(part["text"] for part in content)
     score = item.get("score")
     return Document(
         id=str(identity) if identity is not None else None,

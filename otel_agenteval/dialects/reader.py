@@ -25,32 +25,23 @@ from . import (
     claude_code,
     crewai,
     dspy,
-    galileo,
-    genkit,
     google_genai,
     haystack,
     koog,
-    laminar,
     langchain_js,
-    langfuse,
-    langgraph,
     langsmith,
     langtrace,
-    langwatch,
     litellm,
     llama_index,
     logfire,
     logfire_agents,
     mastra,
     mcp,
-    mlflow,
     openinference,
     openlit,
     openllmetry,
     otel_genai,
-    pydantic_ai,
     semantic_kernel,
-    smolagents,
     spring_ai,
     traceai,
     traceloop_js,
@@ -83,7 +74,6 @@ DIALECTS: tuple[Dialect, ...] = (
     llama_index,
     dspy,
     haystack,
-    genkit,
     spring_ai,
     mastra,
     langchain_js,
@@ -94,28 +84,20 @@ DIALECTS: tuple[Dialect, ...] = (
     google_genai,
     beeai,
     openinference,
-    smolagents,
-    galileo,
-    langfuse,
-    langwatch,
     braintrust,
-    mlflow,
     logfire,
     logfire_agents,
     mcp,
     claude_code,
     langsmith,
-    laminar,
     agentops,
     langtrace,
     openlit,
     ag2,
     litellm,
-    langgraph,
     autogen,
-    otel_genai,
     openllmetry,
-    pydantic_ai,
+    otel_genai,
     agent_framework,
     adk,
     koog,
@@ -132,8 +114,7 @@ Without any of them, a span of an application's own scope isn't GenAI. ``isdisjo
 _OTHER_KEYS = ROLE_KEYS - otel_genai.MARKS
 _EVERYBODYS = otel_genai.MARKS | {
     "llm.request.type", "llm.usage.total_tokens", "gen_ai.prompt.0.role", "gen_ai.prompt.0.content", "gen_ai.completion.0.role",
-    "gen_ai.completion.0.content", "gen_ai.span.kind", "galileo.session.id", "langwatch.thread.id",
-    "langfuse.observation.input", "langfuse.observation.output", "langfuse.trace.input", "langfuse.trace.output",
+    "gen_ai.completion.0.content", "gen_ai.span.kind",
     "traceloop.association.properties.session_id", "traceloop.association.properties.thread_id",
     "traceloop.association.properties.conversation_id", "traceloop.association.properties.user_id",
 }  # fmt: skip
@@ -309,7 +290,11 @@ def _role(dialects: tuple[Dialect, ...], attributes: Mapping[str, Any], scope: s
 
 _NAMELESS = frozenset(("unknown", "Unknown", "OpenAI Agent"))
 """Placeholders that instrumentations write if they don't know an agent's name."""
-_IDENTITIES = frozenset(("session.id", "user.id", "enduser.id"))
+_CONVERSATIONS = (
+    "session.id", "langfuse.session.id", "langwatch.thread.id", "galileo.session.id", "lmnr.association.properties.session_id",
+)  # fmt: skip
+"""Ids that exporters of observability products add to the spans of any instrumentation."""
+_IDENTITIES = frozenset((*_CONVERSATIONS, "user.id", "enduser.id"))
 
 
 def read(record: SpanRecord) -> Step:
@@ -335,7 +320,7 @@ def read(record: SpanRecord) -> Step:
         step.tool_name = record.name.removeprefix("execute_tool ") or None
     if not _IDENTITIES.isdisjoint(attributes):
         if step.conversation_id is None:
-            conversation = as_text(attributes.get("session.id"))
+            conversation = next((text for key in _CONVERSATIONS if (text := as_text(attributes.get(key)))), None)
             if conversation is not None and not conversation.startswith("[Scrubbed due to "):
                 step.conversation_id = conversation
         if step.user_id is None:

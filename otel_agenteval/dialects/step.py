@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import sys
 import threading
 from collections.abc import Iterable, Mapping
@@ -210,6 +211,18 @@ def as_float(value: Any) -> float | None:
 def as_text(value: Any) -> str | None:
     """Return a nonempty text, or None for other values."""
     return value if value.__class__ is str and value else None
+
+
+def seconds_until(moment: Any, start_ns: int) -> float | None:
+    """Return the seconds from a span's start to an ISO 8601 time, or None if it isn't one."""
+    text = as_text(jsonio.loads_or_text(moment)[0]) if moment.__class__ is str else None
+    if text is None:
+        return None
+    try:
+        found = datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+        return as_float(round(found.timestamp() - start_ns / 1e9, 6))
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def first_int(values: Mapping[str, Any], names: Iterable[str]) -> int | None:

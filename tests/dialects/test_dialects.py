@@ -39,7 +39,6 @@ CHAT = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
         ({"traceloop.span.kind": "task"}, "acme", "x", "chain"),
         ({"traceloop.span.kind": "tool", "gen_ai.operation.name": "execute_tool"}, "acme", "x", "tool"),
         ({"llm.request.type": "chat"}, "acme", "x", "llm"),
-        ({}, "pydantic-ai", "agent run", "agent"),
         ({}, "openinference.instrumentation.langchain", "LangGraph", "unknown"),
         ({"http.method": "GET"}, "acme", "chat", None),
         ({}, "", "x", None),
@@ -53,7 +52,7 @@ def test_a_span_s_role(attributes, scope, name, role):
     ("scope", "known"),
     [
         ("openinference.instrumentation.openai", True), ("opentelemetry.instrumentation.genai.openai", True),
-        ("opentelemetry.instrumentation.openai.v1", True), ("pydantic-ai", True), ("logfire.openai", True), ("strands.telemetry.tracer", True),
+        ("opentelemetry.instrumentation.openai.v1", True), ("logfire.openai", True), ("strands.telemetry.tracer", True),
         ("com.anthropic.sdk.python", True), ("opentelemetry.instrumentation.requests", False), ("opentelemetry.instrumentation.fastapi", False),
         ("acme.ai", False), ("airflow", False),
     ],

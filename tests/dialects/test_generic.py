@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 
 import pytest
@@ -405,3 +406,94 @@ def test_content_under_shared_names_leaves_role_to_shape():
         request(4, 1, given=(ASKED, WANTS), at=40),
     )
     assert [(call.name, call.arguments) for call in turn.tool_calls] == [("weather", {"city": "Paris"})]
+
+
+@pytest.mark.parametrize(
+    ("usage", "counts"),
+    [
+        ({"input": 27, "output": 14, "total": 105, "cache_read_input_tokens": 64}, (91, 14)),
+        ({"input": 26, "output": 9, "total": 99, "output_reasoning": 64}, (26, 73)),
+        ({"input": 91, "output": 14, "total": 105, "cache_read_input_tokens": 64}, (91, 14)),
+    ],
+)
+def test_total_shows_which_tokens_counts_exclude(usage, counts):
+    step = step_of({"fw.kind": "llm", "fw.usage_details": json.dumps(usage)})
+    assert (step.input_tokens, step.output_tokens) == counts
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "cost"),
+    [
+        ("fw.cost_details", '{"input": 0.25, "output": 0.5}', 0.75),
+        ("fw.cost_details", '{"input": 0.25, "output": 0.5, "total": 1.0}', 1.0),
+        ("fw.llm.cost", 0.5, 0.5),
+        ("fw.llm.input_cost", 0.5, None),
+    ],
+)
+def test_cost_is_total_or_sum_of_its_kinds(name, value, cost):
+    assert step_of({"fw.kind": "llm", "fw.model": "gpt-4o", name: value}).cost_usd == cost
+
+
+def test_first_token_is_at_completion_start_time():
+    started = span(1).start_ns / 1e9
+    moment = datetime.datetime.fromtimestamp(started + 1.5, datetime.timezone.utc).isoformat()
+    step = step_of({"fw.kind": "llm", "fw.model": "gpt-4o", "fw.completion_start_time": json.dumps(moment)})
+    assert step.time_to_first_token_s == pytest.approx(1.5, abs=1e-3)
+
+
+def test_tool_definitions_may_be_among_messages():
+    tool = {"type": "function", "function": {"name": "weather", "parameters": {}}}
+    step = step_of({"fw.kind": "llm", "fw.input": json.dumps([ASKED, {"role": "tool", "content": tool}])})
+    assert step.tool_definitions == [tool]
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        pytest.param({"fw.metadata.lc_agent_name": "support"}, id="metadata"),
+        pytest.param({"fw.output": json.dumps({"messages": [{**SAID, "name": "support"}]})}, id="author of the answer"),
+        pytest.param({"fw.input": json.dumps({"name": "support", "tools": ["weather"]})}, id="description"),
+    ],
+)
+def test_chain_named_after_its_agent_is_an_agent(attributes):
+    step = step_of({"fw.kind": "chain", **attributes}, name="support")
+    assert (step.role, step.agent) == ("agent", "support")
+
+
+def test_tool_keeps_span_name_that_model_requested():
+    tool = {"fw.kind": "tool", "fw.function.name": "t_w", "fw:input": '{"city": "Paris"}', "fw:output": "18 °C"}
+    turn = turn_of(
+        span(1, 0, "run", {"fw.kind": "agent", "fw:input": "Weather?"}, scope="fw.core"),
+        request(made=WANTS),
+        span(3, 1, "weather", tool, at=20, scope="fw.core"),
+    )
+    assert [call.name for call in turn.tool_calls] == ["weather"]
+
+
+def test_function_of_unstated_kind_is_a_turn_beside_known_calls():
+    known = {"openinference.span.kind": "LLM", "llm.model_name": "m", "output.value": "Hello"}
+    turn = turn_of(
+        span(
+            1,
+            0,
+            "handle",
+            {"fw.span.type": "span", "fw.input": '{"question": "Hi"}', "fw.output": "Hello"},
+            ms=90,
+            scope="fw.core",
+        ),
+        span(2, 1, "LLM", known, at=5),
+    )
+    assert (turn.input, turn.output, len(turn.llm_calls)) == ("Hi", "Hello", 1)
+
+
+def test_pieces_of_streamed_text_are_joined():
+    step = step_of({"fw.kind": "agent", "fw.input": "Hi", "fw.output": json.dumps(["Once upon", " a ti", "me."])})
+    assert step.output_value == "Once upon a time."
+
+
+def test_google_style_tool_parts_are_calls_and_results():
+    asked = {"role": "model", "content": [{"toolRequest": {"name": "weather", "ref": "1", "input": {"city": "Paris"}}}]}
+    told = {"role": "tool", "content": [{"toolResponse": {"name": "weather", "ref": "1", "output": "18 °C"}}]}
+    found = decode([asked, told], "user").messages
+    assert [(call.call_id, call.name, call.arguments) for call in found[0].tool_calls] == [("1", "weather", {"city": "Paris"})]
+    assert [(one.call_id, one.result) for one in found[1].tool_results] == [("1", "18 °C")]

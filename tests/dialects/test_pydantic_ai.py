@@ -7,7 +7,6 @@ import json
 import pytest
 
 from otel_agenteval.dialects.content import decode
-from otel_agenteval.dialects.reader import role_of
 from tests.support.spans import span, turn_of
 
 SCOPE = "pydantic-ai"
@@ -31,20 +30,6 @@ def model(span_id, *events, **more):
         **more.pop("attributes", {}),
     }
     return span(span_id, 1, "chat m", attributes, scope=SCOPE, **more)
-
-
-@pytest.mark.parametrize(
-    ("name", "attributes", "role"),
-    [
-        ("agent run", {}, "agent"),
-        ("running tool", {"gen_ai.tool.name": "t"}, "tool"),
-        ("running tools", {}, "unknown"),
-        ("running 2 tools", {}, "unknown"),
-        ("support run", {"model_name": "m", "agent_name": "support"}, "agent"),
-    ],
-)
-def test_a_span_s_role(name, attributes, role):
-    assert role_of(attributes, SCOPE, name) == role
 
 
 def test_a_turn_is_read_from_events():

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from ...spans.record import SpanRecord
 from ..content import decode
 from ..otel_genai import documents
-from ..step import CHAIN, EMBEDDING, LLM, RETRIEVAL, TOOL
+from ..step import CHAIN, EMBEDDING, LLM, RETRIEVAL, TOOL, as_float
 from . import kinds
 from .keys import IN, OUT, SPREAD_ARGUMENTS, SPREAD_RESULTS, Meaning, holds_json, meaning_of, useful
-from .shapes import are_documents, are_messages, are_requests, are_tools, is_message, is_telling, plain
+from .shapes import are_documents, are_messages, are_requests, are_tools, is_definition, is_message, is_telling, plain
 from .values import Branch, opened, tree_of
 from .words import words_of
 
@@ -44,7 +44,7 @@ MODEL, USAGE, KIND, TELLING, MESSAGES = 1, 2, 4, 8, 16
 
 
 _CALLS = frozenset(("calls", "tools", "call", "requests"))
-_NO_TEXT = frozenset(("None", "null", "undefined", "()", "{}", "[]"))
+_NO_TEXT = frozenset(('""', "None", "null", "undefined", "()", "{}", "[]"))
 """Texts that programs write if there is no value."""
 _OF_TOOLS = frozenset(("tool", "function"))
 """Words in the names of tool call events. Their values belong to the tool, not to the span with the event."""
@@ -92,28 +92,6 @@ class Facts:
     Each field has its surest value. Content keeps its order in the span.
     """
 
-    __slots__ = (
-        "_nodes",
-        "_sure",
-        "content",
-        "definitions",
-        "documents",
-        "events",
-        "evidence",
-        "fields",
-        "kind",
-        "kind_said",
-        "name_left",
-        "name_role",
-        "near",
-        "spread",
-        "spread_result",
-        "system",
-        "talks",
-        "texts",
-        "wholes",
-    )  # fmt: skip
-
     def __init__(self, record: SpanRecord) -> None:
         self.fields: dict[str, Any] = {}
         self._sure: dict[str, float] = {}
@@ -133,12 +111,17 @@ class Facts:
         self.kind: str | None = None
         """The role from a kind attribute."""
         self.kind_said = 0
+        self.agents: set[str] = set()
+        """Names of agents, and of the authors of answers."""
+        self.function = False
+        """True if the kind is only a function's, whose decorator doesn't state its role."""
         self.evidence = 0
         self.talks = False
         """True if messages of a user and of a model are among messages that only models have."""
         self.near = False
         """True if a top-level attribute names a model or counts tokens."""
         self._nodes = 0
+        self.name = record.name
         self.name_role, self.name_left = kinds.role_of_name(record.name)
         self._read(record)
 
@@ -199,6 +182,11 @@ class Facts:
         if is_message(value):
             self._take_messages([value], path, direction)
             return
+        if direction == IN and "tools" in value and value.get("name") == self.name:  # an agent's description
+            self.agents.add(self.name)
+        costs = words_of(path)[-2:] == ("cost", "details") and {*map(type, value.values())} <= {int, float}
+        if costs and "total" not in value:
+            self._take_field("cost_usd", sum(value.values()), 2, depth)
         branch = value.__class__ is Branch
         if branch:
             self._take_spread((words_of(path) or ("",))[-1], value)
@@ -227,7 +215,8 @@ class Facts:
             if self.documents is None:
                 self.documents = unwrapped
         elif items and all(item.__class__ is str for item in items):
-            self._take_scalar(path, items[0], meaning, direction, depth)
+            streamed = any(item[:1].isspace() or item[-1:].isspace() for item in items)
+            self._take_scalar(path, "".join(items) if streamed else items[0], meaning, direction, depth)
             if meaning.text and len(items) > 1 and direction is not None:
                 self.texts.append(Content(items, path, direction))
         else:
@@ -242,6 +231,7 @@ class Facts:
         if any(is_telling(message) for message in messages if isinstance(message, Mapping)):
             self.evidence |= TELLING
             self.talks |= {"user", "assistant"} <= {message.role for message in decode(messages, "user").messages}
+        self.definitions = self.definitions or _definitions_among(messages)
         self.content.append(Content(plain(messages), path, direction))
         last = messages[-1]
         if direction != IN and isinstance(last, Mapping):
@@ -252,6 +242,8 @@ class Facts:
         for key, inner in message.items():
             if key in _FINISH and inner.__class__ is str and inner:
                 self._set("finish_reason", inner, 0.5)
+            elif key == "name" and inner.__class__ is str:
+                self.agents.add(inner)
             elif key in _ABOUT and isinstance(inner, Mapping):
                 self._walk(f"{path}.{key}", inner, 2, OUT)
             elif key in ("message", "kwargs", "data") and isinstance(inner, Mapping) and depth < 3:
@@ -261,6 +253,8 @@ class Facts:
         if value is None or value == "" or (value.__class__ is str and value in _NO_TEXT):
             return
         field = meaning.field
+        if field == "agent" or (field == "name" and direction == OUT and depth > 1):
+            self.agents.add(str(value))
         if field is not None:
             self._take_field(field, value, meaning.strength - depth / 20 + (field == "model" and direction == OUT), depth)
         if value.__class__ is not str:
@@ -286,6 +280,9 @@ class Facts:
             if depth:
                 return
             role = kinds.role_of_kind(value) if value.__class__ is str else None
+            if role is None and strength >= 4 and value.__class__ is str and value.lower() in kinds.FUNCTIONS:
+                role = CHAIN
+                self.function = True
             if role is not None:
                 self._take_kind(role, 2 if strength < 2 and role in _TELLING_KINDS else math.ceil(strength))
         elif field in _COUNTS:
@@ -306,8 +303,16 @@ class Facts:
                 (said in _FAILED) if field == "outcome" else said not in ("", "false", "none", "null", "0", "{}", "[]")
             ):
                 self._set("failed", value, 1)
+        elif field == "cost_usd":
+            cost = as_float(value)
+            if cost is not None:
+                self._set(field, cost, strength)
+        elif field == "first_token_at":
+            self._set(field, value, strength)
         elif field in _NAMES:
-            if value.__class__ is str and 0 < len(value) <= 300 and "\n" not in value and value[:1] not in "{[":
+            if field == "finish_reason" and str(value).lower() in _FAILED:
+                self._set("failed", value, 1)
+            if value.__class__ is str and 0 < len(value) <= 300 and "\n" not in value and value[:1] not in "{[<":
                 self._set(field, value, strength)
             elif field == "conversation_id" and value.__class__ is int:
                 self._set(field, str(value), strength)
@@ -317,9 +322,22 @@ class Facts:
     def _count_rest(self) -> None:
         """Derive the output tokens from the total and the input tokens."""
         fields = self.fields
+        self._add_disjoint_kinds()
         if "output_tokens" not in fields and fields.get("total_tokens", 0) > fields.get("input_tokens", math.inf):
             self._set("output_tokens", fields["total_tokens"] - fields["input_tokens"], 0)
             self.evidence |= USAGE
+
+    def _add_disjoint_kinds(self) -> None:
+        """Add cached and reasoning tokens to counts that exclude them, as the total shows."""
+        fields = self.fields
+        if {"input_tokens", "output_tokens", "total_tokens"} <= fields.keys():
+            more = fields["total_tokens"] - fields["input_tokens"] - fields["output_tokens"]
+            reasoning = fields.get("reasoning_tokens") or 0
+            if 0 < reasoning <= more:
+                fields["output_tokens"] += reasoning
+                more -= reasoning
+            if more > 0 and fields.get("cached_tokens"):
+                fields["input_tokens"] += more
 
     def _take_kind(self, role: str, said: int) -> None:
         """Take a role.
@@ -364,6 +382,13 @@ class Facts:
     def _take_event_message(self, message: Mapping[str, Any], path: str, direction: str | None) -> None:
         self._take_messages([message], path, direction)
         self.events.append(self.content[-1])
+
+
+def _definitions_among(messages: list[Any]) -> list[Any] | None:
+    """Return the tool definitions that are written as messages with the role ``tool``."""
+    held = [message.get("content") for message in messages if isinstance(message, Mapping) and message.get("role") == "tool"]
+    found = [content for content in held if isinstance(content, Mapping) and is_definition(content)]
+    return found or None
 
 
 def _is_about(event: str) -> bool:

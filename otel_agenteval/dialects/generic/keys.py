@@ -52,7 +52,7 @@ _STRONG = frozenset((
 ))  # fmt: skip
 _WEAK = frozenset((
     "input", "inputs", "output", "outputs", "body", "payload", "message", "messages", "request", "response", "content", "result", "results",
-    "arg", "args", "kwargs", "arguments", "choices", "history", "query", "question", "answer", "documents", "data", "state",
+    "arg", "args", "kwargs", "arguments", "choices", "history", "events", "query", "question", "answer", "documents", "data", "state",
 ))  # fmt: skip
 """Words of attributes to read only if the value is an object or a list, or JSON text of one."""
 
@@ -172,6 +172,9 @@ _ENDINGS: dict[tuple[str, ...], tuple[str, int]] = {
     ("session",): ("conversation_id", 1), ("group", "id"): ("conversation_id", 1), ("chat", "id"): ("conversation_id", 1), ("conversation",): ("conversation_id", 1),
     ("state",): ("outcome", 1), ("status",): ("outcome", 1), ("span", "status"): ("outcome", 1), ("error",): ("failure", 1),
     ("error", "message"): ("failure", 1), ("is", "error"): ("failure", 1),
+    ("total", "cost"): ("cost_usd", 3), ("cost", "total"): ("cost_usd", 3), ("cost", "details", "total"): ("cost_usd", 3),
+    ("cost", "usd"): ("cost_usd", 2), ("usage", "cost"): ("cost_usd", 2), ("cost",): ("cost_usd", 1),
+    ("completion", "start", "time"): ("first_token_at", 1),
     ("user", "id"): ("user_id", 2), ("enduser", "id"): ("user_id", 1),
     ("entity", "name"): ("name", 2), ("component", "name"): ("name", 1), ("node", "name"): ("name", 1), ("observation", "name"): ("name", 1),
     ("span", "name"): ("name", 1), ("step", "name"): ("name", 1), ("run", "name"): ("name", 1), ("name",): ("name", 1),
@@ -181,6 +184,9 @@ _NO_MODEL = frozenset(
 )
 _TOOL_LISTS = frozenset(("tools", "functions", "definitions", "available"))
 _OTHER_CALLS = frozenset(("previous", "request", "parent", "last"))
+_COST_PARTS = frozenset(
+    ("input", "output", "prompt", "completion", "cache", "cached", "reasoning", "per", "tool", "limit", "max")
+)
 _NO_SESSION = frozenset(("mcp", "http", "transport", "jsonrpc"))
 
 
@@ -200,6 +206,8 @@ def _endings(words: tuple[str, ...]) -> tuple[str | None, int]:
         if field == "response_id" and before & _OTHER_CALLS:
             return None, 0
         if field == "conversation_id" and before & _NO_SESSION:
+            return None, 0
+        if field == "cost_usd" and before & _COST_PARTS:
             return None, 0
         return field, strength
     return None, 0
@@ -309,4 +317,6 @@ def is_useful(key: str) -> bool:
     return meaning_of(key).field is not None or words_of(key)[-1] in _WORTH_READING
 
 
-_WORTH_READING = frozenset(("metadata", "attributes", "tags", "properties", "context", "error", "parameters", "params"))
+_WORTH_READING = frozenset(
+    ("metadata", "attributes", "tags", "properties", "context", "contexts", "details", "error", "parameters", "params")
+)

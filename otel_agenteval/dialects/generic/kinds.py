@@ -18,7 +18,7 @@ _WHOLE = {
     "execute_event_loop_cycle": INNER, "model_step": INNER, "model_chunk": INNER, "execute_task": INNER, "task": CHAIN,
     "invoke_workflow": CHAIN, "workflow": CHAIN, "workflow_run": CHAIN, "workflow_step": CHAIN, "chain": CHAIN, "graph": CHAIN, "pipeline": CHAIN,
     "flow": CHAIN, "crew": CHAIN, "node": CHAIN, "runnable": CHAIN, "prompt": CHAIN, "parser": CHAIN, "util": CHAIN, "session": CHAIN,
-    "retriever": RETRIEVAL, "retrieval": RETRIEVAL, "retrieve": RETRIEVAL, "vector_search": RETRIEVAL, "similarity_search": RETRIEVAL,
+    "rag": RETRIEVAL, "retriever": RETRIEVAL, "retrieval": RETRIEVAL, "retrieve": RETRIEVAL, "vector_search": RETRIEVAL, "similarity_search": RETRIEVAL,
     "embedding": EMBEDDING, "embeddings": EMBEDDING, "embedder": EMBEDDING, "embed": EMBEDDING, "indexer": SETUP, "indexing": SETUP,
     "reranker": RERANK, "rerank": RERANK, "guardrail": GUARDRAIL, "guardrails": GUARDRAIL, "evaluator": GUARDRAIL, "evaluation": GUARDRAIL,
     "score": GUARDRAIL, "scorer": GUARDRAIL, "handoff": HANDOFF, "agent_handoff": HANDOFF, "memory": MEMORY,
@@ -38,6 +38,8 @@ _IN_ORDER: tuple[tuple[frozenset[str], str], ...] = (
 _NO_KINDS = frozenset(
     ("internal", "server", "client", "producer", "consumer", "unspecified", "default", "span", "event", "unknown")
 )
+FUNCTIONS = frozenset(("span", "default", "component", "unknown"))
+"""Kinds of an application's function whose decorator doesn't state its role."""
 _HELPERS = frozenset((
     "builder", "parser", "template", "router", "splitter", "converter", "writer", "store", "joiner", "memory", "formatter", "adapter", "history",
 ))  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...spans.record import SpanRecord
 from ..content import decode
-from ..step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, HANDOFF, INNER, LLM, RERANK, RETRIEVAL, TOOL, Step
+from ..step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, HANDOFF, INNER, LLM, RERANK, RETRIEVAL, TOOL, Step, seconds_until
 from .facts import Content, Facts, found_documents, model_in, without_provider
 from .keys import IN, OUT
 from .shapes import are_messages, plain
@@ -39,6 +39,7 @@ _FILLED = (
     "finish_reason",
     "response_id",
     "model",
+    "cost_usd",
 )
 
 
@@ -59,6 +60,10 @@ def role_of(facts: Facts) -> str | None:
     if facts.kind is not None and (facts.kind_said > 1 or facts.kind == AGENT or said or model or usage):
         if facts.kind == LLM and not (model or usage or said):
             return None
+        if facts.kind == LLM and facts.name_role == EMBEDDING:
+            return EMBEDDING
+        if facts.kind == CHAIN and facts.name in facts.agents:
+            return AGENT  # an agent's graph: LangChain writes the agent's name on its spans and answers
         return facts.kind
     named = facts.name_role
     answered = any(content.direction == OUT for content in facts.content)
@@ -126,11 +131,14 @@ def _fill(record: SpanRecord, step: Step, facts: Facts) -> None:
     if role == TOOL:
         _read_tool(record, step, facts)
         return
+    step.function = facts.function
     if step.model is not None:
         step.model = without_provider(step.model)
     for field in _FILLED:
         if getattr(step, field) is None and field in fields:
             setattr(step, field, fields[field])
+    if step.time_to_first_token_s is None and "first_token_at" in fields:
+        step.time_to_first_token_s = seconds_until(fields["first_token_at"], record.start_ns)
     if role == LLM and step.model is None:
         step.model = model_in(fields.get("name")) or model_in(facts.name_left) or model_in(record.name)
     if role == RETRIEVAL:
@@ -148,8 +156,10 @@ def _fill(record: SpanRecord, step: Step, facts: Facts) -> None:
 def _agent(facts: Facts, record: SpanRecord) -> str | None:
     found = facts.fields.get("agent") or facts.name_left or facts.fields.get("name")
     if found is None:
-        found = record.name if facts.kind == AGENT else None
-    return found if found and found[0] != "_" and found.lower() not in ("unknown", "agent", "run") else None
+        found = record.name if facts.kind == AGENT or record.name in facts.agents else None
+    if not found or found[0] == "_" or found.lower() in ("unknown", "agent", "run") or model_in(found):
+        return None
+    return found
 
 
 # --- model calls
@@ -293,9 +303,11 @@ def _read_tool(record: SpanRecord, step: Step, facts: Facts) -> None:
 def _unwrapped(raw: Any) -> Any:
     """Return a tool's input or output without the single message around it."""
     value = opened(raw) if raw.__class__ is str and raw[:2] == "[{" else raw
+    if isinstance(value, Mapping) and value.keys() == {"type", "value"}:
+        return _unwrapped(value["value"])
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], Mapping):
         message = value[0]
-        if message.get("role") == "tool" and message.keys() == {"role", "content"}:
+        if message.get("role") in ("tool", "unknown") and message.keys() == {"role", "content"}:
             return message["content"]
     return raw
 

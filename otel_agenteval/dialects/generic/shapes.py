@@ -51,6 +51,7 @@ _AUTHORS = _SAID_BY | {"system", "user", "human", "tool"}
 _WRAPPERS = frozenset(("message", "tool_call", "message_content", "document", "tool", "node", "choice"))
 _ALIASES = {
     "contents": "content", "toolCalls": "tool_calls", "toolCallId": "tool_call_id", "finishReason": "finish_reason", "toolRequests": "tool_calls",
+    "inputSchema": "parameters",
 }  # fmt: skip
 _MAX_DEPTH = 12
 
@@ -135,7 +136,16 @@ def _is_document(node: Mapping[str, Any]) -> bool:
     inner = node.get("document", node.get("node"))
     if isinstance(inner, Mapping):
         return True
-    return any(isinstance(node.get(key), str) for key in _DOCUMENT_TEXT) and any(key in node for key in _DOCUMENT_FACTS)
+    return any(_is_text(node.get(key)) for key in _DOCUMENT_TEXT) and any(key in node for key in _DOCUMENT_FACTS)
+
+
+def _is_text(content: Any) -> bool:
+    """Return True for a text, or a list of parts with texts."""
+    return isinstance(content, str) or (
+        isinstance(content, list)
+        and bool(content)
+        and all(isinstance(part, Mapping) and isinstance(part.get("text"), str) for part in content)
+    )
 
 
 def are_requests(node: list[Any]) -> bool:
@@ -153,10 +163,11 @@ def _is_request(node: Mapping[str, Any]) -> bool:
 
 def are_tools(node: list[Any]) -> bool:
     """Return True if a list contains tool definitions."""
-    return bool(node) and all(isinstance(item, Mapping) and _is_definition(item) for item in node[:20])
+    return bool(node) and all(isinstance(item, Mapping) and is_definition(item) for item in node[:20])
 
 
-def _is_definition(node: Mapping[str, Any]) -> bool:
+def is_definition(node: Mapping[str, Any]) -> bool:
+    """Return True if an object defines a tool."""
     if node.get("type") == "function" and isinstance(node.get("function"), Mapping):
         node = node["function"]
     if "role" in node or "arguments" in node:
@@ -190,7 +201,7 @@ def plain(node: Any, depth: int = 0) -> Any:
     if role.__class__ is str and role not in ROLES and role.lower() != role:
         changed["role"] = role.lower()
     if role == "unknown":
-        changed["role"] = "assistant"
+        changed["role"] = "tool"  # LangChain's tool results under LangWatch
     source = changed.get("source")
     if role is None and source.__class__ is str and str(changed.get("type", "")).endswith("Message") and "content" in changed:
         changed["role"] = "user" if source == "user" else "assistant"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from ...spans.record import ERROR, SpanRecord
 from ..content import decode
 from ..step import AGENT, CHAIN, INNER, LLM, RETRIEVAL, TOOL, UNKNOWN
-from .facts import KIND, MESSAGES, MODEL, TELLING, USAGE
+from .facts import KIND, MESSAGES, MODEL, TELLING, USAGE, Facts
 from .reading import has_answer
 
 _ENOUGH = (
@@ -103,13 +103,13 @@ def _is_other_work(record: SpanRecord) -> bool:
 def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -> None:
     """Change chains to tools if a model requested tools with their names.
 
-    The request can also use the last part of a qualified name, as in ``shop.orders.get_order``. A function that returns
+    The request can also use the span's name or the last part of a qualified name, as in ``shop.orders.get_order``. A function that returns
     documents and that no model requested is a retrieval.
     """
     searches = [record for record in inferred if record.dialects.role == TOOL and _returns_documents(record)]
-    chains = [record for record in inferred if record.dialects.role == CHAIN and record.dialects.facts.kind_said < 2]
-    qualified = [record for record in records if record.dialects.role == TOOL and "." in _tool_name(record)]
-    if not chains and not qualified and not searches:
+    chains = [record for record in inferred if record.dialects.role == CHAIN and _may_be_tool(record.dialects.facts)]
+    tools = [record for record in records if record.dialects.role == TOOL and _tool_name(record)]
+    if not chains and not tools and not searches:
         return
     names: set[str] = set()
     for record in records:
@@ -127,10 +127,10 @@ def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -
     for record in searches:
         if record.name not in names:
             record.dialects.role = RETRIEVAL
-    for record in qualified:
+    for record in tools:
         name = _tool_name(record)
-        own = name.rpartition(".")[2]
-        if own in names and name not in names:
+        own = next((other for other in (record.name, name.rpartition(".")[2]) if other in names), None)
+        if own is not None and name not in names:
             record.dialects.facts.fields["own_name"] = own
 
 
@@ -141,7 +141,11 @@ def _returns_documents(record: SpanRecord) -> bool:
 
 def _tool_name(record: SpanRecord) -> str:
     facts = record.dialects.facts
-    return str(facts.fields.get("tool_name", "")) if facts is not None else ""
+    return str(facts.fields.get("tool_name") or facts.fields.get("name") or "") if facts is not None else ""
+
+
+def _may_be_tool(facts: Facts) -> bool:
+    return facts.kind_said < 2 or facts.function
 
 
 def _drop_phantoms(inferred: Sequence[SpanRecord]) -> None:
