@@ -313,44 +313,53 @@ def _is_block(value: Mapping[str, Any]) -> bool:
 def _message(value: Mapping[str, Any], role: str, out: Decoded) -> Message:
     texts: list[str] = []
     parts = value.get("parts")
-    if parts is not None and "role" in value:
+    of_convention = parts is not None and "role" in value
+    if of_convention:
         own = value["role"]
-        message = Message(ROLES.get(own, own) if own.__class__ is str else role)
-        _read_parts(parts, message, texts, out, 0)
-        if "tool_calls" in value:  # LiteLLM writes them beside the parts
-            _read_tool_calls(value, message)
-        if "tool_call_id" in value and not message.tool_results:
-            message.tool_results = [_answer_to_call(value, texts)]
     else:
         value = _unwrapped(value)
-        kind = _kind(value)
-        own = value.get("role")
-        if own is None:
-            own = _ITEM_ROLES.get(kind, kind if kind != "message" else None) if kind is not None else None
-        message = Message(ROLES.get(own, own) if own.__class__ is str else role)
-        parts = value.get("content") if parts is None else parts
-        parts = value.get("blocks") if parts is None else parts
-        if parts is None and kind in _ITEM_ROLES:
-            parts = [value]
-        _read_parts(parts, message, texts, out, 0)
+        own, parts = _author_and_parts(value, parts)
+    message = Message(ROLES.get(own, own) if own.__class__ is str else role)
+    _read_parts(parts, message, texts, out, 0)
+    if "tool_calls" in value or "additional_kwargs" in value:
         _read_tool_calls(value, message)
-        if message.role == "tool" and not message.tool_results:
-            message.tool_results = [_answer_to_call(value, texts)]
+    if not message.tool_results and ("tool_call_id" in value if of_convention else message.role == "tool"):
+        message.tool_results = [_answer_to_call(value, texts)]
     if texts:
-        content = message.content = texts[0] if len(texts) == 1 else _joined(texts)
-        if message.role == "user":
-            if content.startswith(_FRAMEWORK_WORDS):
-                message.role = "system"
-            else:
-                message = spoken.read_user(message, out.messages)
-        elif message.role == "assistant" and "Calling tools:" in content:
-            spoken.read_assistant(message)
+        message = _with_text(message, texts, out)
     name = value.get("name")
     if name and name.__class__ is str:
         message.name = name
     reason = value.get("finish_reason")
     if reason and reason.__class__ is str:
         message.finish_reason = reason
+    return message
+
+
+def _author_and_parts(value: Mapping[str, Any], parts: Any) -> tuple[Any, Any]:
+    """Return the author and the content of a message that isn't in the convention's form."""
+    kind = _kind(value)
+    own = value.get("role")
+    if own is None and kind is not None:
+        own = _ITEM_ROLES.get(kind, kind if kind != "message" else None)
+    if parts is None:
+        parts = value.get("content")
+    if parts is None:
+        parts = value.get("blocks")
+    if parts is None and kind in _ITEM_ROLES:
+        parts = [value]
+    return own, parts
+
+
+def _with_text(message: Message, texts: list[str], out: Decoded) -> Message:
+    """Add a message's text, from which tool calls and results may be read."""
+    content = message.content = texts[0] if len(texts) == 1 else _joined(texts)
+    if message.role == "user":
+        if not content.startswith(_FRAMEWORK_WORDS):
+            return spoken.read_user(message, out.messages)
+        message.role = "system"
+    elif message.role == "assistant" and "Calling tools:" in content:
+        spoken.read_assistant(message)
     return message
 
 
@@ -418,45 +427,45 @@ def _read_parts(parts: Any, message: Message, texts: list[str], out: Decoded, de
 def _read_part(part: Mapping[str, Any], message: Message, texts: list[str], out: Decoded) -> None:
     kind = _kind(part)
     if kind == "text" or kind in _TEXT_TYPES or (kind is None and "text" in part):
-        if kind is None and part.get("thought") is True:
-            _reasoning(part, message)
-            return
-        about = part.get("metadata") if kind is None else None
-        if isinstance(about, Mapping) and about.get("purpose") == "context":
-            return  # documents that Genkit adds to the user's words
-        text = part.get("content")
-        if text is None:
-            text = part.get("text")
-            if text is None:
-                text = part.get("refusal")
-        if text is None:
-            if kind is not None or not _google_part(part, message):
-                out.hidden = True
-        elif text.__class__ is str:
-            if text in REDACTED:
-                out.hidden = True
-            elif text[:1] == "{" and '"type": "reasoning"' in text and (item := jsonio.loads_or_text(text)[0]).__class__ is dict:
-                _reasoning(item, message)  # a reasoning item, written as text
-            else:
-                texts.append(text)
-        else:
-            texts.append(jsonio.text_of(text))
+        _read_text(part, kind, message, texts, out)
         return
     reader = _PART_READERS.get(kind) if kind is not None else None
     if reader is not None:
         reader(part, message)
-    elif "toolUse" in part:
-        _tool_request(part["toolUse"] if isinstance(part["toolUse"], Mapping) else {}, message)
-    elif "toolResult" in part:
-        _tool_response(part["toolResult"] if isinstance(part["toolResult"], Mapping) else {}, message)
     elif kind in _REASONING_TYPES or "reasoningContent" in part:
         _reasoning(part, message)
     elif kind in _MEDIA:
         _attachment(part, message, _MEDIA[kind])
-    elif isinstance(part.get("content"), (str, list)) and kind is None:
+    elif kind is None and isinstance(part.get("content"), (str, list)):
         _read_parts(part["content"], message, texts, out, 1)
     elif kind is None:
         _google_part(part, message)
+
+
+def _read_text(part: Mapping[str, Any], kind: str | None, message: Message, texts: list[str], out: Decoded) -> None:
+    if kind is None:
+        if part.get("thought") is True:
+            _reasoning(part, message)
+            return
+        about = part.get("metadata")
+        if isinstance(about, Mapping) and about.get("purpose") == "context":
+            return  # documents that Genkit adds to the user's words
+    text = part.get("content")
+    if text is None:
+        text = part.get("text")
+        if text is None:
+            text = part.get("refusal")
+    if text is None:
+        if kind is not None or not _google_part(part, message):
+            out.hidden = True
+    elif text.__class__ is not str:
+        texts.append(jsonio.text_of(text))
+    elif text in REDACTED:
+        out.hidden = True
+    elif text[:1] == "{" and '"type": "reasoning"' in text and (item := jsonio.loads_or_text(text)[0]).__class__ is dict:
+        _reasoning(item, message)  # a reasoning item, written as text
+    else:
+        texts.append(text)
 
 
 def _google_part(part: Mapping[str, Any], message: Message) -> bool:
@@ -695,7 +704,7 @@ _PART_READERS = {
 _GOOGLE_READERS: dict[str, Callable[[Mapping[str, Any], Message], None]] = {
     "function_call": _tool_request, "functionCall": _tool_request,
     "function_response": _tool_response, "functionResponse": _tool_response,
-    "toolRequest": _tool_request, "toolResponse": _tool_response,
+    "toolRequest": _tool_request, "toolResponse": _tool_response, "toolUse": _tool_request, "toolResult": _tool_response,
     "tool_call": _tool_request, "tool_call_result": _result_with_origin, "reasoning": _reasoning,
     **dict.fromkeys(
         ("inline_data", "inlineData", "file_data", "fileData"), lambda part, message: _attachment(part, message, None)
@@ -824,51 +833,67 @@ def repr_text(raw: str) -> str:
         return raw
 
 
+_WRAPPER_KEYS = ('"content"', '"text"', '"response"')
+"""Each wrapper of a result has one of these keys."""
+_UNWRAPPED = object()
+
+
 def unwrap_result(raw: Any) -> Any:
     """Return a tool's result without the message or content blocks around it."""
     value = raw
-    if isinstance(raw, str) and raw[:8] == "content=" and " tool_call_id='" in raw:
-        return repr_text(raw)
-    if isinstance(raw, str) and raw[:1] == '"' == raw[-1:]:  # a JSON string
-        try:
-            return jsonio.loads(raw)
-        except ValueError:
-            return raw
-    if isinstance(raw, str) and raw[:1] in "{[":
-        if '"content"' not in raw and '"text"' not in raw and '"response"' not in raw:  # each wrapper has one of these keys
+    if isinstance(raw, str):
+        if raw[:8] == "content=" and " tool_call_id='" in raw:
+            return repr_text(raw)
+        is_text = raw[:1] == '"' == raw[-1:]
+        if not is_text and not (raw[:1] in "{[" and any(key in raw for key in _WRAPPER_KEYS)):
             return raw
         try:
             value = jsonio.loads(raw)
         except ValueError:
             return raw
+        if is_text:
+            return value
     if isinstance(value, list) and value and all(map(_is_text_block, value)):
-        texts = [str(item.get("text", item.get("content", ""))) for item in value]
-        return "\n".join(texts)
+        return "\n".join(str(item.get("text", item.get("content", ""))) for item in value)
     if isinstance(value, Mapping):
-        only = value.get("output") if len(value) == 1 else None
-        if isinstance(only, Mapping) and "lc" in only:
-            value = only
-        if "lc" in value and isinstance(value.get("kwargs"), Mapping):
-            value = {"type": "tool", "data": value["kwargs"]}
-        data = value.get("data")
-        if value.get("type") == "tool" and isinstance(data, Mapping) and "content" in data:
-            return unwrap_result(data["content"]) if not isinstance(data["content"], str) else data["content"]
-        if value.get("type") in ("tool", "ToolMessage") and "content" in value:
-            return value["content"]
-        if "content" in value and _RESULT_KEYS.issuperset(value):
-            return unwrap_result(value["content"])
-        if value.keys() == _FUNCTION_RESPONSE:
-            return value["response"]
-        choices = value.get("choices")
-        if isinstance(choices, list) and len(choices) == 1 and isinstance(choices[0], Mapping):  # a whole event
-            message = choices[0].get("message")
-            return unwrap_result(message["content"]) if isinstance(message, Mapping) and "content" in message else raw
-        if "blocks" in value and "raw_output" in value:
-            output = value["raw_output"]
-            return output if isinstance(output, Mapping) and "source_nodes" not in output else unwrap_result(value["blocks"])
-        if "tool_output" in value and "tool_name" in value:
-            return unwrap_result(value["tool_output"])
+        for reader in (_result_of_message, _result_of_framework):
+            found = reader(value)
+            if found is not _UNWRAPPED:
+                return found
     return raw
+
+
+def _result_of_message(value: Mapping[str, Any]) -> Any:
+    """Return the content of a tool's message in a form of LangChain, MCP, Anthropic or Bedrock."""
+    only = value.get("output") if len(value) == 1 else None
+    if isinstance(only, Mapping) and "lc" in only:
+        value = only
+    if "lc" in value and isinstance(value.get("kwargs"), Mapping):
+        value = {"type": "tool", "data": value["kwargs"]}
+    kind, data = value.get("type"), value.get("data")
+    if kind == "tool" and isinstance(data, Mapping) and "content" in data:
+        return data["content"] if isinstance(data["content"], str) else unwrap_result(data["content"])
+    if "content" not in value:
+        return _UNWRAPPED
+    if kind in ("tool", "ToolMessage"):
+        return value["content"]
+    return unwrap_result(value["content"]) if _RESULT_KEYS.issuperset(value) else _UNWRAPPED
+
+
+def _result_of_framework(value: Mapping[str, Any]) -> Any:
+    """Return the result in an object of Google's, LlamaIndex's or another framework, or in a whole event."""
+    if value.keys() == _FUNCTION_RESPONSE:
+        return value["response"]
+    choices = value.get("choices")
+    if isinstance(choices, list) and len(choices) == 1 and isinstance(choices[0], Mapping):
+        message = choices[0].get("message")
+        return unwrap_result(message["content"]) if isinstance(message, Mapping) and "content" in message else _UNWRAPPED
+    if "blocks" in value and "raw_output" in value:
+        output = value["raw_output"]
+        return output if isinstance(output, Mapping) and "source_nodes" not in output else unwrap_result(value["blocks"])
+    if "tool_output" in value and "tool_name" in value:
+        return unwrap_result(value["tool_output"])
+    return _UNWRAPPED
 
 
 # --- logprobs --------------------------------------------------------------------------------------------------------

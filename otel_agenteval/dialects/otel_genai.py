@@ -61,10 +61,10 @@ WHOLE = frozenset((
     "gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.system", "gen_ai.conversation.id", "gen_ai.output.type", "gen_ai.data_source.id",
     "gen_ai.request.model", "gen_ai.response.model", "gen_ai.response.id", "gen_ai.response.finish_reasons",
     "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instructions", "gen_ai.tool.definitions",
-    "gen_ai.agent.id", "gen_ai.agent.name", "gen_ai.agent.description", "gen_ai.agent.version", "gen_ai.workflow.name",
+    "gen_ai.agent.id", "gen_ai.agent.call.id", "gen_ai.agent.name", "gen_ai.agent.description", "gen_ai.agent.version", "gen_ai.workflow.name",
     "gen_ai.tool.name", "gen_ai.tool.type", "gen_ai.tool.description", "gen_ai.tool.call.id", "gen_ai.tool.call.arguments", "gen_ai.tool.call.result",
     "gen_ai.retrieval.query.text", "gen_ai.retrieval.documents", "gen_ai.retrieval.top_k", "operation.cost",
-    "pydantic_ai.all_messages", "final_result", "model_request_parameters", "model_name", "agent_name",
+    "pydantic_ai.all_messages", "final_result", "model_request_parameters", "model_name", "agent_name", "tools",
 ))  # fmt: skip
 """Attributes of the convention's newest form and of pydantic-ai. They are complete, so nothing is inferred beside them."""
 WHOLE_PREFIXES = (
@@ -141,62 +141,59 @@ def read(record: SpanRecord, step: Step) -> None:
         _read_events(record.logs, step)
 
 
+# These run on the agent's thread, and most spans lack most attributes: a default that is read is cheaper than a branch, and a
+# missing value costs no other call.
+
+
 def _read_inference(get: Any, step: Step) -> None:
-    # This runs on the agent's thread, and most spans lack most of these attributes: avoid calls for missing values.
     if step.model is None:
         model = get("gen_ai.response.model")
         step.model = model if model.__class__ is str and model else as_text(get("gen_ai.request.model"))
     if step.provider is None:
         provider = get("gen_ai.provider.name")
         step.provider = provider if provider.__class__ is str and provider else as_text(get("gen_ai.system"))
-    if step.input_tokens is None:
-        tokens = get("gen_ai.usage.input_tokens")
-        if tokens is None:
-            tokens = get("gen_ai.usage.prompt_tokens")
-        if tokens is not None:
-            step.input_tokens = tokens if tokens.__class__ is int and tokens >= 0 else as_int(tokens)
-    if step.output_tokens is None:
-        tokens = get("gen_ai.usage.output_tokens")
-        if tokens is None:
-            tokens = get("gen_ai.usage.completion_tokens")
-        if tokens is not None:
-            step.output_tokens = tokens if tokens.__class__ is int and tokens >= 0 else as_int(tokens)
-    if step.cached_tokens is None:
-        tokens = get("gen_ai.usage.cache_read.input_tokens")
-        if tokens is None:
-            tokens = get("gen_ai.usage.cache_read_input_tokens")
-        if tokens is not None:
-            step.cached_tokens = as_int(tokens)
-    if step.reasoning_tokens is None:
-        tokens = get("gen_ai.usage.reasoning.output_tokens")
-        if tokens is None:
-            tokens = get("gen_ai.usage.reasoning_tokens")
-        if tokens is not None:
-            step.reasoning_tokens = as_int(tokens)
+    _read_usage(get, step)
     if step.response_id is None:
         step.response_id = as_text(get("gen_ai.response.id"))
     if step.finish_reason is None:
-        step.finish_reason = (
-            first_text(get("gen_ai.response.finish_reasons"))
-            or as_text(get("gen_ai.response.finish_reason"))
-            or as_text(get("anthropic.message.stop_reason"))
-        )
+        reason = get("gen_ai.response.finish_reason", get("anthropic.message.stop_reason"))
+        step.finish_reason = first_text(get("gen_ai.response.finish_reasons")) or as_text(reason)
     if step.time_to_first_token_s is None:
         seconds = get("gen_ai.response.time_to_first_chunk")
-        if seconds is None:
-            seconds = get("gen_ai.server.time_to_first_token")
-            if seconds is not None and step.record.scope.startswith("strands"):  # in milliseconds
-                seconds = (as_float(seconds) or 0.0) / 1000 or None
-        if seconds is not None:
-            step.time_to_first_token_s = as_float(seconds)
+        step.time_to_first_token_s = _server_time_to_first_token(get, step) if seconds is None else as_float(seconds)
     if step.cost_usd is None:
-        cost = get("gen_ai.usage.cost")
-        if cost is None:
-            cost = get("operation.cost")
-            if cost is None:
-                cost = get("gen_ai.usage.total_cost")
+        cost = get("gen_ai.usage.cost", get("operation.cost", get("gen_ai.usage.total_cost")))
         if cost is not None:
             step.cost_usd = as_float(cost)
+
+
+def _read_usage(get: Any, step: Step) -> None:
+    if step.input_tokens is None:
+        tokens = get("gen_ai.usage.input_tokens", get("gen_ai.usage.prompt_tokens"))
+        if tokens is not None:
+            step.input_tokens = tokens if tokens.__class__ is int and tokens >= 0 else as_int(tokens)
+    if step.output_tokens is None:
+        tokens = get("gen_ai.usage.output_tokens", get("gen_ai.usage.completion_tokens"))
+        if tokens is not None:
+            step.output_tokens = tokens if tokens.__class__ is int and tokens >= 0 else as_int(tokens)
+    if step.cached_tokens is None:
+        tokens = get("gen_ai.usage.cache_read.input_tokens", get("gen_ai.usage.cache_read_input_tokens"))
+        if tokens is not None:
+            step.cached_tokens = as_int(tokens)
+    if step.reasoning_tokens is None:
+        tokens = get("gen_ai.usage.reasoning.output_tokens", get("gen_ai.usage.reasoning_tokens"))
+        if tokens is not None:
+            step.reasoning_tokens = as_int(tokens)
+
+
+def _server_time_to_first_token(get: Any, step: Step) -> float | None:
+    seconds = get("gen_ai.server.time_to_first_token")
+    if seconds is None:
+        return None
+    number = as_float(seconds)
+    if number is not None and step.record.scope.startswith("strands"):  # in milliseconds
+        return number / 1000 or None
+    return number
 
 
 def _read_tool(get: Any, step: Step) -> None:
