@@ -73,8 +73,7 @@ def read(record: SpanRecord, step: Step) -> None:
         gave = None
     role = step.role
     if role == LLM:
-        step.input_messages = given
-        step.output_messages = Later(_answer, gave) if gave.__class__ is str else gave
+        step.input_messages, step.output_messages = given, _later_answer(gave)
         _read_call(get, gave, step)
     elif role == TOOL:
         step.tool_arguments = Later(_arguments, given) if given.__class__ is str and given.startswith('{"input"') else given
@@ -83,15 +82,23 @@ def read(record: SpanRecord, step: Step) -> None:
         step.query = first_argument(given)
         step.documents = documents(_output(gave)) if gave is not None else None
     else:
-        step.function = role == CHAIN
-        if role == AGENT:
-            step.agent = record.name
-        step.input_messages = given if given.__class__ is not str or given.startswith('{"messages"') else {"kwargs": given}
-        step.output_messages = Later(_answer, gave) if gave.__class__ is str else gave
+        _read_run(record, given, gave, step)
     _read_failure(record, step)
 
 
+def _read_run(record: SpanRecord, given: Any, gave: Any, step: Step) -> None:
+    step.function = step.role == CHAIN
+    if step.role == AGENT:
+        step.agent = record.name
+    step.input_messages = given if given.__class__ is not str or given.startswith('{"messages"') else {"kwargs": given}
+    step.output_messages = _later_answer(gave)
+
+
 _NOTHING = frozenset(('{"output":null}', '{"output": null}', "{}", "null"))
+
+
+def _later_answer(gave: Any) -> Any:
+    return Later(_answer, gave) if gave.__class__ is str else gave
 
 
 def _read_call(get: Any, gave: Any, step: Step) -> None:

@@ -71,11 +71,7 @@ def read(record: SpanRecord, step: Step) -> None:
     if step.user_id is None:
         step.user_id = as_text(get("user.id"))
     if step.agent is None:
-        step.agent = (
-            as_text(get("agent.name"))
-            or as_text(get("gen_ai.agent.name"))
-            or (_agent_name(get, record.name) if role == AGENT else _langgraph_agent(get) if role in (LLM, TOOL) else None)
-        )
+        step.agent = as_text(get("agent.name")) or as_text(get("gen_ai.agent.name")) or _unwritten_agent(record, role)
     if step.input_value is None:
         step.input_value = get("input.value")
     if step.output_value is None:
@@ -87,12 +83,15 @@ def read(record: SpanRecord, step: Step) -> None:
     elif role == TOOL:
         _read_tool(record, step)
     elif role in (RETRIEVAL, RERANK):
-        if step.query is None:
-            step.query = _query(get("input.value")) if role == RETRIEVAL else get("reranker.query")
-        if step.documents is None:
-            step.documents = _documents(attributes, "retrieval.documents" if role == RETRIEVAL else "reranker.output_documents")
+        _read_retrieval(attributes, step)
     elif role == EMBEDDING and step.model is None:
         step.model = as_text(get("embedding.model_name"))
+
+
+def _unwritten_agent(record: SpanRecord, role: str | None) -> str | None:
+    if role == AGENT:
+        return _agent_name(record.attributes.get, record.name)
+    return _langgraph_agent(record.attributes.get) if role in (LLM, TOOL) else None
 
 
 def _framework(scope: str) -> str | None:
@@ -219,6 +218,14 @@ def _read_tool(record: SpanRecord, step: Step) -> None:
         step.tool_result = get("output.value")
 
 
+def _read_retrieval(attributes: dict[str, Any], step: Step) -> None:
+    is_search = step.role == RETRIEVAL
+    if step.query is None:
+        step.query = _query(attributes.get("input.value")) if is_search else attributes.get("reranker.query")
+    if step.documents is None:
+        step.documents = _documents(attributes, "retrieval.documents" if is_search else "reranker.output_documents")
+
+
 def _query(raw: Any) -> Any:
     """Return the search query, which may be one of several arguments."""
     if raw.__class__ is str and raw.startswith('{"query":'):
@@ -276,18 +283,23 @@ def _add_media(messages: list[dict[str, Any]], request: Any) -> None:
     Flattened messages contain only images.
     """
     held = (
-        next((request[key] for key in ("messages", "input", "contents") if isinstance(request.get(key), list)), None)
+        [request[key] for key in ("messages", "input", "contents") if isinstance(request.get(key), list)]
         if isinstance(request, dict)
-        else None
+        else []
     )
-    users = [one for one in held or () if isinstance(one, dict) and one.get("role") == "user"]
-    for written, sent in zip(reversed([one for one in messages if one.get("role") == "user"]), reversed(users), strict=False):
+    users = [one for one in (held[0] if held else ()) if isinstance(one, dict) and one.get("role") == "user"]
+    asked = [one for one in messages if one.get("role") == "user"]
+    for written, sent in zip(reversed(asked), reversed(users), strict=False):
         parts = sent.get("content") or sent.get("parts")
         more = [part for part in parts if isinstance(part, dict) and _is_other_media(part)] if isinstance(parts, list) else []
         if more:
-            content = written.get("content")
-            known = content if isinstance(content, list) else [{"type": "text", "text": content}] if content else []
-            written["content"] = [*(part for part in known if not _is_other_media(part)), *more]
+            written["content"] = [*(part for part in _parts(written.get("content")) if not _is_other_media(part)), *more]
+
+
+def _parts(content: Any) -> list[Any]:
+    if isinstance(content, list):
+        return content
+    return [{"type": "text", "text": content}] if content else []
 
 
 def _is_other_media(part: Mapping[str, Any]) -> bool:

@@ -64,17 +64,13 @@ WHOLE = frozenset((
     "gen_ai.agent.id", "gen_ai.agent.call.id", "gen_ai.agent.name", "gen_ai.agent.description", "gen_ai.agent.version", "gen_ai.workflow.name",
     "gen_ai.tool.name", "gen_ai.tool.type", "gen_ai.tool.description", "gen_ai.tool.call.id", "gen_ai.tool.call.arguments", "gen_ai.tool.call.result",
     "gen_ai.retrieval.query.text", "gen_ai.retrieval.documents", "gen_ai.retrieval.top_k", "operation.cost",
-    "pydantic_ai.all_messages", "final_result", "model_request_parameters", "model_name", "agent_name", "tools",
+    "gen_ai.client.operation.time_to_first_chunk", "final_result", "model_request_parameters", "model_name", "agent_name", "tools",
 ))  # fmt: skip
 """Attributes of the convention's newest form and of pydantic-ai. They are complete, so nothing is inferred beside them."""
 WHOLE_PREFIXES = (
-    "logfire.",
-    "gen_ai.aggregated_usage.",
-    "gen_ai.request.",
-    "gen_ai.usage.",
-    "gen_ai.response.time",
-    "gen_ai.server.",
-)
+    "gen_ai.request.", "gen_ai.usage.", "gen_ai.aggregated_usage.", "gen_ai.response.time", "gen_ai.server.", "logfire.", "pydantic_ai.",
+    "baggage_conflict.",
+)  # fmt: skip
 EVENTS = frozenset((*_MESSAGE_EVENTS, "gen_ai.client.inference.operation.details", "exception", EVALUATION))
 """Span events and log records that this dialect reads completely."""
 _MERGED = "(merged tools)"
@@ -123,16 +119,8 @@ def read(record: SpanRecord, step: Step) -> None:
         _read_tool(get, step)
     elif role == RETRIEVAL:
         _read_retrieval(get, step)
-    elif role == AGENT:  # pydantic-ai's result and history
-        if step.final_result is None:
-            step.final_result = get("final_result")
-        if step.input_value is None:
-            step.input_value = get("pydantic_ai.all_messages")
-    elif role == WORKFLOW and step.workflow is None:
-        step.workflow = as_text(get("gen_ai.workflow.name"))
-    elif role == HANDOFF:
-        step.handoff_to = step.handoff_to or as_text(get("gen_ai.handoff.to_agent"))
-        step.agent = as_text(get("gen_ai.handoff.from_agent")) or step.agent
+    elif role in (AGENT, WORKFLOW, HANDOFF):
+        _read_run(get, step)
     if role != TOOL:
         _read_content(get, step)
     if record.events:
@@ -159,7 +147,7 @@ def _read_inference(get: Any, step: Step) -> None:
         reason = get("gen_ai.response.finish_reason", get("anthropic.message.stop_reason"))
         step.finish_reason = first_text(get("gen_ai.response.finish_reasons")) or as_text(reason)
     if step.time_to_first_token_s is None:
-        seconds = get("gen_ai.response.time_to_first_chunk")
+        seconds = get("gen_ai.response.time_to_first_chunk", get("gen_ai.client.operation.time_to_first_chunk"))
         step.time_to_first_token_s = _server_time_to_first_token(get, step) if seconds is None else as_float(seconds)
     if step.cost_usd is None:
         cost = get("gen_ai.usage.cost", get("operation.cost", get("gen_ai.usage.total_cost")))
@@ -194,6 +182,20 @@ def _server_time_to_first_token(get: Any, step: Step) -> float | None:
     if number is not None and step.record.scope.startswith("strands"):  # in milliseconds
         return number / 1000 or None
     return number
+
+
+def _read_run(get: Any, step: Step) -> None:
+    if step.role == AGENT:  # pydantic-ai's result and history
+        if step.final_result is None:
+            step.final_result = get("final_result")
+        if step.input_value is None:
+            step.input_value = get("pydantic_ai.all_messages")
+    elif step.role == WORKFLOW:
+        if step.workflow is None:
+            step.workflow = as_text(get("gen_ai.workflow.name"))
+    else:
+        step.handoff_to = step.handoff_to or as_text(get("gen_ai.handoff.to_agent"))
+        step.agent = as_text(get("gen_ai.handoff.from_agent")) or step.agent
 
 
 def _read_tool(get: Any, step: Step) -> None:
@@ -252,29 +254,12 @@ def _read_events(parts: Iterable[Any], step: Step) -> None:
     outputs: list[Any] = []
     for part in parts:
         role = _MESSAGE_EVENTS.get(part.name)
-        if role is not None:
-            body = getattr(part, "body", None)
-            whole = part.attributes.get("gen_ai.event.content")
-            if body.__class__ is str and body[:1] == "{" and '"role"' in body and step.role != TOOL:
-                message: Any = body  # a logging handler wrote the whole message as JSON text
-            elif whole.__class__ is str and whole[:1] == "{" and step.role != TOOL:
-                message = Later(_whole_event, (whole, role))
-                if part.name == "gen_ai.choice" and step.finish_reason is None:
-                    step.finish_reason = as_text(_object_in(whole).get("finish_reason"))
-            else:
-                fields = body if isinstance(body, Mapping) else {"content": body, **part.attributes}
-                message = _event_message(fields, role)
-            if step.role == TOOL:
-                _tool_event(part.name, fields, step)
-            else:
-                (outputs if part.name == "gen_ai.choice" else inputs).append(message)
-        elif part.name == _DETAILS:
-            body = getattr(part, "body", None)
-            _read_content({**(body if isinstance(body, Mapping) else {}), **part.attributes}.get, step)
-        elif part.name == "gen_ai.content.prompt" and step.input_messages is None:
-            step.input_messages = part.attributes.get("gen_ai.prompt")
-        elif part.name == "gen_ai.content.completion" and step.output_messages is None:
-            step.output_messages = _said(part.attributes.get("gen_ai.completion"))
+        if role is None:
+            _read_details(part, step)
+        elif step.role == TOOL:
+            _tool_event(part.name, _fields_of(part), step)
+        else:
+            (outputs if part.name == "gen_ai.choice" else inputs).append(_message_in(part, role, step))
     if inputs and step.input_messages is None:
         step.input_messages = inputs
     if outputs and step.output_messages is None:
@@ -283,6 +268,34 @@ def _read_events(parts: Iterable[Any], step: Step) -> None:
             step.finish_reason = as_text(outputs[-1].get("finish_reason"))
     elif inputs and step.output_messages is None and "error.type" in step.record.attributes:
         step.output_messages = []  # a failed call has no answer: the assistant's messages are earlier ones
+
+
+def _read_details(part: Any, step: Step) -> None:
+    """Fill messages from an event that contains all messages of a call."""
+    if part.name == _DETAILS:
+        body = getattr(part, "body", None)
+        _read_content({**(body if isinstance(body, Mapping) else {}), **part.attributes}.get, step)
+    elif part.name == "gen_ai.content.prompt" and step.input_messages is None:
+        step.input_messages = part.attributes.get("gen_ai.prompt")
+    elif part.name == "gen_ai.content.completion" and step.output_messages is None:
+        step.output_messages = _said(part.attributes.get("gen_ai.completion"))
+
+
+def _fields_of(part: Any) -> Mapping[str, Any]:
+    body = getattr(part, "body", None)
+    return body if isinstance(body, Mapping) else {"content": body, **part.attributes}
+
+
+def _message_in(part: Any, role: str, step: Step) -> Any:
+    body = getattr(part, "body", None)
+    if body.__class__ is str and body[:1] == "{" and '"role"' in body:
+        return body  # a logging handler wrote the whole message as JSON text
+    whole = part.attributes.get("gen_ai.event.content")
+    if whole.__class__ is not str or whole[:1] != "{":
+        return _event_message(_fields_of(part), role)
+    if part.name == "gen_ai.choice" and step.finish_reason is None:
+        step.finish_reason = as_text(_object_in(whole).get("finish_reason"))
+    return Later(_whole_event, (whole, role))
 
 
 def _whole_event(event: tuple[str, str]) -> dict[str, Any]:

@@ -319,16 +319,20 @@ def read(record: SpanRecord) -> Step:
     if role == TOOL and step.tool_name is None:
         step.tool_name = record.name.removeprefix("execute_tool ") or None
     if not _IDENTITIES.isdisjoint(attributes):
-        if step.conversation_id is None:
-            conversation = next((text for key in _CONVERSATIONS if (text := as_text(attributes.get(key)))), None)
-            if conversation is not None and not conversation.startswith("[Scrubbed due to "):
-                step.conversation_id = conversation
-        if step.user_id is None:
-            step.user_id = as_text(attributes.get("user.id")) or as_text(attributes.get("enduser.id"))
+        _read_identities(attributes, step)
     if step.error is None and (record.status == ERROR or step.tool_failed or "error.type" in attributes):
         step.error = _error(record, step)
     limit(step, refusals.counts - refused)
     return step
+
+
+def _read_identities(attributes: Mapping[str, Any], step: Step) -> None:
+    if step.conversation_id is None:
+        conversation = next((text for key in _CONVERSATIONS if (text := as_text(attributes.get(key)))), None)
+        if conversation is not None and not conversation.startswith("[Scrubbed due to "):
+            step.conversation_id = conversation
+    if step.user_id is None:
+        step.user_id = as_text(attributes.get("user.id")) or as_text(attributes.get("enduser.id"))
 
 
 def _error(record: SpanRecord, step: Step) -> ErrorInfo | None:

@@ -482,12 +482,26 @@ def _from_observation(value: Mapping[str, Any], trace: Mapping[str, Any] | None 
         found = value.get(name)
         return value.get("".join(f"_{one.lower()}" if one.isupper() else one for one in name)) if found is None else found
 
-    trace = trace or {}
     metadata = _object(get("metadata"))
+    span = {
+        "traceId": _hex(get("traceId"), 32),
+        "spanId": _hex(value.get("id"), 16),
+        "parentSpanId": _hex(get("parentObservationId"), 16),
+        "name": get("name"),
+        "startTimeUnixNano": _nanoseconds(get("startTime")),
+        "endTimeUnixNano": _nanoseconds(get("endTime") or get("startTime")),
+        "status": _status("ERROR" if get("level") == "ERROR" else None, get("statusMessage")),
+    }
+    resource = _object(metadata.get("resourceAttributes"))
+    scope = _object(metadata.get("scope")).get("name")
+    return [_message(span, _langfuse_attributes(get, metadata, trace or {}), scope or "langfuse-sdk", resource)]
+
+
+def _langfuse_attributes(get: Callable[[str], Any], metadata: Mapping[str, Any], trace: Mapping[str, Any]) -> dict[str, Any]:
     attributes: dict[str, Any] = dict(_object(metadata.get("attributes")))
     if not any(key.startswith("langfuse.") for key in attributes):
         attributes["langfuse.observation.type"] = str(get("type") or "span").lower()
-    said = {
+    found = {
         "langfuse.observation.input": get("input"),
         "langfuse.observation.output": get("output"),
         "langfuse.observation.model.name": get("model") or get("providedModelName"),
@@ -500,21 +514,10 @@ def _from_observation(value: Mapping[str, Any], trace: Mapping[str, Any] | None 
         **({"langfuse.trace.name": trace.get("name")} if not get("parentObservationId") else {}),
         **{f"langfuse.observation.metadata.{key}": one for key, one in metadata.items() if key not in _LANGFUSE_OWN},
     }
-    for key, one in said.items():
+    for key, one in found.items():
         if one not in (None, "", {}, []) and key not in attributes:
             attributes[key] = jsonio.text_of(one) if isinstance(one, (dict, list)) else one
-    span = {
-        "traceId": _hex(get("traceId"), 32),
-        "spanId": _hex(value.get("id"), 16),
-        "parentSpanId": _hex(get("parentObservationId"), 16),
-        "name": get("name"),
-        "startTimeUnixNano": _nanoseconds(get("startTime")),
-        "endTimeUnixNano": _nanoseconds(get("endTime") or get("startTime")),
-        "status": _status("ERROR" if get("level") == "ERROR" else None, get("statusMessage")),
-    }
-    resource = _object(metadata.get("resourceAttributes"))
-    scope = _object(metadata.get("scope")).get("name")
-    return [_message(span, attributes, scope or "langfuse-sdk", resource)]
+    return attributes
 
 
 _LANGFUSE_OWN = frozenset(("attributes", "resourceAttributes", "scope"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from ..core.bounded import bounded_name
@@ -71,26 +71,27 @@ def from_json(message: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
     for key in groups:
         if not isinstance(message[key], (list, type(None))):
             raise NotASpan(f"{key}: must be a list, got {type(message[key]).__name__}")
-        spans = "pans" in key
         for group in _objects(message[key]):
-            resource = _attributes(_object(group.get("resource")).get("attributes"))
-            scopes = (
-                group.get("scopeSpans", group.get("scope_spans")) if spans else group.get("scopeLogs", group.get("scope_logs"))
-            )
-            for scope_group in _objects(scopes):
-                scope = bounded_name(str(_object(scope_group.get("scope")).get("name") or ""))
-                if scope == SCOPE:
-                    continue
-                for item in _objects(
-                    scope_group.get("spans") if spans else scope_group.get("logRecords", scope_group.get("log_records"))
-                ):
-                    try:
-                        found = _span_from_json(item, scope, resource) if spans else _log_from_json(item, scope)
-                    except NotASpan as problem:
-                        yield problem
-                        continue
-                    if not _came_back(found):
-                        yield found
+            yield from _from_group(group, spans="pans" in key)
+
+
+def _from_group(group: Mapping[str, Any], *, spans: bool) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
+    """Yield the spans or log records of one resource."""
+    resource = _attributes(_object(group.get("resource")).get("attributes"))
+    scopes = group.get("scopeSpans", group.get("scope_spans")) if spans else group.get("scopeLogs", group.get("scope_logs"))
+    for scope_group in _objects(scopes):
+        scope = bounded_name(str(_object(scope_group.get("scope")).get("name") or ""))
+        if scope == SCOPE:
+            continue
+        items = scope_group.get("spans") if spans else scope_group.get("logRecords", scope_group.get("log_records"))
+        for item in _objects(items):
+            try:
+                found = _span_from_json(item, scope, resource) if spans else _log_from_json(item, scope)
+            except NotASpan as problem:
+                yield problem
+                continue
+            if not _came_back(found):
+                yield found
 
 
 def _span_from_json(item: Mapping[str, Any], scope: str, resource: dict[str, Any]) -> SpanRecord:
@@ -202,16 +203,9 @@ def _value(value: Any, depth: int) -> Any:
     if value.__class__ is not dict:
         return None
     for kind, inner in value.items():
-        if kind in ("stringValue", "string_value"):
-            return inner if inner.__class__ is str else str(inner)
-        if kind in ("intValue", "int_value"):
-            return plain(whole_number(inner))
-        if kind in ("doubleValue", "double_value"):
-            return _finite(inner)
-        if kind in ("boolValue", "bool_value"):
-            return inner if inner.__class__ is bool else None
-        if kind in ("bytesValue", "bytes_value"):
-            return inner if inner.__class__ is str else None
+        read = _SCALARS.get(kind)
+        if read is not None:
+            return read(inner)
         if depth >= _MAX_NESTING:
             return None
         if kind in ("arrayValue", "array_value"):
@@ -231,6 +225,16 @@ def _finite(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
+_SCALARS: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("stringValue", "string_value"), lambda value: value if value.__class__ is str else str(value)),
+    **dict.fromkeys(("intValue", "int_value"), lambda value: plain(whole_number(value))),
+    **dict.fromkeys(("doubleValue", "double_value"), _finite),
+    **dict.fromkeys(("boolValue", "bool_value"), lambda value: value if value.__class__ is bool else None),
+    **dict.fromkeys(("bytesValue", "bytes_value"), lambda value: value if value.__class__ is str else None),
+}
+"""Parsers of the values that aren't lists or objects."""
+
+
 # --- OTLP protobuf -------------------------------------------------------------------------------------------------
 
 
@@ -240,15 +244,19 @@ def from_proto(message: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
     for group in message.resource_spans if spans else message.resource_logs:
         resource = _proto_attributes(group.resource.attributes)
         for scope_group in group.scope_spans if spans else group.scope_logs:
-            if scope_group.scope.name == SCOPE:
-                continue
-            for item in scope_group.spans if spans else scope_group.log_records:
-                if len(item.trace_id) != 16 or len(item.span_id) != 8:
-                    yield NotASpan(f"ids: must be 16 and 8 bytes, got {len(item.trace_id)} and {len(item.span_id)}")
-                    continue
-                found = _span_from_proto(item, scope_group.scope.name, resource) if spans else _log_from_proto(item)
-                if not _came_back(found):
-                    yield found
+            if scope_group.scope.name != SCOPE:
+                items = scope_group.spans if spans else scope_group.log_records
+                yield from _from_scope(items, scope_group.scope.name, resource, spans=spans)
+
+
+def _from_scope(items: Any, scope: str, resource: dict[str, Any], *, spans: bool) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
+    for item in items:
+        if len(item.trace_id) != 16 or len(item.span_id) != 8:
+            yield NotASpan(f"ids: must be 16 and 8 bytes, got {len(item.trace_id)} and {len(item.span_id)}")
+            continue
+        found = _span_from_proto(item, scope, resource) if spans else _log_from_proto(item)
+        if not _came_back(found):
+            yield found
 
 
 def _came_back(item: SpanRecord | OtlpLog) -> bool:

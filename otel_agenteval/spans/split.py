@@ -8,7 +8,7 @@ attributes.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
@@ -61,6 +61,7 @@ _TRACE_ID, _SPAN_ID, _PARENT_ID, _FLAGS = b"\x0a\x10", b"\x12\x08", b"\x22\x08",
 _NAME = 0x2A
 _HEAD = struct.Struct("2s16s2s8s2s8s")
 """Start of such a span: tag and trace id, tag and span id, the next tag and the possible parent id."""
+_NO_HEAD = (b"",) * 6
 _NO_ID = bytes(8)
 _NO_TRACE = bytes(16)
 
@@ -88,42 +89,45 @@ def split_spans(
                 continue
             keys = None if vocabulary is None or vocabulary.is_scope(scope) else vocabulary.keys
             origin = Origin(scope, resource_attributes(raw_resource), _record_of, base, keys)
-            for raw in items:
-                size = len(raw)
-                if size > _HEAD.size:
-                    trace_tag, trace_id, span_tag, span_id, next_tag, parent_id = _HEAD.unpack_from(raw)
-                else:
-                    trace_tag = span_tag = trace_id = span_id = next_tag = parent_id = b""
-                if trace_tag == _TRACE_ID and span_tag == _SPAN_ID:
-                    if next_tag == _PARENT_ID:
-                        # A guess at the flags is enough to decide whether to wait for the rest of the trace. The record parses them.
-                        root = (raw[-3] & 3 == 3 and raw[-6:-4] == _FLAGS) or parent_id == _NO_ID
-                    else:
-                        root = next_tag[0] == _NAME or _is_local_root(raw)
-                else:
-                    found = _ids_of(raw)
-                    if found is None:
-                        invalid += 1
-                        continue
-                    trace_id, span_id = found
-                    root = _is_local_root(raw)
-                part = parts.get(trace_id)
-                if part is None:
-                    if trace_id == _NO_TRACE:
-                        invalid += 1
-                        continue
-                    part = parts[trace_id] = Part()
-                if span_id == _NO_ID:
-                    invalid += 1
-                    continue
-                size += OVERHEAD
-                part.spans.append(WireSpan(raw, span_id, origin, size))
-                part.size += size
-                if root:
-                    part.local_root = True
+            invalid += _add_spans(items, origin, parts)
     except DecodeError:
         raise NotOtlp("not a protobuf ExportTraceServiceRequest") from None
-    return {trace_id: part for trace_id, part in parts.items() if part.spans} if invalid else parts, invalid
+    without_trace = parts.pop(_NO_TRACE, None)
+    return parts, invalid + (len(without_trace.spans) if without_trace is not None else 0)
+
+
+def _add_spans(items: Iterable[bytes], origin: Origin, parts: dict[bytes, Part]) -> int:
+    """Add the spans of a scope to their traces. Return how many have no valid ids."""
+    invalid = 0
+    for raw in items:
+        size = len(raw)
+        head = _HEAD.unpack_from(raw) if size > _HEAD.size else _NO_HEAD
+        trace_tag, trace_id, span_tag, span_id, next_tag, parent_id = head
+        if trace_tag == _TRACE_ID and span_tag == _SPAN_ID:
+            if next_tag == _PARENT_ID:
+                # A guess at the flags is enough to decide whether to wait for the rest of the trace. The record parses them.
+                root = (raw[-3] & 3 == 3 and raw[-6:-4] == _FLAGS) or parent_id == _NO_ID
+            else:
+                root = next_tag[0] == _NAME or _is_local_root(raw)
+        else:
+            found = _ids_of(raw)
+            if found is None:
+                invalid += 1
+                continue
+            trace_id, span_id = found
+            root = _is_local_root(raw)
+        if span_id == _NO_ID:
+            invalid += 1
+            continue
+        part = parts.get(trace_id)
+        if part is None:
+            part = parts[trace_id] = Part()
+        size += OVERHEAD
+        part.spans.append(WireSpan(raw, span_id, origin, size))
+        part.size += size
+        if root:
+            part.local_root = True
+    return invalid
 
 
 def count_records(body: bytes, most: int) -> int:

@@ -116,8 +116,6 @@ class Facts:
         self.function = False
         """True if the kind is only a function's, whose decorator doesn't state its role."""
         self.evidence = 0
-        self.talks = False
-        """True if messages of a user and of a model are among messages that only models have."""
         self.near = False
         """True if a top-level attribute names a model or counts tokens."""
         self._nodes = 0
@@ -128,6 +126,13 @@ class Facts:
     def sure(self, field: str) -> float:
         """Return how sure a field is, as in :attr:`.keys.Meaning.strength`."""
         return self._sure.get(field, 0.0)
+
+    def talks(self) -> bool:
+        """Return True if messages of a user and of a model are among messages that only models have."""
+        return bool(self.evidence & TELLING) and any(
+            {"user", "assistant"} <= {message.role for message in decode(content.value, "user").messages}
+            for content in self.content
+        )
 
     # --- the walk
 
@@ -155,12 +160,7 @@ class Facts:
                 return
             if holds_json(value) or value[-1:] in ('"', ")", "'", "}"):
                 value = opened(value)
-        if (
-            isinstance(value, Mapping)
-            and value.keys() == _TYPED_VALUE
-            and value["type"].__class__ is str
-            and not is_message(value)
-        ):
+        if isinstance(value, dict) and value.keys() == _TYPED_VALUE and value["type"].__class__ is str and not is_message(value):
             raw = value = opened(value["value"])
         if (
             attribute
@@ -171,7 +171,7 @@ class Facts:
             and not (raw.__class__ is str and raw in _NO_TEXT)
         ):
             self.wholes.append(Content(raw, path, direction))
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             self._walk_object(path, value, depth, direction)
         elif isinstance(value, (list, tuple)):
             self._walk_list(path, list(value), depth, meaning, direction)
@@ -201,10 +201,13 @@ class Facts:
             self.spread_result = plain(value)
 
     def _walk_list(self, path: str, value: list[Any], depth: int, meaning: Meaning, direction: str | None) -> None:
-        items = [
-            opened(item) if item.__class__ is str and (item[:1] in ("{", "[") or item[-1:] == ")") else item for item in value
-        ]
-        unwrapped = plain(items) if items and all(isinstance(item, Mapping) and len(item) == 1 for item in items) else items
+        if not value:
+            return
+        items = [_item(item) for item in value]
+        if all(item.__class__ is str for item in items):
+            self._take_texts(path, items, depth, meaning, direction)
+            return
+        unwrapped = plain(items) if all(isinstance(item, dict) and len(item) == 1 for item in items) else items
         if are_messages(unwrapped):
             self._take_messages(unwrapped, path, direction)
         elif direction != IN and are_requests(unwrapped) and _CALLS & set(words_of(path)):
@@ -212,29 +215,28 @@ class Facts:
         elif are_tools(unwrapped):
             self.definitions = self.definitions or plain(unwrapped)
         elif are_documents(unwrapped) and direction != IN:
-            if self.documents is None:
-                self.documents = unwrapped
-        elif items and all(item.__class__ is str for item in items):
-            streamed = any(item[:1].isspace() or item[-1:].isspace() for item in items)
-            self._take_scalar(path, "".join(items) if streamed else items[0], meaning, direction, depth)
-            if meaning.text and len(items) > 1 and direction is not None:
-                self.texts.append(Content(items, path, direction))
+            self.documents = unwrapped if self.documents is None else self.documents
         else:
             for item in items[:200]:
-                if isinstance(item, (Mapping, list)):
+                if isinstance(item, (dict, list)):
                     self._walk(path, item, depth + 1, direction)
+
+    def _take_texts(self, path: str, texts: list[str], depth: int, meaning: Meaning, direction: str | None) -> None:
+        streamed = any(text[:1].isspace() or text[-1:].isspace() for text in texts)
+        self._take_scalar(path, "".join(texts) if streamed else texts[0], meaning, direction, depth)
+        if meaning.text and len(texts) > 1 and direction is not None:
+            self.texts.append(Content(texts, path, direction))
 
     # --- found values
 
     def _take_messages(self, messages: list[Any], path: str, direction: str | None) -> None:
         self.evidence |= MESSAGES
-        if any(is_telling(message) for message in messages if isinstance(message, Mapping)):
+        if any(is_telling(message) for message in messages if isinstance(message, dict)):
             self.evidence |= TELLING
-            self.talks |= {"user", "assistant"} <= {message.role for message in decode(messages, "user").messages}
         self.definitions = self.definitions or _definitions_among(messages)
         self.content.append(Content(plain(messages), path, direction))
         last = messages[-1]
-        if direction != IN and isinstance(last, Mapping):
+        if direction != IN and isinstance(last, dict):
             self._read_message(last, path, 0)
 
     def _read_message(self, message: Mapping[str, Any], path: str, depth: int) -> None:
@@ -244,9 +246,9 @@ class Facts:
                 self._set("finish_reason", inner, 0.5)
             elif key == "name" and inner.__class__ is str:
                 self.agents.add(inner)
-            elif key in _ABOUT and isinstance(inner, Mapping):
+            elif key in _ABOUT and isinstance(inner, dict):
                 self._walk(f"{path}.{key}", inner, 2, OUT)
-            elif key in ("message", "kwargs", "data") and isinstance(inner, Mapping) and depth < 3:
+            elif key in ("message", "kwargs", "data") and isinstance(inner, dict) and depth < 3:
                 self._read_message(inner, path, depth + 1)
 
     def _take_scalar(self, path: str, value: Any, meaning: Meaning, direction: str | None, depth: int) -> None:
@@ -277,47 +279,41 @@ class Facts:
 
     def _take_field(self, field: str, value: Any, strength: float, depth: int) -> None:
         if field == "kind":
-            if depth:
-                return
-            role = kinds.role_of_kind(value) if value.__class__ is str else None
-            if role is None and strength >= 4 and value.__class__ is str and value.lower() in kinds.FUNCTIONS:
-                role = CHAIN
-                self.function = True
-            if role is not None:
-                self._take_kind(role, 2 if strength < 2 and role in _TELLING_KINDS else math.ceil(strength))
+            if depth == 0 and value.__class__ is str:
+                self._take_kind(value, strength)
         elif field in _COUNTS:
             count = _count(value)
             if count is not None:
                 self._set(field, count, strength)
                 self.near |= depth == 0
+                if "input_tokens" in self.fields and "output_tokens" in self.fields:
+                    self.evidence |= USAGE
         elif field == "model":
             if value.__class__ is str and _is_model_like(value):
-                name = without_provider(value)
-                known = _MODEL_NAME.fullmatch(value) is not None
-                self.evidence |= MODEL if known else 0
-                self._set("model", name, strength + known)
-                self.near |= depth == 0 and known
+                self._take_model(value, strength, depth)
         elif field in ("outcome", "failure"):
-            said = str(value).strip().lower()
-            if depth == 0 and (
-                (said in _FAILED) if field == "outcome" else said not in ("", "false", "none", "null", "0", "{}", "[]")
-            ):
+            if depth == 0 and _says_failure(field, str(value).strip().lower()):
                 self._set("failed", value, 1)
         elif field == "cost_usd":
-            cost = as_float(value)
-            if cost is not None:
-                self._set(field, cost, strength)
+            self._set(field, as_float(value), strength)
         elif field == "first_token_at":
             self._set(field, value, strength)
         elif field in _NAMES:
-            if field == "finish_reason" and str(value).lower() in _FAILED:
-                self._set("failed", value, 1)
-            if value.__class__ is str and 0 < len(value) <= 300 and "\n" not in value and value[:1] not in "{[<":
-                self._set(field, value, strength)
-            elif field == "conversation_id" and value.__class__ is int:
-                self._set(field, str(value), strength)
-        if self.fields.get("input_tokens") is not None and self.fields.get("output_tokens") is not None:
-            self.evidence |= USAGE
+            self._take_name(field, value, strength)
+
+    def _take_model(self, value: str, strength: float, depth: int) -> None:
+        known = _MODEL_NAME.fullmatch(value) is not None
+        self.evidence |= MODEL if known else 0
+        self._set("model", without_provider(value), strength + known)
+        self.near |= depth == 0 and known
+
+    def _take_name(self, field: str, value: Any, strength: float) -> None:
+        if field == "finish_reason" and str(value).lower() in _FAILED:
+            self._set("failed", value, 1)
+        if value.__class__ is str and 0 < len(value) <= 300 and "\n" not in value and value[:1] not in "{[<":
+            self._set(field, value, strength)
+        elif field == "conversation_id" and value.__class__ is int:
+            self._set(field, str(value), strength)
 
     def _count_rest(self) -> None:
         """Derive the output tokens from the total and the input tokens."""
@@ -339,17 +335,21 @@ class Facts:
             if more > 0 and fields.get("cached_tokens"):
                 fields["input_tokens"] += more
 
-    def _take_kind(self, role: str, said: int) -> None:
-        """Take a role.
-
-        A chain can be anything, so a more specific role wins even if it is less sure.
-        """
-        if self.kind is None or (self.kind == CHAIN and role != CHAIN) or (said > self.kind_said and role != CHAIN):
+    def _take_kind(self, value: str, strength: float) -> None:
+        """Take a role from a kind. A chain can be anything, so a more specific role wins even if it is less sure."""
+        role = kinds.role_of_kind(value)
+        if role is None and strength >= 4 and value.lower() in kinds.FUNCTIONS:
+            role = CHAIN
+            self.function = True
+        if role is None:
+            return
+        said = 2 if strength < 2 and role in _TELLING_KINDS else math.ceil(strength)
+        if self.kind is None or (role != CHAIN and (self.kind == CHAIN or said > self.kind_said)):
             self.kind, self.kind_said = role, said
             self.evidence |= KIND if said >= 2 else 0
 
     def _set(self, field: str, value: Any, strength: float) -> None:
-        if strength > self._sure.get(field, -9):
+        if value is not None and strength > self._sure.get(field, -9):
             self._sure[field] = strength
             self.fields[field] = value
 
@@ -359,7 +359,7 @@ class Facts:
         said = {**attributes}
         body = opened(body)
         label = said.pop("event.name", None) or name
-        if isinstance(body, Mapping):
+        if isinstance(body, dict):
             said.update(body)
         elif isinstance(body, (list, tuple)):
             said["body"] = body
@@ -386,8 +386,8 @@ class Facts:
 
 def _definitions_among(messages: list[Any]) -> list[Any] | None:
     """Return the tool definitions that are written as messages with the role ``tool``."""
-    held = [message.get("content") for message in messages if isinstance(message, Mapping) and message.get("role") == "tool"]
-    found = [content for content in held if isinstance(content, Mapping) and is_definition(content)]
+    held = [message.get("content") for message in messages if isinstance(message, dict) and message.get("role") == "tool"]
+    found = [content for content in held if isinstance(content, dict) and is_definition(content)]
     return found or None
 
 
@@ -401,14 +401,14 @@ _ABOUT_SPANS = frozenset(("exception", "evaluation", "evaluator", "score", "scor
 
 def _as_message(said: Mapping[str, Any], role: str) -> dict[str, Any]:
     inner = opened(said.get("message"))
-    if isinstance(inner, Mapping):
+    if isinstance(inner, dict):
         return {"role": role, "finish_reason": said.get("finish_reason"), **inner}
     content = next((said[key] for key in ("content", "text", "body", "message", "parts") if said.get(key) is not None), None)
     content = opened(content) if holds_json(content) else content
-    if isinstance(content, Mapping) and len(content) == 1:  # a program's only field: ``{"question": "…"}``
+    if isinstance(content, dict) and len(content) == 1:  # a program's only field: ``{"question": "…"}``
         ((key, only),) = content.items()
         content = only if only.__class__ is str and meaning_of(key).text else content
-    if isinstance(content, Mapping) and is_message(content):
+    if isinstance(content, dict) and is_message(content):
         return {"role": role, **content}
     return {
         "role": role,
@@ -426,6 +426,15 @@ def _author(words: Iterable[str]) -> tuple[str | None, str | None]:
         if role in said:
             return role, IN
     return ("user", IN) if said & {"prompt", "input", "request"} else (None, None)
+
+
+def _item(value: Any) -> Any:
+    """Return an item of a list, parsed if its text is an object or a list."""
+    return opened(value) if value.__class__ is str and (value[:1] in ("{", "[") or value[-1:] == ")") else value
+
+
+def _says_failure(field: str, said: str) -> bool:
+    return said in _FAILED if field == "outcome" else said not in ("", "false", "none", "null", "0", "{}", "[]")
 
 
 def _count(value: Any) -> int | None:

@@ -170,7 +170,7 @@ _ENDINGS: dict[tuple[str, ...], tuple[str, int]] = {
     ("tool", "description"): ("tool_description", 1),
     ("conversation", "id"): ("conversation_id", 4), ("session", "id"): ("conversation_id", 3), ("thread", "id"): ("conversation_id", 2),
     ("session",): ("conversation_id", 1), ("group", "id"): ("conversation_id", 1), ("chat", "id"): ("conversation_id", 1), ("conversation",): ("conversation_id", 1),
-    ("state",): ("outcome", 1), ("status",): ("outcome", 1), ("span", "status"): ("outcome", 1), ("error",): ("failure", 1),
+    ("state",): ("outcome", 1), ("status",): ("outcome", 1), ("span", "status"): ("outcome", 1), ("observation", "level"): ("outcome", 1), ("error",): ("failure", 1),
     ("error", "message"): ("failure", 1), ("is", "error"): ("failure", 1),
     ("total", "cost"): ("cost_usd", 3), ("cost", "total"): ("cost_usd", 3), ("cost", "details", "total"): ("cost_usd", 3),
     ("cost", "usd"): ("cost_usd", 2), ("usage", "cost"): ("cost_usd", 2), ("cost",): ("cost_usd", 1),

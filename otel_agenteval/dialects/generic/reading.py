@@ -47,47 +47,63 @@ def role_of(facts: Facts) -> str | None:
     """Return the role that a span's facts show, or None."""
     fields = facts.fields
     usage = "input_tokens" in fields or "output_tokens" in fields
-    model = "model" in fields
     said = bool(facts.content or facts.texts or facts.wholes)
-    if (
-        fields.get("tool_name")
-        and facts.kind in (CHAIN, INNER)
-        and not facts.content
-        and facts.sure("tool_name") >= 3
-        and facts.wholes
-    ):
+    if facts.kind in (CHAIN, INNER) and facts.wholes and not facts.content and facts.sure("tool_name") >= 3:
         return TOOL
-    if facts.kind is not None and (facts.kind_said > 1 or facts.kind == AGENT or said or model or usage):
-        if facts.kind == LLM and not (model or usage or said):
-            return None
-        if facts.kind == LLM and facts.name_role == EMBEDDING:
-            return EMBEDDING
-        if facts.kind == CHAIN and facts.name in facts.agents:
-            return AGENT  # an agent's graph: LangChain writes the agent's name on its spans and answers
-        return facts.kind
-    named = facts.name_role
+    shown = said or usage or "model" in fields
+    if facts.kind is not None and (facts.kind_said > 1 or facts.kind == AGENT or shown):
+        return _role_of_kind(facts, shown)
     answered = any(content.direction == OUT for content in facts.content)
-    if named in (EMBEDDING, RERANK, GUARDRAIL, HANDOFF) and not answered:
-        return named
-    if fields.get("tool_name") and not usage and not answered:
+    role = None if usage or answered else _role_without_call(facts)
+    if role is not None:
+        return role
+    named = facts.name_role
+    if named == TOOL and said and not usage:  # its result resembles an answer
         return TOOL
-    if named == TOOL and said and not usage:
-        return TOOL
-    if facts.documents is not None and not usage and not answered:
-        return RETRIEVAL
     if named == AGENT and (said or usage or "agent" in fields):
         return AGENT
     if named in (CHAIN, INNER) and said and not facts.near:
         return named
-    if (usage and (model or facts.content)) or (model and (answered or "finish_reason" in fields or _ends_in_answer(facts))):
+    if _is_call(facts, usage, answered):
         return LLM
-    if named == LLM and (model or facts.content or {content.direction for content in facts.texts} >= {IN, OUT}):
-        return LLM
-    if "agent" in fields and said and named != INNER:
+    if not said:
+        return None
+    if "agent" in fields and named != INNER:
         return AGENT
-    if named in (CHAIN, INNER, RETRIEVAL) and said:
-        return named
-    return CHAIN if said else None
+    return named if named in (CHAIN, INNER, RETRIEVAL) else CHAIN
+
+
+def _role_of_kind(facts: Facts, shown: bool) -> str | None:
+    """Return the role of a span with a kind. ``shown`` is True if it has content, a model or token counts."""
+    if facts.kind == LLM:
+        if not shown:
+            return None
+        return EMBEDDING if facts.name_role == EMBEDDING else LLM
+    if facts.kind == CHAIN and facts.name in facts.agents:
+        return AGENT  # an agent's graph: LangChain writes the agent's name on its spans and answers
+    return facts.kind
+
+
+def _role_without_call(facts: Facts) -> str | None:
+    """Return the role of a span without token counts or an answer, as far as its name, tool or documents show it."""
+    if facts.name_role in (EMBEDDING, RERANK, GUARDRAIL, HANDOFF):
+        return facts.name_role
+    if facts.fields.get("tool_name"):
+        return TOOL
+    if facts.name_role == TOOL and (facts.content or facts.texts or facts.wholes):
+        return TOOL
+    return RETRIEVAL if facts.documents is not None else None
+
+
+def _is_call(facts: Facts, usage: bool, answered: bool) -> bool:
+    """Return True if a span is a model's call."""
+    model = "model" in facts.fields
+    if usage and (model or facts.content):
+        return True
+    if model and (answered or "finish_reason" in facts.fields or _ends_in_answer(facts)):
+        return True
+    directions = {content.direction for content in facts.texts}
+    return facts.name_role == LLM and (model or bool(facts.content) or directions >= {IN, OUT})
 
 
 def _ends_in_answer(facts: Facts) -> bool:
@@ -132,15 +148,7 @@ def _fill(record: SpanRecord, step: Step, facts: Facts) -> None:
         _read_tool(record, step, facts)
         return
     step.function = facts.function
-    if step.model is not None:
-        step.model = without_provider(step.model)
-    for field in _FILLED:
-        if getattr(step, field) is None and field in fields:
-            setattr(step, field, fields[field])
-    if step.time_to_first_token_s is None and "first_token_at" in fields:
-        step.time_to_first_token_s = seconds_until(fields["first_token_at"], record.start_ns)
-    if role == LLM and step.model is None:
-        step.model = model_in(fields.get("name")) or model_in(facts.name_left) or model_in(record.name)
+    _fill_usage(record, step, facts)
     if role == RETRIEVAL:
         _read_retrieval(step, facts)
     elif role == LLM:
@@ -151,6 +159,19 @@ def _fill(record: SpanRecord, step: Step, facts: Facts) -> None:
         step.system = facts.system
     if step.tool_definitions is None:
         step.tool_definitions = facts.definitions
+
+
+def _fill_usage(record: SpanRecord, step: Step, facts: Facts) -> None:
+    fields = facts.fields
+    if step.model is not None:
+        step.model = without_provider(step.model)
+    for field in _FILLED:
+        if getattr(step, field) is None and field in fields:
+            setattr(step, field, fields[field])
+    if step.time_to_first_token_s is None and "first_token_at" in fields:
+        step.time_to_first_token_s = seconds_until(fields["first_token_at"], record.start_ns)
+    if step.role == LLM and step.model is None:
+        step.model = model_in(fields.get("name")) or model_in(facts.name_left) or model_in(record.name)
 
 
 def _agent(facts: Facts, record: SpanRecord) -> str | None:
@@ -166,25 +187,26 @@ def _agent(facts: Facts, record: SpanRecord) -> str | None:
 
 
 def _read_llm(step: Step, facts: Facts) -> None:
-    step.input_messages, step.output_messages = _messages_in(step.input_messages), _messages_in(step.output_messages)
-    given = [content for content in facts.content if content.direction == IN]
-    made = [content for content in facts.content if content.direction == OUT]
-    either = [content for content in facts.content if content.direction is None]
-    if (step.input_messages is None or _says_nothing(step.input_messages)) and given:
-        step.input_messages = _joined(given, facts.events)
-    if (step.output_messages is None or _says_nothing(step.output_messages)) and made:
-        step.output_messages = _joined(made, facts.events)
-    if either and (step.input_messages is None or step.output_messages is None):
-        messages = _joined(either, facts.events)
-        split = _start_of_answer(messages) if step.output_messages is None else len(messages)
-        if step.input_messages is None:
-            step.input_messages = messages[:split] or None
-        if step.output_messages is None:
-            step.output_messages = messages[split:] or None
-    if step.input_messages is None:
-        step.input_messages = _messages_in(_text(facts, IN))
-    if step.output_messages is None:
-        step.output_messages = _answer_after(step) or _messages_in(_text(facts, OUT))
+    given, made = _messages_in(step.input_messages), _messages_in(step.output_messages)
+    if given is None or _says_nothing(given):
+        given = _of_direction(facts, IN) or given
+    if made is None or _says_nothing(made):
+        made = _of_direction(facts, OUT) or made
+    either = _of_direction(facts, None) if given is None or made is None else None
+    if either:
+        split = _start_of_answer(either) if made is None else len(either)
+        given = (either[:split] or None) if given is None else given
+        made = (either[split:] or None) if made is None else made
+    step.input_messages = _messages_in(_text(facts, IN)) if given is None else given
+    if made is None:
+        made = _answer_after(step)
+    step.output_messages = _messages_in(_text(facts, OUT)) if made is None else made
+
+
+def _of_direction(facts: Facts, direction: str | None) -> list[Any] | None:
+    """Return the richest messages of a direction, or None without any."""
+    found = [content for content in facts.content if content.direction == direction]
+    return _joined(found, facts.events) if found else None
 
 
 def _messages_in(raw: Any) -> Any:
@@ -207,7 +229,7 @@ def _says_nothing(messages: Any) -> bool:
         isinstance(messages, list)
         and bool(messages)
         and all(
-            isinstance(message, Mapping) and not any(message.get(key) for key in ("content", "parts", "tool_calls", "message"))
+            isinstance(message, dict) and not any(message.get(key) for key in ("content", "parts", "tool_calls", "message"))
             for message in messages
         )
     )
@@ -218,6 +240,8 @@ def _joined(found: list[Content], events: list[Content]) -> list[Any]:
     single = {id(event.value) for event in events}
     apart = [message for content in found if id(content.value) in single for message in content.value]
     whole = [content.value for content in found if id(content.value) not in single]
+    if not apart and len(whole) == 1:
+        return list(whole[0])
     best = max(whole, key=_richness) if whole else []
     return apart if _richness(apart) > _richness(best) else best
 
@@ -230,13 +254,13 @@ def _richness(messages: Any) -> tuple[int, int]:
 
 def _start_of_answer(messages: list[Any]) -> int:
     last = messages[-1] if messages else None
-    answered = isinstance(last, Mapping) and _role_in(last) in ("assistant", "ai", "model")
+    answered = isinstance(last, dict) and _role_in(last) in ("assistant", "ai", "model")
     return len(messages) - 1 if answered else len(messages)
 
 
 def _role_in(message: Mapping[str, Any]) -> Any:
     inner = message.get("message")
-    return message.get("role") or (inner.get("role") if isinstance(inner, Mapping) else None)
+    return message.get("role") or (inner.get("role") if isinstance(inner, dict) else None)
 
 
 def _answer_after(step: Step) -> Any:
@@ -303,9 +327,9 @@ def _read_tool(record: SpanRecord, step: Step, facts: Facts) -> None:
 def _unwrapped(raw: Any) -> Any:
     """Return a tool's input or output without the single message around it."""
     value = opened(raw) if raw.__class__ is str and raw[:2] == "[{" else raw
-    if isinstance(value, Mapping) and value.keys() == {"type", "value"}:
+    if isinstance(value, dict) and value.keys() == {"type", "value"}:
         return _unwrapped(value["value"])
-    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], Mapping):
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
         message = value[0]
         if message.get("role") in ("tool", "unknown") and message.keys() == {"role", "content"}:
             return message["content"]
@@ -317,11 +341,11 @@ def _arguments(raw: Any) -> Any:
     raw = _unwrapped(raw)
     value = opened(raw)
     for _ in range(3):
-        if not isinstance(value, Mapping):
+        if not isinstance(value, dict):
             break
         key = next((key for key in _ARGUMENT_HOLDERS if key in value and (len(value) == 1 or key in _SURE_HOLDERS)), None)
         inner = opened(value[key]) if key is not None else None
-        if not isinstance(inner, Mapping):
+        if not isinstance(inner, dict):
             break
         value = raw = inner
     return raw
@@ -347,7 +371,7 @@ _METHOD = re.compile(r"\.(__call__|acall|call|run|arun|_run|invoke|ainvoke|execu
 
 def _said(content: Content) -> Any:
     message = content.value[0] if content.value else None
-    return message.get("content") if isinstance(message, Mapping) else message
+    return message.get("content") if isinstance(message, dict) else message
 
 
 def _read_retrieval(step: Step, facts: Facts) -> None:
@@ -360,16 +384,19 @@ def _read_retrieval(step: Step, facts: Facts) -> None:
 def _read_run(step: Step, facts: Facts) -> None:
     """Fill the input and output of an agent or a chain."""
     given = [content for content in facts.content if content.direction != OUT]
-    made = [content for content in facts.content if content.direction == OUT]
     if step.input_messages is None and given:
         step.input_messages = _joined(given, facts.events)
-    if step.output_messages is None and made:
-        step.output_messages = _joined(made, facts.events)
+    if step.output_messages is None:
+        step.output_messages = _of_direction(facts, OUT)
     if step.input_value is None:
-        whole = _whole(facts, IN, _ARGUMENTS)
-        text = _text(facts, IN)
-        step.input_value = text if text is not None else whole.value if whole is not None else None
+        step.input_value = _text_or_whole(facts, IN, _ARGUMENTS)
     if step.output_value is None:
-        whole = _whole(facts, OUT, _RESULTS)
-        text = _text(facts, OUT)
-        step.output_value = text if text is not None else whole.value if whole is not None else None
+        step.output_value = _text_or_whole(facts, OUT, _RESULTS)
+
+
+def _text_or_whole(facts: Facts, direction: str, names: tuple[str, ...]) -> Any:
+    text = _text(facts, direction)
+    if text is not None:
+        return text
+    whole = _whole(facts, direction, names)
+    return whole.value if whole is not None else None

@@ -60,7 +60,7 @@ def is_message(node: Mapping[str, Any]) -> bool:
     """Return True if an object is a message to or from a model."""
     if len(node) == 1:
         ((key, inner),) = node.items()
-        if key in _SAID_BY and isinstance(inner, (str, list, Mapping)) and inner:
+        if key in _SAID_BY and isinstance(inner, (str, list, dict)) and inner:
             return inner.__class__ is not str or len(inner) > 1
     role = node.get("role")
     if role.__class__ is str:
@@ -68,26 +68,27 @@ def is_message(node: Mapping[str, Any]) -> bool:
     kind = node.get("type")
     if kind.__class__ is str:
         if kind in _TYPED:
-            return any(
-                key in node for key in ("name", "call_id", "id", "tool_use_id", "toolCallId", "toolName", "output", "content")
-            )
+            return not _OF_TYPED.isdisjoint(node)
         if kind in _LANGCHAIN:
-            return "content" in node or isinstance(node.get("data"), Mapping)
+            return "content" in node or isinstance(node.get("data"), dict)
         if kind == "constructor" and "kwargs" in node and isinstance(node.get("id"), list):
             return str(node["id"][-1:]).strip("[]'") in ROLES
         if kind.endswith("Message") and "source" in node and "content" in node:
             return True
     inner = node.get("message")
-    if isinstance(inner, Mapping):
-        return is_message(inner)
-    parts = node.get("parts")
-    if isinstance(parts, list) and parts and all(isinstance(part, Mapping) for part in parts):
-        return any(
-            key in part
-            for part in parts
-            for key in ("text", "functionCall", "functionResponse", "function_call", "function_response")
-        )
-    return False
+    return is_message(inner) if isinstance(inner, dict) else _has_google_parts(node.get("parts"))
+
+
+_OF_TYPED = frozenset(("name", "call_id", "id", "tool_use_id", "toolCallId", "toolName", "output", "content"))
+_OF_PARTS = frozenset(("text", "functionCall", "functionResponse", "function_call", "function_response"))
+
+
+def _has_google_parts(parts: Any) -> bool:
+    return (
+        isinstance(parts, list)
+        and all(isinstance(part, dict) for part in parts)
+        and any(not _OF_PARTS.isdisjoint(part) for part in parts)
+    )
 
 
 def _is_list_of_words(content: Any) -> bool:
@@ -102,7 +103,7 @@ def _is_list_of_words(content: Any) -> bool:
 def is_telling(node: Mapping[str, Any]) -> bool:
     """Return True if only conversations with models have messages like this."""
     inner = node.get("message")
-    if isinstance(inner, Mapping) and "role" not in node:
+    if isinstance(inner, dict) and "role" not in node:
         node = inner
     role = node.get("role", next(iter(node)) if len(node) == 1 else None)
     return (
@@ -115,9 +116,9 @@ def is_telling(node: Mapping[str, Any]) -> bool:
 
 def are_messages(node: list[Any]) -> bool:
     """Return True if most entries of a list are messages."""
-    if all(isinstance(item, Mapping) and len(item) == 1 and next(iter(item)) in _AUTHORS for item in node[:50]):
+    if all(isinstance(item, dict) and len(item) == 1 and next(iter(item)) in _AUTHORS for item in node[:50]):
         return any(next(iter(item)) in ("assistant", "ai", "system") for item in node)
-    found = sum(is_message(item) for item in node[:50] if isinstance(item, Mapping))
+    found = sum(is_message(item) for item in node[:50] if isinstance(item, dict))
     return found > 0 and 2 * found >= min(len(node), 50)
 
 
@@ -127,14 +128,14 @@ _DOCUMENT_FACTS = ("id", "score", "metadata", "doc_id", "document_id", "similari
 
 def are_documents(node: list[Any]) -> bool:
     """Return True if a list contains retrieved documents."""
-    return bool(node) and all(isinstance(item, Mapping) and _is_document(item) for item in node[:50])
+    return bool(node) and all(isinstance(item, dict) and _is_document(item) for item in node[:50])
 
 
 def _is_document(node: Mapping[str, Any]) -> bool:
     if "role" in node or "tool_calls" in node:
         return False
     inner = node.get("document", node.get("node"))
-    if isinstance(inner, Mapping):
+    if isinstance(inner, dict):
         return True
     return any(_is_text(node.get(key)) for key in _DOCUMENT_TEXT) and any(key in node for key in _DOCUMENT_FACTS)
 
@@ -144,18 +145,18 @@ def _is_text(content: Any) -> bool:
     return isinstance(content, str) or (
         isinstance(content, list)
         and bool(content)
-        and all(isinstance(part, Mapping) and isinstance(part.get("text"), str) for part in content)
+        and all(isinstance(part, dict) and isinstance(part.get("text"), str) for part in content)
     )
 
 
 def are_requests(node: list[Any]) -> bool:
     """Return True if a list contains a model's tool requests."""
-    return bool(node) and all(isinstance(item, Mapping) and _is_request(item) for item in node[:50])
+    return bool(node) and all(isinstance(item, dict) and _is_request(item) for item in node[:50])
 
 
 def _is_request(node: Mapping[str, Any]) -> bool:
     inner = node.get("function", node)
-    if not isinstance(inner, Mapping) or "role" in node or "description" in inner or "parameters" in inner:
+    if not isinstance(inner, dict) or "role" in node or "description" in inner or "parameters" in inner:
         return False
     name = inner.get("name") or inner.get("toolName") or inner.get("tool_name")
     return isinstance(name, str) and any(key in inner for key in ("arguments", "args", "input"))
@@ -163,12 +164,12 @@ def _is_request(node: Mapping[str, Any]) -> bool:
 
 def are_tools(node: list[Any]) -> bool:
     """Return True if a list contains tool definitions."""
-    return bool(node) and all(isinstance(item, Mapping) and is_definition(item) for item in node[:20])
+    return bool(node) and all(isinstance(item, dict) and is_definition(item) for item in node[:20])
 
 
 def is_definition(node: Mapping[str, Any]) -> bool:
     """Return True if an object defines a tool."""
-    if node.get("type") == "function" and isinstance(node.get("function"), Mapping):
+    if node.get("type") == "function" and isinstance(node.get("function"), dict):
         node = node["function"]
     if "role" in node or "arguments" in node:
         return False
@@ -186,16 +187,16 @@ def plain(node: Any, depth: int = 0) -> Any:
         return node
     if node.__class__ is list:
         return [plain(item, depth + 1) for item in node]
-    if not isinstance(node, Mapping):
+    if not isinstance(node, dict):
         return node
     if len(node) == 1:
         ((key, inner),) = node.items()
-        if key in _AUTHORS and not (key in _WRAPPERS and isinstance(inner, Mapping)):
+        if key in _AUTHORS and not (key in _WRAPPERS and isinstance(inner, dict)):
             return _said_by(key, inner, depth)
-        if key in _WRAPPERS and isinstance(inner, Mapping):
+        if key in _WRAPPERS and isinstance(inner, dict):
             return plain(inner, depth + 1)
     changed = {
-        _alias(key, node): plain(inner, depth + 1) if isinstance(inner, (list, Mapping)) else inner for key, inner in node.items()
+        _alias(key, node): plain(inner, depth + 1) if isinstance(inner, (list, dict)) else inner for key, inner in node.items()
     }
     role = changed.get("role")
     if role.__class__ is str and role not in ROLES and role.lower() != role:
@@ -215,7 +216,7 @@ def _said_by(author: str, said: Any, depth: int) -> dict[str, Any]:
     """Return the message of ``{"assistant": …}``: a text or tool requests."""
     value = opened(said) if said.__class__ is str and said[:1] in ("{", "[") else said
     items = [opened(item) for item in value] if isinstance(value, list) else [value]
-    calls = [_request(item) for item in items if isinstance(item, Mapping)]
+    calls = [_request(item) for item in items if isinstance(item, dict)]
     if author in _SAID_BY and calls and len(calls) == len(items) and are_requests(calls):
         return {"role": author, "content": None, "tool_calls": calls}
     return {"role": author, "content": plain(said, depth + 1)}

@@ -28,13 +28,7 @@ def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], No
     if not inferred:
         _open_loops(records)
         return
-    scopes = {record.scope for record in inferred if record.dialects.role in (LLM, TOOL, AGENT)}
-    for record in records:
-        understood = record.dialects
-        if understood.facts is None and understood.role is None and not understood.named and record.scope in scopes:
-            infer(record)
-            if understood.inferred:
-                inferred.append(record)
+    inferred += _infer_skipped(records, inferred, infer)
     known = any(record.dialects.named and record.dialects.said not in (None, UNKNOWN) for record in records)
     if known:
         for record in inferred:
@@ -51,6 +45,21 @@ def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], No
     _drop_phantoms(inferred)
     if not known:
         _name_roots(records, inferred)
+
+
+def _infer_skipped(
+    records: Sequence[SpanRecord], inferred: Sequence[SpanRecord], infer: Callable[[SpanRecord], None]
+) -> list[SpanRecord]:
+    """Return the spans whose role can be inferred because other spans of their scope have one."""
+    scopes = {record.scope for record in inferred if record.dialects.role in (LLM, TOOL, AGENT)}
+    found = []
+    for record in records:
+        about = record.dialects
+        if about.facts is None and about.role is None and not about.named and record.scope in scopes:
+            infer(record)
+            if about.inferred:
+                found.append(record)
+    return found
 
 
 def _follows_convention(record: SpanRecord) -> bool:
@@ -91,7 +100,7 @@ def unread_scope(records: Iterable[SpanRecord]) -> str | None:
     """
     for record in records:
         facts = record.dialects.facts if record.dialects is not None else None
-        if facts is not None and (facts.talks or any(facts.evidence & wanted == wanted for wanted in _ENOUGH)):
+        if facts is not None and (facts.talks() or any(facts.evidence & wanted == wanted for wanted in _ENOUGH)):
             return record.scope
     return None
 
@@ -103,24 +112,15 @@ def _is_other_work(record: SpanRecord) -> bool:
 def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -> None:
     """Change chains to tools if a model requested tools with their names.
 
-    The request can also use the span's name or the last part of a qualified name, as in ``shop.orders.get_order``. A function that returns
-    documents and that no model requested is a retrieval.
+    The request can also use the span's name or the last part of a qualified name, as in ``shop.orders.get_order``. A function
+    that returns documents and that no model requested is a retrieval.
     """
     searches = [record for record in inferred if record.dialects.role == TOOL and _returns_documents(record)]
     chains = [record for record in inferred if record.dialects.role == CHAIN and _may_be_tool(record.dialects.facts)]
     tools = [record for record in records if record.dialects.role == TOOL and _tool_name(record)]
     if not chains and not tools and not searches:
         return
-    names: set[str] = set()
-    for record in records:
-        facts = record.dialects.facts
-        if facts is not None and record.dialects.role == LLM:
-            names |= {
-                call.name or ""
-                for content in facts.content
-                for message in decode(content.value, "assistant").messages
-                for call in message.tool_calls
-            }
+    names = _requested(records)
     for record in chains:
         if record.name in names or record.dialects.facts.fields.get("name") in names:
             record.dialects.role = TOOL
@@ -132,6 +132,19 @@ def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -
         own = next((other for other in (record.name, name.rpartition(".")[2]) if other in names), None)
         if own is not None and name not in names:
             record.dialects.facts.fields["own_name"] = own
+
+
+def _requested(records: Sequence[SpanRecord]) -> set[str]:
+    """Return the names of the tools that models requested."""
+    calls = (record.dialects.facts for record in records if record.dialects.role == LLM)
+    messages = (
+        message
+        for facts in calls
+        if facts is not None
+        for content in facts.content
+        for message in decode(content.value, "assistant").messages
+    )
+    return {call.name or "" for message in messages for call in message.tool_calls}
 
 
 def _returns_documents(record: SpanRecord) -> bool:

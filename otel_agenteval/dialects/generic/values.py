@@ -101,27 +101,29 @@ def _value_of(node: ast.expr, depth: int) -> Any:
     if isinstance(node, ast.Constant):
         return node.value if node.value.__class__ in (str, int, float, bool) or node.value is None else str(node.value)
     if isinstance(node, ast.Dict):
-        return {
-            str(_value_of(key, depth + 1)): _value_of(inner, depth + 1)
-            for key, inner in zip(node.keys, node.values, strict=True)
-            if key is not None
-        }
+        pairs = zip(node.keys, node.values, strict=True)
+        return {str(_value_of(key, depth + 1)): _value_of(inner, depth + 1) for key, inner in pairs if key is not None}
     if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
         return [_value_of(item, depth + 1) for item in node.elts]
     if isinstance(node, ast.Call):
-        if node.keywords:
-            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            said = {word.arg.lstrip("_"): _value_of(word.value, depth + 1) for word in node.keywords if word.arg is not None}
-            return _named(name, said)
-        if not isinstance(node.func, (ast.Name, ast.Attribute)) or "." in ast.unparse(node.func).strip("."):
-            raise ValueError
-        return _value_of(node.args[0], depth + 1) if len(node.args) == 1 else None
+        return _object_of(node, depth)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         inner = _value_of(node.operand, depth + 1)
         return -inner if isinstance(inner, (int, float)) else None
     if isinstance(node, (ast.Name, ast.Attribute)):
         return None
     raise ValueError
+
+
+def _object_of(call: ast.Call, depth: int) -> Any:
+    """Return the members of an object whose ``repr`` is a call, or the only argument of a call without names."""
+    if call.keywords:
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        members = {word.arg.lstrip("_"): _value_of(word.value, depth + 1) for word in call.keywords if word.arg is not None}
+        return _named(name, members)
+    if not isinstance(call.func, (ast.Name, ast.Attribute)) or "." in ast.unparse(call.func).strip("."):
+        raise ValueError
+    return _value_of(call.args[0], depth + 1) if len(call.args) == 1 else None
 
 
 def _named(name: str, said: dict[str, Any]) -> dict[str, Any]:
