@@ -22,6 +22,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, Tracer, set_span_in_context
 
 from otel_agenteval.config.loader import load_config
+from otel_agenteval.engine.builder import engine_from
 from otel_agenteval.engine.engine import Engine
 from otel_agenteval.engine.work import ClosedSpans
 from otel_agenteval.evaluation.evaluator import run as evaluate
@@ -448,13 +449,13 @@ _CONFIG = load_config({"outlets": _NO_OUTLETS})
 
 def _handle(engine: Engine, closed: Iterable[Closed]) -> None:
     """What the worker does with closed spans, on this thread."""
-    engine.pipeline.run([ClosedSpans(engine.pipeline, item) for item in closed])
+    engine.pipeline.run([ClosedSpans(item) for item in closed])
 
 
 def one_by_one(n: int) -> Callable[[], None]:
     """The turns of one trace come one by one behind OTLP, each after the one before it was closed."""
     now = [0.0]
-    engine = Engine(_CONFIG, waited=lambda: now[0])
+    engine = engine_from(_CONFIG, waited=lambda: now[0])
     found = remote_turns(n)
 
     def run() -> None:
@@ -471,7 +472,7 @@ def one_by_one(n: int) -> Callable[[], None]:
 def one_long_trace(n: int) -> Callable[[], None]:
     """Spans of one trace come without an end behind OTLP."""
     now = [0.0]
-    engine = Engine(_CONFIG, waited=lambda: now[0])
+    engine = engine_from(_CONFIG, waited=lambda: now[0])
     found = orphans(n)
 
     def run() -> None:

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from otel_agenteval.config.loader import load_config
-from otel_agenteval.engine.engine import Engine
+from otel_agenteval.engine.builder import engine_from
 from otel_agenteval.spans.otlp import OtlpLog, from_json
 from otel_agenteval.spans.record import LogPart, SpanRecord, cut_long_values, join_logs
 from otel_agenteval.turns.duplicates import stitch
@@ -103,12 +103,12 @@ def _flood() -> None:
     outlets = {"span_events": "off", "log_events": False, "prometheus": None}
     bounds = {"turn": {"total_bytes": FLOOD_BYTES, "max_open": 1_000_000}, "queue": {"max_bytes": QUEUE_BYTES}}
     options = {"inline": {"metrics": []}, "outlets": outlets, **bounds}
-    engine = Engine(load_config(options))
+    engine = engine_from(load_config(options))
     start = process.memory_info().rss
     for count in range(FLOOD):
         attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "gen_ai.input.messages": f"{count}" * 150}
         record = SpanRecord("chat m", count // 20 + 1, count + 1, 7, attributes=attributes, scope="acme")
-        engine.take(engine.assembler.add(record.trace_id, record, cut_long_values(record), local_root=False))
+        engine.intake.take(engine.assembler.add(record.trace_id, record, cut_long_values(record), local_root=False))
         if (count + 1) % (FLOOD // 10) == 0:
             assert engine.flush(60)
             gc.collect()

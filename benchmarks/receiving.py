@@ -28,7 +28,7 @@ from sink import sink
 from traffic import SPANS, TURNS, request, text
 
 from otel_agenteval.config.loader import load_config
-from otel_agenteval.engine.engine import Engine
+from otel_agenteval.engine.builder import engine_from
 from otel_agenteval.outlets.prometheus import PrometheusOutlet
 from otel_agenteval.server.process import tune
 from otel_agenteval.server.receiver import Receiver, Request
@@ -52,11 +52,11 @@ class Sidecar:
 
     def __init__(self, config: dict[str, Any], *, prometheus: bool = False) -> None:
         loaded = load_config({**config, "outlets": {"log_events": False, "prometheus": None, **config.get("outlets", {})}})
-        self.engine = Engine(loaded, decision_delay=10.0)
+        self.engine = engine_from(loaded, decision_delay=10.0)
         if prometheus:
             self.engine.outlets.add(PrometheusOutlet(self.engine.telemetry))
-        self.engine.worker.may_start = False
-        self.engine.worker.courteous = False
+        self.engine.worker.start_no_threads()
+        self.engine.worker.hurry()
         self.receiver = Receiver(self.engine, loaded.serve)
 
     def take(self, body: bytes) -> None:
@@ -64,7 +64,7 @@ class Sidecar:
         self.receiver.take(Request("traces", body, "", json=False))
         with self.engine.assembler.lock:
             closed = self.engine.assembler.close_all("delay")
-        self.engine.take(closed)
+        self.engine.intake.take(closed)
         assert self.engine.worker.flush(60)
 
 
@@ -100,7 +100,7 @@ def measure() -> dict[str, float]:
                     started = time.process_time()
                     work(body)
                     best[name] = min(best[name], (time.process_time() - started) / (TURNS * SPANS) * 1e6)
-        assert everything.engine.spans_received == len(bodies) * TURNS * SPANS
+        assert everything.engine.intake.spans_received == len(bodies) * TURNS * SPANS
     return best
 
 

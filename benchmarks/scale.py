@@ -227,15 +227,15 @@ def open_turns(folder: Path) -> list[str]:
 def _beside(count: int) -> tuple[float, float]:
     """CPU µs per turn beside so many open ones, and CPU ms to see what can be committed."""
     from otel_agenteval.config.loader import load_config
-    from otel_agenteval.engine.engine import Engine
+    from otel_agenteval.engine.builder import engine_from
     from otel_agenteval.kafka.offsets import Partition, Place
     from otel_agenteval.server.feed import Feed
 
     clock = FakeClock()
     turn = {"decision_delay": "10s", "idle_timeout": "1h", "max_open": 200_000, "total_bytes": "4GiB"}
     config = load_config({"turn": turn, "outlets": {"log_events": False, "prometheus": None}, "queue": {"max_bytes": "4GiB"}}, {})
-    engine = Engine(config, decision_delay=10.0, clock=clock)
-    engine.worker.courteous = False
+    engine = engine_from(config, decision_delay=10.0, clock=clock)
+    engine.worker.hurry()
     feed = Feed(engine, config.serve)
     partition = Partition(Place(0, 0), 0)
     offsets = itertools.count()
@@ -257,11 +257,11 @@ def _beside(count: int) -> tuple[float, float]:
             take(first[i])
             take(last[i])
         clock.advance(11)
-        engine.tick()
+        engine.intake.tick()
         engine.worker.drain(60)
         spent.append((time.process_time() - started) / _SAMPLE * 1e6)
         started = time.process_time()
-        partition.commit(partition.done(engine.held(set(partition.traces))))
+        partition.commit(partition.done(engine.intake.held(set(partition.traces))))
         looks.append((time.process_time() - started) * 1e3)
     engine.assembler.forget()
     engine.shutdown()

@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from .core.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from .config.loader import load_config
     from .config.root import Config
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from .report.frames import ScoredTurns, score_turns, turns_frame
     from .turns.recordings import load_turns
 
-__version__ = "0.1.0"
 
 _HOME = {  # the module of each public name
     "AgentEvalError": "core.errors",

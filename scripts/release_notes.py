@@ -72,9 +72,9 @@ def package_version() -> str:
     Raises:
         ChangelogError: it says none.
     """
-    found = _VERSION.search((ROOT / "otel_agenteval" / "__init__.py").read_text(encoding="utf-8"))
+    found = _VERSION.search((ROOT / "otel_agenteval" / "core" / "version.py").read_text(encoding="utf-8"))
     if found is None:
-        raise ChangelogError('otel_agenteval/__init__.py has no line __version__ = "…"')
+        raise ChangelogError('otel_agenteval/core/version.py has no line __version__ = "…"')
     return found[1]
 
 

@@ -14,8 +14,9 @@ from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import semconv
 from otel_agenteval.core.score import Score
 from otel_agenteval.core.turn import Turn
+from otel_agenteval.engine.builder import engine_from
 from otel_agenteval.engine.engine import Engine
-from otel_agenteval.engine.fleet import StateFile
+from otel_agenteval.engine.score_statistics import StateFile
 from otel_agenteval.evaluation.scored_turn import Judged, Root, ScoredTurn
 from otel_agenteval.outlets.console import ConsoleOutlet
 from otel_agenteval.outlets.log_events import change_attributes
@@ -44,9 +45,9 @@ def turns(values: list[float], *, judged: float | None = None, first: int = 1, v
 
 
 def changed() -> tuple[Change, Root]:
-    engine = Engine(load_config({**WATCHED, "outlets": {"prometheus": None}}), clock=FakeClock(time_ns=10**18))
+    engine = engine_from(load_config({**WATCHED, "outlets": {"prometheus": None}}), clock=FakeClock(time_ns=10**18))
     try:
-        [(change, root)] = engine.pipeline.fleet.look(turns([0.9] * 300 + [0.2] * 40))
+        [(change, root)] = engine.pipeline.statistics.changes_in(turns([0.9] * 300 + [0.2] * 40))
     finally:
         engine.shutdown()
     return change, root
@@ -102,20 +103,20 @@ def test_a_webhook_says_it_in_each_form(form: str) -> None:
 
 def test_nothing_is_looked_for_in_process_unless_it_is_asked_for() -> None:
     with Rig() as rig:
-        assert rig.engine.pipeline.fleet.changes is None
+        assert rig.engine.pipeline.statistics.changes is None
     assert as_sidecar(load_config({}, {})).statistics.changes.detect is True
     off = load_config({"statistics": {"changes": {"detect": False}, "state": None}}, {})
     assert as_sidecar(off).statistics == off.statistics
 
 
 def test_revisions_are_no_second_look() -> None:
-    engine = Engine(load_config({**WATCHED, "outlets": {"prometheus": None}}))
+    engine = engine_from(load_config({**WATCHED, "outlets": {"prometheus": None}}))
     again = turns([0.9] * 300)
     for scored in again:
         scored.new = False
-    assert engine.pipeline.fleet.look(again) == []
-    assert engine.pipeline.fleet.changes is not None
-    assert engine.pipeline.fleet.changes.state() == []
+    assert engine.pipeline.statistics.changes_in(again) == []
+    assert engine.pipeline.statistics.changes is not None
+    assert engine.pipeline.statistics.changes.state() == []
     engine.shutdown()
 
 
@@ -138,26 +139,26 @@ def estimates_of(engine: Engine) -> Any:
 
 def test_estimates_and_what_is_usual_outlive_the_process(tmp_path: Path) -> None:
     path, clock = tmp_path / "state" / "statistics.json", FakeClock(time_ns=10**18)
-    first = Engine(load_config(judged_config(path)), clock=clock)
+    first = engine_from(load_config(judged_config(path)), clock=clock)
     estimates = estimates_of(first)
     for number in range(60):
         estimates.see("llm_relevance", "bot", f"t{number}", (0.5, 0.0, number % 2))
         if number % 2:
             estimates.choose("llm_relevance", "bot", 0.5, "drawn", f"t{number}")
             estimates.add("llm_relevance", "bot", f"t{number}", f"t{number}", float(number % 4 > 1), 0.5)
-    first.pipeline.fleet.look(turns([0.9] * 300))
+    first.pipeline.statistics.changes_in(turns([0.9] * 300))
     before = estimates.read(), estimates.read_since_start()
     first.shutdown()
     assert path.stat().st_mode & 0o777 == 0o600
 
-    second = Engine(load_config(judged_config(path)), clock=clock)
+    second = engine_from(load_config(judged_config(path)), clock=clock)
     assert estimates_of(second).read() == before[0]
     assert estimates_of(second).read_since_start() == before[1]
-    assert second.pipeline.fleet.look(turns([0.2] * 40)) != []  # it knows what was usual
+    assert second.pipeline.statistics.changes_in(turns([0.2] * 40)) != []  # it knows what was usual
     second.shutdown()
 
     clock.advance(7_200)
-    third = Engine(load_config(judged_config(path)), clock=clock)
+    third = engine_from(load_config(judged_config(path)), clock=clock)
     assert estimates_of(third).read() == {}  # the hour is over
     assert estimates_of(third).read_since_start() == before[1]
     third.shutdown()
@@ -165,12 +166,12 @@ def test_estimates_and_what_is_usual_outlive_the_process(tmp_path: Path) -> None
 
 def test_it_is_written_now_and_then_so_that_a_kill_loses_a_minute(tmp_path: Path) -> None:
     path, clock = tmp_path / "statistics.json", FakeClock(time_ns=10**18)
-    engine = Engine(load_config(judged_config(path)), clock=clock)
-    engine.pipeline.fleet.look(turns([0.9] * 300))
-    engine.tick()
+    engine = engine_from(load_config(judged_config(path)), clock=clock)
+    engine.pipeline.statistics.changes_in(turns([0.9] * 300))
+    engine.intake.tick()
     assert not path.exists()
     clock.advance(61)
-    engine.tick()
+    engine.intake.tick()
     assert json.loads(path.read_text())["changes"][0][:2] == ["llm_relevance", "bot"]
     engine.shutdown()
 
@@ -188,16 +189,16 @@ def test_processes_that_share_a_path_have_a_file_each(tmp_path: Path) -> None:
 
 def test_process_that_waited_for_another_goes_on_with_its_state(tmp_path: Path) -> None:
     path = tmp_path / "statistics.json"
-    first = Engine(load_config(judged_config(path)))
-    first.pipeline.fleet.look(turns([0.9] * 300))
-    second = Engine(load_config(judged_config(path)))  # as the first one stops
-    second.pipeline.fleet.reopen()
-    assert second.pipeline.fleet.look(turns([0.2] * 40)) == []
+    first = engine_from(load_config(judged_config(path)))
+    first.pipeline.statistics.changes_in(turns([0.9] * 300))
+    second = engine_from(load_config(judged_config(path)))  # as the first one stops
+    second.pipeline.statistics.reopen()
+    assert second.pipeline.statistics.changes_in(turns([0.2] * 40)) == []
     second.shutdown()
-    third = Engine(load_config(judged_config(path)))
+    third = engine_from(load_config(judged_config(path)))
     first.shutdown()
-    third.pipeline.fleet.reopen()
-    assert third.pipeline.fleet.look(turns([0.2] * 40)) != []  # it knows what was usual
+    third.pipeline.statistics.reopen()
+    assert third.pipeline.statistics.changes_in(turns([0.2] * 40)) != []  # it knows what was usual
     third.shutdown()
 
 
@@ -218,7 +219,7 @@ def test_a_forked_child_leaves_the_file_to_its_parent(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_is_begun_anew(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "statistics.json"
     path.write_bytes(content)
-    engine = Engine(load_config(judged_config(path)))
+    engine = engine_from(load_config(judged_config(path)))
     assert estimates_of(engine).read() == {}
     engine.shutdown()
     assert json.loads(path.read_text())["form"] == 1
@@ -228,7 +229,7 @@ def test_a_file_that_cannot_be_read_is_begun_anew(tmp_path: Path, content: bytes
 def test_state_of_another_version_is_left_as_it_is(tmp_path: Path, form: int, fix: str, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "statistics.json"
     path.write_text(json.dumps({"form": form}))
-    engine = Engine(load_config(judged_config(path)))
+    engine = engine_from(load_config(judged_config(path)))
     assert estimates_of(engine).read() == {}
     engine.shutdown()
     assert json.loads(path.read_text()) == {"form": form}
@@ -238,8 +239,8 @@ def test_state_of_another_version_is_left_as_it_is(tmp_path: Path, form: int, fi
 
 def test_a_folder_that_cannot_be_written_costs_nothing_but_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").write_text("")
-    engine = Engine(load_config(judged_config(tmp_path / "file" / "statistics.json")))
-    engine.pipeline.fleet.look(turns([0.9] * 3))
+    engine = engine_from(load_config(judged_config(tmp_path / "file" / "statistics.json")))
+    engine.pipeline.statistics.changes_in(turns([0.9] * 3))
     engine.shutdown()
     assert "are not kept over restarts" in caplog.text
 
@@ -285,5 +286,5 @@ def test_a_fault_in_looking_at_many_turns_costs_no_score(tmp_path: Path, monkeyp
         assert len(rig.log_events()) == 2
         assert rig.engine.outlets.errors["changes", "ZeroDivisionError"] >= 1  # by batch
         assert rig.engine.outlets.errors["feedback", "ZeroDivisionError"] == 2
-        rig.engine.pipeline.fleet.save()
+        rig.engine.pipeline.statistics.save()
     assert not (tmp_path / "s.json").exists()

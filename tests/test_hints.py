@@ -32,8 +32,8 @@ def plain_spans(rig: Rig, count: int) -> None:
 def test_spans_without_any_turn_are_said_once(caplog: pytest.LogCaptureFixture) -> None:
     with Rig() as rig:
         plain_spans(rig, hints.SPANS_WITHOUT_TURN)
-        rig.engine.tick()
-        rig.engine.tick()
+        rig.engine.intake.tick()
+        rig.engine.intake.tick()
     (said,) = warned(caplog, "none is from an agent or a model")
     assert said.startswith("received 1000 spans")
     assert "otel-agenteval doctor" in said
@@ -74,7 +74,7 @@ def test_an_application_with_a_turn_hears_nothing(plain: int, caplog: pytest.Log
             rig.run()
             assert rig.processor.force_flush()
         plain_spans(rig, plain)
-        rig.engine.tick()
+        rig.engine.intake.tick()
     assert warned(caplog) == []
 
 

@@ -24,7 +24,8 @@ from opentelemetry.trace import Span, Status, StatusCode, set_span_in_context
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import NotOtlp
 from otel_agenteval.core.semconv import EMIT_ERRORS
-from otel_agenteval.engine.engine import BEHIND_OTLP, Engine
+from otel_agenteval.engine.builder import engine_from
+from otel_agenteval.engine.engine import BEHIND_OTLP
 from otel_agenteval.outlets.store.views import Filter
 from otel_agenteval.page.api import Api, Options, Reader, Request
 from otel_agenteval.server.feed import Feed
@@ -73,7 +74,7 @@ class Sidecar:
                 },
             }
         )  # fmt: skip
-        self.engine = Engine(config, decision_delay=BEHIND_OTLP, logger_provider=provider, waited=lambda: self._now)
+        self.engine = engine_from(config, decision_delay=BEHIND_OTLP, logger_provider=provider, waited=lambda: self._now)
         self.engine.keep_all()
         self._feed = Feed(self.engine, config.serve)
         self._api = Api(str(self._store), Options(content=True, trace_url="https://example.com/{trace_id}"))
@@ -93,12 +94,12 @@ class Sidecar:
             self._now += 10_000.0
             assert engine.flush(60)
         assert not engine.failures
-        assert not engine.waits
+        assert not engine.intake.waits
         errors = engine.telemetry.read(EMIT_ERRORS)
         assert errors is None or not any(errors.values.values()), errors.values
         lost = {
             reason: count
-            for reason, count in engine.unused_spans().items()
+            for reason, count in engine.status.unused_spans().items()
             if reason in ("fault", "error", "stuck", "queue_full")
         }
         assert not lost
@@ -196,7 +197,7 @@ def test_mutated_spans_of_this_process_are_scored(first: int) -> None:
                 Program(rig).run(case(seed), random.Random(seed))
             assert rig.processor.force_flush(60_000)
             assert not rig.engine.failures, f"cases from {batch}"
-            assert not LOSSES.intersection(rig.engine.unused_spans()), f"cases from {batch}"
+            assert not LOSSES.intersection(rig.engine.status.unused_spans()), f"cases from {batch}"
             for turn in rig.turns():
                 check_turn(turn)
 

@@ -10,16 +10,18 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core.threads import is_meant_for_host
+from ..evaluation.evaluator import Evaluator
 from ..evaluation.scored_turn import ScoredTurn
+from ..outlets.fan_out import FanOut
+from ..outlets.span_events import SpanEventOutlet
+from ..turns.composer import Composer
 from ..turns.roots import Group
 from ..turns.state import Closed
-from .work import ClosedSpans, EvaluatedTurn, GroupedSpans, Work, WorkItem
-
-if TYPE_CHECKING:
-    from .pipeline import Pipeline
+from .scorer import Scorer
+from .work import ClosedSpans, EvaluatedTurn, GroupedSpans, WorkItem
 
 _INLINE_MAX_BYTES = 1024 * 1024
 """Size up to which a turn gets span events.
@@ -33,72 +35,102 @@ _PATIENCE = 5.0
 Put = Callable[[WorkItem], object]
 
 
-def close_root(chain: Pipeline, closed: Closed, span: Any, still_ending: bool, put: Put) -> None:
-    """Pass closed spans to the worker, and the scores to the span if it is the root.
+class EndingRoots:
+    """Source of the span events of roots that end in this process.
 
     Args:
-        chain: the pipeline.
-        closed: what the end of the span closed.
-        span: the span that is ending or has just ended.
-        still_ending: True inside the SDK's ``_on_ending``.
-        put: queues an item for the worker.
+        scorer: evaluates the turns.
+        composer: composes turns from the closed spans.
+        span_events: writes scores to the ending root.
+        outlets: count errors.
+        evaluator: has the computed metrics.
+        needs_content: True if conversations or judges read a turn's content after its inline metrics.
+        lose: counts closed spans as dropped, with the reason.
     """
-    # ``on_end`` gets a copy of the span that started.
-    is_root = closed.root is span if still_ending else closed.root is not None and closed.root.context == span.context
-    if not (is_root and closed.complete and closed.size <= _INLINE_MAX_BYTES and chain.evaluator.metrics):
-        put(ClosedSpans(chain, closed))
-        return
-    if still_ending:
-        deferred = DeferredTurns(chain, closed, span)
-        if chain.span_events.defer(span, deferred.events):
-            put(deferred)
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        composer: Composer,
+        span_events: SpanEventOutlet,
+        outlets: FanOut,
+        evaluator: Evaluator,
+        needs_content: bool,
+        lose: Callable[[Closed, str], None],
+    ) -> None:
+        self._scorer = scorer
+        self._span_events = span_events
+        self._outlets = outlets
+        self._needs_content = needs_content
+        self._evaluator = evaluator
+        self.lose = lose
+        self.compose = composer.compose
+
+    def close(self, closed: Closed, span: Any, still_ending: bool, put: Put) -> None:
+        """Pass closed spans to the worker, and the scores to the span if it is the root.
+
+        Args:
+            closed: what the end of the span closed.
+            span: the span that is ending or has just ended.
+            still_ending: True inside the SDK's ``_on_ending``.
+            put: queues an item for the worker.
+        """
+        # ``on_end`` gets a copy of the span that started.
+        is_root = closed.root is span if still_ending else closed.root is not None and closed.root.context == span.context
+        if not (is_root and closed.complete and closed.size <= _INLINE_MAX_BYTES and self._evaluator.metrics):
+            put(ClosedSpans(closed))
             return
-    _evaluate_now(chain, closed, span, still_ending, put)
+        if still_ending:
+            deferred = DeferredTurns(self, closed, span)
+            if self._span_events.defer(span, deferred.events):
+                put(deferred)
+                return
+        self._evaluate_now(closed, span, still_ending, put)
+
+    def _evaluate_now(self, closed: Closed, span: Any, still_ending: bool, put: Put) -> None:
+        """Evaluate while the agent waits, and write the span events.
+
+        If the agent's thread is interrupted, the worker evaluates the rest.
+        """
+        groups = deque(self.compose(closed))
+        try:
+            while groups:
+                scored = self._scorer.evaluate(groups[0], waited_for=True)
+                self._span_events.write(span, groups[0].root, scored, still_ending)
+                # The queue must not hold content that nothing needs.
+                if not (scored.pending or self._needs_content or self._outlets.keeps_content):
+                    scored.turn, scored.size = scored.turn.without_content(), _SIZE_WITHOUT_CONTENT
+                groups.popleft()
+                put(EvaluatedTurn(scored))
+        finally:
+            for group in groups:
+                put(GroupedSpans(group))
+
+    def evaluate(self, group: Group, span: Any) -> tuple[ScoredTurn, Sequence[Any]]:
+        """Return the scores of one turn, and the span events if the span is its root."""
+        scored = self._scorer.evaluate(group)
+        if group.root.span_id != span.context.span_id:
+            self._span_events.root_already_ended(scored)
+            return scored, ()
+        return scored, self._span_events.events_of(span, scored, group.root.end_ns)
+
+    def count_error(self, error: BaseException) -> None:
+        self._outlets.count_error("span_events", type(error).__name__)
 
 
-def _evaluate_now(chain: Pipeline, closed: Closed, span: Any, still_ending: bool, put: Put) -> None:
-    """Evaluate while the agent waits, and write the span events.
-
-    If the agent's thread is interrupted, the worker evaluates the rest.
-    """
-    groups = deque(chain.composer.compose(closed))
-    try:
-        while groups:
-            scored = chain.evaluate(groups[0], waited_for=True)
-            chain.span_events.write(span, groups[0].root, scored, still_ending)
-            if not (scored.pending or chain.wants_content):  # the queue must not hold content that nothing needs
-                scored.turn, scored.size = scored.turn.without_content(), _SIZE_WITHOUT_CONTENT
-            groups.popleft()
-            put(EvaluatedTurn(chain, scored))
-    finally:
-        for group in groups:
-            put(GroupedSpans(chain, group))
-
-
-class DeferredTurns(Work):
+class DeferredTurns:
     """Turns of an ended root that wait for evaluation.
 
     The worker evaluates them, or the first thread that reads the root's events.
     """
 
     __slots__ = (
-        "_chain",
-        "_closed",
-        "_done",
-        "_evaluating_in",
-        "_events",
-        "_groups",
-        "_lock",
-        "_lost",
-        "_missed",
-        "_scored",
-        "_span",
-        "size",
+        "_closed", "_done", "_evaluating_in", "_events", "_groups", "_lock", "_lost", "_missed", "_roots", "_scored", "_span", "size",
         "trace_key",
-    )
+    )  # fmt: skip
 
-    def __init__(self, chain: Pipeline, closed: Closed, span: Any) -> None:
-        self._chain = chain
+    def __init__(self, roots: EndingRoots, closed: Closed, span: Any) -> None:
+        self._roots = roots
         self._closed: Closed | None = closed
         self._lost: Closed | None = closed
         """Spans to count as dropped if no scores result."""
@@ -128,10 +160,10 @@ class DeferredTurns(Work):
             self._missed = self._missed or not self._done
         return self._events if self._done else None
 
-    def score(self) -> Sequence[ScoredTurn]:
+    def take(self, finish: Callable[[ScoredTurn], Sequence[ScoredTurn]]) -> Sequence[ScoredTurn]:
         """Return the scored turns once, for the worker.
 
-        Empty if another thread is stuck evaluating them.
+        Empty if another thread is stuck evaluating them. ``finish`` returns nothing for a turn that it queued again.
         """
         self._evaluate()
         if not self._done:
@@ -139,7 +171,7 @@ class DeferredTurns(Work):
         for scored in tuple(self._scored):
             if self._missed:
                 scored.on_span = ()
-            if not self._chain.finish(scored):  # another thread queues it again, even if this one is interrupted now
+            if not finish(scored):  # remove it at once, because this thread may be interrupted now
                 self._scored = [one for one in self._scored if one is not scored]
         finished, self._scored = self._scored, []
         return finished
@@ -148,15 +180,7 @@ class DeferredTurns(Work):
         """Count the turns as dropped, unless they were counted before."""
         closed, self._lost = self._lost, None
         if closed is not None:
-            self._chain.outcomes.lose_closed(closed, reason)
-
-    def _evaluate_one(self, group: Group) -> tuple[ScoredTurn, Sequence[Any]]:
-        """Return the scores of one turn, and the span events if the span is its root."""
-        scored = self._chain.evaluate(group)
-        if group.root.span_id != self._span.context.span_id:
-            self._chain.span_events.root_already_ended(scored)
-            return scored, ()
-        return scored, self._chain.span_events.events_of(self._span, scored, group.root.end_ns)
+            self._roots.lose(closed, reason)
 
     def _evaluate(self) -> None:
         # A forked child can inherit a lock that no thread will release. It continues without these scores.
@@ -169,9 +193,9 @@ class DeferredTurns(Work):
             self._evaluating_in = threading.get_ident()
             closed, self._closed = self._closed, None
             if closed is not None:
-                self._groups.extend(self._chain.composer.compose(closed))
+                self._groups.extend(self._roots.compose(closed))
             while self._groups:
-                scored, events = self._evaluate_one(self._groups[0])
+                scored, events = self._roots.evaluate(self._groups[0], self._span)
                 self._groups.popleft()
                 self._scored.append(scored)
                 self._events = events or self._events
@@ -182,7 +206,7 @@ class DeferredTurns(Work):
             interrupted = is_meant_for_host(error)
             if interrupted:  # the worker has this item in its queue and continues
                 raise
-            self._chain.outlets.count_error("span_events", type(error).__name__)
+            self._roots.count_error(error)
             self._scored = []
             self.drop("fault")
         finally:

@@ -1,42 +1,35 @@
-"""The engine: all state between the entry points and the outlets, from start to shutdown.
+"""The engine: life cycle of the parts between the entry points and the outlets, from start to shutdown.
 
-Entry points (span processor, log processor, exporter, server, Kafka) have no state of their own, and only use this class.
+Entry points (span processor, log processor, exporter, server, Kafka) have no state of their own. They pass their data to
+:class:`~.intake.Intake`. :mod:`.builder` creates engines.
 """
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import time
-import uuid
-from collections import Counter
+import weakref
 from collections.abc import Callable, Mapping, MutableSequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from .. import __version__
 from ..config.root import Config
-from ..core import forks
-from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.telemetry import Telemetry
 from ..core.threads import mark_as_ours
-from ..evaluation.names import public_name
-from ..evaluation.redaction import exporter_of
 from ..evaluation.references import ReferenceSources
-from ..outlets.base import MemoryOutlet, Setup
-from ..outlets.factory import outlets_from
+from ..outlets.base import MemoryOutlet
 from ..outlets.fan_out import FanOut
 from ..turns.assembler import Assembler
-from ..turns.early_logs import EarlyLogs
-from ..turns.live_roles import role_of_span
 from ..turns.state import TurnLimits
-from .ending import Ending
-from .factory import pipeline_from
 from .intake import Intake
+from .pipeline import Pipeline
 from .selected import selected
-from .self_metrics import dropped, expect_metrics, unused_spans, watch_engine
+from .self_metrics import InternalErrors, expect_metrics
 from .status import Status
 from .warm_up import WarmUp
-from .watchdog import InHand
+from .watchdog import InHand, Watchdog
+from .work import WorkItem
 from .worker import Worker
 
 if TYPE_CHECKING:
@@ -47,8 +40,9 @@ _log = logging.getLogger("otel_agenteval")
 
 BEHIND_OTLP = 10.0
 """Seconds of ``turn.decision_delay: auto`` for spans that exporters and Collectors batch."""
-_EARLY_BYTES = 32 * 1024 * 1024
-"""Bytes that log records can use while they wait for their spans."""
+_SHARE_OF_JUDGES = 0.8
+_SHARE_OF_OUTLETS = 0.25
+"""Share of the time limit that is reserved for delivery of finished scores."""
 
 
 def switched_on() -> bool:
@@ -58,82 +52,67 @@ def switched_on() -> bool:
     return not (disabled or refused)
 
 
-class Engine(Intake):
-    """One pipeline with its state.
+def limits_of(config: Config, decision_delay: float) -> TurnLimits:
+    """Return the configured limits of turns, with the seconds that ``turn.decision_delay: auto`` means."""
+    wanted = config.turn
+    return TurnLimits(
+        decision_delay if wanted.decision_delay == "auto" else wanted.decision_delay, wanted.idle_timeout, wanted.max_duration,
+        wanted.max_open, wanted.max_spans, wanted.max_bytes, wanted.total_bytes,
+    )  # fmt: skip
 
-    Args:
-        config: metrics, outlets and all other options.
-        decision_delay: seconds of ``turn.decision_delay: auto`` for this entry point.
-        logger_provider: provider for log events. None uses the global one, resolved at the first score.
-        meter_provider: provider for OTLP metrics, if enabled. None uses the global one.
-        clock: replaced by tests.
-        waited: returns monotonic seconds for the deadlines of turns and conversations. None uses the clock.
-    """
+
+class Engine:
+    """Life cycle of one pipeline with its state. :func:`~.builder.engine_from` creates it."""
 
     def __init__(
         self,
         config: Config,
-        *,
-        decision_delay: float = 2.0,
-        logger_provider: Any = None,
-        meter_provider: Any = None,
-        clock: Clock = SYSTEM_CLOCK,
-        waited: Callable[[], float] | None = None,
+        decision_delay: float,
+        enabled: bool,
+        instance_id: Callable[[], str],
+        telemetry: Telemetry,
+        errors: InternalErrors,
+        outlets: FanOut,
+        assembler: Assembler,
+        intake: Intake,
+        pipeline: Pipeline,
+        watchdog: Watchdog,
+        worker: Worker,
+        status: Status,
+        warm_up: WarmUp,
     ) -> None:
         self.config = config
-        self.enabled = switched_on()
+        self.enabled = enabled
         """If False, the entry point must do nothing, and no outlet is opened."""
-        self.instance_id = str(uuid.uuid4())
-        kinds = frozenset(config.privacy.redact)
-        self.telemetry = Telemetry(clock, public=lambda name: public_name(name, kinds))
-        self.failures: Counter[str] = Counter()
-        self.late_log_records = 0
-        """Number of log records whose span didn't arrive in time."""
-        self._decision_delay = decision_delay
-        waited = waited or clock.monotonic
-        self._keeps_all = False
-        metrics = selected(config)
-        self.assembler = Assembler(self._limits(config), role_of_span, waited)
-        self.early_logs = EarlyLogs(_EARLY_BYTES, lambda: self.config.turn.idle_timeout, waited)
-        setup = Setup(config, self.telemetry, lambda: self.instance_id, __version__, logger_provider, meter_provider)
-        outlets = outlets_from(setup) if self.enabled else ()
-        self.outlets = FanOut(outlets, self.telemetry, config.privacy.redact, exporter_of(config))
-        """All outlets."""
-        self.pipeline = pipeline_from(self, metrics, clock, waited)
-        self.worker = Worker(
-            self.pipeline.run,
-            self.tick,
-            self.outlets.flush,
-            config.queue.max_bytes,
-            self.outlets.can_emit,
-            self.failed,
-            clock.monotonic,
-        )
-        watch_engine(self)
-        self._end = Ending(self)
-        self.status = Status(self)
-        for discard in (self.assembler.forget, self.early_logs.forget, self.pipeline.composer.after_fork_in_child):
-            forks.in_child(discard)
-        if self.pipeline.conversations is not None:
-            forks.in_child(self.pipeline.conversations.forget)
-        forks.in_child(self._begin_in_child)
-        forks.in_child(self.outlets.after_fork_in_child, forks.Step.OUTLETS)
-        self.warm_up = WarmUp(self.pipeline.evaluator.warm_up, self.failed)
-        """Preparation for the first turn."""
-        if self.enabled:
-            self.warm_up.start()
+        self.telemetry = telemetry
+        self.failures = errors.counts
+        self.failed = errors.report
+        self.outlets = outlets
+        self.assembler = assembler
+        self.intake = intake
+        self.pipeline = pipeline
+        self.worker = worker
+        self.status = status
+        self.warm_up = warm_up
+        self.delivered = False
+        """After the shutdown, True if every outlet delivered all scores."""
+        self.left_behind: set[int] | None = None
+        """After the shutdown, traces that weren't evaluated and that the next process finds again.
 
-    def _limits(self, config: Config) -> TurnLimits:
-        wanted = config.turn
-        return TurnLimits(
-            self._decision_delay if wanted.decision_delay == "auto" else wanted.decision_delay, wanted.idle_timeout,
-            wanted.max_duration, wanted.max_open, wanted.max_spans, wanted.max_bytes, wanted.total_bytes,
-        )  # fmt: skip
+        None if nothing is kept for the next process.
+        """
+        self._decision_delay = decision_delay
+        self._instance_id = instance_id
+        self._watchdog = watchdog
+        self._closed = False
+        self._at_exit: Callable[[], None] | None = None
+        """Handler that is registered for the interpreter's exit."""
+        self._exit_until: float | None = None
 
     @property
-    def is_behind_otlp(self) -> bool:
-        """True if spans arrive in batches after they ended."""
-        return self._decision_delay >= BEHIND_OTLP
+    def instance_id(self) -> str:
+        """Id of this engine within a fleet."""
+        return self._instance_id()
 
     @property
     def judging(self) -> Dispatcher | None:
@@ -165,10 +144,10 @@ class Engine(Intake):
         if self.pipeline.conversations is None and "conversation" not in fixed and metrics.history:
             fixed.append("metrics that read the history")
         with self.assembler.lock:
-            self.assembler.set_limits(self._limits(config))
+            self.assembler.set_limits(limits_of(config, self._decision_delay))
         self.pipeline.evaluator.reload(metrics.computed, metrics.whole, references, config.inline.budget, config.inline.expected)
         self.pipeline.feedback.reload(config.feedback)
-        expect_metrics(self)
+        expect_metrics(self.telemetry, self.pipeline)
         self.config = config
         return fixed
 
@@ -176,7 +155,7 @@ class Engine(Intake):
 
     def start(self) -> None:
         """Start outlets immediately and work without pauses, for a server without an agent."""
-        self.worker.courteous = False
+        self.worker.hurry()
         self.outlets.start()
 
     def work_here(self, start: Callable[[], object]) -> None:
@@ -185,11 +164,11 @@ class Engine(Intake):
         The calling thread must be the main thread. Each turn is limited to ``turn.max_work``.
         """
         mark_as_ours()
-        self.pipeline.watchdog.start()
+        self._watchdog.start()
         try:
             self.worker.run_here(start)
         finally:
-            self.pipeline.watchdog.stop()
+            self._watchdog.stop()
 
     def end_work(self) -> None:
         """Let :meth:`work_here` return."""
@@ -197,11 +176,11 @@ class Engine(Intake):
 
     def keep_in_hand(self, in_hand: InHand) -> None:
         """Record the turn that is being scored, for the next process after a crash."""
-        self.pipeline.watchdog.keep(in_hand)
+        self._watchdog.keep(in_hand)
 
-    def reopen_fleet(self) -> None:
-        """Read the state of fleet statistics again, after another process released it."""
-        self.pipeline.fleet.reopen()
+    def reopen_statistics(self) -> None:
+        """Read the state of statistics again, after another process released it."""
+        self.pipeline.statistics.reopen()
 
     @property
     def unsent_jobs(self) -> int:
@@ -223,19 +202,15 @@ class Engine(Intake):
 
     def set_tenant_labels(self, labels: Mapping[str, Mapping[str, str]]) -> None:
         """Set the labels for the scores of each tenant."""
-        self.pipeline.composer.tenant_labels = labels
-
-    def admits_by_room(self) -> None:
-        """Never drop received spans for lack of room, because the receiver checks the room first."""
-        self._keeps_all = True
+        self.pipeline.composer.set_tenant_labels(labels)
 
     def keep_all(self) -> None:
         """Never drop scores for lack of room, because the journal keeps unprocessed requests.
 
         While an outlet is full, turns wait, and senders are asked to retry.
         """
-        self._keeps_all = True
-        self._end.left_behind = set()
+        self.intake.keep_all()
+        self.left_behind = set()
         self.outlets.keep_all()
 
     def end_conversation(self, conversation_id: str) -> bool:
@@ -245,7 +220,7 @@ class Engine(Intake):
             return False
         self.worker.drain(self.config.exit_timeout)  # its last turn may still be queued
         ended = store.end(conversation_id)
-        self.take_ended(ended)
+        self.intake.take_ended(ended)
         return bool(ended)
 
     # --- questions
@@ -266,14 +241,6 @@ class Engine(Intake):
         self.outlets.add(outlet)
         return outlet
 
-    @property
-    def spans_scored(self) -> int:
-        """Number of spans in evaluated turns.
-
-        Each span is counted here or in :meth:`unused_spans`.
-        """
-        return self.pipeline.composer.spans.scored
-
     def progress(self) -> int | None:
         """Return a number that changes while the worker makes progress. None if it is idle."""
         worker = self.worker
@@ -285,28 +252,6 @@ class Engine(Intake):
     def accepted_baggage(self) -> Mapping[str, str]:
         """Accepted baggage keys, with the reference that each one sets."""
         return self.pipeline.evaluator.references.baggage
-
-    def dropped(self) -> dict[str, int]:
-        """Return unused spans by reason, and missing parents and log records."""
-        return dropped(self)
-
-    def unused_spans(self) -> dict[str, int]:
-        """Return the number of received spans without a score, by reason.
-
-        Each span is counted once.
-        """
-        return unused_spans(self)
-
-    def failed(self, where: str, error: BaseException) -> None:
-        """Count an internal error of a component, and log the first one without content."""
-        self.failures[where] += 1
-        if self.failures[where] == 1:
-            _log.warning(
-                "%s failed: %s (further failures are only counted)",
-                where,
-                type(error).__name__,
-                exc_info=_log.isEnabledFor(logging.DEBUG),
-            )
 
     # --- end of life
 
@@ -335,28 +280,102 @@ class Engine(Intake):
         return self.worker.flush(max(0.0, until - time.monotonic())) and done
 
     def register_exit(self) -> None:
-        """Register the exit handler at the first span, see :meth:`Ending.register`."""
-        self._end.register()
+        """Register the exit handler at the first span.
 
-    def shutdown(self) -> bool:
+        Handlers run in reverse order, so this one runs before those of providers that exist by then.
+        """
+        this = weakref.ref(self)
+
+        def at_exit() -> None:
+            engine = this()
+            if engine is not None:
+                try:
+                    engine.exit()
+                except Exception as error:
+                    _log.warning("otel-agenteval couldn't finish at exit: %s", type(error).__name__)
+
+        self._at_exit = at_exit
+        atexit.register(at_exit)
+
+    def shutdown(self, timeout: float | None = None) -> bool:
         """Evaluate open turns, deliver their scores, and release ports and files.
 
-        Takes at most ``exit_timeout``. Returns False if time ran out before everything was delivered. Safe to call twice.
+        Takes at most ``timeout`` seconds, by default ``exit_timeout``. Returns False if time ran out before everything was
+        delivered. Safe to call twice.
         """
-        return self._end.shutdown(self)
+        if self._closed:
+            return True
+        self._closed = True
+        self.warm_up.cancel()
+        self.outlets.begin_exit()
+        if self._at_exit is not None:
+            atexit.unregister(self._at_exit)
+        self.intake.close_all("shutdown")
+        at_exit = self._exit_until is not None  # then providers may be gone, and part of the time is used up
+        if timeout is None:
+            timeout = self.config.exit_timeout if self._exit_until is None else _left(self._exit_until)
+        until = time.monotonic() + timeout
+        evaluate_until = until - timeout * _SHARE_OF_OUTLETS
+        self._end_conversations(_left(evaluate_until))
+        self.worker.drain(_left(evaluate_until))
+        self.intake.release_feedback()
+        self._end_judging(evaluate_until)
+        if self.pipeline.conversations is not None:  # after the last judged scores
+            self.intake.take_ended(self.pipeline.conversations.end_late())
+        self.worker.drain(_left(evaluate_until))
+        self.pipeline.end()
+        left = self.worker.give_up(_left(until) / 2)  # the outlets get the rest of the time
+        for item in left:
+            self._leave(item)
+        self.delivered = self.worker.stop(_left(until), outlets=not at_exit)
+        done = self.delivered and not left
+        if not done and not at_exit:
+            _log.warning("not all scores were delivered within %.3g s; increase exit_timeout", timeout)
+        self.pipeline.statistics.close()
+        self.outlets.close()
+        return done
 
-    @property
-    def delivered(self) -> bool:
-        """After :meth:`shutdown`, True if every outlet delivered all scores."""
-        return self._end.delivered
+    def _leave(self, item: WorkItem) -> None:
+        """Leave an unprocessed item to the next process, or count it as dropped."""
+        if self.left_behind is None:
+            self.pipeline.outcomes.drop(item, "shutdown")
+        else:
+            self.left_behind |= self.pipeline.outcomes.hand_over(item, "left_for_next_start")
 
-    @property
-    def left_behind(self) -> set[int] | None:
-        """After :meth:`shutdown`, unevaluated traces that the next process finds again."""
-        return self._end.left_behind
+    def exit(self) -> None:
+        """End the engine at interpreter exit, without new threads and within ``exit_timeout``."""
+        self.warm_up.cancel()
+        self.worker.start_no_threads()
+        if self.judging is not None:
+            self.judging.start_no_threads()
+        timeout = self.config.exit_timeout
+        self._exit_until = until = time.monotonic() + timeout
+        self.outlets.begin_exit()
+        self.intake.close_all("exit")
+        self._end_conversations(timeout)
+        self.worker.drain(_left(until))
+        self.intake.release_feedback()
+        self._end_judging(until)
+        done = self.worker.drain(_left(until))
+        self.pipeline.statistics.save()
+        if not (self.outlets.end_exit(_left(until)) and done):
+            _log.warning("not all scores were delivered within %.3g s at exit; increase exit_timeout", timeout)
 
-    def _begin_in_child(self) -> None:
-        """Start from zero in a forked child, as an instance of its own."""
-        self.late_log_records = 0
-        self.failures.clear()
-        self.instance_id = str(uuid.uuid4())
+    def _end_conversations(self, timeout: float) -> None:
+        store = self.pipeline.conversations
+        if store is not None:
+            self.worker.drain(timeout)
+            self.intake.take_ended(store.end_all())
+
+    def _end_judging(self, until: float) -> None:
+        """Use most of the remaining time for waiting judge jobs.
+
+        Remaining jobs are counted as dropped, unless their queue outlives the process.
+        """
+        if self.judging is not None:
+            self.judging.drain(time.monotonic() + _left(until) * _SHARE_OF_JUDGES, self.worker.drain, patient=False)
+            self.judging.stop(lambda: self.worker.drain(_left(until)))
+
+
+def _left(until: float) -> float:
+    return max(0.0, until - time.monotonic())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..config.feedback import FeedbackOptions
 from ..core import forks
@@ -18,17 +18,11 @@ from ..turns.composer import Composer
 from ..turns.reading.feedback import feedback_in
 from ..turns.roots import Group
 from .recent_turns import RecentTurn, RecentTurns, unknown_turn
-from .work import Work
-
-if TYPE_CHECKING:
-    from .pipeline import Pipeline
 
 _MOST_WAITING = 10_000
-_SIZE = 1024
-"""Estimated bytes of feedback in a queue."""
 
 
-class Given(NamedTuple):
+class TurnFeedback(NamedTuple):
     """Feedback and the turn that it refers to."""
 
     feedback: Feedback
@@ -66,7 +60,7 @@ class FeedbackJoiner:
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
-        self._waiting: OrderedDict[Given, float] = OrderedDict()
+        self._waiting: OrderedDict[TurnFeedback, float] = OrderedDict()
         """Deadlines of waiting feedback."""
 
     def __len__(self) -> int:
@@ -98,7 +92,7 @@ class FeedbackJoiner:
 
     # --- feedback outside the turn's trace
 
-    def take(self, given: Given, *, last: bool) -> Sequence[ScoredTurn]:
+    def take(self, given: TurnFeedback, *, last: bool) -> Sequence[ScoredTurn]:
         """Return the turn with the feedback as a score.
 
         Empty while the turn is unknown. Runs on the worker.
@@ -111,13 +105,13 @@ class FeedbackJoiner:
         if found is None:
             return () if not last and self._wait(given) else self._give_up(given)
         self.count("joined")
-        return [self._said_of(found, given.feedback)]
+        return [self._scored_with(found, given.feedback)]
 
-    def _said_of(self, turn: RecentTurn, feedback: Feedback) -> ScoredTurn:
+    def _scored_with(self, turn: RecentTurn, feedback: Feedback) -> ScoredTurn:
         turn.feedback.append(feedback)
         return turn.scored([feedback.score_of(turn.turn_id, turn.revision, self._options.threshold)])
 
-    def _find(self, given: Given) -> RecentTurn | None:
+    def _find(self, given: TurnFeedback) -> RecentTurn | None:
         """Return the turn of the named span, or the last turn of the trace if no span was named."""
         turns = self.recent.of_trace(given.trace_key)
         if not given.span_id:
@@ -129,14 +123,14 @@ class FeedbackJoiner:
         holding = self.recent.get(self._composer.turn_of(given.trace_key, given.span_id))
         return holding or (turns[0] if len(turns) == 1 else None)
 
-    def _wait(self, given: Given) -> bool:
+    def _wait(self, given: TurnFeedback) -> bool:
         with self._lock:
             if not self._options.wait or len(self._waiting) >= _MOST_WAITING:
                 return False
             self._waiting.setdefault(given, self._now() + self._options.wait)  # repeated feedback keeps its first deadline
         return True
 
-    def _give_up(self, given: Given) -> Sequence[ScoredTurn]:
+    def _give_up(self, given: TurnFeedback) -> Sequence[ScoredTurn]:
         """Return a turn with only the ids of the feedback, because its turn never arrived."""
         if not given.span_id:
             self.count("no_turn")
@@ -144,9 +138,9 @@ class FeedbackJoiner:
         self.count("unmatched")
         key = given.trace_key
         turn = unknown_turn(turn_id_in(key, given.span_id), tenant_of(key), trace_id_of(key), given.span_id)
-        return [self._said_of(turn, given.feedback)]
+        return [self._scored_with(turn, given.feedback)]
 
-    def due(self, *, everything: bool = False) -> list[Given]:
+    def due(self, *, everything: bool = False) -> list[TurnFeedback]:
         """Return feedback that waited long enough or whose turn is known, and end its wait."""
         if self._composer.notes:
             self._read_notes()
@@ -167,7 +161,7 @@ class FeedbackJoiner:
         while notes:
             note = notes.popleft()
             feedback = in_annotation(note.attributes, turn_id_in(note.trace_id, note.span_id))
-            if feedback is None or not self._wait(Given(feedback, note.trace_id, note.parent_id)):
+            if feedback is None or not self._wait(TurnFeedback(feedback, note.trace_id, note.parent_id)):
                 self.count("unreadable" if feedback is None else "dropped")
 
     def held(self, trace_keys: Collection[int]) -> set[int]:
@@ -178,32 +172,3 @@ class FeedbackJoiner:
     def count(self, outcome: str) -> None:
         """Count an outcome of feedback."""
         self._telemetry.add(FEEDBACK, outcome=outcome)
-
-
-class GivenFeedback(Work):
-    """Feedback in the worker's queue."""
-
-    __slots__ = ("_chain", "_given", "_last")
-    size = _SIZE
-
-    def __init__(self, chain: Pipeline, given: Given, *, last: bool = False) -> None:
-        self._chain = chain
-        self._given = given
-        self._last = last
-
-    @property
-    def trace_key(self) -> int:
-        """See :class:`~.work.WorkItem`."""
-        return self._given.trace_key
-
-    def score(self) -> Sequence[ScoredTurn]:
-        """See :class:`~.work.WorkItem`."""
-        return self._chain.feedback.take(self._given, last=self._last)
-
-    def drop(self, reason: str) -> None:
-        """See :class:`~.work.WorkItem`."""
-        self._chain.feedback.count("dropped")
-
-    def hand_over(self, reason: str) -> set[int]:
-        """See :class:`~.work.WorkItem`."""
-        return {self._given.trace_key}

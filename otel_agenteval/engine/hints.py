@@ -41,7 +41,7 @@ class Hints:
         """Metrics that haven't applied to any turn, with the reasons."""
         self._turns = 0
 
-    def look_at_spans(self, received: int) -> None:
+    def check_spans(self, received: int) -> None:
         """Warn if many spans arrived without a turn."""
         if self._waits_for_turn and received >= SPANS_WITHOUT_TURN:
             self._waits_for_turn = False
@@ -52,7 +52,7 @@ class Hints:
                 else "check that an instrumentation for your framework is installed and enabled",
             )  # fmt: skip
 
-    def look_at_group(self, scored: ScoredTurn, group: Group) -> None:
+    def check_turn(self, scored: ScoredTurn, group: Group) -> None:
         """Warn if many turns lack content. Costs next to nothing once a turn had content."""
         self._waits_for_turn = False
         if not self._waits_for_content:
@@ -73,7 +73,7 @@ class Hints:
                 f"to capture content, set {advice}" if advice else "see docs/guides/capture-content.md",
             )  # fmt: skip
 
-    def look(self, done: Sequence[ScoredTurn]) -> None:
+    def check_scores(self, done: Sequence[ScoredTurn]) -> None:
         """Warn about configured metrics that never apply.
 
         Costs next to nothing once each has applied.

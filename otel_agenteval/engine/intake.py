@@ -1,15 +1,13 @@
-"""Intake of spans, log records and feedback into the worker's queue.
-
-:class:`~.engine.Engine` inherits from it.
-"""
+"""Intake of spans, log records and feedback into the worker's queue."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..core import semconv
+from ..core import forks, semconv
 from ..core.feedback import Feedback, in_annotation, in_record
+from ..core.telemetry import Telemetry
 from ..core.tenancy import turn_id_in
 from ..spans.record import LogPart
 from ..spans.wire import Part
@@ -18,14 +16,12 @@ from ..turns.conversations import Ended
 from ..turns.early_logs import EarlyLogs
 from ..turns.roots import Group
 from ..turns.state import Closed
-from .ending_root import close_root
-from .feedback import Given, GivenFeedback
+from .ending_root import EndingRoots
+from .feedback import TurnFeedback
+from .hints import Hints
 from .pipeline import Pipeline
-from .work import ClosedSpans, EndedConversation, GroupedSpans, WorkItem
+from .work import ClosedSpans, EndedConversation, GivenFeedback, GroupedSpans, WorkItem
 from .worker import Worker
-
-if TYPE_CHECKING:
-    from ..core.telemetry import Telemetry
 
 _SHARE_OF_QUEUE = 0.5
 """Share of the worker's queue for turns that only waited for their deadline.
@@ -35,17 +31,50 @@ They can wait longer if there is no room.
 
 
 class Intake:
-    """Receiver of spans, log records and feedback, which queues closed turns for the worker."""
+    """Receiver of spans, log records and feedback, which queues closed turns for the worker.
 
-    telemetry: Telemetry
-    assembler: Assembler
-    early_logs: EarlyLogs
-    pipeline: Pipeline
-    worker: Worker
-    late_log_records: int
-    """Number of log records whose span didn't arrive in time."""
-    _keeps_all: bool
-    """True if received data is never dropped for lack of room in the worker's queue."""
+    Args:
+        assembler: closes turns.
+        early_logs: holds log records that arrive before their spans.
+        roots: gives ending roots their scores.
+        pipeline: composes turns, and holds what waits for more data.
+        worker: has the queue.
+        hints: logs why scores are missing.
+        telemetry: receives the ages of late spans.
+    """
+
+    def __init__(
+        self,
+        assembler: Assembler,
+        early_logs: EarlyLogs,
+        roots: EndingRoots,
+        pipeline: Pipeline,
+        worker: Worker,
+        hints: Hints,
+        telemetry: Telemetry,
+    ) -> None:
+        self._assembler = assembler
+        self.early_logs = early_logs
+        self._roots = roots
+        self._pipeline = pipeline
+        self._composer = pipeline.composer
+        self._worker = worker
+        self._hints = hints
+        self._telemetry = telemetry
+        self._keeps_all = False
+        self._reset()
+        forks.in_child(self._reset)
+
+    def _reset(self) -> None:
+        self.late_log_records = 0
+        """Number of log records whose span didn't arrive in time."""
+
+    def keep_all(self) -> None:
+        """Never drop received data for lack of room in the worker's queue.
+
+        The receiver checks the room first.
+        """
+        self._keeps_all = True
 
     # --- spans of this process
 
@@ -60,10 +89,10 @@ class Intake:
         carried_id: int,
     ) -> None:
         """Record the start of a span that the assembler must see, see :meth:`Assembler.start`."""
-        with self.assembler.lock:
-            self.assembler.start(trace_id, span_id, parent_id, role, span, references, carried_id)
-        if self.worker.idle:
-            self.worker.wake()
+        with self._assembler.lock:
+            self._assembler.start(trace_id, span_id, parent_id, role, span, references, carried_id)
+        if self._worker.idle:
+            self._worker.wake()
 
     def span_ended(
         self, trace_id: int, span_id: int, span: Any, attributes: dict[str, Any], local_root: bool
@@ -72,9 +101,9 @@ class Intake:
 
         Pass the closed turns in the result to :meth:`root_closed`.
         """
-        with self.assembler.lock:
-            self.assembler.received += 1
-            return self.assembler.end(trace_id, span_id, span, attributes, local_root)
+        with self._assembler.lock:
+            self._assembler.received += 1
+            return self._assembler.end(trace_id, span_id, span, attributes, local_root)
 
     def root_closed(self, closed: Sequence[Closed], span: Any, *, still_ending: bool) -> None:
         """Queue turns that the end of a span closed.
@@ -84,7 +113,7 @@ class Intake:
         waiting = list(closed)
         try:
             while waiting:
-                close_root(self.pipeline, waiting.pop(0), span, still_ending, self._put)
+                self._roots.close(waiting.pop(0), span, still_ending, self.put)
         finally:
             if waiting:  # the application's thread was interrupted
                 self.take(waiting)
@@ -93,7 +122,7 @@ class Intake:
 
     def receive_spans(self, parts: Iterable[tuple[int, Part]]) -> None:
         """Receive ended spans by trace key, with all spans of a trace in one part."""
-        assembler, early = self.assembler, self.early_logs
+        assembler, early = self._assembler, self.early_logs
         closed: list[Closed] = []
         with assembler.lock:
             for trace_id, part in parts:
@@ -103,32 +132,28 @@ class Intake:
                     for span_id, log, size in early.pop(trace_id):
                         assembler.add_log(trace_id, span_id, log, size)
         self.take(closed)
-        if self.worker.idle:
-            self.worker.wake()
+        if self._worker.idle:
+            self._worker.wake()
 
     def receive_log(self, trace_id: int, span_id: int, part: LogPart, size: int = 0, *, early: bool = False) -> None:
         """Receive content of a span from a log record.
 
         If the span is unknown, the record is late, or waits if ``early`` records are possible.
         """
-        with self.assembler.lock:
-            if not self.assembler.add_log(trace_id, span_id, part, size):
+        with self._assembler.lock:
+            if not self._assembler.add_log(trace_id, span_id, part, size):
                 self.late_log_records += self.early_logs.add(trace_id, span_id, part, size) if early else 1
                 if not early:
                     return
-        if self.worker.idle:
-            self.worker.wake()
+        if self._worker.idle:
+            self._worker.wake()
 
-    def receive_feedback(self, given: Given) -> bool:
+    def receive_feedback(self, given: TurnFeedback) -> bool:
         """Receive user feedback on a turn, see :mod:`.feedback`.
 
         Return False if the queue is full.
         """
-        item = GivenFeedback(self.pipeline, given)
-        taken = self.worker.put(item, item.size, must=self._keeps_all)
-        if not taken:
-            item.drop("queue_full")
-        return taken
+        return self.put(GivenFeedback(given))
 
     def receive_annotation(self, trace_id: int, parent_id: int, span_id: int, attributes: Mapping[str, Any]) -> None:
         """Receive user feedback from a span that was created for it below a span of the turn."""
@@ -141,20 +166,20 @@ class Intake:
 
     def _receive_read(self, found: Feedback | None, trace_id: int, span_id: int) -> None:
         if found is None:
-            self.pipeline.feedback.count("unreadable")
+            self._pipeline.feedback.count("unreadable")
         else:
-            self.receive_feedback(Given(found, trace_id, span_id))
+            self.receive_feedback(TurnFeedback(found, trace_id, span_id))
 
     def release_feedback(self) -> None:
         """End the wait of all feedback, because no further turn will arrive."""
-        for given in self.pipeline.feedback.due(everything=True):
-            self._put(GivenFeedback(self.pipeline, given, last=True), must=True)
+        for given in self._pipeline.feedback.due(everything=True):
+            self.put(GivenFeedback(given, last=True), must=True)
 
     def count_drop(self, reason: str, spans: int) -> None:
         """Count received spans that aren't used, by reason."""
-        with self.assembler.lock:
-            self.assembler.received += spans
-        self.pipeline.composer.spans.count(reason, spans)
+        with self._assembler.lock:
+            self._assembler.received += spans
+        self._composer.spans.count(reason, spans)
 
     # --- closing turns outside the agent's thread
 
@@ -165,44 +190,55 @@ class Intake:
         """
         for item in closed:
             if item.spans or item.sole or item.late:
-                self._put(ClosedSpans(self.pipeline, item), must=must)
+                self.put(ClosedSpans(item), must=must)
 
     def take_groups(self, groups: Iterable[Group], *, must: bool = False) -> None:
         """Queue groups of spans that waited for their continuation."""
         for group in groups:
-            self._put(GroupedSpans(self.pipeline, group), must=must)
+            self.put(GroupedSpans(group), must=must)
 
     def take_ended(self, ended: Iterable[Ended]) -> None:
         """Queue ended conversations."""
         for one in ended:
-            self._put(EndedConversation(self.pipeline, one))
+            self.put(EndedConversation(one))
 
-    def _put(self, item: WorkItem, *, must: bool = False) -> None:
-        if not self.worker.put(item, item.size, must=must or self._keeps_all):
-            item.drop("queue_full")
+    def put(self, item: WorkItem, *, must: bool = False) -> bool:
+        """Queue an item. Count it as dropped, and return False, if it doesn't fit and doesn't have to be kept."""
+        taken = self._worker.put(item, item.size, must=must or self._keeps_all)
+        if not taken:
+            self._pipeline.outcomes.drop(item, "queue_full")
+        return taken
+
+    def close_all(self, reason: Any) -> None:
+        """Close all open turns, because the engine is ending."""
+        with self._assembler.lock:
+            closed = self._assembler.close_all(reason)
+        self._hints.check_spans(self._assembler.received if not closed else 0)
+        self.take_groups(self._composer.stop_waiting(), must=True)
+        self.take(closed, must=True)
 
     def tick(self) -> bool:
         """Close turns whose deadline has passed. Return True if anything still waits."""
-        assembler = self.assembler
+        assembler = self._assembler
         with assembler.lock:
-            closed = assembler.tick(self.worker.max_bytes * _SHARE_OF_QUEUE - self.worker.bytes)
+            closed = assembler.tick(self._worker.max_bytes * _SHARE_OF_QUEUE - self._worker.bytes)
             self.late_log_records += self.early_logs.expire()
             waiting = assembler.waiting or bool(self.early_logs)
         self.take(closed)
-        self.pipeline.hints.look_at_spans(assembler.received)
-        self.take_groups(self.pipeline.composer.due())
-        store = self.pipeline.conversations
+        self._hints.check_spans(assembler.received)
+        self.take_groups(self._composer.due())
+        store = self._pipeline.conversations
         if store is not None:
             self.take_ended(store.due())
-        self.pipeline.fleet.tick()
-        feedback = self.pipeline.feedback
+        self._pipeline.statistics.tick()
+        feedback = self._pipeline.feedback
         for given in feedback.due():
-            self._put(GivenFeedback(self.pipeline, given, last=True), must=True)
-        if self.pipeline.judging is not None:
-            self.pipeline.judging.start()
+            self.put(GivenFeedback(given, last=True), must=True)
+        if self._pipeline.judging is not None:
+            self._pipeline.judging.start()
         for _ in range(len(assembler.late.ages)):
-            self.telemetry.observe(semconv.LATE_SPAN_AGE, assembler.late.ages.popleft())
-        return waiting or self.pipeline.composer.waiting > 0 or bool(store) or len(feedback) > 0
+            self._telemetry.observe(semconv.LATE_SPAN_AGE, assembler.late.ages.popleft())
+        return waiting or self._composer.waiting > 0 or bool(store) or len(feedback) > 0
 
     def forget_traces(self, trace_ids: set[int]) -> None:
         """Drop everything about some traces, including queued items.
@@ -211,36 +247,36 @@ class Intake:
         """
 
         def forget() -> None:
-            with self.assembler.lock:
-                self.assembler.forget_traces(trace_ids)
+            with self._assembler.lock:
+                self._assembler.forget_traces(trace_ids)
                 for trace_id in trace_ids:
                     self.early_logs.pop(trace_id)
-            self.pipeline.composer.forget_traces(trace_ids)
+            self._composer.forget_traces(trace_ids)
 
         def unwanted(item: WorkItem) -> bool:
-            found = item.is_of(trace_ids)
+            found = isinstance(item, (ClosedSpans, GroupedSpans)) and item.trace_key in trace_ids
             if found:
-                item.hand_over("moved")
+                self._pipeline.outcomes.hand_over(item, "moved")
             return found
 
-        self.worker.discard(unwanted, forget)
+        self._worker.discard(unwanted, forget)
 
     # --- status
 
     @property
     def spans_received(self) -> int:
         """Number of received spans, whatever their outcome."""
-        return self.assembler.received
+        return self._assembler.received
 
     @property
     def waits(self) -> bool:
         """True if anything has a deadline."""
         return (
-            self.assembler.waiting
+            self._assembler.waiting
             or bool(self.early_logs)
-            or self.pipeline.composer.waiting > 0
-            or bool(self.pipeline.conversations)
-            or len(self.pipeline.feedback) > 0
+            or self._composer.waiting > 0
+            or bool(self._pipeline.conversations)
+            or len(self._pipeline.feedback) > 0
         )
 
     def held(self, trace_ids: set[int]) -> set[int]:
@@ -248,7 +284,7 @@ class Intake:
 
         Items in the worker's queue aren't included.
         """
-        with self.assembler.lock:
-            found = self.assembler.held(trace_ids)
+        with self._assembler.lock:
+            found = self._assembler.held(trace_ids)
             found |= {trace_id for trace_id in trace_ids if trace_id in self.early_logs}
-        return found | (trace_ids & self.pipeline.composer.waiting_traces()) | self.pipeline.feedback.held(trace_ids)
+        return found | (trace_ids & self._composer.waiting_traces()) | self._pipeline.feedback.held(trace_ids)

@@ -9,15 +9,16 @@ from typing import Any
 
 from ..core import forks
 from ..core.score import GATED, SHED, Score
-from ..core.semconv import AGENT_NAME
+from ..core.semconv import AGENT_NAME, FEEDBACK
 from ..core.telemetry import Telemetry
 from ..core.tenancy import turn_id_in
 from ..core.turn import Turn
 from ..outlets.accounting import account_lost
 from ..spans.record import SpanRecord
 from ..turns.composer import Composer, count_group
-from ..turns.roots import Group
 from ..turns.state import Closed
+from .ending_root import DeferredTurns
+from .work import ClosedSpans, EndedConversation, EvaluatedTurn, GivenFeedback, GroupedSpans, WorkItem
 
 _Outcomes = tuple[tuple[str, str], ...]
 _KEPT = 1_000
@@ -79,12 +80,46 @@ class TurnOutcomes:
             self._alike.clear()
         return self._alike.setdefault(found, found)
 
-    def lose(self, turn: Turn, reason: str, *, new: bool) -> None:
-        """Count a composed turn as dropped. A revision was already counted with the first one."""
-        if new:
-            facts = str(turn.service or ""), str(turn.close_reason or ""), turn.complete
-            account_lost(self._telemetry, self._names(False), turn.agent or "", reason, facts)
-        self.keep(turn.turn_id, reason)
+    def drop(self, item: WorkItem, reason: str) -> None:
+        """Count every metric of an item's turns as dropped. Thread-safe, never raises."""
+        try:
+            match item:
+                case ClosedSpans(closed):
+                    self.lose_closed(closed, reason)
+                case DeferredTurns():
+                    item.drop(reason)
+                case GroupedSpans(group):
+                    count_group(group, reason)
+                    self._lose_roots([(group.root, group.all_seen)], group.reason, reason)
+                case EvaluatedTurn(scored):
+                    self._lose_turn(scored.turn, reason, new=scored.new)
+                case EndedConversation(ended):
+                    names = self._names(True) if ended.supersedes is None else ()
+                    account_lost(self._telemetry, names, ended.turn.agent or "", reason)
+                    self.keep(ended.turn.turn_id, reason)
+                case GivenFeedback():
+                    self._telemetry.add(FEEDBACK, outcome="dropped")
+                case _:  # judged turns: their queue redelivers the job, or has counted it
+                    pass
+        except Exception as error:
+            self._count_error("pipeline", type(error).__name__)
+
+    def hand_over(self, item: WorkItem, reason: str) -> set[int]:
+        """Count an item's spans, but not its metrics, because another process will score them.
+
+        Returns its trace keys.
+        """
+        match item:
+            case ClosedSpans(closed):
+                self._composer.count_closed(closed, reason)
+            case GroupedSpans(group):
+                count_group(group, reason)
+                return {record.trace_id for record in group.members}
+            case EvaluatedTurn() | GivenFeedback():
+                pass
+            case _:
+                return set()
+        return {item.trace_key}
 
     def lose_closed(self, closed: Closed, reason: str) -> None:
         """Count closed spans as dropped before they were composed. Thread-safe, never raises."""
@@ -94,13 +129,12 @@ class TurnOutcomes:
         except Exception as error:
             self._count_error("pipeline", type(error).__name__)
 
-    def lose_group(self, group: Group, reason: str) -> None:
-        """Count one turn's spans as dropped before they were evaluated. Thread-safe, never raises."""
-        try:
-            count_group(group, reason)
-            self._lose_roots([(group.root, group.all_seen)], group.reason, reason)
-        except Exception as error:
-            self._count_error("pipeline", type(error).__name__)
+    def _lose_turn(self, turn: Turn, reason: str, *, new: bool) -> None:
+        """Count a composed turn as dropped. A revision was already counted with the first one."""
+        if new:
+            facts = str(turn.service or ""), str(turn.close_reason or ""), turn.complete
+            account_lost(self._telemetry, self._names(False), turn.agent or "", reason, facts)
+        self.keep(turn.turn_id, reason)
 
     def _lose_roots(self, roots: Iterable[tuple[SpanRecord, bool]], close_reason: Any, reason: str) -> None:
         """Count turns as dropped from their roots, each with its completeness."""
@@ -108,11 +142,6 @@ class TurnOutcomes:
             facts = str(root.resource_attributes.get("service.name") or ""), str(close_reason or ""), complete
             account_lost(self._telemetry, self._names(False), str(root.attributes.get(AGENT_NAME) or ""), reason, facts)
             self.keep(turn_id_in(root.trace_id, root.span_id), reason)
-
-    def lose_conversation(self, turn: Turn, reason: str, *, new: bool) -> None:
-        """Count a conversation as dropped."""
-        account_lost(self._telemetry, self._names(True) if new else (), turn.agent or "", reason)
-        self.keep(turn.turn_id, reason)
 
     def known(self, short: str) -> list[str]:
         """Return the ids of remembered turns that begin with ``short``."""

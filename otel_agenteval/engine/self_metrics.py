@@ -2,30 +2,62 @@
 
 from __future__ import annotations
 
+import logging
 import platform
 from collections import Counter
-from typing import TYPE_CHECKING
 
-from .. import __version__
-from ..core import semconv
+from ..core import forks, semconv
+from ..core.telemetry import Telemetry
+from ..core.version import __version__
+from ..outlets.fan_out import FanOut
+from ..turns.assembler import Assembler
+from .pipeline import Pipeline
+from .status import Status
+from .worker import Worker
 
-if TYPE_CHECKING:
-    from .engine import Engine
+_log = logging.getLogger("otel_agenteval")
 
 _LOST_WITH_A_TURN = ("queue_full", "shutdown", "fault", "stuck", "too_long")
 """Reasons for which a computed metric is dropped with its turn."""
-_TAKES_SPANS = ("on_start", "on_end", "export")
-"""Places where an internal error loses a span."""
 
 
-def watch_engine(engine: Engine) -> None:
+class InternalErrors:
+    """Counter of internal errors by component."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        forks.in_child(self._reset)
+
+    def _reset(self) -> None:
+        self.counts.clear()
+
+    def report(self, where: str, error: BaseException) -> None:
+        """Count an error of a component, and log the first one without content."""
+        self.counts[where] += 1
+        if self.counts[where] == 1:
+            _log.warning(
+                "%s failed: %s (further failures are only counted)",
+                where,
+                type(error).__name__,
+                exc_info=_log.isEnabledFor(logging.DEBUG),
+            )
+
+
+def watch_engine(
+    telemetry: Telemetry,
+    status: Status,
+    assembler: Assembler,
+    worker: Worker,
+    pipeline: Pipeline,
+    outlets: FanOut,
+    errors: Counter[str],
+) -> None:
     """Register the engine's metrics, with zero values for all known labels."""
-    watch = engine.telemetry.watch
-    assembler, worker = engine.assembler, engine.worker
+    watch = telemetry.watch
     watch(semconv.SPANS_RECEIVED, lambda: [({}, assembler.received)])
-    watch(semconv.SPANS_DROPPED, lambda: [({"reason": reason}, n) for reason, n in dropped(engine).items()])
-    watch(semconv.FAULTS, lambda: [({"where": where}, n) for where, n in engine.failures.copy().items()])
-    readings = engine.pipeline.composer.readings
+    watch(semconv.SPANS_DROPPED, lambda: [({"reason": reason}, n) for reason, n in status.dropped().items()])
+    watch(semconv.FAULTS, lambda: [({"where": where}, n) for where, n in errors.copy().items()])
+    readings = pipeline.composer.readings
     watch(
         semconv.TURNS_READ,
         lambda: [({"scope": scope, "reading": how}, n) for (scope, how), n in readings.turns.copy().items()],
@@ -36,54 +68,24 @@ def watch_engine(engine: Engine) -> None:
     watch(semconv.TURNS_OPEN, lambda: [({}, assembler.open_turns)])
     watch(semconv.QUEUE_SIZE, lambda: [({"queue": "worker"}, worker.bytes)])
     watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "worker"}, worker.max_bytes)])
-    watch(semconv.LOAD_LEVEL, lambda: [({}, engine.pipeline.evaluator.shedding.level)])
-    watch(
-        semconv.SPAN_EVENTS,
-        lambda: [({"outcome": outcome}, n) for outcome, n in engine.pipeline.span_events.outcomes.copy().items()],
-    )
-    watch(semconv.EMIT_ERRORS, lambda: [({"outlet": o, "reason": r}, n) for (o, r), n in engine.outlets.errors.copy().items()])
-    watch(semconv.EMIT_WAITING, lambda: [({"outlet": name}, one.waiting) for name, one in engine.outlets.records().items()])
-    watch(semconv.OUTLET_DELIVERING, lambda: [({"outlet": one.name}, not one.trouble) for one in engine.outlets])
+    watch(semconv.LOAD_LEVEL, lambda: [({}, pipeline.evaluator.shedding.level)])
+    span_events = pipeline.span_events.outcomes
+    watch(semconv.SPAN_EVENTS, lambda: [({"outcome": outcome}, n) for outcome, n in span_events.copy().items()])
+    watch(semconv.EMIT_ERRORS, lambda: [({"outlet": o, "reason": r}, n) for (o, r), n in outlets.errors.copy().items()])
+    watch(semconv.EMIT_WAITING, lambda: [({"outlet": name}, one.waiting) for name, one in outlets.records().items()])
+    watch(semconv.OUTLET_DELIVERING, lambda: [({"outlet": one.name}, not one.trouble) for one in outlets])
     watch(semconv.BUILD_INFO, lambda: [({"version": __version__, "python": platform.python_version()}, 1)])
-    expect = engine.telemetry.expect
-    outlets = {"metrics", *(outlet.name for outlet in engine.outlets)}
-    expect(semconv.SPANS_DROPPED)
-    expect(semconv.FAULTS)
-    expect(semconv.VALUES_LIMITED)
-    expect(semconv.SPAN_EVENTS)
-    expect(semconv.FEEDBACK)
-    expect(semconv.EMIT_ERRORS, outlet=outlets)
-    expect(semconv.EMIT_RECORDS, outlet=outlets)
-    expect_metrics(engine)
+    for name in (semconv.SPANS_DROPPED, semconv.FAULTS, semconv.VALUES_LIMITED, semconv.SPAN_EVENTS, semconv.FEEDBACK):
+        telemetry.expect(name)
+    names = {"metrics", *(outlet.name for outlet in outlets)}
+    telemetry.expect(semconv.EMIT_ERRORS, outlet=names)
+    telemetry.expect(semconv.EMIT_RECORDS, outlet=names)
+    expect_metrics(telemetry, pipeline)
 
 
-def expect_metrics(engine: Engine) -> None:
+def expect_metrics(telemetry: Telemetry, pipeline: Pipeline) -> None:
     """Show zero values for all known labels that contain metrics."""
-    expect = engine.telemetry.expect
-    expect(semconv.DROPPED, metric=engine.pipeline.evaluator.names, reason=_LOST_WITH_A_TURN)
-    if engine.judging is not None:
-        judged = engine.judging.metrics
-        expect(semconv.DROPPED, metric=[*judged.names(conversation=False), *judged.names(conversation=True)])
-
-
-def dropped(engine: Engine) -> dict[str, int]:
-    """Return unused spans by reason, and missing parents and log records."""
-    found = Counter(unused_spans(engine))
-    found["orphan_parent"] = engine.assembler.orphan_parents
-    found["late_log_record"] = engine.late_log_records
-    return {reason: count for reason, count in found.items() if count}
-
-
-def unused_spans(engine: Engine) -> dict[str, int]:
-    """Return the number of received spans without a score, by reason.
-
-    Each span is counted once.
-    """
-    assembler = engine.assembler
-    found = Counter(engine.pipeline.composer.spans.left_out)
-    found["late"] += assembler.late.unused
-    found["moved"] += assembler.moved
-    found["pruned"] = assembler.pruned_spans
-    found["duplicate"] = assembler.duplicates
-    found["error"] = sum(engine.failures[where] for where in _TAKES_SPANS)
-    return {reason: count for reason, count in found.items() if count}
+    telemetry.expect(semconv.DROPPED, metric=pipeline.evaluator.names, reason=_LOST_WITH_A_TURN)
+    if pipeline.judging is not None:
+        judged = pipeline.judging.metrics
+        telemetry.expect(semconv.DROPPED, metric=[*judged.names(conversation=False), *judged.names(conversation=True)])

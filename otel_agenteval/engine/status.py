@@ -7,11 +7,17 @@ Receivers of spans use only this class to read an engine's state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from .engine import Engine
+from ..turns.assembler import Assembler
+from ..turns.composer import Composer
+from .intake import Intake
+from .worker import Worker
+
+_TAKES_SPANS = ("on_start", "on_end", "export")
+"""Places where an internal error loses a span."""
 
 
 class OpenTurns(NamedTuple):
@@ -40,7 +46,7 @@ class TenantTurns(NamedTuple):
     """Seconds until an open turn is expected to close."""
 
 
-class SpanAccount(NamedTuple):
+class EngineSpans(NamedTuple):
     """Counts of spans: received = scored + unused + held."""
 
     received: int
@@ -68,49 +74,78 @@ class Status:
     """Status of one engine. Thread-safe.
 
     Args:
-        engine: the engine.
+        assembler: has the open turns.
+        intake: receives the spans.
+        composer: counts the spans of composed turns.
+        worker: has the closed turns.
+        errors: numbers of internal errors by component.
     """
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(
+        self, assembler: Assembler, intake: Intake, composer: Composer, worker: Worker, errors: Mapping[str, int]
+    ) -> None:
+        self._assembler = assembler
+        self._intake = intake
+        self._composer = composer
+        self._worker = worker
+        self._errors = errors
 
     @property
     def open_turns(self) -> OpenTurns:
         """Number and size of open turns."""
-        assembler = self._engine.assembler
+        assembler = self._assembler
         return OpenTurns(assembler.open_turns, assembler.max_open, assembler.bytes, assembler.max_bytes)
 
     def is_open(self, trace_id: int) -> bool:
         """Return True if spans of the trace wait for the end of their turn."""
-        return self._engine.assembler.is_open(trace_id)
+        return self._assembler.is_open(trace_id)
 
     def turns_of(self, tenant: int, trace_ids: Iterable[int] = ()) -> TenantTurns:
         """Return a tenant's open turns, and how many more the given traces would open."""
-        assembler = self._engine.assembler
-        with self._engine.assembler.lock:
+        assembler = self._assembler
+        with assembler.lock:
             new = sum(not assembler.knows(trace_id) for trace_id in trace_ids)
             return TenantTurns(assembler.open_turns_of(tenant), new, assembler.next_close_of(tenant))
 
     @property
     def waiting_turns(self) -> int:
         """Number of closed turns that wait for evaluation."""
-        return self._engine.worker.waiting
+        return self._worker.waiting
 
     def queue_fill(self, added: int = 0) -> float:
         """Return the fill level of the worker's queue with ``added`` more bytes."""
-        worker = self._engine.worker
-        return (worker.bytes + added) / worker.max_bytes
+        return (self._worker.bytes + added) / self._worker.max_bytes
 
     def checkpoint(self, trace_ids: set[int]) -> Checkpoint:
         """Return the current progress on some traces."""
-        return Checkpoint(*self._engine.worker.mark(lambda: self._engine.held(trace_ids)))
+        return Checkpoint(*self._worker.mark(lambda: self._intake.held(trace_ids)))
 
     def has_passed(self, checkpoint: Checkpoint) -> bool:
         """Return True if all turns closed at the checkpoint are evaluated."""
-        return self._engine.worker.has_handled(checkpoint.mark)
+        return self._worker.has_handled(checkpoint.mark)
 
-    def spans(self) -> SpanAccount:
+    def spans(self) -> EngineSpans:
         """Return the counts of spans, all at one moment."""
-        engine = self._engine
-        with engine.assembler.lock:
-            return SpanAccount(engine.spans_received, engine.spans_scored, engine.unused_spans(), engine.assembler.open_turns)
+        with self._assembler.lock:
+            return EngineSpans(
+                self._assembler.received, self._composer.spans.scored, self.unused_spans(), self._assembler.open_turns
+            )
+
+    def unused_spans(self) -> dict[str, int]:
+        """Return the number of received spans without a score, by reason.
+
+        Each span is counted once.
+        """
+        found = Counter(self._composer.spans.left_out)
+        found["late"] += self._assembler.late.unused
+        found["moved"] += self._assembler.moved
+        found["pruned"] = self._assembler.pruned_spans
+        found["duplicate"] = self._assembler.duplicates
+        found["error"] = sum(self._errors.get(where, 0) for where in _TAKES_SPANS)
+        return {reason: count for reason, count in found.items() if count}
+
+    def dropped(self) -> dict[str, int]:
+        """Return unused spans by reason, and missing parents and log records."""
+        found = self.unused_spans()
+        also = {"orphan_parent": self._assembler.orphan_parents, "late_log_record": self._intake.late_log_records}
+        return {**found, **{reason: count for reason, count in also.items() if count}}

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from ..core import forks
 from ..core.threads import OwnThread, is_meant_for_host
 from .side_threads import SideThreads
+from .work import WorkItem
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -78,7 +79,7 @@ class Worker:
         self.max_bytes = max_bytes
         self.may_start = True
         """False at interpreter exit, when no thread can be started."""
-        self.courteous = True
+        self._is_courteous = True
         """True to work in small steps, because an agent runs in this process."""
         self._side = SideThreads(_SIDE_THREADS)
         self._reset()
@@ -145,20 +146,27 @@ class Worker:
             self.wake()
         return True
 
-    def set_aside(self, item: Any, size: int, work: Callable[[], None], late: Callable[[], Any] | None = None) -> None:
+    def hurry(self) -> None:
+        """Work without pauses, because no agent runs in this process."""
+        self._is_courteous = False
+
+    def start_no_threads(self) -> None:
+        """Start no further thread, because the interpreter is exiting."""
+        self.may_start = False
+
+    def set_aside(self, item: WorkItem, work: Callable[[], None], late: Callable[[], WorkItem]) -> None:
         """Run work on another thread, then queue an item.
 
         Must be called while a batch that contains the item is handled.
 
         Args:
             item: queued after the work, even if that failed. It then does the rest.
-            size: size of the item in bytes.
             work: work that would delay everything else.
-            late: returns the item to queue if the work isn't done in time. By default, the item itself.
+            late: returns the item to queue if the work isn't done in time.
         """
-        aside = _Aside(item, size, self._handled, self._now() + _ASIDE_SECONDS, late)
+        aside = _Aside(item, item.size, self._handled, self._now() + _ASIDE_SECONDS, late)
         with self._lock:
-            self._bytes += size
+            self._bytes += aside.size
             self._accepted += 1
             self._aside[id(item)] = aside
 
@@ -187,7 +195,7 @@ class Worker:
         """Queue items that other threads didn't finish in time."""
         now = self._now()
         for aside in [aside for aside in self._aside.values() if aside.until <= now and not aside.is_back]:
-            item = aside.item if aside.late is None else aside.late()
+            item = aside.late()
             with self._lock:
                 if aside.is_back or self._aside.pop(id(aside.item), None) is None:
                     continue
@@ -431,7 +439,7 @@ class Worker:
                     return True
                 time.sleep(_RETRY)
                 continue
-            hurry = hurry or not self.courteous or self._stopping or bool(self._requests) or len(self._queue) > _BACKLOG
+            hurry = hurry or not self._is_courteous or self._stopping or bool(self._requests) or len(self._queue) > _BACKLOG
             with self._handling:
                 if self._given_up:
                     break
@@ -509,7 +517,7 @@ class _Aside:
 
     __slots__ = ("first", "is_back", "item", "late", "size", "until")
 
-    def __init__(self, item: Any, size: int, first: int, until: float, late: Callable[[], Any] | None) -> None:
+    def __init__(self, item: Any, size: int, first: int, until: float, late: Callable[[], WorkItem]) -> None:
         self.item = item
         self.size = size
         self.first = first

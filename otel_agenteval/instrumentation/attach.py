@@ -14,7 +14,7 @@ from ..core.errors import ConfigError
 from ..core.feedback import feedback_of, ids_of
 from ..core.identity import ByIdentity
 from ..engine.engine import switched_on
-from ..engine.feedback import Given
+from ..engine.feedback import TurnFeedback
 from .log_processor import AgentEvalLogProcessor
 from .span_processor import AgentEvalSpanProcessor
 
@@ -102,7 +102,7 @@ class Handle:
         )
         if self._processor is None:
             return False
-        return self._processor.engine.receive_feedback(Given(given, trace_id, span_id))
+        return self._processor.engine.intake.receive_feedback(TurnFeedback(given, trace_id, span_id))
 
     def end_conversation(self, conversation_id: str) -> bool:
         """End a conversation now, instead of after ``conversation.idle_timeout``.

@@ -56,13 +56,13 @@ class AgentEvalLogProcessor(LogRecordProcessor):
             if not record.trace_id:
                 return
             if is_feedback_record(name, attributes):
-                engine.receive_feedback_record(record.trace_id, record.span_id or 0, _part_of(record, name, attributes))
+                engine.intake.receive_feedback_record(record.trace_id, record.span_id or 0, _part_of(record, name, attributes))
                 return
             if not record.span_id or name == semconv.EVENT:
                 return
             if not name.startswith(_PREFIX) and not _may_be_message(record.body):
                 return
-            engine.receive_log(record.trace_id, record.span_id, _part_of(record, name, attributes))
+            engine.intake.receive_log(record.trace_id, record.span_id, _part_of(record, name, attributes))
         except Exception as error:
             engine.failed("on_emit", error)
 

@@ -15,7 +15,8 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from ..config.loader import load_config
 from ..config.root import Config
 from ..core import semconv
-from ..engine.engine import BEHIND_OTLP, Engine, switched_on
+from ..engine.builder import engine_from
+from ..engine.engine import BEHIND_OTLP, switched_on
 from ..spans.record import cut_long_values
 from ..spans.sdk import from_sdk
 from ..spans.wire import Part, WireSpan
@@ -39,7 +40,9 @@ class AgentEvalSpanExporter(SpanExporter):
         self, config: Config | Mapping[str, Any] | str | None = None, *, logger_provider: Any = None, meter_provider: Any = None
     ) -> None:
         wanted = load_config(load_config(config), overrides={"outlets": {"span_events": "off"}})
-        self.engine = Engine(wanted, decision_delay=BEHIND_OTLP, logger_provider=logger_provider, meter_provider=meter_provider)
+        self.engine = engine_from(
+            wanted, decision_delay=BEHIND_OTLP, logger_provider=logger_provider, meter_provider=meter_provider
+        )
         self._passive = not self.engine.enabled
         if not self._passive:
             self.engine.register_exit()
@@ -58,7 +61,7 @@ class AgentEvalSpanExporter(SpanExporter):
             except Exception as error:
                 engine.failed("export", error)
         try:
-            engine.receive_spans(parts.items())
+            engine.intake.receive_spans(parts.items())
         except Exception as error:
             engine.failed("export", error)
         return SpanExportResult.SUCCESS

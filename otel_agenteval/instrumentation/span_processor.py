@@ -18,7 +18,7 @@ from ..core import semconv
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.feedback import LOGFIRE_FEEDBACK, LOGFIRE_SCOPE
 from ..dialects.reader import ROLE_KEYS, is_genai_scope, role_of
-from ..engine.engine import Engine
+from ..engine.builder import engine_from
 from ..spans.sdk import end_of, has_known_fields, start_of
 from .expectations import current_references, expect
 from .span_exporter import AgentEvalSpanExporter, SafeExporter
@@ -57,7 +57,9 @@ class AgentEvalSpanProcessor(SpanProcessor):
         meter_provider: Any = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        self.engine = Engine(load_config(config), logger_provider=logger_provider, meter_provider=meter_provider, clock=clock)
+        self.engine = engine_from(
+            load_config(config), logger_provider=logger_provider, meter_provider=meter_provider, clock=clock
+        )
         assembler = self.engine.assembler
         self._start_below, self._ending, self._plain_scopes = assembler.start_below, assembler.ending, assembler.plain_scopes
         self._baggage = self.engine.accepted_baggage
@@ -92,7 +94,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
                 references = current_references(parent_context, self._baggage)
         parent = None if parent_id else span.parent
         carried_id = parent.span_id if parent is not None else 0
-        self.engine.span_started(trace_id, span_id, parent_id, role, span, references, carried_id)
+        self.engine.intake.span_started(trace_id, span_id, parent_id, role, span, references, carried_id)
 
     def _on_ending(self, span: Any) -> None:
         """Record that a span is about to end.
@@ -105,7 +107,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
                 closed = self._ending(span)
                 if closed is not None:
                     if closed:
-                        self.engine.root_closed(closed, span, still_ending=True)
+                        self.engine.intake.root_closed(closed, span, still_ending=True)
                     return
             self._end(span)
         except Exception as error:
@@ -124,18 +126,18 @@ class AgentEvalSpanProcessor(SpanProcessor):
             return
         trace_id, span_id, local_root, attributes = end_of(span)
         if LOGFIRE_FEEDBACK in attributes and span.parent is not None:
-            self.engine.receive_annotation(trace_id, span.parent.span_id, span_id, attributes)
+            self.engine.intake.receive_annotation(trace_id, span.parent.span_id, span_id, attributes)
             return
-        closed = self.engine.span_ended(trace_id, span_id, span, attributes, local_root)
+        closed = self.engine.intake.span_ended(trace_id, span_id, span, attributes, local_root)
         if closed:
-            self.engine.root_closed(closed, span, still_ending=self._ending_is_called)
+            self.engine.intake.root_closed(closed, span, still_ending=self._ending_is_called)
 
     def take_content(self, span: Any, part: LogPart) -> None:
         """Add content to an open span that doesn't record it (see :mod:`.completion_hook`)."""
         try:
             if self._active:
                 context = span.context
-                self.engine.receive_log(context.trace_id, context.span_id, part)
+                self.engine.intake.receive_log(context.trace_id, context.span_id, part)
         except Exception as error:
             self.engine.failed("take_content", error)
 

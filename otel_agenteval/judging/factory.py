@@ -23,6 +23,7 @@ from ..core.telemetry import Telemetry
 from ..core.writable import warn_of_fault
 from ..evaluation.load_shedding import Shedding
 from ..evaluation.redaction import exporter_of
+from ..evaluation.scored_turn import ScoredTurn
 from ..metrics.bound_metric import BoundMetric
 from ..statistics.corrected import Corrected, read_calibration
 from ..statistics.estimates import Estimates
@@ -45,7 +46,6 @@ from .queues.sealed import SealedQueue
 from .queues.sqlite import SCHEMA as QUEUE_SCHEMA
 from .runner import JobOptions, JobRunner
 from .session import Models, Sessions
-from .verdict import Verdict
 
 _LEASES = 10
 """Number of leases for which a job is held if its metric doesn't end."""
@@ -56,7 +56,7 @@ def judging_from(
     of_turns: Sequence[BoundMetric],
     of_conversations: Sequence[BoundMetric],
     telemetry: Telemetry,
-    put: Callable[[Verdict, int], bool],
+    put: Callable[[Sequence[ScoredTurn], int], bool],
     failed: Callable[[str, BaseException], None],
     clock: Clock,
     shedding: Shedding,
@@ -102,7 +102,9 @@ def judging_from(
     follow_ups = FollowUps(metrics, sample, content)
     runner = JobRunner(metrics, follow_ups, content, sessions, breakers, outcomes, options, failed, clock)
     _watch(telemetry, leases.queue, budget)
-    return Dispatcher(planner, runner, leases, outcomes, lambda verdict: put(verdict, SCORE_BYTES), failed, options, clock)
+    return Dispatcher(
+        planner, runner, leases, outcomes, lambda verdict: put(verdict.turns(), SCORE_BYTES), failed, options, clock
+    )
 
 
 def _leases(config: Config, clock: Clock, failed: Callable[[str, BaseException], None]) -> HeldLeases:

@@ -286,7 +286,7 @@ class KafkaSource:
 
     def _is_at_the_end(self) -> bool:
         """Return True if all partitions were read to their ends, so no span is missing."""
-        if not self._partitions or not self._engine.waits:
+        if not self._partitions or not self._engine.intake.waits:
             return True
         wanted = [self._kafka.TopicPartition(*key, self._kafka.OFFSET_END) for key in self._partitions]
         try:
@@ -385,7 +385,7 @@ class KafkaSource:
     def _commit_of(self, snapshot: _Snapshot) -> bool:
         """Commit what was closed at a snapshot and is evaluated now. Return False on failure."""
         # an evaluated part of a turn can still wait for other parts
-        held = snapshot.checkpoint.held | self._engine.held(self._known())
+        held = snapshot.checkpoint.held | self._engine.intake.held(self._known())
         partitions = {
             key: self._partitions[key]
             for key, position in snapshot.positions.items()
@@ -456,7 +456,7 @@ class KafkaSource:
                 gone.update(partition.traces)
             for kept in (self._dead, self._lags, self._uncommitted):
                 kept.pop(key, None)
-        self._engine.forget_traces(gone)
+        self._engine.intake.forget_traces(gone)
         self._pass_over()
 
     def _pass_over(self) -> None:

@@ -46,7 +46,6 @@ class FanOut:
         self.keeps_content = exported is not None
         self.keeps_spans = False
         self.errors: Counter[tuple[str, str]] = Counter()
-        self.look_for_changes: Callable[[Sequence[ScoredTurn]], Iterable[tuple[Change, Root]]] = lambda batch: ()
         self._keeps_all = False
         self._resources: dict[int, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
         """Original and redacted attributes of resources by identity. Many turns share a resource."""
@@ -69,7 +68,8 @@ class FanOut:
         """Remove an outlet without closing it."""
         self._outlets.remove(outlet)
 
-    def emit(self, batch: Sequence[ScoredTurn]) -> None:
+    def emit(self, batch: Sequence[ScoredTurn]) -> Sequence[ScoredTurn]:
+        """Redact, count and emit scored turns. Return those for which this was possible."""
         batch = [scored for scored in batch if self._prepare(scored)]
         for outlet in self._outlets:
             try:
@@ -80,13 +80,7 @@ class FanOut:
                     raise
                 self._behind.setdefault(outlet.name, False)
                 self.count_error(outlet.name, type(error).__name__, error)
-        try:
-            changes = self.look_for_changes(batch)
-        except Exception as error:  # the scores are already emitted
-            self.count_error("changes", type(error).__name__)
-            return
-        for change, root in changes:
-            self.announce(change, root)
+        return batch
 
     def announce(self, change: Change, root: Root) -> None:
         _log.log(logging.WARNING if change.verdict == "worse" else logging.INFO, "%s", change.title)

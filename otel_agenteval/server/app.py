@@ -13,14 +13,14 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 
-from ..config.loader import load_config
 from ..config.root import Config
 from ..core import semconv
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.errors import ConfigError
 from ..core.threads import mark_as_ours
 from ..core.writable import fault_of_folder, warn_of_fault
-from ..engine.engine import BEHIND_OTLP, Engine
+from ..engine.builder import engine_from
+from ..engine.engine import BEHIND_OTLP
 from ..evaluation.selection import select_metrics
 from ..outlets.prometheus import PrometheusOutlet
 from ..page.api import Api, Options, Reader
@@ -79,7 +79,7 @@ class Service:
         self._number = number
         check_exposure(self.options)
         self.registry = CollectorRegistry()
-        self.engine = Engine(as_sidecar(config), decision_delay=BEHIND_OTLP, clock=clock, waited=waited)
+        self.engine = engine_from(as_sidecar(config), decision_delay=BEHIND_OTLP, clock=clock, waited=waited)
         self.engine.outlets.add(PrometheusOutlet(self.engine.telemetry, registry=self.registry))
         self._check_ready_outlets(config)
         ProcessCollector(registry=self.registry)
@@ -89,7 +89,7 @@ class Service:
         self.journal: Journal | None = None
         """None until it is open, or if it isn't configured."""
         self._folder: JournalFolder | None = None
-        self.engine.admits_by_room()
+        self.engine.intake.keep_all()
         self.receiver = Receiver(self.engine, self.options, clock)
         self._maintenance: list[asyncio.Task[None]] = []
         self._readiness = Readiness(self.unready, self.checks)
@@ -199,7 +199,7 @@ class Service:
             self._folder = folder
             if not await folder.acquire(self.options.drain_timeout + LOCK_GRACE, lambda: self.receiver.stopping):
                 return
-            self.engine.reopen_fleet()
+            self.engine.reopen_statistics()
             await asyncio.get_running_loop().run_in_executor(None, folder.share_out, ALONE)
         poison = PoisonList(folder.path)
         self.engine.keep_in_hand(poison)
@@ -247,7 +247,10 @@ class Service:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(_MAINTENANCE)
-            for work in (journal.probe, lambda: journal.collect(self.engine.held, partial(self.engine.flush, _DELIVER_WITHIN))):
+            for work in (
+                journal.probe,
+                lambda: journal.collect(self.engine.intake.held, partial(self.engine.flush, _DELIVER_WITHIN)),
+            ):
                 try:
                     await loop.run_in_executor(None, work)
                 except Exception as error:
@@ -332,11 +335,8 @@ class Service:
 
     def _end_engine(self, until: float) -> None:
         self._threads.shutdown(wait=True)
-        self.engine.config = load_config(
-            self.engine.config, overrides={"exit_timeout": max(0.1, until - time.monotonic()) * 1000}
-        )
         engine = self.engine
-        done = engine.shutdown()
+        done = engine.shutdown(max(0.1, until - time.monotonic()))
         kept = False
         if self.journal is not None:
             self.journal.close(engine.delivered, engine.left_behind or ())
@@ -348,7 +348,7 @@ class Service:
         self._delivered = done and not kept and self._all_delivered()
 
     def _all_delivered(self) -> bool:
-        unused = self.engine.unused_spans()
+        unused = self.engine.status.unused_spans()
         accounts = self.engine.outlets.records().values()
         return not any(account.failed or account.waiting for account in accounts) and not any(
             unused.get(reason) for reason in _LOSSES

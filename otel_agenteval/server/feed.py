@@ -74,7 +74,7 @@ class Feed:
         """Pass a request to the engine, except for the traces in ``passed_over``."""
         engine = self._engine
         if batch.sampled_out:
-            engine.count_drop("sampled_out", batch.sampled_out)
+            engine.intake.count_drop("sampled_out", batch.sampled_out)
         pending: list[tuple[int, Part]] = []
         waiting = 0
         for key, part in batch.parts:
@@ -83,19 +83,19 @@ class Feed:
             pending.append((key, part))
             waiting += len(part.spans)
             if waiting >= _SPANS_AT_ONCE:
-                engine.receive_spans(pending)
+                engine.intake.receive_spans(pending)
                 pending, waiting = [], 0
         if pending:
-            engine.receive_spans(pending)
+            engine.intake.receive_spans(pending)
         if batch.spans and batch.invalid:
-            engine.count_drop("invalid", batch.invalid)
+            engine.intake.count_drop("invalid", batch.invalid)
         for log, size in batch.logs:
             if log.trace_id in passed_over:
                 continue
             if is_feedback_record(log.part.name, log.part.attributes):
-                engine.receive_feedback_record(log.trace_id, log.span_id, log.part)
+                engine.intake.receive_feedback_record(log.trace_id, log.span_id, log.part)
             else:
-                engine.receive_log(log.trace_id, log.span_id, log.part, size, early=True)
+                engine.intake.receive_log(log.trace_id, log.span_id, log.part, size, early=True)
 
     def _read_spans(self, body: bytes, is_json: bool, base: int) -> Batch:
         parts, invalid = json_spans(body, semconv.SCOPE, base) if is_json else split_spans(body, semconv.SCOPE, base, GENAI)

@@ -238,7 +238,7 @@ class Receiver:
         suspects = {key for key, name in names.items() if poison.is_suspect(name) or poison.is_suspect(record.id)}
         self.feed.give(batch, poisoned | (names.keys() - suspects if last else suspects))
         if not last:
-            self.engine.count_drop("poisoned", sum(len(part.spans) for key, part in batch.parts if key in poisoned))
+            self.engine.intake.count_drop("poisoned", sum(len(part.spans) for key, part in batch.parts if key in poisoned))
         return names.keys() - poisoned
 
     def _keep(self, signal: Signal, body: bytes, is_json: bool, tenant: Tenant | None) -> Accepted:

@@ -87,12 +87,15 @@ class Composer:
         """Feedback spans from the closed traces. The caller attaches each to the turn of its parent span, and removes it
         here.
         """
-        self.tenant_labels: Mapping[str, Mapping[str, str]] = {}
-        """Labels added to a tenant's scores, by the tenant's name."""
+        self._tenant_labels: Mapping[str, Mapping[str, str]] = {}
         self._now = now
         self._holding = threading.Lock()
         self._parts = Duplicates(Stitcher(patience, _HELD_BYTES, max_age), revisable_bytes)
         self._revisions = Revisions(revisable_bytes, _REVISABLE_SECONDS, now)
+
+    def set_tenant_labels(self, labels: Mapping[str, Mapping[str, str]]) -> None:
+        """Set the labels that are added to a tenant's scores, by the tenant's name."""
+        self._tenant_labels = labels
 
     # --- closed spans → groups
 
@@ -213,7 +216,7 @@ class Composer:
         record = group.root
         root = Root(
             trace_id_of(record.trace_id), record.span_id, record.sampled, record.trace_state,
-            record.resource_attributes, turn.tenant, self.tenant_labels.get(turn.tenant or "", {}),
+            record.resource_attributes, turn.tenant, self._tenant_labels.get(turn.tenant or "", {}),
         )  # fmt: skip
         return ScoredTurn(
             turn, root, (), earlier.turn_id, earlier.turn_id is None, size=group.size, counted_as=earlier.first_id or turn.turn_id,

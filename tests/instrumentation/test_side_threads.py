@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -194,6 +194,15 @@ def test_turn_leaves_without_its_media_if_they_hang(gate: Gate) -> None:
 # --- the threads
 
 
+class Item(NamedTuple):
+    name: str
+    size: int = 5
+    trace_key: int = 1
+
+
+TURN, SEEN = Item("turn"), Item("seen")
+
+
 class Setting(Worker):
     """A worker that sets "turn" aside, to come back as "seen"."""
 
@@ -205,9 +214,9 @@ class Setting(Worker):
 
     def _handled_here(self, batch: list[Any]) -> Sequence[Any]:
         for item in batch:
-            self.done.append(item)
-            if item == "turn":
-                self.set_aside("seen", 5, lambda: self.done.append(self._work_aside()))
+            self.done.append(item.name)
+            if item is TURN:
+                self.set_aside(SEEN, lambda: self.done.append(self._work_aside()), lambda: SEEN)
         return ()
 
     def _note(self, where: str, error: BaseException) -> None:
@@ -216,15 +225,15 @@ class Setting(Worker):
 
 def test_where_no_thread_can_be_started_the_work_is_left_to_the_item() -> None:
     worker = Setting(lambda: "work")
-    worker.may_start = False
-    worker.put("turn", 5)
+    worker.start_no_threads()
+    worker.put(TURN, 5)
     assert worker.drain(1)
     assert (worker.done, worker.bytes) == (["turn", "seen"], 0)
 
 
 def test_work_that_fails_brings_its_item_back() -> None:
     worker = Setting(lambda: 1 / 0)
-    worker.put("turn", 5)
+    worker.put(TURN, 5)
     assert worker.drain(10)
     assert (worker.done, worker.failures, worker.bytes) == (["turn", "seen"], ["ZeroDivisionError"], 0)
     assert worker.stop(1)

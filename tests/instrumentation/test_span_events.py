@@ -403,7 +403,7 @@ def test_a_copy_of_the_span_keeps_its_events():
 
 def test_a_metric_that_breaks_the_evaluation_leaves_the_exporter_alone(monkeypatch):
     with Rig() as rig:
-        monkeypatch.setattr(rig.engine.pipeline, "evaluate", lambda *_: 1 / 0)
+        monkeypatch.setattr(rig.engine.pipeline.composer, "read", lambda *_: 1 / 0)
         rig.run()
         assert [event.name for event in rig.exported(ROOT).events] == []
         assert rig.engine.outlets.errors == {("span_events", "ZeroDivisionError"): 1}

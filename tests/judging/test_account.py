@@ -10,7 +10,8 @@ import pytest
 
 import otel_agenteval as oa
 from otel_agenteval.core import semconv
-from otel_agenteval.engine.pipeline import Pipeline
+from otel_agenteval.engine.scorer import Scorer
+from otel_agenteval.engine.worker import Worker
 from otel_agenteval.evaluation.load_shedding import Shedding
 from otel_agenteval.outlets.base import Outlet
 from tests.support.clock import FakeClock
@@ -125,15 +126,15 @@ def test_a_lost_turn_says_why(models: ScriptedModels) -> None:
 def test_the_equation_holds_when_things_fail(models: ScriptedModels, monkeypatch: pytest.MonkeyPatch) -> None:
     models.play(*[GOOD, 400, "prose", GOOD] * 50)
     with Rig(config(models)) as rig:
-        real, seen = Pipeline.evaluate, []
+        real, seen = Scorer.evaluate, []
 
-        def failing(self: Pipeline, *args: Any, **how: Any) -> Any:
+        def failing(self: Scorer, *args: Any, **how: Any) -> Any:
             seen.append(1)
             if len(seen) % 5 == 0:
                 raise RuntimeError("of ours")
             return real(self, *args, **how)
 
-        monkeypatch.setattr(Pipeline, "evaluate", failing)
+        monkeypatch.setattr(Scorer, "evaluate", failing)
         judging = rig.engine.judging
         assert judging is not None
         written, calls = judging.planner.content.written, []
@@ -274,13 +275,13 @@ def test_levels_go_up_at_once_and_down_one_by_one() -> None:
     ("fill", "left_out"), [(0.0, set()), (0.6, {"llm"}), (0.75, {"llm", "embed"}), (0.9, {"llm", "embed", "heavy"})]
 )
 def test_a_full_worker_leaves_out_judges_first_and_heavy_metrics_last(
-    models: ScriptedModels, fill: float, left_out: set[str]
+    models: ScriptedModels, fill: float, left_out: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     models.play(*[GOOD] * 5, vectors={"Paris.": [1.0, 0.0], "What is the capital of France?": [1.0, 0.0]})
     kinds = {"llm": "llm_coherence", "embed": "embed_coherence", "heavy": "code_takes_long"}
     given = {**config(models), "metrics": list(kinds.values()), "embedder": {"base_url": models.url, "model": "scripted"}}
     with Rig(given) as rig:
-        rig.engine.pipeline._fill = lambda: fill
+        monkeypatch.setattr(Worker, "bytes", property(lambda worker: fill * worker.max_bytes))
         rig.run()
         assert rig.engine.drain(10, judges=True)
         found = outcomes(rig)

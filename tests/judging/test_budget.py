@@ -20,7 +20,7 @@ from otel_agenteval.config.loader import load_config
 from otel_agenteval.config.section import options_of
 from otel_agenteval.core import semconv
 from otel_agenteval.core.errors import ConfigError
-from otel_agenteval.engine.engine import Engine
+from otel_agenteval.engine.builder import engine_from
 from otel_agenteval.judging.budget import WINDOWS, Bound, JudgeBudget, bounds_of
 from otel_agenteval.judging.queues import Counter, Demand, MemorySpendBook, SpendBook, SqliteSpendBook
 from tests.support.clock import FakeClock
@@ -330,7 +330,7 @@ def test_only_the_metric_whose_dollars_are_bounded_needs_a_price(models: Scripte
 def test_a_bound_for_a_metric_that_is_not_judged_is_refused(models: ScriptedModels) -> None:
     given: Mapping[str, Any] = config(models, budget={"metrics": {"llm_relevanc": {"usd_per_day": 1}}})
     with pytest.raises(ConfigError, match=r"judge\.budget\.metrics\.llm_relevanc: .*Did you mean llm_relevance"):
-        Engine(load_config({**given, "outlets": {"prometheus": None}}, {}))
+        engine_from(load_config({**given, "outlets": {"prometheus": None}}, {}))
 
 
 def test_a_budget_s_configuration_is_written_as_it_was_read() -> None:

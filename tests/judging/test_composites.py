@@ -393,7 +393,7 @@ def test_a_kill_loses_no_composite(models: ScriptedModels, tmp_path: Path, kille
     clock.advance(60)
     with Rig(wanted, clock=clock) as rig:
         assert rig.engine.judging is not None
-        rig.engine.tick()
+        rig.engine.intake.tick()
         drain(rig)
         found = {score.metric: score.value for scored in rig.kept for score in scored.scores if scored.judged}
         assert {**{name: value for name, (value, _) in before.items()}, **found} == {ONE: 0.1, MEAN: pytest.approx(0.3)}

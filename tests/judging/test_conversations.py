@@ -56,7 +56,7 @@ def test_reliability_and_consistency_follow_from_the_signals_of_the_turns(models
         converse(rig, "Paris.", "Rome?", "Paris, I think.")
         assert rig.engine.drain(10, judges=True)
         clock.advance(601)
-        rig.engine.tick()
+        rig.engine.intake.tick()
         [scored] = whole_ones(rig)
         # risks 0, 0.8 and 0.1; the worst of three is the 0.8
         assert values(scored)[RELIABILITY] == pytest.approx(0.2)
@@ -81,15 +81,15 @@ def test_a_signal_that_comes_after_the_end_revises_what_looks_at_signals(models:
         assert first.scores[0].detail["reason"] == "missing:session"
         assert judging.step()  # the judge is late
         rig.turns()
-        rig.engine.tick()
+        rig.engine.intake.tick()
         assert len(whole_ones(rig)) == 1  # others may follow
         clock.advance(31)
-        rig.engine.tick()
+        rig.engine.intake.tick()
         _, second = whole_ones(rig)
         assert (second.turn.revision, second.supersedes, second.new) == (2, "conversation-c1", False)
         assert values(second) == {RELIABILITY: pytest.approx(0.4), CONSISTENCY: pytest.approx(0.4)}
         clock.advance(120)
-        rig.engine.tick()
+        rig.engine.intake.tick()
         assert len(whole_ones(rig)) == 2
         counted = {key[2]: value for key, value in rig.count(semconv.RESULTS).items() if key[0] == RELIABILITY}
         assert counted == {"skipped": 1, "superseded": 1}

@@ -458,7 +458,7 @@ def test_a_batch_of_turns_goes_to_the_queue_at_once(server: RedisServer) -> None
         for _ in range(3):
             rig.run()
         rig.engine.worker.drain(30)  # the server knows the scripts
-        rig.engine.worker.courteous = False
+        rig.engine.worker.hurry()
         before = client.info("commandstats")["cmdstat_evalsha"]["calls"]
         for _ in range(100):
             rig.run()

@@ -17,7 +17,7 @@ import pytest
 from otel_agenteval.cli.main import main
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import ConfigError
-from otel_agenteval.engine.engine import Engine
+from otel_agenteval.engine.builder import engine_from
 from otel_agenteval.kafka.consumer import Address, KafkaSource, Patience
 from otel_agenteval.server.feed import Feed
 from tests.support.certificates import Authority
@@ -284,7 +284,7 @@ def test_partitions_that_move_while_reading_pauses_are_read_again(
     kafka: Kafka, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     produce(kafka, topic, messages_of(200))
-    engine = Engine(load_config({"outlets": {"log_events": False, "prometheus": None}}, {}))
+    engine = engine_from(load_config({"outlets": {"log_events": False, "prometheus": None}}, {}))
     options = "session.timeout.ms=6000&heartbeat.interval.ms=300"
     address = Address.read(f"kafka://{kafka.address}/{topic}?group={topic}&{options}")
     source = KafkaSource(engine, Feed(engine, engine.config.serve), address, Patience())
@@ -355,7 +355,7 @@ def test_turns_do_not_age_while_their_partition_is_away(
     scores = tmp_path / "worker.jsonl"
     patience = Told()
     config = {"turn": {"decision_delay": "300ms"}, "outlets": {"log_events": False, "prometheus": None, "jsonl": str(scores)}}
-    engine = Engine(load_config(config, {}), waited=patience)
+    engine = engine_from(load_config(config, {}), waited=patience)
     address = Address.read(f"kafka://127.0.0.1:{proxy.port}/{topic}?group={topic}&session.timeout.ms=300000")
     source = KafkaSource(engine, Feed(engine, engine.config.serve), address, patience)
     looks: list[bool] = []

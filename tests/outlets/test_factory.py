@@ -15,7 +15,7 @@ from otel_agenteval.config.loader import load_config
 from otel_agenteval.config.outlets import OutletOptions
 from otel_agenteval.config.section import options_of
 from otel_agenteval.core.telemetry import Telemetry
-from otel_agenteval.engine.engine import Engine
+from otel_agenteval.engine.builder import engine_from
 from otel_agenteval.outlets import factory
 from otel_agenteval.outlets.base import Outlet, Setup
 from otel_agenteval.outlets.factory import MODULES, outlets_from
@@ -66,7 +66,7 @@ def test_a_new_outlet_is_its_module_its_option_and_a_line_of_the_table(monkeypat
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setattr(factory, "MODULES", {"new": ".new"})
     monkeypatch.setattr(OutletOptions, "new", True, raising=False)
-    engine = Engine(load_config({}))
+    engine = engine_from(load_config({}))
     engine.outlets.emit([scored_turn()])
     engine.shutdown()
     assert len(emitted) == 1
@@ -76,9 +76,9 @@ def test_an_outlet_that_is_off_is_not_even_imported() -> None:
     script = """
 import sys
 from otel_agenteval.config.loader import load_config
-from otel_agenteval.engine.engine import Engine
+from otel_agenteval.engine.builder import engine_from
 
-Engine(load_config({"outlets": {"prometheus": None, "log_events": False}})).shutdown()
+engine_from(load_config({"outlets": {"prometheus": None, "log_events": False}})).shutdown()
 print(sorted(name for name in sys.modules if name.startswith("otel_agenteval.outlets.")))
 """
     loaded = output_of(script)

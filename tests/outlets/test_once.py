@@ -108,12 +108,12 @@ def test_a_turn_that_closes_after_its_root_and_one_that_is_revised_leave_as_log_
         with rig.agent():
             chat = rig.start_chat("tell me", "All of it.")
         clock.advance(3)
-        rig.engine.tick()
+        rig.engine.intake.tick()
         first = all_of(rig)
         assert logged(rig) == first != set()
         chat.end()
         clock.advance(30)
-        rig.engine.tick()
+        rig.engine.intake.tick()
         assert {scored.turn.revision for scored in rig.scored()} == {1, 2}
         assert logged(rig) == all_of(rig) > first
         assert on_spans(rig) == set()
@@ -191,7 +191,7 @@ def test_a_missing_provider_is_only_spoken_of_when_a_score_has_no_other_way(capl
     with tracer.start_as_current_span("a", attributes=agent):
         late = tracer.start_span("chat", attributes={"gen_ai.operation.name": "chat"})
     clock.advance(3)
-    processor.engine.tick()
+    processor.engine.intake.tick()
     assert processor.force_flush()
     assert caplog.text.count("no SDK LoggerProvider is set up") == 1
     late.end()

@@ -9,7 +9,7 @@ import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
 from otel_agenteval.config.loader import load_config
-from otel_agenteval.engine.engine import Engine
+from otel_agenteval.engine.builder import engine_from
 from otel_agenteval.evaluation.scored_turn import ScoredTurn
 from otel_agenteval.outlets.base import Outlet
 from otel_agenteval.outlets.otlp.metrics import MetricsEncoder
@@ -48,7 +48,7 @@ class Compared(Outlet):
 def test_everything_that_leaves_of_a_recording_is_the_same(archive: str) -> None:
     stream = Stream()
     stream.engine.shutdown()
-    engine = stream.engine = Engine(load_config(CONFIG), clock=stream.clock)
+    engine = stream.engine = engine_from(load_config(CONFIG), clock=stream.clock)
     sdk = SdkMetrics(engine.telemetry, VERSION, "engine-1")
     outlet = Compared(sdk)
     engine.outlets.add(outlet)

@@ -13,7 +13,7 @@ import pytest
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.sqlite import open_file
 from otel_agenteval.core.writable import fault_of_file, fault_of_folder
-from otel_agenteval.engine.engine import Engine
+from otel_agenteval.engine.builder import engine_from
 from otel_agenteval.outlets.store.sqlite import SCHEMA
 from tests.support.rig import Rig
 from tests.support.service import Sidecar, turn_of
@@ -44,7 +44,7 @@ def test_each_path_is_logged_once_with_its_place_in_the_configuration(
     place: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").touch()
-    engine = Engine(load_config(PLACES[place](str(tmp_path / "file" / "below"))))
+    engine = engine_from(load_config(PLACES[place](str(tmp_path / "file" / "below"))))
     engine.shutdown()
     [said] = warnings(caplog)
     assert place in said
@@ -53,7 +53,7 @@ def test_each_path_is_logged_once_with_its_place_in_the_configuration(
 
 @pytest.mark.parametrize("place", PLACES)
 def test_nothing_is_said_of_a_path_that_can_be_written(place: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    engine = Engine(load_config(PLACES[place](str(tmp_path / "new"))))
+    engine = engine_from(load_config(PLACES[place](str(tmp_path / "new"))))
     engine.shutdown()
     assert warnings(caplog) == []
 

@@ -105,7 +105,7 @@ def evaluate(sidecar: Sidecar) -> None:
     """Close what is open, and evaluate it, whether or not that can be delivered."""
     with sidecar.engine.assembler.lock:
         closed = sidecar.engine.assembler.close_all("delay")
-    sidecar.engine.take(closed)
+    sidecar.engine.intake.take(closed)
     assert sidecar.engine.worker.drain(30)
 
 

@@ -54,7 +54,7 @@ def is_released(sidecar: Sidecar) -> bool:
     journal, engine = sidecar.service.journal, sidecar.engine
     assert journal is not None
     engine.flush(10)
-    journal.collect(engine.held, partial(sidecar.engine.flush, 10))
+    journal.collect(engine.intake.held, partial(sidecar.engine.flush, 10))
     return bool(journal.size == 0)
 
 
@@ -64,7 +64,7 @@ def test_log_record_without_span_releases_its_segment(sidecar: Sidecar, clock: F
     assert not is_released(sidecar)
     clock.advance(1)
     assert is_released(sidecar)
-    assert sidecar.engine.late_log_records == 1
+    assert sidecar.engine.intake.late_log_records == 1
 
 
 def test_log_record_of_a_closed_turn_releases_its_segment(sidecar: Sidecar, clock: FakeClock) -> None:

@@ -51,12 +51,12 @@ HOLD = """
 import json, psutil, gc
 from tests.support.service import request
 from otel_agenteval.config.loader import load_config
-from otel_agenteval.engine.engine import Engine
+from otel_agenteval.engine.builder import engine_from
 from otel_agenteval.server.feed import Feed
 from otel_agenteval.server.process import tune
 tune()
 config = load_config({"turn": {"total_bytes": "24MiB"}, "inline": {"metrics": []}, "outlets": {"prometheus": None, "log_events": False}})
-engine = Engine(config)
+engine = engine_from(config)
 engine.worker.may_start = False
 feed = Feed(engine, config.serve)
 gc.collect()

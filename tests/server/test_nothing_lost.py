@@ -114,14 +114,14 @@ def test_a_disk_that_takes_no_lines_holds_the_journal_back_and_nothing_is_lost(t
         engine = sidecar.engine
         with engine.assembler.lock:
             closed = engine.assembler.close_all("delay")
-        engine.take(closed)
+        engine.intake.take(closed)
         assert engine.worker.drain(30)
-        journal.collect(engine.held, partial(sidecar.engine.flush, 10))
+        journal.collect(engine.intake.held, partial(sidecar.engine.flush, 10))
         assert journal.size > 0
         account = sidecar.service.ledger()["outlets"]["jsonl"]
         assert (account["delivered"], account["waiting"], account["failed"]) == (0, account["made"], {})
         lines.parent.mkdir()
-        journal.collect(engine.held, partial(sidecar.engine.flush, 10))
+        journal.collect(engine.intake.held, partial(sidecar.engine.flush, 10))
         assert journal.size == 0
         assert len(lines.read_text().splitlines()) == account["made"] > 0
 
@@ -256,12 +256,13 @@ def test_the_ledger_adds_up(config: dict[str, Any], bodies: list[bytes], clock: 
 def test_turns_that_are_lost_are_counted_with_their_spans(clock: FakeClock) -> None:
     with Sidecar(clock=clock) as sidecar:
 
-        def fails(group: Any, **how: Any) -> Any:
+        def fails(group: Any) -> Any:
             if group.root.trace_id % 2:
                 raise MemoryError
-            return real(group, **how)
+            return real(group)
 
-        real, sidecar.engine.pipeline.evaluate = sidecar.engine.pipeline.evaluate, fails
+        composer = sidecar.engine.pipeline.composer
+        real, composer.read = composer.read, fails
         for number in range(1, 11):
             assert sidecar.post("/v1/traces", turn_of(number))[0] == 200
         ledger = sidecar.stop()

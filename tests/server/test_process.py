@@ -185,15 +185,15 @@ def test_a_segment_is_kept_until_its_turns_have_left(tmp_path: Path) -> None:
     with Sidecar({"serve": {"journal": str(tmp_path)}}) as sidecar:
         sidecar.post("/v1/traces", turn_of(1))
         journal = sidecar.service.journal
-        journal.collect(sidecar.engine.held, lambda: True)
+        journal.collect(sidecar.engine.intake.held, lambda: True)
         assert journal.size > 0  # the turn is open
         engine = sidecar.engine
         with engine.assembler.lock:
             closed = engine.assembler.close_all("delay")
-        engine.take(closed)
-        journal.collect(sidecar.engine.held, lambda: False)
+        engine.intake.take(closed)
+        journal.collect(sidecar.engine.intake.held, lambda: False)
         assert journal.size > 0  # an outlet could not hand it over
-        journal.collect(sidecar.engine.held, partial(sidecar.engine.flush, 10))
+        journal.collect(sidecar.engine.intake.held, partial(sidecar.engine.flush, 10))
         assert (journal.size, list(tmp_path.rglob("*.requests"))) == (0, [])
         assert sidecar.post("/v1/traces", turn_of(2))[0] == 200
         assert journal.size > 0

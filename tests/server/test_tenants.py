@@ -261,7 +261,7 @@ def test_a_tenant_with_too_many_open_turns_opens_no_more_and_ends_those_it_has(c
         assert call(sidecar, turn_of(3), "token-a").code() is grpc.StatusCode.UNAVAILABLE
         assert sidecar.engine.assembler.open_turns == 3
         clock.advance(10.1)
-        sidecar.engine.tick()
+        sidecar.engine.intake.tick()
         assert sidecar.post("/v1/traces", turn_of(3), of("token-a"))[0] == 200
 
 
@@ -460,10 +460,10 @@ def test_a_turn_that_was_not_evaluated_keeps_its_tenant_s_segment(tmp_path: Path
         assert sidecar.post("/v1/traces", turn_of(1), of("token-a"))[0] == 200
         (segment,) = tmp_path.rglob("*.requests")
         assert sidecar.service.journal is not None
-        sidecar.service.journal.collect(sidecar.engine.held, lambda: True)
+        sidecar.service.journal.collect(sidecar.engine.intake.held, lambda: True)
         assert segment.exists()
         sidecar.turns()
-        sidecar.service.journal.collect(sidecar.engine.held, lambda: True)
+        sidecar.service.journal.collect(sidecar.engine.intake.held, lambda: True)
         assert not segment.exists()
 
 

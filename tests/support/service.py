@@ -99,7 +99,7 @@ class Sidecar:
         engine = self.engine
         with engine.assembler.lock:
             closed = engine.assembler.close_all("delay")
-        engine.take(closed)
+        engine.intake.take(closed)
         assert engine.worker.flush(30)
         return [scored.turn for scored in self.kept]
 

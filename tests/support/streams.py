@@ -6,7 +6,7 @@ import json
 
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.jsonio import loads
-from otel_agenteval.engine.engine import Engine
+from otel_agenteval.engine.builder import engine_from
 from otel_agenteval.spans.otlp import OtlpLog, from_json
 from otel_agenteval.spans.record import SpanRecord, cut_long_values
 from tests.support.clock import FakeClock
@@ -30,7 +30,7 @@ class Stream:
     def __init__(self):
         self.clock = FakeClock()
         outlets = {"span_events": "off", "log_events": False, "prometheus": None}
-        self.engine = Engine(load_config({"inline": {"metrics": ["code_refusal"]}, "outlets": outlets}), clock=self.clock)
+        self.engine = engine_from(load_config({"inline": {"metrics": ["code_refusal"]}, "outlets": outlets}), clock=self.clock)
         self.kept = []
         self.engine.keep_turns(self.kept)
 
@@ -42,7 +42,7 @@ class Stream:
                 elif isinstance(item, SpanRecord):
                     size = cut_long_values(item)
                     local_root = item.parent_id == 0 or item.remote_parent
-                    self.engine.take(self.engine.assembler.add(item.trace_id, item, size, local_root))
+                    self.engine.intake.take(self.engine.assembler.add(item.trace_id, item, size, local_root))
 
     def send_logs(self, lines):
         """Log records, of which some may belong to no turn."""
@@ -55,7 +55,7 @@ class Stream:
         """Wait as long as anything can take."""
         for _ in range(3):
             self.clock.advance(400)
-            self.engine.tick()
+            self.engine.intake.tick()
             assert self.engine.flush(60)
 
     def turns(self):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from otel_agenteval.config.loader import load_config
-from otel_agenteval.engine.engine import Engine
+from otel_agenteval.engine.builder import engine_from
+from otel_agenteval.engine.engine import limits_of
 from otel_agenteval.engine.work import ClosedSpans
 from tests.support.clock import FakeClock
 from tests.support.spans import agent, chat, span, tool
@@ -18,7 +19,9 @@ class Received:
 
     def __init__(self, **limits):
         self.clock = FakeClock()
-        self.engine = Engine(load_config({**QUIET, "turn": {"decision_delay": "10s", **limits}}), waited=self.clock.monotonic)
+        self.engine = engine_from(
+            load_config({**QUIET, "turn": {"decision_delay": "10s", **limits}}), waited=self.clock.monotonic
+        )
         self.kept = []
         self.engine.keep_turns(self.kept)
 
@@ -28,7 +31,7 @@ class Received:
             self.handle(self.engine.assembler.add(record.trace_id, record, 600, local_root))
 
     def handle(self, closed):
-        self.engine.pipeline.run([ClosedSpans(self.engine.pipeline, one) for one in closed])
+        self.engine.pipeline.run([ClosedSpans(one) for one in closed])
 
     def wait(self, seconds):
         self.clock.advance(seconds)
@@ -47,7 +50,7 @@ WITHOUT_A_PARENT = [chat(2, 7), agent(1)]
 
 
 def evict(received):
-    received.engine.assembler.set_limits(received.engine._limits(load_config({"turn": {"max_open": 1}})))
+    received.engine.assembler.set_limits(limits_of(load_config({"turn": {"max_open": 1}}), 10.0))
     received.send(chat(2, 1, trace_id=0xB2))
 
 
@@ -166,7 +169,7 @@ def test_a_trace_without_an_end_is_evaluated_to_its_end():
     received.end()
     scored = sum(one.turn.agent == "bot" for one in received.kept)
     assert scored >= 960  # a turn that a bound cuts in two may lose a part
-    unused = received.engine.dropped()
+    unused = received.engine.status.dropped()
     used = sum(len(one.turn.spans) for one in received.kept)
     assert used + unused["not_in_a_turn"] + unused.get("late", 0) == sent
 
@@ -176,7 +179,7 @@ def test_late_spans_that_nobody_looks_at_are_counted():
     received.send(chat(2, 1), chat(2, 1, trace_id=0xB2))
     assert received.turns() == [("evicted", False)]
     received.send(chat(3, 1), chat(4, 1))
-    assert received.engine.dropped()["late"] == 2
+    assert received.engine.status.dropped()["late"] == 2
 
 
 def test_a_plain_span_alone_is_no_part_of_it():

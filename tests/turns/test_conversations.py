@@ -155,7 +155,7 @@ def test_an_idle_conversation_is_scored_once_as_a_whole():
         converse(rig, "Paris.", "Rome.")
         assert whole_ones(rig) == []
         clock.advance(61)
-        rig.engine.tick()
+        rig.engine.intake.tick()
         (scored,) = whole_ones(rig)
         assert [(score.metric, score.passed) for score in scored.scores] == [("code_contains", True)]
         assert len(scored.turn.messages) == 4

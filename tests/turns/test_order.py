@@ -162,7 +162,7 @@ def test_what_comes_after_the_close_makes_the_turn_of_the_file_too(recordings, t
             found = [line for _, _, line in sorted(pieces(lines), key=lambda piece: int(piece[1]["startTimeUnixNano"]))]
             stream.send(found[:1])
             stream.clock.advance(3)
-            stream.engine.tick()
+            stream.engine.intake.tick()
             assert stream.engine.flush(60)
             stream.send(found[1:])
     assert {turn_id: without(turn, "spans") for turn_id, turn in stream.turns().items()} == expected

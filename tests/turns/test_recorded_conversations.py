@@ -12,7 +12,7 @@ import pytest
 import otel_agenteval as oa
 from otel_agenteval.cli.main import main
 from otel_agenteval.config.loader import load_config
-from otel_agenteval.engine.engine import Engine
+from otel_agenteval.engine.builder import engine_from
 from tests.support.judges import SteadyModels
 from tests.support.recordings import recording
 from tests.support.streams import Stream
@@ -94,7 +94,7 @@ def live(given: dict[str, Any], recorded: Path) -> Found:
     outlets = {"span_events": "off", "log_events": False, "prometheus": None}
     stream = Stream()
     stream.engine.shutdown()
-    stream.engine = Engine(load_config({**given, "outlets": outlets}), clock=stream.clock)
+    stream.engine = engine_from(load_config({**given, "outlets": outlets}), clock=stream.clock)
     stream.kept = []
     stream.engine.keep_turns(stream.kept)
     for file in sorted(recorded.iterdir()):

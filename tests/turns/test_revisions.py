@@ -9,7 +9,7 @@ import pytest
 
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import semconv
-from otel_agenteval.engine.engine import Engine
+from otel_agenteval.engine.builder import engine_from
 from otel_agenteval.statistics.estimates import Estimates
 from otel_agenteval.turns.conversations import Conversations
 from tests.outlets.factories import scored_turn
@@ -188,7 +188,7 @@ def in_conversation(number, trace_id, name="c"):
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
 def test_turns_that_are_closed_together_know_what_was_said_before_them(order):
     received = Received()
-    received.engine = Engine(load_config({**QUIET, **HISTORY}), waited=received.clock.monotonic)
+    received.engine = engine_from(load_config({**QUIET, **HISTORY}), waited=received.clock.monotonic)
     received.engine.judging.may_start = False
     received.engine.keep_turns(received.kept)
     for number in order:

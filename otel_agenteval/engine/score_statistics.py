@@ -30,7 +30,7 @@ _FILES = 64
 _FORM = 1
 
 
-class Keeps(Protocol):
+class Restorable(Protocol):
     """Component whose state outlives the process."""
 
     def state(self) -> Any:
@@ -40,8 +40,8 @@ class Keeps(Protocol):
         """Restore a state that is ``passed`` seconds old."""
 
 
-class Fleet:
-    """Detector of score changes, and keeper of fleet statistics.
+class ScoreStatistics:
+    """Detector of score changes, and keeper of the state of statistics.
 
     Args:
         options: section ``statistics``.
@@ -51,7 +51,7 @@ class Fleet:
     """
 
     def __init__(
-        self, options: StatisticsOptions, estimates: Mapping[str, Keeps | None], telemetry: Telemetry, clock: Clock
+        self, options: StatisticsOptions, estimates: Mapping[str, Restorable | None], telemetry: Telemetry, clock: Clock
     ) -> None:
         wanted = options.changes
         self.changes: Changes | None = None
@@ -61,7 +61,7 @@ class Fleet:
 
             self.changes = Changes(DetectorOptions(float(wanted.false_alarm_every), wanted.least, wanted.reference), clock)
             self.changes.watch(telemetry)
-        self._kept: dict[str, Keeps] = {
+        self._kept: dict[str, Restorable] = {
             name: one for name, one in {**estimates, "changes": self.changes}.items() if one is not None
         }
         self._clock = clock
@@ -98,7 +98,7 @@ class Fleet:
             self._file = StateFile(str(self._file.first))
             self._restore()
 
-    def look(self, batch: Sequence[ScoredTurn]) -> list[tuple[Change, Root]]:
+    def changes_in(self, batch: Sequence[ScoredTurn]) -> list[tuple[Change, Root]]:
         """Return the changes that scores reveal, each with the root of the revealing turn."""
         changes = self.changes
         if changes is None:
@@ -203,7 +203,7 @@ class StateFile:
             return None
         return found if form == _FORM else None
 
-    def write(self, said: dict[str, Any]) -> None:
+    def write(self, state: dict[str, Any]) -> None:
         """Replace the file atomically."""
         if self._lock is None:
             return
@@ -211,7 +211,7 @@ class StateFile:
         with self._writing:
             try:
                 with os.fdopen(private(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
-                    file.write(jsonio.dumps(said).encode())
+                    file.write(jsonio.dumps(state).encode())
                 Path(partial).replace(self.path)
             except (OSError, ValueError, TypeError) as error:
                 self.warn(error)

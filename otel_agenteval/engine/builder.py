@@ -1,0 +1,183 @@
+"""Builder of an engine from a configuration."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..config.root import Config
+from ..core import forks
+from ..core.clock import SYSTEM_CLOCK, Clock
+from ..core.telemetry import Telemetry
+from ..core.version import __version__
+from ..evaluation.evaluator import Evaluator
+from ..evaluation.load_shedding import Shedding
+from ..evaluation.names import public_name
+from ..evaluation.redaction import exporter_of
+from ..evaluation.references import ReferenceSources
+from ..outlets.base import Setup
+from ..outlets.factory import outlets_from
+from ..outlets.fan_out import FanOut
+from ..outlets.span_events import SpanEventOutlet
+from ..turns.assembler import Assembler
+from ..turns.composer import REVISABLE_BYTES, Composer
+from ..turns.conversations import Conversations
+from ..turns.early_logs import EarlyLogs
+from ..turns.live_roles import role_of_span
+from .ending_root import EndingRoots
+from .engine import BEHIND_OTLP, Engine, limits_of, switched_on
+from .feedback import FeedbackJoiner
+from .hints import Hints
+from .intake import Intake
+from .outcomes import TurnOutcomes
+from .pipeline import Pipeline
+from .recent_turns import RecentTurns
+from .score_statistics import ScoreStatistics
+from .scorer import Scorer
+from .selected import selected
+from .self_metrics import InternalErrors, watch_engine
+from .status import Status
+from .warm_up import WarmUp
+from .watchdog import Watchdog
+from .work import JudgedTurns, WorkItem
+from .worker import Worker
+
+if TYPE_CHECKING:
+    from ..judging.dispatcher import Dispatcher
+
+_RECENT, _RECENT_IN_PROCESS = 20_000, 1_000
+"""Number of scored turns that are remembered for later user feedback."""
+_REVISABLE_IN_PROCESS = 3 * 2**20
+"""Bytes of past turns that are remembered in an agent's process.
+
+Few spans arrive late there, and the memory is the agent's.
+"""
+_EARLY_BYTES = 32 * 1024 * 1024
+"""Bytes that log records can use while they wait for their spans."""
+
+
+class _InstanceId:
+    """Id of an engine. A forked child has an id of its own."""
+
+    def __init__(self) -> None:
+        self._renew()
+        forks.in_child(self._renew)
+
+    def _renew(self) -> None:
+        self._id = str(uuid.uuid4())
+
+    def __call__(self) -> str:
+        return self._id
+
+
+def engine_from(
+    config: Config,
+    *,
+    decision_delay: float = 2.0,
+    logger_provider: Any = None,
+    meter_provider: Any = None,
+    clock: Clock = SYSTEM_CLOCK,
+    waited: Callable[[], float] | None = None,
+) -> Engine:
+    """Return an engine, complete with its pipeline, worker, judges and outlets.
+
+    Args:
+        config: metrics, outlets and all other options.
+        decision_delay: seconds of ``turn.decision_delay: auto`` for this entry point.
+        logger_provider: provider for log events. None uses the global one, resolved at the first score.
+        meter_provider: provider for OTLP metrics, if enabled. None uses the global one.
+        clock: replaced by tests.
+        waited: returns monotonic seconds for the deadlines of turns and conversations. None uses the clock.
+
+    Raises:
+        ConfigError: a part of the configuration is invalid.
+    """
+    metrics = selected(config)
+    waited = waited or clock.monotonic
+    is_behind_otlp = decision_delay >= BEHIND_OTLP
+    enabled = switched_on()
+    instance_id = _InstanceId()
+    errors = InternalErrors()
+    shedding = Shedding(clock.monotonic)
+    redacted = frozenset(config.privacy.redact)
+    telemetry = Telemetry(clock, public=lambda name: public_name(name, redacted))
+    setup = Setup(config, telemetry, instance_id, __version__, logger_provider, meter_provider)
+    outlets = FanOut(outlets_from(setup) if enabled else (), telemetry, config.privacy.redact, exporter_of(config))
+
+    def handle(batch: list[WorkItem]) -> Sequence[WorkItem]:
+        return pipeline.run(batch)
+
+    def tick() -> bool:
+        return intake.tick()
+
+    worker = Worker(  # before the parts that put items into its queue
+        handle,
+        tick,
+        outlets.flush,
+        config.queue.max_bytes,
+        outlets.can_emit,
+        errors.report,
+        clock.monotonic,
+    )
+
+    judging: Dispatcher | None = None
+    if metrics.any_judged:
+        from ..judging.factory import judging_from  # only imported if a metric is judged
+
+        judging = judging_from(
+            config, metrics.of_turns, metrics.of_conversations, telemetry, lambda turns, size: worker.put(JudgedTurns(turns, size), size),
+            errors.report, clock, shedding, outlets.note_outcome,
+        )  # fmt: skip
+
+    assembler = Assembler(limits_of(config, decision_delay), role_of_span, waited)
+    early_logs = EarlyLogs(_EARLY_BYTES, lambda: engine.config.turn.idle_timeout, waited)
+    revisable = REVISABLE_BYTES if is_behind_otlp else _REVISABLE_IN_PROCESS
+    composer = Composer(config.turn.stitch_timeout, waited, revisable, config.turn.max_duration)
+    evaluator = Evaluator(
+        metrics.computed, metrics.whole, ReferenceSources(config), config.inline.budget, shedding, config.inline.expected
+    )
+    conversations: Conversations | None = None
+    if metrics.conversations:
+        wanted = config.conversation
+        conversations = Conversations(
+            wanted.idle_timeout, wanted.max_open, wanted.max_turns, wanted.max_bytes, waited, metrics.history
+        )
+
+    def metric_names(conversation: bool) -> Sequence[str]:
+        computed = [metric.name for metric in evaluator.whole] if conversation else evaluator.names
+        return [*computed, *(judging.metrics.names(conversation=conversation) if judging is not None else ())]
+
+    inline = config.inline.metrics
+    configured = {entry.name for _, entry in config.metric_entries()} | (set() if isinstance(inline, str) else set(inline))
+    hints = Hints(configured & set(evaluator.names))
+    recent = RecentTurns(_RECENT if is_behind_otlp else _RECENT_IN_PROCESS)
+    feedback = FeedbackJoiner(config.feedback, composer, recent, telemetry, waited)
+    outcomes = TurnOutcomes(telemetry, composer, metric_names, outlets.count_error)
+    kept = {} if judging is None else {"estimates": judging.sample.estimates, "verdicts": judging.sample.corrected}
+    statistics = ScoreStatistics(config.statistics, kept, telemetry, clock)
+    span_events = SpanEventOutlet(config.outlets.span_events)
+    scorer = Scorer(composer, evaluator, feedback, outlets, hints, lambda: judging is not None and judging.metrics.wants_events)
+    watchdog = Watchdog(lambda: engine.config.turn.max_work)
+    pipeline = Pipeline(
+        composer, scorer, evaluator, outlets, span_events, outcomes, feedback, statistics, hints, conversations, judging, watchdog,
+        worker.set_aside, lambda: worker.bytes / worker.max_bytes,
+    )  # fmt: skip
+    needs_content = conversations is not None or judging is not None
+    roots = EndingRoots(scorer, composer, span_events, outlets, evaluator, needs_content, outcomes.lose_closed)
+    intake = Intake(assembler, early_logs, roots, pipeline, worker, hints, telemetry)
+    status = Status(assembler, intake, composer, worker, errors.counts)
+    watch_engine(telemetry, status, assembler, worker, pipeline, outlets, errors.counts)
+    for discard in (assembler.forget, early_logs.forget, composer.after_fork_in_child):
+        forks.in_child(discard)
+    if conversations is not None:
+        forks.in_child(conversations.forget)
+    forks.in_child(outlets.after_fork_in_child, forks.Step.OUTLETS)
+    warm_up = WarmUp(evaluator.warm_up, errors.report)
+    if enabled:
+        warm_up.start()
+    engine = Engine(
+        config, decision_delay, enabled, instance_id, telemetry, errors, outlets, assembler, intake, pipeline, watchdog, worker, status,
+        warm_up,
+    )  # fmt: skip
+    return engine
