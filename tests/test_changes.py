@@ -17,6 +17,7 @@ from otel_agenteval.core.turn import Turn
 from otel_agenteval.engine.builder import engine_from
 from otel_agenteval.engine.engine import Engine
 from otel_agenteval.engine.score_statistics import StateFile
+from otel_agenteval.engine.work import JudgedTurns
 from otel_agenteval.evaluation.scored_turn import Judged, Root, ScoredTurn
 from otel_agenteval.outlets.console import ConsoleOutlet
 from otel_agenteval.outlets.log_events import change_attributes
@@ -57,7 +58,7 @@ def test_every_outlet_hears_of_a_change(tmp_path: Path, caplog: pytest.LogCaptur
     path = tmp_path / "scores.db"
     config = {**WATCHED, "outlets": {"store": str(path)}}
     with Rig(config) as rig:
-        rig.engine.outlets.emit(turns([0.9] * 300 + [0.2] * 100, judged=0.5))
+        rig.engine.pipeline.run([JudgedTurns(turns([0.9] * 300 + [0.2] * 100, judged=0.5), 0)])
         records = [item.log_record for item in rig._logs.get_finished_logs()]
         [record] = [one for one in records if one.event_name == semconv.CHANGE_EVENT]
         said = dict(record.attributes or {})

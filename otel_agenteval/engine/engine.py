@@ -325,6 +325,7 @@ class Engine:
         self.worker.drain(_left(evaluate_until))
         self.pipeline.end()
         left = self.worker.give_up(_left(until) / 2)  # the outlets get the rest of the time
+        self._watchdog.end_work()
         for item in left:
             self._leave(item)
         self.delivered = self.worker.stop(_left(until), outlets=not at_exit)

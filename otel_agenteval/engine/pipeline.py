@@ -106,7 +106,6 @@ class Pipeline:
     def end(self) -> None:
         """Evaluate no further turn, because the time is up."""
         self._is_ending = True
-        self._watchdog.end_work()
 
     def run(self, batch: list[WorkItem]) -> Sequence[WorkItem]:
         """Score and emit a batch, and remove started items from it.
