@@ -23,7 +23,7 @@ from ..core.score import Score
 from ..evaluation.scored_turn import Root, ScoredTurn
 from .accounting import answering_call
 from .base import Outlet, Setup
-from .selection import log_mode, result_attributes, scores_to_log
+from .selection import add_result, log_mode, scores_to_log
 
 if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider
@@ -103,7 +103,8 @@ def event_attributes(score: Score, shared: dict[str, Any]) -> dict[str, Any]:
         attributes[semconv.EXPLANATION] = score.explanation
     if score.threshold is not None:
         attributes[semconv.THRESHOLD] = float(score.threshold)
-    return attributes | result_attributes(score)
+    add_result(attributes, score)
+    return attributes
 
 
 def change_attributes(change: Change, instance_id: str) -> dict[str, Any]:

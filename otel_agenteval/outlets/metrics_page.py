@@ -27,7 +27,10 @@ class MetricsApp:
     """
 
     def __init__(self) -> None:
-        registry = _AllProcesses() if shared_folder() is not None else prometheus_client.REGISTRY
+        registry = prometheus_client.REGISTRY
+        if shared_folder() is not None:
+            registry = CollectorRegistry()
+            registry.register(_AllProcesses())
         self._asgi = make_asgi_app(registry)
         self._wsgi = make_wsgi_app(registry)
         self._was_called = False
@@ -63,15 +66,9 @@ def metrics_app() -> MetricsApp:
     return MetricsApp()
 
 
-class _AllProcesses(CollectorRegistry):
-    """Registry for multi-process mode. Our metrics don't come from files, and keep exemplars."""
+class _AllProcesses:
+    """Collector for multi-process mode. Our metrics don't come from files, and keep exemplars."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.register(_AllMetrics())
-
-
-class _AllMetrics:
     def describe(self) -> list[Metric]:
         return []
 

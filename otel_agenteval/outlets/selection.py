@@ -18,18 +18,18 @@ def is_notable(score: Score) -> bool:
     return score.status == "error" or (score.status == "ok" and (score.policy == "gate" or score.verdict is False))
 
 
-def result_attributes(score: Score) -> dict[str, Any]:
-    """Return an event's attributes for a score's result. An error has no others."""
+def add_result(found: dict[str, Any], score: Score) -> None:
+    """Add the attributes of a score's result to those of its event. An error has no others."""
     if score.status == "error":
-        return {semconv.ERROR_TYPE: score.error_type or "_OTHER"}
-    found: dict[str, Any] = {}
+        found[semconv.ERROR_TYPE] = score.error_type or "_OTHER"
+        return
     if score.value is not None:
         found[semconv.SCORE_VALUE] = float(score.value)
     if score.label is not None:
         found[semconv.SCORE_LABEL] = score.label
-    if score.verdict is not None:
-        found[semconv.PASSED] = score.verdict
-    return found
+    verdict = score.verdict
+    if verdict is not None:
+        found[semconv.PASSED] = verdict
 
 
 def scores_sent(scored: ScoredTurn) -> list[Score]:

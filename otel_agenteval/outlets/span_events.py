@@ -23,7 +23,7 @@ from opentelemetry.sdk.util import BoundedList
 from ..core import semconv
 from ..core.score import Score
 from ..evaluation.scored_turn import ScoredTurn
-from .selection import is_notable, result_attributes
+from .selection import add_result, is_notable
 
 Mode = Literal["all", "notable", "off"]
 
@@ -34,31 +34,21 @@ ROOT_ALREADY_ENDED, UNSUPPORTED = "root_already_ended", "unsupported"
 class ScoreEvent(Event):
     """Span event for a score. Its attributes are created when an exporter first reads them."""
 
+    _name = semconv.EVENT
+    _attributes = None
     _made: dict[str, Any] | None = None
 
     def __init__(self, score: Score, time_ns: int, limit: int | None = None) -> None:
-        # The base class's fields stay unset, because the properties below replace them.
+        # instead of the base class's constructor, which is slower
         self._score = score
-        self._time_ns = time_ns
+        self._timestamp = time_ns
         self._limit = limit
-
-    @property
-    def name(self) -> str:
-        return semconv.EVENT
-
-    @property
-    def timestamp(self) -> int:
-        return self._time_ns
 
     @property
     def attributes(self) -> dict[str, Any]:
         if self._made is None:
             self._made = attributes(self._score, self._limit)
         return self._made
-
-    @property
-    def dropped_attributes(self) -> int:
-        return 0
 
 
 class DeferredEvents(BoundedList):  # type: ignore[type-arg]  # generic in its stub only
@@ -193,8 +183,9 @@ class SpanEventOutlet:
 
 def attributes(score: Score, limit: int | None) -> dict[str, Any]:
     """Return the event's attributes. There are few, because each costs encoding and storage."""
-    found = {semconv.EVALUATION_NAME: score.metric, **result_attributes(score)}
-    if score.status == "ok" and score.verdict is False and score.explanation:
+    found: dict[str, Any] = {semconv.EVALUATION_NAME: score.metric}
+    add_result(found, score)
+    if score.explanation and found.get(semconv.PASSED) is False:
         found[semconv.EXPLANATION] = score.explanation[:limit]
     found[semconv.RESULT_ID] = score.result_id
     return found

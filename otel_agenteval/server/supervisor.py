@@ -422,9 +422,14 @@ def _is_taken(host: str, port: int) -> bool:
 
 async def _start_all(children: Sequence[Child], running: Sequence[asyncio.Task[None]], stop: asyncio.Event) -> None:
     """Wait until every process listens. Raises ConfigError if one can't start."""
-    started = asyncio.gather(*(child.ready.wait() for child in children))
-    awaited: list[asyncio.Future[Any]] = [started, asyncio.ensure_future(stop.wait()), *running]
-    await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+
+    async def all_ready() -> bool:
+        for child in children:
+            await child.ready.wait()
+        return True
+
+    started = [asyncio.ensure_future(all_ready()), asyncio.ensure_future(stop.wait())]
+    await asyncio.wait([*started, *running], return_when=asyncio.FIRST_COMPLETED)
     refused = [child.number for child in children if child.refused]
     if refused:
         raise ConfigError(f"process {refused[0]} of {len(children)} can't start. See its error above")

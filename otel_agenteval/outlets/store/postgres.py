@@ -75,17 +75,10 @@ def _rows(cursor: Any) -> Any:
     return lambda values: Row(names, values)
 
 
-def _given(value: Any) -> Any:
-    """Convert a value for a column: booleans become numbers, and zero bytes become U+FFFD."""
-    if isinstance(value, bool):
-        return int(value)
-    if isinstance(value, str) and "\0" in value:
-        return value.replace("\0", "\ufffd")
-    return value
-
-
-def _parameters(values: Iterable[Any]) -> list[Any]:
-    return [_given(value) for value in values]
+def _bound(values: Iterable[Any]) -> list[Any]:
+    """Return values for columns. Booleans become numbers, and zero bytes become U+FFFD."""
+    plain = (int(value) if isinstance(value, bool) else value for value in values)
+    return [value.replace("\0", "\ufffd") if isinstance(value, str) else value for value in plain]
 
 
 def _loggable(error: Any) -> str:
@@ -135,10 +128,10 @@ class Connection:
 
     def execute(self, statement: str, values: Iterable[Any] = ()) -> Any:
         with self._faults():
-            return self._connection.execute(statement, _parameters(values))
+            return self._connection.execute(statement, _bound(values))
 
     def executemany(self, statement: str, rows: Iterable[Iterable[Any]]) -> None:
-        wanted = [_parameters(row) for row in rows]
+        wanted = [_bound(row) for row in rows]
         if wanted:
             with self._faults(), self._connection.cursor() as cursor:
                 cursor.executemany(statement, wanted)
