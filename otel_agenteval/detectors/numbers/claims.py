@@ -6,7 +6,6 @@ import json
 import re
 
 from ..texts import in_small_letters
-from . import units
 from .reading import Number
 
 _INLINE_CODE = re.compile(r"``?[^`\n]{1,300}``?")
@@ -51,13 +50,12 @@ _NAME = re.compile(
     r"[Ss]tep|[Ss]chritt|[ÉéEe]tape|[Pp]aso|[Pp]asso|[Ss]tap|[Kk]rok|[Шш]аг|[Ff]ig(?:ure|\.)?|[Tt]able|Abb\.|Tabelle|[Ll]evel|"
     r"Ст\.|ст\.|стать[яеи]|madde|статт[яі])|§§?|第)[ \u00a0-]?$"
 )
-_NAME_LIST = re.compile(r"\b(?:HTTP|ports?|status|ISO|versions?|GDPR|§§)\b[^.\n]{0,30}(?:,|and|or|und|oder|/)\s?$", re.IGNORECASE)
 _AFTER_NAME = re.compile(r"\(k\)|-?bit\b|[GD]\b|p\b| MAX\b")
 _VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){2,3}")
 _CONSTANTS = (
-    (frozenset((365.0, 366.0)), re.compile(r"365|366"), ""),
-    (frozenset((24.0,)), re.compile(r"24[ -]?(?:h(?:ours?|rs?)?|Stunden|heures|horas|ore|часа)\b.{0,12}(?:a|per|am|pro|par|sur|al|del|en|в|every|/) ?", re.DOTALL), ""),
-    (frozenset((60.0,)), re.compile(r"60 (?:min|sec)\w* (?:in|per|an|make|are)"), ""),
+    (frozenset((365.0, 366.0)), re.compile(r"365|366")),
+    (frozenset((24.0,)), re.compile(r"24[ -]?(?:h(?:ours?|rs?)?|Stunden|heures|horas|ore|часа)\b.{0,12}(?:a|per|am|pro|par|sur|al|del|en|в|every|/) ?", re.DOTALL)),
+    (frozenset((60.0,)), re.compile(r"60 (?:min|sec)\w* (?:in|per|an|make|are)")),
 )  # fmt: skip
 _STATUS = frozenset(
     (200, 201, 202, 204, 206, 301, 302, 303, 304, 307, 308, 400, 401, 403, 404, 405, 406, 408, 409, 410, 412, 413, 415, 418, 422, 423, 429, 431, 451, 500, 501, 502, 503, 504)
@@ -73,17 +71,11 @@ _OF_SERVERS = re.compile(
     r"\b(?:https?|servers?|endpoints?|api|respon\w+|requests?|status|webhooks?|gateways?|serv(?:eur|idor|izio)|сервер\w*)\b",
     re.IGNORECASE,
 )
-_DAYS_OF_FEBRUARY = re.compile(
-    r"\b(?:feb|fév|фев|лют|şub|luty|lutego|leap|schaltjahr|bissext|bisiest|bisest|високосн|artık yıl)|閏|闰|윤년|كبيس|2月",
-    re.IGNORECASE,
-)
 _EVERY = re.compile(r"\b(?:every|each|alle|toutes les|cada|ogni|każde|каждые|кожні|var|elke|her)\s$", re.IGNORECASE)
 _DAILY = re.compile(
     r"\b(?:per day|a day|daily|pro tag|täglich|par jour|al día|diari\w+|al giorno|por dia|per dag|dziennie|в день|на день)\b",
     re.IGNORECASE,
 )
-_MODEL = re.compile(r"[0-9]{2,4}-$")
-_SCALE_END = re.compile(r"(?:\bsur |/ ?)$", re.IGNORECASE)
 _PER = re.compile(
     r"(?:\b(?:per|pro|je|for each|out of|pour|sur|por cada|cada|ogni|su|per każde|на|из|на каждые)|/|每|auf|par)\s?$",
     re.IGNORECASE,
@@ -126,27 +118,20 @@ def is_no_claim(number: Number, text: str) -> bool:
     """
     at, end = number.at, number.end
     before = text[max(0, at - 40) : at]
-    if _NAME.search(text, max(0, at - 16), at) or _NAME_LIST.search(before) or _AFTER_NAME.match(text, end):
+    if _NAME.search(text, max(0, at - 16), at) or _AFTER_NAME.match(text, end):
         return True
     version = _VERSION.search(text, max(0, at - 12), end + 12)
     if version is not None and version.start() <= at < version.end() and _is_version(version.group()):
         return True
     value = number.readings[0][0]
-    if any(value in values and pattern.match(text, at) for values, pattern, _ in _CONSTANTS):
+    if any(value in values and pattern.match(text, at) for values, pattern in _CONSTANTS):
         return True
     if value in (100.0, 1000.0) and _PER.search(before):
         return True
-    if value == 20.0 and _SCALE_END.search(before):
-        return True  # a grade out of 20
-    model = _MODEL.search(before)
-    if model is not None and _NAME.search(text, max(0, at - 24), at - len(model.group())):
-        return True  # Boeing 737-800
     sentence = sentence_of(text, at)
     if value == 24.0 and _EVERY.search(before) and _DAILY.search(sentence):
         return True
     if value in _STATUS and _is_status(text, at, end, sentence):
-        return True
-    if value in (28.0, 29.0) and _DAYS_OF_FEBRUARY.search(sentence) and units.unit_after(text, end) == ("time", 86400.0):
         return True
     return _is_hypothetical(sentence)
 

@@ -139,30 +139,29 @@ def _of_question(question: str, table: Table, answer: dict[str, float]) -> dict[
     touchy = float(bool(everything & BITS["touchy"]))
     mine = float(bool(table.common) and bool(first) and bool(classes(first[0], table, ()) & BITS["me"]))
     mark = float(question.rstrip().endswith(_QUESTION))
-    yes_or_no = asked * (1 - data)
-    return {
-        "yes or no": yes_or_no,
-        "yes or no & no": yes_or_no * answer["no"],
-        "yes or no & rule": yes_or_no * answer["rule"],
-        "yes or no & touchy": yes_or_no * touchy,
+    found = {
+        "yes or no": asked * (1 - data),
         "question": asked,
         "question mark": mark,
         "touchy": touchy,
         "told": mine,
         "asked not to": float(bool(everything & (BITS["no"] | BITS["quit"]))),
-        "question & no": asked * answer["no"],
-        "question & me": asked * answer["me"],
-        "question & first no": asked * answer["first no"],
+        "for data": data,
+        "yes or no & touchy": asked * (1 - data) * touchy,
+        "touchy & question": touchy * asked,
         "mark & first no": mark * answer["first no"],
         "mark & me & no": mark * answer["no & me"],
-        "touchy & no": touchy * answer["no"],
-        "touchy & rule": touchy * answer["rule"],
-        "touchy & question": touchy * asked,
-        "for data": data,
-        "for data & no": data * answer["no"],
-        "for data & rule": data * answer["rule"],
-        "for data & quit": data * answer["quit"],
     }
+    return found | {f"{one} & {other}": found[one] * answer[other] for one, others in _CROSSED.items() for other in others}
+
+
+_CROSSED = {
+    "yes or no": ("no", "rule"),
+    "question": ("no", "me", "first no"),
+    "touchy": ("no", "rule"),
+    "for data": ("no", "rule", "quit"),
+}
+"""Evidence of the request that is multiplied with evidence of the answer."""
 
 
 def _of_both(numbers: dict[str, float]) -> dict[str, float]:
