@@ -387,7 +387,7 @@ def _in_view(context: _Context) -> Iterator[Find]:
 
 def _phones(text: str, context: _Context) -> Iterator[Find]:
     for row in rows(text):
-        called = context.is_called(row.start, words("phone"))
+        called = context.is_called(row.start, words("phone")) or _PHONE_AFTER.match(context.lowered, row.end) is not None
         if not called and not row.may_stand_alone:
             continue
         near = context.lowered[max(0, row.start - 90) : row.end + 20]
@@ -400,6 +400,9 @@ def _phones(text: str, context: _Context) -> Iterator[Find]:
         yield Find("phone", row.start, row.end, confidence, national)
 
 
+_PHONE_AFTER = lazy(
+    r"\s?(?:is|ist|est|es|è|é|\(|,)?\s?\(?(?:my|his|her|their|the|meine|seine|ihre|mon|son|mi|su)?\s?(?:\w{3,9} )?(?:number|phone|mobile|cell|home|handy|nummer|telefon|móvil|portable|celular)"
+)
 _COMPANY_LINE = lazy(lambda: words("company_line"))
 
 
