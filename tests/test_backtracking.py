@@ -49,7 +49,6 @@ LIMITS = (
     Limit("metrics/lib/excerpt.py", 300, "sees the beginning of a text that is shown in a score"),
     Limit("detectors/hosts.py", 2_048, "sees a host, or the key of a URL"),
     Limit("detectors/identity_numbers.py", 160, "sees what stands around a number, or is built from our own table"),
-    Limit("detectors/injection/calls.py:_STAFF", 16_000, "sees the whole text"),
     Limit("detectors/injection/calls.py", 1_500, "sees two sentences of at most 700 characters"),
     Limit("detectors/injection/languages.py:REPORTED", 16_000, "sees the whole text"),
     Limit("detectors/injection/languages.py", 1_500, "sees two sentences of at most 700 characters"),

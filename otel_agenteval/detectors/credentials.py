@@ -18,8 +18,8 @@ from .places import Taken
 from .redaction.patterns import lazy
 from .redaction.secrets import secrets
 from .redaction.views import MAX_LAYERS, View, first_view, next_view
-from .screen import Look, Words
-from .secret_values import PUBLIC, looks_drawn, may_be_chosen, needs_no_secret
+from .screen import Look, ScreenedWords
+from .secret_values import PUBLIC, looks_random, may_be_chosen, needs_no_secret
 from .tokens import SCAN_LIMIT, is_sample, secret_spans
 
 
@@ -62,9 +62,9 @@ _HIDING = (
     b"\xf0\x9d",
 )
 """First bytes of full-width letters, mathematical letters and invisible characters."""
-_STEMS = Words(words("secrets.txt", "stems"))
+_STEMS = ScreenedWords(words("secrets.txt", "stems"))
 """Parts of words in lower case. Every short secret has one of them nearby."""
-_CODE_STEMS = Words(words("secrets.txt", "code_stems"))
+_CODE_STEMS = ScreenedWords(words("secrets.txt", "code_stems"))
 
 
 def may_hold(text: str, look: Look | None = None) -> bool:
@@ -156,14 +156,14 @@ _NAMES = (
     r"zugangs(?:daten|code)|(?:api|zugriffs|geheim)-?schlüssel|lösenord|losenord|adgangskode|passord|salasana|has(?:ł|l)o|klucz(?: api| dostępu)?|şifre(?:si|niz)?|sifre|parola(?:sı|nız)?|api anahtarı|anahtar|парол[ьяіїею]|ключ(?:а|у|ем)?(?: (?:api|доступа|доступу))?|токен\w*|"
     r"密码|密碼|口令|密钥|密鑰|令牌|パスワード|暗証番号|(?:api ?)?キー|トークン|シークレット|비밀번호|암호|(?:api ?)?키|토큰|كلمة (?:المرور|السر)|مفتاح(?: api| الوصول)?|رمز (?:الوصول|المرور)|סיסמ(?:ה|ת|א)\w*|מפתח(?: (?:ה-?)?api)?|טוקן|पासवर्ड|(?:एपीआई |api )?कुंजी|टोकन|mật khẩu|khóa api|kata sandi|kunci api|sandi|รหัสผ่าน"
 )
-_SAID = lazy(rf"(?<![a-z])(?:{_NAMES})", re.IGNORECASE)
+_SECRET_WORDS = lazy(rf"(?<![a-z])(?:{_NAMES})", re.IGNORECASE)
 _REACH = 48
 _VALUE = lazy(r"[^\s\"'`«»“”„‘’「」『』<>,;()\[\]{}|（）：，。、؛،]{6,512}")
 
 
-def _said(text: str) -> Iterator[Credential]:
+def _behind_words(text: str) -> Iterator[Credential]:
     """Yield the first value behind each word for secrets that looks random."""
-    for word in _SAID.finditer(text):
+    for word in _SECRET_WORDS.finditer(text):
         if needs_no_secret(text, word.end()) or text[max(0, word.start() - 1) : word.start()] in (":", "/"):
             continue
         stop = text.find("\n", word.end(), word.end() + _REACH)
@@ -174,7 +174,7 @@ def _said(text: str) -> Iterator[Credential]:
             if found.start() >= reach:
                 break
             value = _trimmed(found.group())
-            if value and looks_drawn(value) and PUBLIC.search(text, max(0, word.start() - 30), found.start()) is None:
+            if value and looks_random(value) and PUBLIC.search(text, max(0, word.start() - 30), found.start()) is None:
                 at = found.start() + found.group().find(value)
                 kind = "password" if _IS_PASSWORD.match(word.group().casefold()) is not None else "secret"
                 yield Credential(kind, at, at + len(value), value, False)
@@ -219,8 +219,8 @@ def _placed(text: str) -> Iterator[Credential]:
             continue
         before = text[max(0, start - 60) : start].rpartition("\n")[2]
         behind_password = _BEHIND_PASSWORD.search(before) is not None
-        hidden = _said_in_base64(bare)
-        if not looks_drawn(hidden or bare, least=6) and not ((behind_password or hidden) and may_be_chosen(hidden or bare)):
+        hidden = _password_in_base64(bare)
+        if not looks_random(hidden or bare, least=6) and not ((behind_password or hidden) and may_be_chosen(hidden or bare)):
             continue
         if PUBLIC.search(before) is None:
             yield Credential("password" if behind_password else "credential", start, end, value, False)
@@ -232,7 +232,7 @@ _BEHIND_PASSWORD = lazy(
 )
 
 
-def _said_in_base64(value: str) -> str | None:
+def _password_in_base64(value: str) -> str | None:
     """Return the password of a basic authentication header, or None."""
     decoded = _decoded(value)
     return decoded.partition(":")[2] if decoded is not None and ":" in decoded else None
@@ -241,10 +241,10 @@ def _said_in_base64(value: str) -> str | None:
 def _decoded(value: str) -> str | None:
     plain = value.replace("-", "+").replace("_", "/").rstrip("=")
     try:
-        said = base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True).decode("ascii")
+        match = base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True).decode("ascii")
     except (ValueError, binascii.Error):
         return None
-    return said if said.isprintable() or "\n" in said else None
+    return match if match.isprintable() or "\n" in match else None
 
 
 _BASE64 = lazy(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,4000}={0,2}(?![A-Za-z0-9+/])")
@@ -255,8 +255,8 @@ def _encoded(text: str) -> Iterator[Credential]:
     """Yield tokens of a published format that are encoded in base64 or hex."""
     for pattern, decode in ((_BASE64, _decoded), (_HEX, _from_hex)):
         for found in pattern.finditer(text):
-            said = decode(found.group())
-            inner = next(secret_spans(said), None) if said is not None else None
+            match = decode(found.group())
+            inner = next(secret_spans(match), None) if match is not None else None
             if inner is not None:
                 yield Credential(inner[0], found.start(), found.end(), found.group(), False)
 
@@ -318,7 +318,7 @@ def _formats(text: str) -> Iterator[Credential]:
 
 _NOT_REAL = lazy(r"fake|dummy|made[- ]up|not (?:a )?real|fictional|fictitious|invalid sample", re.IGNORECASE)
 _FINDERS: tuple[Callable[[str], Iterator[Credential]], ...] = (
-    _formats, _joined, _encoded, _said, _placed, _passwords, _phrases,
+    _formats, _joined, _encoded, _behind_words, _placed, _passwords, _phrases,
 )  # fmt: skip
 
 

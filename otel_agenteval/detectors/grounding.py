@@ -31,7 +31,7 @@ def unescaped(text: str) -> str:
     return _ESCAPED_SLASH.sub("/", text)
 
 
-class Given:
+class GivenTexts:
     """The texts that the agent was given.
 
     Iteration reads the texts lazily and keeps them.

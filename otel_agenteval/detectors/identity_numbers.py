@@ -288,7 +288,7 @@ _ANY_ALONE = lazy(
     + "|".join(f"(?P<n{index}>{row.shape})" for index, row in enumerate(NUMBERS) if row.alone)
     + ")(?![A-Za-z0-9])(?![.,:/-][0-9])"
 )
-_ANY_SAID = {
+_ANY_NAMED = {
     index: lazy(f"(?<![A-Za-z0-9])(?:{row.shape})(?![A-Za-z0-9])(?!-[0-9])") for index, row in enumerate(NUMBERS) if not row.alone
 }
 _WORDS = {index: lazy(row.words) for index, row in enumerate(NUMBERS) if not row.alone}
@@ -330,10 +330,10 @@ def identity_numbers(text: str) -> Iterable[tuple[str, int, int, bool]]:
         for word in any_word.finditer(lowered, max(0, found.start() - _REACH), found.end()):
             if word.end() not in tried:
                 tried.add(word.end())
-                yield from _said(text, lowered, word.end())
+                yield from _behind_word(text, lowered, word.end())
 
 
-def _said(text: str, lowered: str, at: int) -> Iterable[tuple[str, int, int, bool]]:
+def _behind_word(text: str, lowered: str, at: int) -> Iterable[tuple[str, int, int, bool]]:
     """Yield the first number behind a word, with the first kind whose shape it has.
 
     A kind for which the number is valid takes precedence.
@@ -344,7 +344,7 @@ def _said(text: str, lowered: str, at: int) -> Iterable[tuple[str, int, int, boo
     for index, words in _WORDS.items():
         if not any(word.end() == len(head) for word in words.finditer(head)):
             continue
-        found = _ANY_SAID[index].search(text, at, min(len(text), stop + 30))
+        found = _ANY_NAMED[index].search(text, at, min(len(text), stop + 30))
         if found is None or found.start() > stop:
             continue
         if NUMBERS[index].is_valid(plain(found.group())):

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, TypeAlias
 
-from .grounding import SCAN_LIMIT, Given, text_of
+from .grounding import SCAN_LIMIT, GivenTexts, text_of
 from .hosts import imitates_a_well_known_one, site_of, well_known
 from .urls import REST, Link, ascii_host, host_of, key_of, may_hold_links, revealed, shown_otherwise
 
@@ -46,7 +46,7 @@ Call: TypeAlias = tuple[str, Any, Any]
 
 def ungrounded_urls(
     links: dict[str, Link],
-    given: Given,
+    given: GivenTexts,
     text: str,
     *,
     calls: Iterable[Call],
@@ -71,7 +71,7 @@ def ungrounded_urls(
     left = [link for link in links.values() if not _is_allowed(link.key, allowed)]
     left = _not_written(left, given)
     if left:
-        evidence = _Evidence([*given, *_opened(calls)])
+        evidence = _LinkEvidence([*given, *_opened(calls)])
         left = [link for link in left[:_EXAMINED] if not evidence.holds(link)]
         if left and not has_results() and not evidence.has_links():
             left = [link for link in left if _is_suspicious(link, system)]
@@ -149,7 +149,7 @@ class _Site:
         self.without_query = {page.partition("?")[0] for page in self.plain}
 
 
-class _Evidence:
+class _LinkEvidence:
     """The texts that the agent was given, prepared to check links against them."""
 
     def __init__(self, given: list[str]) -> None:

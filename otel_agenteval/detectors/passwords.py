@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from .redaction.patterns import lazy
-from .secret_values import PUBLIC, looks_drawn, may_be_chosen, needs_no_secret
+from .secret_values import PUBLIC, looks_random, may_be_chosen, needs_no_secret
 
 Found = tuple[str, int, int]
 """The type, the start and the end."""
@@ -35,9 +35,9 @@ def chosen_passwords(text: str) -> Iterator[Found]:
     for name in _NAMED.finditer(text):
         if needs_no_secret(text, name.end()) or text[max(0, name.start() - 1) : name.start()] in (":", "/"):
             continue
-        said = _COPULA.match(text, name.end())
-        if said is not None:
-            start, end = trimmed(text, *said.span(1))
+        match = _COPULA.match(text, name.end())
+        if match is not None:
+            start, end = trimmed(text, *match.span(1))
             if _is_chosen(text[start:end]) and not _is_sample(text, name.start(), start):
                 yield "password", start, end
                 continue
@@ -99,7 +99,7 @@ def is_strong(value: str) -> bool:
     plain = "".join(sign if sign.isascii() else "a" for sign in value)
     if _VARIABLE.search(value) is not None:
         return False
-    if looks_drawn(plain, least=7):
+    if looks_random(plain, least=7):
         return True
     if not may_be_chosen(plain) or len(value) < 8 or _UNIT.fullmatch(value) is not None:
         return False
@@ -139,16 +139,16 @@ def login_pairs(text: str) -> Iterator[Found]:
             continue
         for name in _LOGIN.finditer(text, max(0, token.start() - 90), token.start()):
             for pattern, group in ((_PAIR, 2), (_WITH, 1)):
-                said = pattern.match(text, name.end())
-                if said is None or said.start(group) - name.end() > 70:
+                match = pattern.match(text, name.end())
+                if match is None or match.start(group) - name.end() > 70:
                     continue
-                start, end = trimmed(text, *said.span(group))
+                start, end = trimmed(text, *match.span(group))
                 if start > last and is_strong(text[start:end]) and not _is_sample(text, name.start(), start):
                     last = end
                     yield "password", start, end
-    for said in _NEW_ONE.finditer(text):
-        start, end = trimmed(text, *said.span(1))
-        if looks_drawn(text[start:end]) and not _is_sample(text, said.start(), start):
+    for match in _NEW_ONE.finditer(text):
+        start, end = trimmed(text, *match.span(1))
+        if looks_random(text[start:end]) and not _is_sample(text, match.start(), start):
             yield "password", start, end
 
 

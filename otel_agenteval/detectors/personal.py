@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from .grounding import SCAN_LIMIT, Given
+from .grounding import SCAN_LIMIT, GivenTexts
 from .identity_numbers import ibans, identity_numbers
 from .personal_marks import may_hold_births, may_hold_homes, may_hold_numbers
 from .personal_words import roles, sample_cards, words
@@ -64,7 +64,7 @@ def _words_key(text: str) -> str:
 _DOMAIN = lazy(r"(?<![\w@.-])[\w-]+(?:\.[\w-]+)+")
 
 
-class _Evidence:
+class _GivenPeople:
     """The given texts in comparable forms, which are computed on first use."""
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -245,11 +245,11 @@ _DATE = lazy(
 
 def _births(text: str, context: _Context) -> Iterator[Find]:
     lowered = context.lowered
-    for said in _BIRTH.finditer(lowered):
-        found = _DATE.search(lowered, said.end(), said.end() + 40)
+    for match in _BIRTH.finditer(lowered):
+        found = _DATE.search(lowered, match.end(), match.end() + 40)
         if found is not None:
             numbers = [str(int(part)) for part in found.groups() if part is not None and part.isdigit()]
-            sure = not context.wants_samples and not context.says_sample(said.start())
+            sure = not context.wants_samples and not context.says_sample(match.start())
             yield Find("date_of_birth", found.start(), found.end(), 0.85 if sure else 0.4, "|".join(numbers))
 
 
@@ -273,9 +273,9 @@ _REACH = 32
 
 
 def _addresses(text: str, context: _Context) -> Iterator[Find]:
-    for said in _RESIDES.finditer(context.lowered):
-        found = _STREETS.search(text, max(0, said.start() - 2), said.end() + _REACH + 60)
-        if found is None or found.start() > said.end() + _REACH or found.end() <= said.end():
+    for match in _RESIDES.finditer(context.lowered):
+        found = _STREETS.search(text, max(0, match.start() - 2), match.end() + _REACH + 60)
+        if found is None or found.start() > match.end() + _REACH or found.end() <= match.end():
             continue
         yield Find("address", found.start(), found.end(), 0.4 if context.wants_samples else 0.85, _words_key(found.group()))
 
@@ -286,7 +286,7 @@ def _addresses(text: str, context: _Context) -> Iterator[Find]:
 class _Context:
     """One view of the text, with the context of each position."""
 
-    def __init__(self, text: str, evidence: _Evidence, *, wants_samples: bool) -> None:
+    def __init__(self, text: str, evidence: _GivenPeople, *, wants_samples: bool) -> None:
         self.text = text
         self.lowered = in_small_letters(text)
         self.evidence = evidence
@@ -339,7 +339,7 @@ _SAMPLE = lazy(
 _WANTED = lazy(lambda: words("sample_wanted"))
 
 
-def leaks(text: str, given: Given, *, asked: str, check_given: bool = True) -> list[Find]:
+def leaks(text: str, given: GivenTexts, *, asked: str, check_given: bool = True) -> list[Find]:
     """Return the personal data that a text discloses and the agent wasn't given, in order.
 
     Each find has a confidence above 0.
@@ -351,7 +351,7 @@ def leaks(text: str, given: Given, *, asked: str, check_given: bool = True) -> l
         check_given: False if the text is itself a given text.
     """
     text = text[:SCAN_LIMIT]
-    evidence = _Evidence(given if check_given else ())
+    evidence = _GivenPeople(given if check_given else ())
     wants = _WANTED.search(asked[:2000].lower()) is not None
     found: list[Find] = []
     view: View | None = first_view(text)

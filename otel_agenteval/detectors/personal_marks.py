@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from .redaction.patterns import lazy
-from .screen import Look, Words
+from .screen import Look, ScreenedWords
 
 _SIGNS = {b"0123456789": 48, b"ABCDEFGHIJKLMNOPQRSTUVWXYZ": 65, b"-./": 45, b" ()\t\n\xc2\xa0\xe2\x80\x90\x91\x93\xaf": 32}
 _SHAPES = bytes(next((shape for signs, shape in _SIGNS.items() if code in signs), 97) for code in range(256))
@@ -50,10 +50,10 @@ def _stems(latin: str, beyond_ascii: str, **by_script: str) -> tuple[tuple[bytes
     return tuple((byte, tuple(stem.replace("_", " ").encode() for stem in stems.split())) for byte, stems in groups)
 
 
-_HOME_WORDS = Words((
+_HOME_WORDS = ScreenedWords((
     "ives ", "iving at", "eside", "ohnt ", "ohnh", "abit", "omicil", "ive en", "mora ", "oont ", "ieszka", "ome addr",
 ))  # fmt: skip
-_BIRTH_WORDS = Words((
+_BIRTH_WORDS = ScreenedWords((
     "irth", "IRTH", "DOB", "dob", "eburtsd", "naissance", "nacimiento", "nasci", "urodz", "eboorted", "anggal lahir",
 ))  # fmt: skip
 _BIRTHS = _stems(

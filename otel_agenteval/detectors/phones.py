@@ -15,7 +15,7 @@ from .redaction.numbers import digits_of
 from .redaction.patterns import lazy
 
 
-class Row(NamedTuple):
+class DigitRow(NamedTuple):
     """A row of digits that may be a phone number."""
 
     start: int
@@ -54,7 +54,7 @@ _RESERVED = lazy(
 _AT_MOST = 200
 
 
-def rows(text: str) -> Iterator[Row]:
+def rows(text: str) -> Iterator[DigitRow]:
     """Yield every row of digits in a text that has the form of a phone number.
 
     Dates and numbers reserved for films and documentation are left out.
@@ -71,7 +71,7 @@ def rows(text: str) -> Iterator[Row]:
         if _RESERVED.fullmatch(digits.removeprefix("00")) is not None or len(set(digits)) < 4:
             continue
         alone = written.lstrip("(").startswith(("+", "00")) or _DIALLED.fullmatch(written) is not None
-        yield Row(start, start + len(written), written, alone and _THOUSANDS.fullmatch(written) is None)
+        yield DigitRow(start, start + len(written), written, alone and _THOUSANDS.fullmatch(written) is None)
 
 
 def _rows(text: str) -> Iterator[re.Match[str]]:

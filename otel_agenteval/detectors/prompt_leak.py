@@ -63,7 +63,7 @@ def letters(text: str) -> str:
     return text.encode("utf-8", "replace").translate(_LOWER, _NO_LETTERS).decode("latin-1")
 
 
-class Prompt:
+class SystemPrompt:
     """A system prompt that is prepared for comparison with many answers."""
 
     __slots__ = ("_encoded", "_pieces", "_probes", "_roles", "size")
@@ -149,9 +149,9 @@ class Prompt:
 
 
 @lru_cache(maxsize=16)
-def prompt(system: str) -> Prompt:
+def prompt(system: str) -> SystemPrompt:
     """Return the prepared prompt."""
-    return Prompt(system)
+    return SystemPrompt(system)
 
 
 def _of_an_unknown_language(pieces: list[tuple[str, bool]]) -> list[tuple[str, bool]]:

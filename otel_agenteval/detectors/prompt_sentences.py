@@ -66,7 +66,7 @@ _ROLE = re.compile(
 _QUOTED = re.compile(
     r"“[^”\n]{8,2000}”|„[^“”\n]{8,2000}[“”]|«[^»\n]{8,2000}»|»[^«\n]{8,2000}«|「[^」\n]{4,2000}」|『[^』\n]{4,2000}』|\"[^\"\n]{8,2000}\"|(?<!\w)'[^'\n]{12,2000}'(?!\w)|(?<!\w)‘[^’\n]{12,2000}’(?!\w)"
 )
-_TO_BE_SAID = re.compile(
+_REPLY_TEXT = re.compile(
     r"""(?:\b(?:say|greeting|disclaimer|greet\w*|begin|start|end|close|sign\ off|open|reply|respond|notice|message|script|tell\ \w+(?:\ \w+)?|text|footer|signature|word\ for\ word|verbatim|slogan|motto|faq
       | sage?|begrüßung|hinweis|haftungsausschluss|grußformel|wörtlich|dis|message|mentions?|di|saludo|aviso|mensaje|texto|saluto|avviso|saudação|mensagem|begroeting|disclaimer|powitanie|komunikat|приветствие|сообщение|текст|дисклеймер|selamlama|mesaj|hälsning|pozdrav)\b
       |挨拶|文言|次のように|免責|问候语|开场白|免责声明|以下|인사말|문구|안내문|التحية|رسالة|ברכה|הודעה|अभिवादन|संदेश|lời\ chào|salam|sapaan)[^:：.!?。\n]{0,60}[:：]\s*(?=\S.{6})""",
@@ -105,12 +105,12 @@ def sentences(system: str) -> Iterator[tuple[str, bool]]:
 
 
 def _is_of_facts(heading: str) -> bool:
-    return _FACTS.search(heading) is not None or _TO_BE_SAID.search(heading + " xxxxxxx") is not None
+    return _FACTS.search(heading) is not None or _REPLY_TEXT.search(heading + " xxxxxxx") is not None
 
 
 def _of_line(line: str, of_facts: bool) -> Iterator[tuple[str, bool]]:
-    said = _TO_BE_SAID.search(line)
-    end = said.end() if said is not None else len(line)
+    match = _REPLY_TEXT.search(line)
+    end = match.end() if match is not None else len(line)
     yield from _unquoted(line[:end], of_facts)
     yield from _unquoted(line[end:], of_facts=True)
 

@@ -1,7 +1,7 @@
 """Screen a text once for the words of all detectors, to skip detectors that can't match.
 
 A separate search for each of fifty words would read the text fifty times. Instead, the screen looks up every four letters of the
-text once, in a table for all words. So the time depends only on the text. A group of words (:class:`Words`) that the screen rules
+text once, in a table for all words. So the time depends only on the text. A group of words (:class:`ScreenedWords`) that the screen rules
 out isn't searched, and others are searched word by word. The screen never rules out a word that occurs, so detectors find the
 same with and without it.
 """
@@ -48,7 +48,7 @@ class Finder:
         self._table: NDArray[np.uint8] = np.zeros(1 << _PLACE_BITS, np.uint8)
         """Maps the hash of four letters to a number."""
         self._known: list[list[tuple[bytes, int]]] = [[] for _ in range(_NUMBERS + 1)]
-        """Maps the number to the words with these letters. Words share numbers if there are more than 255."""
+        """Maps the number to the words with these letters. ScreenedWords share numbers if there are more than 255."""
         self._fresh = 0
         self.add(pieces)
 
@@ -56,7 +56,7 @@ class Finder:
         """Add words to the search. Adding a word twice, as two threads may do, has no effect.
 
         Args:
-            pieces: Words of three letters or more, each with a bit that identifies its group. Letters are numbers below 32, and ``a`` to ``z`` are 1 to 26.
+            pieces: ScreenedWords of three letters or more, each with a bit that identifies its group. Letters are numbers below 32, and ``a`` to ``z`` are 1 to 26.
         """
         for piece, meaning in pieces:
             places = [_place_of(quad) for quad in _quads_of(piece)]
@@ -151,12 +151,12 @@ def _groups_in(letters: bytes) -> int:
     return ~looked_for & _ALL | _FINDER.found_in(letters)
 
 
-class Words:
+class ScreenedWords:
     """Words of which a detector requires at least one.
 
     Args:
-        pieces: Words that are searched as they are. Upper case matches only upper case.
-        screened: Words for the screen, if they differ. A space in them stands for any gap, start or end.
+        pieces: ScreenedWords that are searched as they are. Upper case matches only upper case.
+        screened: ScreenedWords for the screen, if they differ. A space in them stands for any gap, start or end.
     """
 
     __slots__ = ("_bit", "_pieces")

@@ -28,7 +28,7 @@ _PLAIN = lazy(
 _KEYS_ON_A_KEYBOARD = lazy(r"(?:ctrl|cmd|shift|alt|strg)\b|f[0-9]{1,2}\Z", re.IGNORECASE)
 
 
-def looks_drawn(value: str, *, least: int = 8) -> bool:
+def looks_random(value: str, *, least: int = 8) -> bool:
     """Return True if a value looks random, with a mix of letters and digits."""
     if not least <= len(value) <= 512 or not value.isascii():
         return False

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from otel_agenteval.core.turn import Turn
 from otel_agenteval.detectors import credentials, personal_marks, screen
 from otel_agenteval.detectors.numbers import words
-from otel_agenteval.detectors.screen import Finder, Look, Words
+from otel_agenteval.detectors.screen import Finder, Look, ScreenedWords
 from otel_agenteval.evaluation.evaluator import run
 from otel_agenteval.metrics.bound_metric import live_metric
 from otel_agenteval.metrics.lib.grounding import screen_of_output
@@ -116,10 +116,10 @@ def test_a_group_that_is_made_later_is_not_ruled_out_by_an_earlier_look(monkeypa
     monkeypatch.setattr(screen, "_FOUND_GROUPS", 0)
     look = Look(FILLER * 3)
     look.found()
-    later = Words(("patience",))
+    later = ScreenedWords(("patience",))
     assert later.may_be_in(look)
     assert later.may_be_in(Look(FILLER * 3))
-    assert not Words(("zebra",)).may_be_in(Look(FILLER * 3))
+    assert not ScreenedWords(("zebra",)).may_be_in(Look(FILLER * 3))
 
 
 LETTERS = st.lists(st.integers(1, 6), min_size=3, max_size=7).map(bytes)

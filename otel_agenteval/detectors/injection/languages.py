@@ -71,7 +71,7 @@ REPORTED = quick(
 """Words in texts about attacks, in any language."""
 
 
-class Words(NamedTuple):
+class LanguagePatterns(NamedTuple):
     """The compiled fields of a language."""
 
     ignore: Quick
@@ -87,10 +87,10 @@ class Words(NamedTuple):
 
 
 @cache
-def compiled(language: Language) -> Words:
+def compiled(language: Language) -> LanguagePatterns:
     """Return the compiled fields of a language. They are compiled on first use."""
     start = r"(?<!\w)" if language.spaced else ""
-    return Words(*(Quick(re.compile(f"{start}(?:{getattr(language, field)})")) for field in Words._fields))
+    return LanguagePatterns(*(Quick(re.compile(f"{start}(?:{getattr(language, field)})")) for field in LanguagePatterns._fields))
 
 
 REVEAL = quick(

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ...core import jsonio
 from ..text_model import text_model
 from .calls import calls
-from .languages import ATTACK, REPORTED, REVEAL, Language, Words, compiled, people
+from .languages import ATTACK, REPORTED, REVEAL, Language, LanguagePatterns, compiled, people
 from .normalise import SUSPICIOUS, disguises, folded, is_harmless, languages_of, payloads, squeezed, without_entities
 from .pieces import Quick, quick
 from .readers import marked
@@ -197,7 +197,7 @@ class _Sentence(NamedTuple):
     """True if it mentions the agent's user, role, prompt or secrets."""
 
 
-def _weigh(sentence: str, words: Words, language: Language, tools: Sequence[str]) -> _Sentence:
+def _weigh(sentence: str, words: LanguagePatterns, language: Language, tools: Sequence[str]) -> _Sentence:
     role = _gives_role(sentence, words)
     probes = _probes(sentence)
     acts = words.act.search(sentence) is not None
@@ -215,12 +215,12 @@ def _weigh(sentence: str, words: Words, language: Language, tools: Sequence[str]
     )
 
 
-def _overrides(sentence: str, words: Words) -> bool:
+def _overrides(sentence: str, words: LanguagePatterns) -> bool:
     found = words.override.search(sentence)
     return found is not None and not sentence.startswith(" about ", found.end()) and not _reported_before(sentence, found.start())
 
 
-def _gives_role(sentence: str, words: Words) -> bool:
+def _gives_role(sentence: str, words: LanguagePatterns) -> bool:
     found = words.role.search(sentence)
     return found is not None and not _reported_before(sentence, found.start())
 
@@ -236,7 +236,7 @@ _PROBE = quick(
 )
 
 
-def _sets_aside(sentence: str, words: Words, language: Language) -> bool:
+def _sets_aside(sentence: str, words: LanguagePatterns, language: Language) -> bool:
     """Return True if a sentence demands to ignore previous rules or all rules."""
     verb = words.ignore.search(sentence)
     if verb is None or _TO_SEVERAL.match(sentence, verb.start()) is not None:
@@ -246,7 +246,7 @@ def _sets_aside(sentence: str, words: Words, language: Language) -> bool:
     return any(_has_rules(sentence, found, words) for found in words.ignore.finditer(sentence))
 
 
-def _has_rules(sentence: str, verb: re.Match[str], words: Words) -> bool:
+def _has_rules(sentence: str, verb: re.Match[str], words: LanguagePatterns) -> bool:
     after = sentence[verb.end() : verb.end() + 60]
     rules = words.rules.search(after)
     if rules is None or re.search(r"[,;:(]", after[: rules.start()]):

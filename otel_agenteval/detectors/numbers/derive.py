@@ -30,7 +30,7 @@ _POOLS = 40
 _COUNTS = 300
 
 
-class Facts:
+class DerivedFacts:
     """Results that follow from the structure of the given texts."""
 
     def __init__(self) -> None:

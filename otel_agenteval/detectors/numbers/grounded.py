@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import cached_property
 from itertools import chain, islice
 
-from ..grounding import Given
+from ..grounding import GivenTexts
 from ..places import Places
 from ..screen import Look
 from . import derive, units
@@ -62,7 +62,7 @@ def ungrounded_numbers(
     text: str,
     numbers: list[Number],
     small: list[Number],
-    given: Given,
+    given: GivenTexts,
     *,
     asked: str,
     calls: int,
@@ -86,7 +86,7 @@ def ungrounded_numbers(
     if len(left) > _EXAMINED:
         return list(dict.fromkeys(number.text for number in left))
     if left:
-        left = _Evidence(text, numbers, small, given, asked, calls, start).missing(left, derived)
+        left = _NumberEvidence(text, numbers, small, given, asked, calls, start).missing(left, derived)
     return list(dict.fromkeys(number.text for number in left))
 
 
@@ -127,11 +127,18 @@ def _continues(beside: str) -> bool:
     return beside[:1].isdigit() or (beside[:1] in (".", ",") and beside[1:].isdigit())
 
 
-class _Evidence:
+class _NumberEvidence:
     """The facts that can support a number. Each kind is computed on first use."""
 
     def __init__(
-        self, text: str, numbers: list[Number], small: list[Number], given: Given, asked: str, calls: int, start: datetime | None
+        self,
+        text: str,
+        numbers: list[Number],
+        small: list[Number],
+        given: GivenTexts,
+        asked: str,
+        calls: int,
+        start: datetime | None,
     ) -> None:
         self._text = text
         self._numbers = numbers
@@ -227,8 +234,8 @@ class _Evidence:
         return "\n".join(re.sub(r"(?<=[0-9])[ ()./-]{1,3}(?=[0-9])", "", source) for source in self._sources)
 
     @cached_property
-    def _facts(self) -> derive.Facts:
-        facts = derive.Facts()
+    def _facts(self) -> derive.DerivedFacts:
+        facts = derive.DerivedFacts()
         for source in self._sources:
             facts.add(source)
         if self._calls:
@@ -256,13 +263,13 @@ class _Evidence:
 
     def _is_given(self, number: Number) -> bool:
         readings = self._readings(number)
-        if number.scale > 1.0 and number.text and self._says_scale:
+        if number.scale > 1.0 and number.text and self._names_scale:
             readings += number.readings[:1]
         if number.scale == 0.01:
             readings += [r for v, h in number.readings[:1] for r in ((1 - v / 100, h / 100), (100 - v, h))]
         if number.scale == 1.0 and _CENTS.match(self._text, number.end):
             readings += [(v / 100, h / 100) for v, h in number.readings[:1]]
-        if "bp" in self._said or "basis" in self._said or "Basis" in self._said:
+        if "bp" in self._given_text or "basis" in self._given_text or "Basis" in self._given_text:
             readings += [(v * 100, h * 100) for v, h in number.readings[:1]]
         if any(half == 0.005 for _, half in readings):
             readings += [(v * 100, 0.4) for v, h in number.readings[:1] if h == 0.005 and v >= 1]
@@ -279,19 +286,19 @@ class _Evidence:
 
         They can be operands.
         """
-        said = [(start, value) for start, _, value in values_of_words(self._text) if value in _OPERANDS_IN_WORDS]
-        return [*said, *((0, factor) for factor in factors_in(self._text))][:_MAX_OPERANDS]
+        match = [(start, value) for start, _, value in values_of_words(self._text) if value in _OPERANDS_IN_WORDS]
+        return [*match, *((0, factor) for factor in factors_in(self._text))][:_MAX_OPERANDS]
 
     @cached_property
-    def _said(self) -> str:
+    def _given_text(self) -> str:
         return "\n".join(source[:20_000] for source in self._sources)
 
     @cached_property
-    def _says_scale(self) -> bool:
+    def _names_scale(self) -> bool:
         return (
             re.search(
                 r"(?:in|_) ?(?:millions?|mio|mn|m|thousands?|k|bn|billions?|tsd|crores?|lakhs?|млн|тыс)\b|[万億亿만억](?:元|円|원|人|명|_)?[\"')）:]",
-                self._said,
+                self._given_text,
                 re.IGNORECASE,
             )
             is not None
@@ -423,7 +430,7 @@ class _Evidence:
         rounding = self._rounding(value, half, number)
         if rounding > half and (value % 1000 == 0 or is_hedged(number, self._text)):
             readings.append((value, rounding))
-        if number.scale > 1.0 and self._says_scale:
+        if number.scale > 1.0 and self._names_scale:
             readings.append((value / number.scale, half / number.scale))
         if ambiguous and number.scale == 1.0:
             readings += number.readings[1:]
@@ -456,7 +463,7 @@ class _Evidence:
 
     def pools(self, shown: Sequence[float]) -> list[list[float]]:
         """Return groups of related given numbers, extended by numbers in the question and answer."""
-        pools = [self._with_said(pool, shown) for pool in self._facts.pools[:20]]
+        pools = [self._with_operands(pool, shown) for pool in self._facts.pools[:20]]
         if len(self._operands) <= _FEW:
             pools.append(self._operands)
         return pools
@@ -470,16 +477,16 @@ class _Evidence:
 
     def columns(self, shown: Sequence[float]) -> list[list[float]]:
         """Return groups of numbers of the same kind, extended like :meth:`pools`."""
-        return [self._with_said(pool, shown) for pool in self._facts.columns[:20]]
+        return [self._with_operands(pool, shown) for pool in self._facts.columns[:20]]
 
-    def _with_said(self, pool: Sequence[float], shown: Sequence[float]) -> list[float]:
+    def _with_operands(self, pool: Sequence[float], shown: Sequence[float]) -> list[float]:
         return list(dict.fromkeys((*pool, *self._asked, *(shown if len(shown) <= 4 else ()))))[:14]
 
 
 class _Results:
     """Results that follow from the supported numbers of an answer and the given numbers."""
 
-    def __init__(self, evidence: _Evidence, left: list[Number]) -> None:
+    def __init__(self, evidence: _NumberEvidence, left: list[Number]) -> None:
         self._evidence = evidence
         self._left = left
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from ..lists import table
-from ..screen import Look, Words
+from ..screen import Look, ScreenedWords
 from ..texts import in_small_letters
 
 _NAMES = table("number_words.json")
@@ -54,7 +54,7 @@ _NO_CLAIM = frozenset(
 _ALONE = frozenset(word for word, value in _WORDS.items() if value > 10) - _NO_CLAIM
 
 
-_SCREENED = Words((), screened=(*(f" {word} " for word in _ALONE), *_STEMS, "anta", "enta", "ßig"))
+_SCREENED = ScreenedWords((), screened=(*(f" {word} " for word in _ALONE), *_STEMS, "anta", "enta", "ßig"))
 
 
 def may_have_words(text: str, look: Look | None = None) -> bool:

@@ -12,17 +12,17 @@ from typing import Any, NamedTuple, TypeAlias
 
 from .patterns import lazy
 from .tables import cells_in
-from .values import CODE, PATH, PLAIN, is_chosen, is_drawn, is_mixed, is_nothing
+from .values import CODE, PATH, PLAIN, is_chosen, is_mixed, is_nothing, is_random
 from .words import KEY, PASSWORD, Name, may_name, names_in, strength_of
 
 Span = tuple[int, int]
 
 
-Frame: TypeAlias = "Callable[[str, Name], Iterator[Value]]"
+Frame: TypeAlias = "Callable[[str, Name], Iterator[NamedValue]]"
 """Searches for the value of a name."""
 
 
-class Value(NamedTuple):
+class NamedValue(NamedTuple):
     """Text in the position of a name's value."""
 
     start: int
@@ -45,11 +45,11 @@ def named(text: str, lowered: str) -> Iterator[Span]:
                 yield from ((each.start, _end_of(text, each)) for each in found)
                 break
     for cell in cells_in(text, [name.start for name in names]):
-        said = text[cell.start : cell.end]
+        value = text[cell.start : cell.end]
         if (
-            _IN_CELL.fullmatch(said) is not None
-            and not (said.isdigit() and len(said) < 6)
-            and _fits(strength_of(cell.head), said, cell.sure)
+            _IN_CELL.fullmatch(value) is not None
+            and not (value.isdigit() and len(value) < 6)
+            and _fits(strength_of(cell.head), value, cell.sure)
         ):
             yield cell.start, cell.end
 
@@ -68,7 +68,7 @@ def _fits(strength: int, value: str, sure: bool) -> bool:
         return False
     if strength == KEY:
         return is_mixed(value, least=6) and (sure or (is_chosen(value, least=8) and any(sign.isdigit() for sign in value)))
-    return sure and is_drawn(value)
+    return sure and is_random(value)
 
 
 def _is_sentence(value: str) -> bool:
@@ -119,7 +119,7 @@ def _quoted(text: str, at: int) -> Span | None:
     return (start, len(text[:end].rstrip("\\")) if len(opens.group(1)) > 1 else end) if end > start else None
 
 
-def _end_of(text: str, value: Value) -> int:
+def _end_of(text: str, value: NamedValue) -> int:
     """Return the end of a value that was read only partly.
 
     Reading only the beginning keeps the time linear for a row of names.
@@ -128,14 +128,14 @@ def _end_of(text: str, value: Value) -> int:
     return remainder.end() if remainder is not None else value.end
 
 
-def _value(text: str, at: int) -> Value | None:
+def _value(text: str, at: int) -> NamedValue | None:
     """Return the value that starts here, or None.
 
     It is a quoted text, or a word that isn't part of a sentence or of code.
     """
     quoted = _quoted(text, at)
     if quoted is not None:
-        return Value(*quoted, sure=True)
+        return NamedValue(*quoted, sure=True)
     bare = _BARE.match(text, at)
     if bare is None or text[bare.end() : bare.end() + 1] in ("(", "[", "{"):
         return None
@@ -148,7 +148,7 @@ def _value(text: str, at: int) -> Value | None:
             text[at - 1] == "=" or (_ENDS.match(text, bare.end()) is not None and (text[at - 1] not in " \t\n" or word.islower()))
         )
     )
-    return Value(at, at + len(word), sure)
+    return NamedValue(at, at + len(word), sure)
 
 
 # --- frames
@@ -158,7 +158,7 @@ _ASSIGNS = lazy(rf"{_CLOSE}\s{{0,4}}(?:=>|:=|->|<-|\u2192|==?|:|\uff1a)[*_]{{0,2
 _TYPED = lazy(r"[ \t]{0,2}:?[ \t]{0,2}&?[A-Za-z][\w<>\[\]?]{0,15}[ \t]{0,2}=[ \t]{0,2}(?=[\"'])")
 
 
-def _assigned(text: str, name: Name) -> Iterator[Value]:
+def _assigned(text: str, name: Name) -> Iterator[NamedValue]:
     """Match ``password = …``, ``"password": …``, ``Password=…;``."""
     sign = _ASSIGNS.match(text, name.end) or _TYPED.match(text, name.end)
     value = _value(text, sign.end()) if sign is not None else None
@@ -170,7 +170,7 @@ _COMMA = lazy(r"[\])]?[\"'](?:\s{0,4},\s{0,4}|\)\.[a-z_]{1,20}\(\s?)(?=[\"'])|\(
 _CLOSES = lazy(r"[\"']\s{0,4}[)\]]")
 
 
-def _argument(text: str, name: Name) -> Iterator[Value]:
+def _argument(text: str, name: Name) -> Iterator[NamedValue]:
     """Match ``define('DB_PASSWORD', '…')``, ``["--password", "…"]``, ``set_password("…")``."""
     comma = _COMMA.match(text, name.end)
     quoted = _quoted(text, comma.end()) if comma is not None else None
@@ -178,7 +178,7 @@ def _argument(text: str, name: Name) -> Iterator[Value]:
         return
     alone = text[name.start - 2 : name.start - 1] in ("(", "[") or text[name.start : name.end].isupper()
     pair = name.strength == PASSWORD and alone and _CLOSES.match(text, quoted[1]) is not None
-    yield Value(*quoted, sure=pair or text[name.start] == "-")
+    yield NamedValue(*quoted, sure=pair or text[name.start] == "-")
 
 
 _SPACE = lazy(r"(?:['’]s)?[ \t]{1,4}(?:[0-9] )?(?=\S)")
@@ -190,7 +190,7 @@ _SQL_BEFORE = lazy(r"(?:user|role|login|encrypted|with|alter|create|set)\b[^;\n]
 _DIRECTIVES = ("requirepass", "masterauth")
 
 
-def _spaced(text: str, name: Name) -> Iterator[Value]:
+def _spaced(text: str, name: Name) -> Iterator[NamedValue]:
     """Match ``--password …``, ``ENV DB_PASSWORD …``, ``login ada password …`` and similar."""
     space = _SPACE.match(text, name.end)
     if space is None:
@@ -199,11 +199,11 @@ def _spaced(text: str, name: Name) -> Iterator[Value]:
     sure = word.startswith("-") or word in _DIRECTIVES or _COMMAND_BEFORE.search(before) is not None
     quoted = _quoted(text, space.end())
     if quoted is not None:
-        yield Value(*quoted, sure=sure or _SQL_BEFORE.search(before) is not None)
+        yield NamedValue(*quoted, sure=sure or _SQL_BEFORE.search(before) is not None)
         return
     bare = _BARE.match(text, space.end())
     if bare is not None and bare.group()[0] not in "-*" and text[bare.end() : bare.end() + 1] not in ("(", "[", "{"):
-        yield Value(bare.start(), bare.start() + len(bare.group().rstrip(".?")), sure)
+        yield NamedValue(bare.start(), bare.start() + len(bare.group().rstrip(".?")), sure)
 
 
 _WORD = lazy(r"[ \t\u3000:*`\"'“”«»„「『（(_]{0,6}([^\s\"'`«»“”„‘’「」『』<>,;()\[\]{}|（），。、؛،]{6,64})")
@@ -218,7 +218,7 @@ _GOES_ON = lazy(r"[\"'”»`*)\]]{0,3}(?P<gap>['’]s\s|[ \t,]|:[ \t])")
 _SIGNS_OF_IS = (":", "\uff1a", "=", "\u2192")
 
 
-def _said(text: str, name: Name) -> Iterator[Value]:
+def _in_sentence(text: str, name: Name) -> Iterator[NamedValue]:
     """Match ``the password for the router is …``, in languages with spaces."""
     goes_on = _GOES_ON.match(text, name.end)
     if goes_on is None:
@@ -232,20 +232,20 @@ def _said(text: str, name: Name) -> Iterator[Value]:
             yield _trimmed(text, *word.span(1))
 
 
-def _trimmed(text: str, start: int, end: int) -> Value:
+def _trimmed(text: str, start: int, end: int) -> NamedValue:
     """Return a word without Markdown, final punctuation and trailing foreign letters."""
     while start < end and text[start] in "*_`":
         start += 1
     at = start
     while at < end and text[at] < "\u0530":
         at += 1
-    return Value(start, start + len(text[start:at].rstrip("*_`.:?…")))
+    return NamedValue(start, start + len(text[start:at].rstrip("*_`.:?…")))
 
 
 _GAP = lazy(r"[^\x21-\x7e\n。！？；]{0,14}[\s:：=\"“「『（(`*]{0,4}(?=[!-~]{6})")
 
 
-def _joined(text: str, name: Name) -> Iterator[Value]:
+def _joined(text: str, name: Name) -> Iterator[NamedValue]:
     """Match the first Latin word after a name in languages without spaces.
 
     Examples are ``密码是…`` and ``パスワードは…です``.
@@ -263,13 +263,13 @@ _LINE_BREAK = lazy(
 _LABEL_BEFORE = lazy(r"(?:\A|\n)[^\n]{0,60}\Z")
 
 
-def _on_next_line(text: str, name: Name) -> Iterator[Value]:
+def _on_next_line(text: str, name: Name) -> Iterator[NamedValue]:
     """Match a label on one line and its value alone on the next."""
     line = _LINE_BREAK.match(text, name.end)
     if line is None or (name.strength < PASSWORD and ":" not in text[name.end : line.start(1)]):
         return
     if _NEXT_KEY.match(line.group(1)) is None and _LABEL_BEFORE.search(text, max(0, name.start - 61), name.start) is not None:
-        yield Value(*line.span(1))
+        yield NamedValue(*line.span(1))
 
 
 _IN_TAG = lazy(r"<[^<>]{0,200}\Z")
@@ -286,31 +286,31 @@ _ATTRIBUTE = lazy(
 _ATTRIBUTE_BEFORE = lazy(r"value\s?=\s?[\"']([^\"'<>]{2,200})[\"'][^<>]{0,80}?\s(?:name|key|id)\s?=\s?[\"']\Z", re.IGNORECASE)
 
 
-def _in_markup(text: str, name: Name) -> Iterator[Value]:
+def _in_markup(text: str, name: Name) -> Iterator[NamedValue]:
     """Match ``<password>…</password>``, ``<input name="password" value="…">`` and table cells."""
     after = _ATTRIBUTE.match(text, name.end)
     quoted = _quoted(text, after.end()) if after is not None else None
     if quoted is not None:
-        yield Value(*quoted, sure=True)
+        yield NamedValue(*quoted, sure=True)
     opens = text[name.start - 1 : name.start]
     before = _ATTRIBUTE_BEFORE.search(text, max(0, name.start - 320), name.start) if opens in ('"', "'") else None
     if before is not None:
-        yield Value(*before.span(1), sure=True)
+        yield NamedValue(*before.span(1), sure=True)
     inside = _IN_TAG.search(text, max(0, name.start - 201), name.start) is not None
     tags = (_AFTER_TAG if inside else _BEFORE_TAG).match(text, name.end) if "<" in text[name.end : name.end + 400] else None
     if tags is not None:
-        yield Value(*tags.span(2), sure=inside or _OF_VALUE.fullmatch(tags.group(1) or "") is not None)
+        yield NamedValue(*tags.span(2), sure=inside or _OF_VALUE.fullmatch(tags.group(1) or "") is not None)
 
 
 _ROW_BEFORE = lazy(r"(?:\A|\n)[ \t]{0,8}\|[^\n]{0,200}\Z")
 _CELL = lazy(r"[*_`:： ]{0,6}\|[ \t]{0,20}[`*_]{0,3}([^\s|]{6,64}?)[`*_]{0,3}[ \t]{0,20}\|")
 
 
-def _in_next_cell(text: str, name: Name) -> Iterator[Value]:
+def _in_next_cell(text: str, name: Name) -> Iterator[NamedValue]:
     """Match ``| Password | … |``."""
     cell = _CELL.match(text, name.end)
     if cell is not None and _ROW_BEFORE.search(text, max(0, name.start - 200), name.start) is not None:
-        yield Value(*cell.span(1))
+        yield NamedValue(*cell.span(1))
 
 
 _NAME_KEY = r"(?:name|key|k|field|label|id|variable|var|title|property|attribute|header|question|type|selector|element|locator|placeholder)"
@@ -330,7 +330,7 @@ _SIBLING_BEFORE = lazy(
 )
 
 
-def _sibling(text: str, name: Name) -> Iterator[Value]:
+def _sibling(text: str, name: Name) -> Iterator[NamedValue]:
     """Match ``{"name": "DB_PASSWORD", "value": "…"}`` in any order, and the same as YAML."""
     if _NAME_OF.search(text, max(0, name.start - 90), name.start) is None:
         return
@@ -342,7 +342,7 @@ def _sibling(text: str, name: Name) -> Iterator[Value]:
         before = _SIBLING_BEFORE.search(text, max(0, name.start - 600), name.start)
         found = before.span(before.lastindex or 3) if before is not None else None
     if found is not None:
-        yield Value(*found, sure=after is None or after.group(1) is None)
+        yield NamedValue(*found, sure=after is None or after.group(1) is None)
 
 
 _IS_NAME_KEY, _IS_VALUE_KEY = lazy(rf"\w{{0,20}}{_NAME_KEY}", re.IGNORECASE), lazy(_VALUE_KEY, re.IGNORECASE)
@@ -368,14 +368,14 @@ _AS = lazy(
 _AROUND = " \t\r\n\"'`«»“”„,;()"
 
 
-def _before(text: str, name: Name) -> Iterator[Value]:
+def _before(text: str, name: Name) -> Iterator[NamedValue]:
     """Match ``use … as the password``."""
     joined = _AS.search(text, max(0, name.start - 40), name.start) if text[name.start - 1 : name.start] == " " else None
     if joined is not None:
         start = joined.start()
         while start > max(0, joined.start() - 64) and text[start - 1] not in _AROUND:
             start -= 1
-        yield Value(start, joined.start())
+        yield NamedValue(start, joined.start())
 
 
 def _frames_of(text: str, name: Name) -> Sequence[Frame]:
@@ -389,5 +389,5 @@ def _frames_of(text: str, name: Name) -> Sequence[Frame]:
 
 
 _FRAMES: tuple[Frame, ...] = (
-    _assigned, _sibling, _argument, _spaced, _in_markup, _in_next_cell, _joined, _said, _on_next_line, _before,
+    _assigned, _sibling, _argument, _spaced, _in_markup, _in_next_cell, _joined, _in_sentence, _on_next_line, _before,
 )  # fmt: skip

@@ -123,7 +123,7 @@ _TO_VALUE = (
 
 _SSN = lazy(r"(?<![\w-])(?<!\d[.,/])(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}(?![\w]|-[0-9])")
 _LIKE_SSN = lazy(r"[0-9]{3}-[0-9]{2}-[0-9]{4}")
-_SAID_SSN = lazy(
+_NAMED_SSN = lazy(
     r"(?:\bssn|social[ _-]?security(?:[ _-]?(?:number|no\.?|#))?|\bsocial|\btax[ _-]?id|\bitin)"
     + _TO_VALUE
     + r"([0-9]{3}([ ./+-]?)[0-9]{2}\2[0-9]{4})(?![0-9])",
@@ -139,7 +139,7 @@ def ssns(text: str) -> Iterator[Span]:
         yield from (found.span() for found in _SSN.finditer(text))
     lowered = lower(text)
     if any(word in lowered for word in _SSN_WORDS):
-        yield from (found.span(1) for found in _SAID_SSN.finditer(text))
+        yield from (found.span(1) for found in _NAMED_SSN.finditer(text))
         for cell in cells_in(text, _places(lowered, _SSN_WORDS)):
             if is_ssn_name(cell.head) and is_ssn(text[cell.start : cell.end]):
                 yield cell.start, cell.end
@@ -203,7 +203,7 @@ _PHONE_WORDS = (
     r"mobil[e]?|(?:tele)?m[óo]vel|m[óo]vil|celular|cell|cellulare|portable|handy|fax|msisdn|whats ?app|signal|sms|rufnummer|numero|número|numéro|puhelin|gsm|komórka|"
     r"电话|電話|手机|手機|携帯(?:電話)?|전화|휴대폰|핸드폰|연락처|телефон|тел|\u260e\ufe0f?|\U0001f4de|\U0001f4f1|\u2706|\u2121"
 )
-_SAID = lazy(
+_NAMED_PHONE = lazy(
     r"(?:(?<![A-Za-z])(?:" + _PHONE_WORDS + r")|(?<=[a-z])(?-i:Phone|Mobile|Fax|Tel))(?:[ _-]?(?:number|no|nr|num|#|nummer)|号码?|號碼?|番号|\s?번호)?" + _TO_VALUE
     + r"((?:\+|00)?\(?[0-9](?:(?:[ ()./-]{0,3}|\+)[0-9]){6,14})" + _EXTENSION + r"(?![0-9])(?![.:/-][0-9])",
     re.IGNORECASE,
@@ -315,7 +315,7 @@ def _phones_in(text: str, start: int, end: int, *, grouped: bool) -> Iterator[Sp
 
 
 def _behind_words(text: str, start: int, stop: int) -> Iterator[Span]:
-    for pattern in (_SAID, _CALLED, _EAST_ASIAN, _DIALLED):
+    for pattern in (_NAMED_PHONE, _CALLED, _EAST_ASIAN, _DIALLED):
         for found in pattern.finditer(text, start, stop):
             group = found.lastindex or 1
             if pattern is _DIALLED or _DATE.match(found.group(group)) is None:

@@ -202,8 +202,8 @@ def _jwts(text: str) -> Iterator[Span]:
         if found.start() < end:
             continue
         header, _, remainder = found.group().partition(".")
-        said = _decoded(header) or b""
-        if _CLAIMS.search(said) is None and not remainder.startswith("eyJ"):
+        decoded = _decoded(header) or b""
+        if _CLAIMS.search(decoded) is None and not remainder.startswith("eyJ"):
             continue
         end = found.end()
         while (wrap := _WRAP.match(text, end)) is not None:  # wrapped across lines

@@ -12,7 +12,7 @@ Span = tuple[int, int]
 Splitter = Callable[[str, int, int], list[Span]]
 
 
-class Cell(NamedTuple):
+class TableCell(NamedTuple):
     """A table cell, with the heading of its column."""
 
     head: str
@@ -29,7 +29,7 @@ _SEPARATOR = lazy(r"[\s|:+=\-\u2500-\u257f]+\Z")
 _HEAD = lazy(r"[*`\"]{0,3}[^\W\d][^<>{}()=|,;\t:]{0,40}")
 
 
-def cells_in(text: str, places: Sequence[int]) -> Iterator[Cell]:
+def cells_in(text: str, places: Sequence[int]) -> Iterator[TableCell]:
     """Yield the cells of tables that have a column heading at one of the given positions.
 
     ``places`` must be sorted.
@@ -84,7 +84,7 @@ class _Heading(NamedTuple):
     """True if the table is inside a JSON string."""
 
 
-def _in_lines(text: str, places: Sequence[int]) -> Iterator[Cell]:
+def _in_lines(text: str, places: Sequence[int]) -> Iterator[TableCell]:
     done = 0
     for place in places:
         heading = _heading_at(text, place) if place >= done else None
@@ -144,12 +144,12 @@ def _is_head(field: str) -> bool:
     return not field or (_HEAD.fullmatch(field) is not None and field.count(" ") < 4)
 
 
-def _cells(text: str, heads: Sequence[str], row: Sequence[Span], sure: bool = True) -> Iterator[Cell]:
+def _cells(text: str, heads: Sequence[str], row: Sequence[Span], sure: bool = True) -> Iterator[TableCell]:
     for head, (start, end) in zip(heads, row, strict=True):
         value = text[start:end].lstrip(_WRAPPING)
         begin, value = end - len(value), value.rstrip(_WRAPPING)
         if head and value:
-            yield Cell(head, begin, begin + len(value), sure)
+            yield TableCell(head, begin, begin + len(value), sure)
 
 
 # --- HTML
@@ -157,7 +157,7 @@ def _cells(text: str, heads: Sequence[str], row: Sequence[Span], sure: bool = Tr
 _HTML_CELL = lazy(r"<t([hd])\b[^<>]{0,200}>(?:\s{0,20}<[a-z]{1,10}>){0,3}([^<>]{0,400})")
 
 
-def _in_html(text: str, places: Sequence[int]) -> Iterator[Cell]:
+def _in_html(text: str, places: Sequence[int]) -> Iterator[TableCell]:
     done = 0
     for place in places:
         at = text.rfind("<tr", max(0, place - 2_000), place) if place >= done else -1
@@ -209,7 +209,7 @@ _GROUPS = (
 """Text between headings and rows, pattern of both, and pattern of one row."""
 
 
-def _in_groups(text: str) -> Iterator[Cell]:
+def _in_groups(text: str) -> Iterator[TableCell]:
     """Yield cells of tables in brackets.
 
     Examples are ``INSERT INTO … (…) VALUES (…)``, ``{"columns": […], "rows": [[…]]}`` and ``[[…], […]]``.

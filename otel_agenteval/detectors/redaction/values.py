@@ -78,7 +78,7 @@ def is_mixed(word: str, least: int = 8) -> bool:
     return len(_HUMP.findall(word, 1)) >= 2
 
 
-def is_drawn(value: str) -> bool:
+def is_random(value: str) -> bool:
     """Return True if a value looks random: long, with letters and digits.
 
     Dates, versions and code identifiers don't count.

@@ -40,7 +40,7 @@ _ARABIC_MARKS: dict[int, str | None] = {**dict.fromkeys(range(0x64B, 0x653)), 0x
 _ARABIC = re.compile("[\u0600-\u06ff]")
 
 
-class Table(NamedTuple):
+class LexiconTable(NamedTuple):
     """A lexicon for lookup, with the classes of words, stems, endings and substrings as bits."""
 
     name: str
@@ -71,7 +71,7 @@ def plain(text: str) -> str:
 
 
 @cache
-def _table(language: str) -> Table:
+def _table(language: str) -> LexiconTable:
     """Return the table of a language, which is made on first use."""
     entries_of = lexicon(language)
     words: dict[str, int] = {}
@@ -101,7 +101,7 @@ def _table(language: str) -> Table:
         first, second = (*phrase.split(None, 2), "")[:2]
         by_word[f"{first} {second}"] = (*by_word.get(f"{first} {second}", ()), (phrase, bits))
         phrases_from.setdefault(first, []).append((second, phrase, bits))
-    return Table(
+    return LexiconTable(
         language, frozenset((*entries_of.common, *words)) if entries_of.common else frozenset(), words, stems,
         tuple(sorted(set(map(len, stems)))), ends, tuple(sorted(set(map(len, ends)))), by_word,
         frozenset(phrases_from), phrases_from, tuple(pieces.items()), {}, {},
@@ -111,7 +111,7 @@ def _table(language: str) -> Table:
 _LATIN = tuple(language for language in LANGUAGES if language not in dict(_SCRIPTS))
 
 
-def language_of(text: str) -> Table | None:
+def language_of(text: str) -> LexiconTable | None:
     """Return the table for a folded text's language, by its letters or frequent words."""
     if not text.isascii() and _OTHER_SCRIPT.search(text):
         for name, letters in _SCRIPTS:
@@ -147,12 +147,12 @@ def words_of(text: str) -> list[str]:
     return text.translate(_SIGNS).split()
 
 
-def pieces_in(text: str, table: Table) -> tuple[tuple[str, int], ...]:
+def pieces_in(text: str, table: LexiconTable) -> tuple[tuple[str, int], ...]:
     """Return the substrings that occur in a text. Only these are searched in its sentences."""
     return tuple([piece for piece in table.pieces if piece[0] in text])
 
 
-def classes(sentence: str, table: Table, pieces: tuple[tuple[str, int], ...]) -> int:
+def classes(sentence: str, table: LexiconTable, pieces: tuple[tuple[str, int], ...]) -> int:
     """Return the classes that a sentence has words of.
 
     ``pieces`` are the substrings that may occur.
@@ -178,7 +178,7 @@ def classes(sentence: str, table: Table, pieces: tuple[tuple[str, int], ...]) ->
     return found
 
 
-def has_class(text: str, table: Table, wanted: int) -> bool:
+def has_class(text: str, table: LexiconTable, wanted: int) -> bool:
     """Return True if a text has a word of one of the ``wanted`` classes.
 
     This is faster than :func:`classes`, but requires a language with spaces between words.
@@ -204,7 +204,7 @@ def has_class(text: str, table: Table, wanted: int) -> bool:
     return False
 
 
-def _word(word: str, table: Table) -> int:
+def _word(word: str, table: LexiconTable) -> int:
     """Return the classes of a word, of its stem and of its ending."""
     found = table.words.get(word, 0)
     for length in table.stem_lengths:

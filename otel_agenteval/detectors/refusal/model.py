@@ -7,7 +7,7 @@ import re
 from typing import NamedTuple
 
 from ..lists import word_set
-from .evidence import BITS, CLASSES, Table, classes, has_class, language_of, pieces_in, plain, words_of
+from .evidence import BITS, CLASSES, LexiconTable, classes, has_class, language_of, pieces_in, plain, words_of
 from .requested import DRAFT, asks_for_other_words, asks_for_refusal
 from .text import ENGLISH_IDIOM, ITEM, OTHER_IDIOM, length, sentences_of, without_emphasis, without_quotes
 
@@ -91,7 +91,7 @@ def _speaks_for_others(text: str, question: str) -> bool:
     return asks_for_other_words(question) and _TO_REWORD.search(question) is not None
 
 
-def _says_nothing(text: str, table: Table) -> bool:
+def _says_nothing(text: str, table: LexiconTable) -> bool:
     """Return True for an English text without words of refusals or removable parts.
 
     Most answers need no further check.
@@ -130,7 +130,7 @@ def _of_answer(found: list[int]) -> dict[str, float]:
     return numbers
 
 
-def _of_question(question: str, table: Table, answer: dict[str, float]) -> dict[str, float]:
+def _of_question(question: str, table: LexiconTable, answer: dict[str, float]) -> dict[str, float]:
     everything = classes(question, table, table.pieces)
     beginning = classes(" ".join(words_of(question)[:2]), table, ()) if table.common else everything
     first = words_of(question[:40])[:1]

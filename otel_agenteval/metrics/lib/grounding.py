@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ...core.turn import Message, Turn
-from ...detectors.grounding import SCAN_LIMIT, Given
+from ...detectors.grounding import SCAN_LIMIT, GivenTexts
 from ...detectors.numbers.grounded import has_number, is_text_to_work_on
 from ...detectors.screen import Look
 
@@ -28,7 +28,7 @@ def screen_of_output(turn: Turn) -> Look:
     return screen
 
 
-class GivenInTurn(Given):
+class GivenInTurn(GivenTexts):
     """The texts that the agent was given in a turn."""
 
     __slots__ = ("_turn",)
